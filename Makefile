@@ -1,0 +1,46 @@
+# Every target works in a fresh clone: it first makes .venv with the versions in constraints.txt.
+
+PYTHON ?= python3
+TASK ?= Legged/Go2-Flat-v0
+ARGS ?=
+
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+# Threads that wait must not spin on the cores that the physics uses.
+export OMP_WAIT_POLICY ?= PASSIVE
+export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+ifeq ($(shell uname -s),Linux)
+export MUJOCO_GL ?= egl
+endif
+
+.PHONY: help train play bench test lint clean
+
+help:
+	@echo "make train  [TASK=$(TASK)] [ARGS=...]  train, evaluate and film a policy"
+	@echo "make play   [TASK=$(TASK)] [ARGS=...]  watch the policy that ships with the package"
+	@echo "make bench  [TASK=$(TASK)] [ARGS=...]  throughput against raw physics"
+	@echo "make test   [ARGS=...]                           ruff, mypy and the test suite"
+	@echo "make lint                                        ruff and mypy"
+	@echo "make clean                                       remove .venv, caches and builds; runs/ stays"
+
+# torch comes first, so that nothing else can choose another build of it.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/pip install -q -c constraints.txt -e '.[train,dev]'
+	@touch $@
+
+train play bench: $(INSTALLED)
+	$(BIN)/legged-envs $@ $(TASK) $(ARGS)
+
+test: lint
+	$(BIN)/pytest $(ARGS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

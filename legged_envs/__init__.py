@@ -1,0 +1,12 @@
+"""Legged robots as registered, vectorized Gymnasium environments with a cost channel.
+
+Importing this package registers the ids; torch and MuJoCo are imported when an environment is made.
+"""
+
+from legged_envs.registration import register_tasks
+from legged_envs.tasks import make_task_cfg
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "make_task_cfg", "register_tasks"]
+
+register_tasks()

@@ -1,0 +1,150 @@
+"""The command ``legged-envs``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+# Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import tyro
+
+from legged_envs.rl.config import TrainCfg
+from legged_envs.tasks import TASKS, make_task_cfg
+
+TaskId = Annotated[str, tyro.conf.Positional]
+
+
+def list_tasks() -> None:
+    """List the registered tasks: robot, joints, observation groups and costs."""
+    import gymnasium as gym
+    from rich.console import Console
+    from rich.table import Table
+
+    from legged_envs.envs import unwrap
+
+    table = Table()
+    for column in ("id", "robot", "joints", "observation groups", "costs (limit)"):
+        table.add_column(column)
+    for task_id in TASKS:
+        core = unwrap(gym.make_vec(task_id, num_envs=1))
+        groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
+        costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
+        table.add_row(task_id, core.cfg.robot.name, str(len(core.cfg.robot.joint_names)), groups, costs)
+        core.close()
+    Console().print(table)
+
+
+def train(cfg: Annotated[TrainCfg, tyro.conf.arg(name="")]) -> None:
+    """Train a policy, evaluate it and write a run folder."""
+    from legged_envs.rl.train import train as run
+
+    run(cfg)
+
+
+def play(
+    task_id: TaskId,
+    policy: Path | None = None,
+    video: Path | None = None,
+    vx: float | None = None,
+    vy: float | None = None,
+    wz: float | None = None,
+    seconds: float | None = None,
+) -> None:
+    """Watch a policy walk, in a window or as a video.
+
+    Args:
+        task_id: Registered id.
+        policy: A policy.pt; by default the one that ships with the package.
+        video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
+        vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
+        vy: Sideways command, m/s.
+        wz: Turning command, rad/s.
+        seconds: How long each command holds.
+    """
+    from legged_envs.rl.play import play as run
+
+    run(task_id, policy, video, vx, vy, wz, seconds)
+
+
+def evaluate(task_id: TaskId, policy: Path | None = None, episodes: int = 256, json: Path | None = None) -> None:
+    """Measure how well a policy walks, on episodes that it was not trained on.
+
+    Args:
+        task_id: Registered id.
+        policy: A policy.pt; by default the one that ships with the package.
+        episodes: How many.
+        json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
+    """
+    from rich.console import Console
+
+    from legged_envs.rl.evaluate import Evaluator, print_evaluation
+    from legged_envs.rl.policy import load_policy, load_shipped_policy
+
+    loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
+    evaluator = Evaluator(task_id, make_task_cfg(task_id), episodes)
+    loaded.check(evaluator.core)
+    result = evaluator.run(loaded)
+    print_evaluation(result, Console())
+    if json is None and policy is not None:
+        json = policy.parent / "eval.json"
+    if json is not None:
+        write_json(json, {"task_id": task_id, "policy": str(policy or "shipped"), **result.as_dict()})
+
+
+def write_json(path: Path, values: dict) -> None:
+    """Write a dict as JSON, keeping what the file holds beside it."""
+    import json
+
+    known = json.loads(path.read_text()) if path.is_file() else {}
+    path.write_text(json.dumps({**known, **values}, indent=1) + "\n")
+
+
+def bench(task_id: TaskId, rounds: int = 7, quick: bool = False, json: Path | None = None) -> None:
+    """Measure throughput against raw physics in the same run.
+
+    Args:
+        task_id: Registered id.
+        rounds: Paired rounds; medians are reported.
+        quick: Fewer sizes and steps.
+        json: Where to write the numbers.
+    """
+    from legged_envs.rl import bench as module
+
+    module.main(task_id, rounds, quick, json)
+
+
+def physics(
+    task_id: TaskId,
+    policy: Path | None = None,
+    rounds: int = 7,
+    episodes: int = 256,
+    markdown: Path | None = None,
+) -> None:
+    """Measure what solver, integrator, friction cone, time step and the like cost, and what they do to a walk.
+
+    Args:
+        task_id: Registered id.
+        policy: A policy.pt; by default the one that ships with the package.
+        rounds: Paired rounds of the timing; medians are reported.
+        episodes: Walks of each variant.
+        markdown: Where to write the table.
+    """
+    from legged_envs.rl import physics_bench as module
+
+    module.main(task_id, policy, rounds, episodes, markdown)
+
+
+def main() -> None:
+    """Entry point of the command ``legged-envs``."""
+    tyro.extras.subcommand_cli_from_dict(
+        {"list": list_tasks, "train": train, "play": play, "eval": evaluate, "bench": bench, "physics": physics},
+        prog="legged-envs",
+        description="Legged robots as vectorized Gymnasium environments.",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The unbatched environment: one robot as a plain ``gymnasium.Env``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from legged_envs.envs.legged_vector_env import LeggedVectorEnv
+from legged_envs.tasks.task import TaskCfg
+
+
+class LeggedEnv(gym.Env):
+    """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit.
+
+    ``info`` holds ``cost`` (float) and ``costs`` (K,) on every step.
+    """
+
+    def __init__(self, cfg: TaskCfg, **kwargs: Any):
+        self._batch = LeggedVectorEnv(cfg, 1, array="numpy", **kwargs)
+        self.cfg = cfg
+        self.metadata = {key: value for key, value in self._batch.metadata.items() if key != "autoreset_mode"}
+        self.render_mode = self._batch.render_mode
+        self.observation_space = self._batch.single_observation_space
+        self.action_space = self._batch.single_action_space
+        self.cost_names = self._batch.cost_names
+        """Names of the entries of ``info["costs"]``."""
+        self.cost_limits = self._batch.cost_limits
+        """What each entry may be on average per step."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed does."""
+        super().reset(seed=seed)
+        if options and "reset_mask" in options:
+            raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
+        observation, _ = self._batch.reset(seed=seed, options=options)
+        return self._first(observation), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Advance by one control step. See :meth:`LeggedVectorEnv.step`.
+
+        Raises:
+            ValueError: If the action has the wrong shape or is not finite.
+        """
+        action = np.asarray(action)
+        if action.shape != self.action_space.shape:
+            raise ValueError(f"the action must have shape {self.action_space.shape}, got {action.shape}")
+        observation, reward, terminated, truncated, info = self._batch.step(action[None])
+        info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
+        return self._first(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
+
+    def render(self) -> np.ndarray | None:
+        """A picture, (480, 640, 3) uint8; None without a render mode."""
+        return None if self.render_mode is None else self._batch.render()[0]
+
+    def close(self) -> None:
+        self._batch.close()
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the future of this environment depends on, copied."""
+        return self._batch.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state from ``get_state``."""
+        self._batch.set_state(state)
+
+    def __str__(self) -> str:
+        return f"<{type(self).__name__}<{self.spec.id if self.spec else self.cfg.robot.name}>>"
+
+    @staticmethod
+    def _first(observation: Any) -> Any:
+        if isinstance(observation, dict):
+            return {name: rows[0] for name, rows in observation.items()}
+        return observation[0]

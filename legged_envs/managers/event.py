@@ -1,0 +1,87 @@
+"""Events: what happens to the robots besides the policy, at seeding, at resets and at random intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from legged_envs.managers.term import format_params, table
+from legged_envs.mdp.timer import Timer
+from legged_envs.rng import RandomStreams
+
+MODES = ("startup", "reset", "interval")
+
+
+@dataclass
+class EventTermCfg:
+    """An event term."""
+
+    func: Callable[..., None]
+    """``func(env, env_ids, random, **params)``; ``random`` is the term's own :class:`~legged_envs.rng.Stream`."""
+    mode: Literal["startup", "reset", "interval"]
+    """``startup``: whenever an environment is seeded. ``reset``: at each reset. ``interval``: at random times."""
+    interval_s: tuple[float, float] | None = None
+    """Range of the time between two events of mode ``interval``, s."""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+class EventManager:
+    """Applies event terms, each with a random stream of its own."""
+
+    def __init__(self, env: Any, cfg: dict[str, EventTermCfg], random: RandomStreams):
+        self._env = env
+        self.cfg = cfg
+        for name, term in cfg.items():
+            if term.mode not in MODES:
+                raise ValueError(f"event term {name!r}: mode must be one of {MODES}, got {term.mode!r}")
+            if (term.mode == "interval") != (term.interval_s is not None):
+                raise ValueError(f"event term {name!r}: interval_s goes with mode 'interval', got mode {term.mode!r}")
+        self._streams = {name: random.stream(f"event/{name}") for name in cfg}
+        self._timers = {
+            name: Timer(env.num_envs, env.step_dt, env.device) for name, term in cfg.items() if term.mode == "interval"
+        }
+
+    def apply(self, mode: Literal["startup", "reset"], env_ids: torch.Tensor) -> None:
+        """Apply every term of ``mode`` to ``env_ids``."""
+        for name, term in self.cfg.items():
+            if term.mode == mode:
+                term.func(self._env, env_ids, self._streams[name], **term.params)
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Apply the reset terms and start the interval timers of ``env_ids`` afresh."""
+        self.apply("reset", env_ids)
+        for name in self._timers:
+            self._restart(name, env_ids)
+
+    def advance(self) -> bool:
+        """Let one control step pass; apply the interval terms that are due. Returns whether any was."""
+        applied = False
+        for name, timer in self._timers.items():
+            env_ids = timer.advance()
+            if env_ids is not None:
+                self.cfg[name].func(self._env, env_ids, self._streams[name], **self.cfg[name].params)
+                self._restart(name, env_ids)
+                applied = True
+        return applied
+
+    def _restart(self, name: str, env_ids: torch.Tensor) -> None:
+        interval = self.cfg[name].interval_s
+        assert interval is not None
+        self._timers[name].start(env_ids, self._streams[name].uniform(*interval, 1, env_ids).squeeze(1))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: timer.state_dict() for name, timer in self._timers.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, timer_state in state.items():
+            self._timers[name].load_state_dict(timer_state)
+
+    def __str__(self) -> str:
+        rows = [
+            (name, t.mode, "" if t.interval_s is None else t.interval_s, format_params(t.params))
+            for name, t in self.cfg.items()
+        ]
+        return table("Events", ("term", "mode", "interval [s]", "parameters"), rows)

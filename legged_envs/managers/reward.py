@@ -1,0 +1,49 @@
+"""Rewards: r = Σ weight · term · dt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from legged_envs.managers.term import Term, WeightedTerms, format_params, table
+
+
+@dataclass
+class RewardTermCfg:
+    """A reward term."""
+
+    func: Callable[..., torch.Tensor]
+    """``func(env, **params)`` → (num_envs,) float32."""
+    weight: float
+    """Reward per second at a value of 1; 0 leaves the term out."""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+class RewardManager(WeightedTerms):
+    """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do)."""
+
+    def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
+        self.only_positive = only_positive
+        active = {name: term for name, term in cfg.items() if term.weight != 0.0}
+        super().__init__(env, [Term("reward", name, term.func, term.params) for name, term in active.items()])
+        weights = [term.weight for term in active.values()]
+        self._scale = torch.tensor(weights, device=env.device).mul_(env.step_dt)
+        self._weights = weights
+
+    def compute(self, running: torch.Tensor | None) -> torch.Tensor:
+        """The reward of this step. Shape: (num_envs,).
+
+        ``running`` marks the environments whose episode goes on; None if all do. The others enter no statistics.
+        """
+        weighted = self.evaluate().mul_(self._scale)
+        self.add_to_episode(weighted, running)
+        total = weighted.sum(1)
+        return total.clamp_min_(0.0) if self.only_positive else total
+
+    def __str__(self) -> str:
+        rows = [(t.name, f"{w:g}", format_params(t.params)) for t, w in zip(self.terms, self._weights, strict=True)]
+        title = "Rewards (sum floored at 0)" if self.only_positive else "Rewards"
+        return table(title, ("term", "weight [1/s]", "parameters"), rows)

@@ -1,0 +1,120 @@
+"""Command terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from legged_envs.mdp.context import Env
+from legged_envs.mdp.timer import Timer
+from legged_envs.rng import RandomStreams
+
+STILL_COMMAND = 0.1
+"""A command with a norm below this asks the robot to stand still (m/s and rad/s together)."""
+
+
+@dataclass
+class VelocityCommandCfg:
+    """A velocity command (vx, vy, ωz) in the base frame, drawn uniformly and held for a random time."""
+
+    lin_vel_x: tuple[float, float] = (-1.0, 1.0)
+    """m/s."""
+    lin_vel_y: tuple[float, float] = (-0.5, 0.5)
+    """m/s."""
+    ang_vel_z: tuple[float, float] = (-1.0, 1.0)
+    """rad/s; with ``heading`` the range to which the turn towards it is limited."""
+    resampling_time_s: tuple[float, float] = (10.0, 10.0)
+    """Range of the time for which a command holds, s."""
+    standing_fraction: float = 0.1
+    """Probability that a command is to stand still."""
+    small_command: float = 0.0
+    """Linear commands with a norm at most this become 0, m/s (LeggedGym-Ex: 0.2)."""
+    heading: bool = False
+    """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ))."""
+    heading_stiffness: float = 0.5
+    """1/s."""
+
+    def build(self, env: Env, random: RandomStreams) -> VelocityCommand:
+        return VelocityCommand(self, env, random)
+
+
+class VelocityCommand:
+    """The velocity commands of every environment. Each draws on its own, as do the standing ones."""
+
+    def __init__(self, cfg: VelocityCommandCfg, env: Env, random: RandomStreams):
+        for name in ("lin_vel_x", "lin_vel_y", "ang_vel_z", "resampling_time_s"):
+            low, high = getattr(cfg, name)
+            if not low <= high:
+                raise ValueError(f"VelocityCommandCfg.{name} must be (low, high), got {(low, high)}")
+        self.cfg = cfg
+        self._env = env
+        self._random = random.stream("command/velocity")
+        n, device = env.num_envs, env.device
+        bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
+        self._low, self._high = torch.tensor(bounds, device=device, dtype=torch.float32).unbind(1)
+        self.value: torch.Tensor
+        """(vx m/s, vy m/s, ωz rad/s). Shape: (num_envs, 3)."""
+        self.moving: torch.Tensor
+        """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
+        self.still: torch.Tensor
+        """1 − ``moving``. Shape: (num_envs,)."""
+        self._set(torch.zeros(n, 3, device=device))
+        self._resampling = Timer(n, env.step_dt, device)
+        self._heading = torch.zeros(n, device=device)
+        self._steering = torch.zeros(n, dtype=torch.bool, device=device)
+
+    def _set(self, value: torch.Tensor) -> None:
+        self.value = value
+        self.moving = (torch.linalg.vector_norm(value, dim=1) > STILL_COMMAND).float()
+        self.still = 1.0 - self.moving
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Draw new commands for ``env_ids``."""
+        draw = self._random.uniform(self._low, self._high, 6, env_ids)
+        command = draw[:, :3]
+        if self.cfg.small_command > 0.0:
+            command[:, :2] *= torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True) > self.cfg.small_command
+        standing = draw[:, 4] < self.cfg.standing_fraction
+        command[standing] = 0.0
+        self._set(self.value.index_copy(0, env_ids, command))
+        self._heading[env_ids] = draw[:, 3]
+        self._steering[env_ids] = ~standing
+        self._resampling.start(env_ids, draw[:, 5])
+        if self.cfg.heading:
+            self._steer()
+
+    def hold(self, command: torch.Tensor) -> None:
+        """Give every environment one command until its next reset. Shape: (3,) or (num_envs, 3)."""
+        self._set(command.to(self.value).expand_as(self.value).clone())
+        self._resampling.stop()
+        self._steering.fill_(False)
+
+    def advance(self) -> None:
+        """Let one control step pass: resample what is due, steer towards headings."""
+        due = self._resampling.advance()
+        if due is not None:
+            self.reset(due)
+        elif self.cfg.heading:
+            self._steer()
+
+    def _steer(self) -> None:
+        error = self._heading - self._env.robot.heading()
+        wrapped = torch.remainder(error + torch.pi, 2 * torch.pi) - torch.pi
+        turn = (wrapped * self.cfg.heading_stiffness).clamp_(*self.cfg.ang_vel_z)
+        turn = torch.where(self._steering, turn, self.value[:, 2])
+        self._set(torch.cat((self.value[:, :2], turn.unsqueeze(1)), dim=1))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "value": self.value.clone(),
+            "heading": self._heading.clone(),
+            "steering": self._steering.clone(),
+            "resampling": self._resampling.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._set(state["value"].clone())
+        self._heading, self._steering = state["heading"].clone(), state["steering"].clone()
+        self._resampling.load_state_dict(state["resampling"])

@@ -1,0 +1,63 @@
+"""Cost terms: ``term(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative.
+
+Each describes one transition; its limit in :class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the
+number of joints, F of feet.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from legged_envs.mdp.context import Env
+
+
+def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
+    """(1/J) Σ 1[q outside of its limits] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
+
+    Args:
+        soft_limit: Fraction of each joint's range, about its middle, that is allowed.
+    """
+    low, high = env.robot.soft_joint_pos_limits(soft_limit)
+    joint_pos = env.robot.joint_pos
+    return (joint_pos != joint_pos.clamp(low, high)).sum(1, dtype=torch.float32).div_(joint_pos.shape[1])
+
+
+def joint_velocity(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
+    """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025)."""
+    joint_vel = env.robot.joint_vel
+    above = joint_vel.abs() > env.robot.joint_vel_limits * soft_limit
+    return above.sum(1, dtype=torch.float32).div_(joint_vel.shape[1])
+
+
+def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
+    """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
+
+    The engine never applies more than τ_max, so the constraint is on a fraction of it.
+    """
+    torque = env.robot.joint_torque
+    above = torque.abs() > env.robot.torque_limits * soft_limit
+    return above.sum(1, dtype=torch.float32).div_(torque.shape[1])
+
+
+def body_contact(env: Env, threshold: float = 1.0) -> torch.Tensor:
+    """1[any penalised or terminating body has a contact force above ``threshold`` N] (Kim et al. 2024, limit 0.025)."""
+    return (env.robot.contact_force[:, env.robot.undesired_bodies] > threshold).any(1).float()
+
+
+def base_orientation(env: Env, max_tilt: float = 0.35) -> torch.Tensor:
+    """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z).
+
+    The orientation part of the "CoM frame" constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025.
+    """
+    return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
+
+
+def foot_slip(env: Env, max_speed: float = 0.2) -> torch.Tensor:
+    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s.
+
+    The "contact velocity" constraint of Kim et al. 2023 (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied.
+    """
+    excess = (env.robot.foot_speed - max_speed).clamp_min_(0.0)
+    return excess.mul_(env.robot.foot_contact).mean(1)

@@ -1,0 +1,75 @@
+"""Event terms: ``term(env, env_ids, random, **params)`` changes the robots of ``env_ids``."""
+
+from __future__ import annotations
+
+import torch
+
+from legged_envs.mdp.context import Env
+from legged_envs.rng import Stream
+
+
+def randomize_friction(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+    """Draw the sliding friction of the robot on the ground."""
+    env.sim.set_parameter("friction", random.uniform(*range, 1, env_ids).squeeze(1), env_ids)
+
+
+def randomize_base_mass(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+    """Add a drawn mass to the base, kg."""
+    mass = env.sim.default_parameter("body_mass")[env_ids].clone()
+    mass[:, 0] += random.uniform(*range, 1, env_ids).squeeze(1)
+    env.sim.set_parameter("body_mass", mass, env_ids)
+
+
+def randomize_base_com(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+    """Move the base's centre of mass by a drawn amount along each axis, m."""
+    com = env.sim.default_parameter("com")[env_ids].clone()
+    com[:, 0] += random.uniform(*range, 3, env_ids)
+    env.sim.set_parameter("com", com, env_ids)
+
+
+def randomize_gains(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+    """Multiply the gains by drawn factors, one for kp and one for kd, the same for all joints."""
+    factors = random.uniform(*range, 2, env_ids)
+    for column, name in enumerate(("kp", "kd")):
+        env.sim.set_parameter(name, env.sim.default_parameter(name)[env_ids] * factors[:, column, None], env_ids)
+
+
+def reset_root(
+    env: Env,
+    env_ids: torch.Tensor,
+    random: Stream,
+    yaw: tuple[float, float] = (-torch.pi, torch.pi),
+    height: tuple[float, float] = (0.0, 0.0),
+    velocity: float = 0.0,
+) -> None:
+    """Place the base upright over the origin.
+
+    Args:
+        yaw: Range of its heading, rad.
+        height: Range of its height above the standing height, m.
+        velocity: Half-width of each component of its linear (m/s) and angular (rad/s) velocity.
+    """
+    n, device = len(env_ids), env.device
+    angle = random.uniform(*yaw, 1, env_ids).squeeze(1) / 2
+    zero = torch.zeros_like(angle)
+    pos = torch.zeros(n, 3, device=device)
+    pos[:, 2] = random.uniform(*height, 1, env_ids).squeeze(1) + env.sim.robot.base_height
+    quat = torch.stack((angle.cos(), zero, zero, angle.sin()), dim=1)
+    twist = random.uniform(-velocity, velocity, 6, env_ids)
+    env.sim.write_root_state(env_ids, pos, quat, twist[:, :3], twist[:, 3:])
+
+
+def reset_joints(env: Env, env_ids: torch.Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
+    """Place the joints at q0 + U(±range) rad, within their limits, with velocities U(±velocity) rad/s."""
+    robot = env.robot
+    offset = random.uniform(-range, range, len(robot.default_joint_pos), env_ids)
+    low, high = robot.soft_joint_pos_limits(1.0)
+    speed = random.uniform(-velocity, velocity, len(robot.default_joint_pos), env_ids)
+    env.sim.write_joint_state(env_ids, (robot.default_joint_pos + offset).clamp(low, high), speed)
+
+
+def push(env: Env, env_ids: torch.Tensor, random: Stream, velocity: float) -> None:
+    """Add U(±velocity) m/s to each horizontal component of the base's velocity."""
+    change = torch.zeros(len(env_ids), 3, device=env.device)
+    change[:, :2] = random.uniform(-velocity, velocity, 2, env_ids)
+    env.sim.push(env_ids, change)

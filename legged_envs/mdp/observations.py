@@ -1,0 +1,84 @@
+"""Observation terms: ``term(env, **params)`` → (num_envs, size) float32."""
+
+from __future__ import annotations
+
+import torch
+
+from legged_envs.mdp.context import Env
+
+
+def command(env: Env, name: str = "velocity") -> torch.Tensor:
+    """The present command: (vx m/s, vy m/s, ωz rad/s) for a velocity command."""
+    return env.commands[name]
+
+
+def projected_gravity(env: Env) -> torch.Tensor:
+    """Direction of gravity in the base frame; (0, 0, −1) when upright."""
+    return env.robot.projected_gravity
+
+
+def base_ang_vel(env: Env) -> torch.Tensor:
+    """Angular velocity in the base frame, rad/s."""
+    return env.robot.ang_vel_b
+
+
+def base_lin_vel(env: Env) -> torch.Tensor:
+    """Velocity of the base in the base frame, m/s."""
+    return env.robot.lin_vel_b
+
+
+def joint_pos(env: Env) -> torch.Tensor:
+    """Joint positions relative to the default pose, rad."""
+    return env.robot.joint_offset
+
+
+def joint_vel(env: Env) -> torch.Tensor:
+    """Joint velocities, rad/s."""
+    return env.robot.joint_vel
+
+
+def last_action(env: Env) -> torch.Tensor:
+    """The action of the last step, clipped to [−1, 1]; 0 after a reset."""
+    return env.actions.current
+
+
+def base_height(env: Env) -> torch.Tensor:
+    """Height of the base above the ground, m."""
+    return env.robot.root_pos_w[:, 2:3]
+
+
+def foot_contact(env: Env) -> torch.Tensor:
+    """1 for each foot that stands."""
+    return env.robot.foot_contact.float()
+
+
+def foot_height(env: Env) -> torch.Tensor:
+    """Height of each foot's origin above the ground, m."""
+    return env.robot.foot_pos_w[..., 2]
+
+
+def foot_air_time(env: Env) -> torch.Tensor:
+    """Duration of each foot's swing, s."""
+    return env.robot.foot_air_time
+
+
+def friction(env: Env) -> torch.Tensor:
+    """Sliding friction of the feet on the ground."""
+    return env.sim.get_parameter("friction").unsqueeze(1)
+
+
+def base_mass_offset(env: Env) -> torch.Tensor:
+    """What randomisation added to the base's mass, kg."""
+    return env.sim.get_parameter("body_mass")[:, :1] - env.sim.default_parameter("body_mass")[:, :1]
+
+
+def base_com_offset(env: Env) -> torch.Tensor:
+    """How far randomisation moved the base's centre of mass, m."""
+    return env.sim.get_parameter("com")[:, 0] - env.sim.default_parameter("com")[:, 0]
+
+
+def gain_scale(env: Env) -> torch.Tensor:
+    """The first joint's kp and kd, relative to the robot's own. Shape: (num_envs, 2)."""
+    robot = env.sim.robot
+    kp, kd = env.sim.get_parameter("kp")[:, :1], env.sim.get_parameter("kd")[:, :1]
+    return torch.cat((kp * (1.0 / robot.kp[0]), kd * (1.0 / robot.kd[0])), dim=1)

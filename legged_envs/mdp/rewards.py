@@ -1,0 +1,181 @@
+"""Reward terms: ``term(env, **params)`` → (num_envs,) float32.
+
+Names and formulas are LeggedGym-Ex's ``_reward_<name>`` where it has one; differences are stated. q are joint
+positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vector in the base frame, v and ω the base's
+velocities in its frame, c = (vx, vy, ωz) the command.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+
+from legged_envs.mdp.context import Env
+
+
+def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
+    """exp(−‖c_xy − v_xy‖² / σ)."""
+    error = env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]
+    return error.square_().sum(1).mul_(-1.0 / sigma).exp_()
+
+
+def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
+    """exp(−(c_ω − ω_z)² / σ)."""
+    error = env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]
+    return error.square_().mul_(-1.0 / sigma).exp_()
+
+
+def alive(env: Env) -> torch.Tensor:
+    """1 on every step (LeggedGym-Ex ``keep_balance``)."""
+    return torch.ones(env.num_envs, device=env.device)
+
+
+def lin_vel_z(env: Env) -> torch.Tensor:
+    """v_z²."""
+    return env.robot.lin_vel_b[:, 2].square()
+
+
+def ang_vel_xy(env: Env) -> torch.Tensor:
+    """ω_x² + ω_y²."""
+    return env.robot.ang_vel_b[:, :2].square().sum(1)
+
+
+def orientation(env: Env) -> torch.Tensor:
+    """g_x² + g_y²."""
+    return env.robot.projected_gravity[:, :2].square().sum(1)
+
+
+def base_height(env: Env, target: float) -> torch.Tensor:
+    """(z − z*)², z the height of the base above the ground, m."""
+    return (env.robot.root_pos_w[:, 2] - target).square_()
+
+
+def torques(env: Env) -> torch.Tensor:
+    """Σ τ²."""
+    return env.robot.joint_torque.square().sum(1)
+
+
+def dof_power(env: Env) -> torch.Tensor:
+    """Σ |τ q̇|, W."""
+    return (env.robot.joint_torque * env.robot.joint_vel).abs_().sum(1)
+
+
+def dof_vel(env: Env) -> torch.Tensor:
+    """Σ q̇²."""
+    return env.robot.joint_vel.square().sum(1)
+
+
+def dof_acc(env: Env) -> torch.Tensor:
+    """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
+    change = env.robot.joint_vel - env.robot.previous_joint_vel
+    return change.square_().sum(1).mul_(env.step_dt**-2)
+
+
+def action_rate(env: Env) -> torch.Tensor:
+    """Σ (a_t − a_{t−1})²."""
+    return (env.actions.current - env.actions.previous).square_().sum(1)
+
+
+def action_smoothness(env: Env) -> torch.Tensor:
+    """Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
+    second = env.actions.current + env.actions.before_previous
+    return second.sub_(env.actions.previous, alpha=2.0).square_().sum(1)
+
+
+def collision(env: Env, threshold: float = 0.1) -> torch.Tensor:
+    """Number of penalised bodies with a contact force above ``threshold`` N."""
+    return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(1, dtype=torch.float32)
+
+
+def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
+    """Σ distance outside of the soft joint limits, rad."""
+    low, high = env.robot.soft_joint_pos_limits(soft_limit)
+    joint_pos = env.robot.joint_pos
+    return (joint_pos - joint_pos.clamp(low, high)).abs_().sum(1)
+
+
+def feet_air_time(env: Env, target: float, command: str = "velocity") -> torch.Tensor:
+    """Σ over feet that land of (swing duration − target), s, while the command asks to move.
+
+    LeggedGym-Ex's condition is ‖c_xy‖ > 0.2; here a turn on the spot counts as moving too.
+    """
+    robot = env.robot
+    return ((robot.foot_air_time - target) * robot.foot_landed).sum(1).mul_(env.commands.moving(command))
+
+
+def single_stance_time(env: Env, limit: float, command: str = "velocity") -> torch.Tensor:
+    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0.
+
+    Isaac Lab ``feet_air_time_positive_biped``: min over feet of the time in the present contact mode.
+    """
+    robot = env.robot
+    mode_time = torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time)
+    single = robot.foot_contact.sum(1) == 1
+    return mode_time.amin(1).clamp_max_(limit).mul_(single).mul_(env.commands.moving(command))
+
+
+def foot_clearance(env: Env, target: float) -> torch.Tensor:
+    """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m.
+
+    LeggedGym-Ex's is exp(−Σ ‖v_f,xy‖ (z_f − z*)² / 0.01); as a penalty, without the exponential, it does not fade
+    where the foot is far from the target.
+    """
+    robot = env.robot
+    error = robot.foot_pos_w[..., 2] - (target + robot.sim.robot.foot_radius)
+    return error.square_().mul_(robot.foot_speed).sum(1)
+
+
+def feet_slip(env: Env) -> torch.Tensor:
+    """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared)."""
+    robot = env.robot
+    return robot.foot_speed.square().mul_(robot.foot_contact).sum(1)
+
+
+def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> torch.Tensor:
+    """How much the contacts look like an unhurried trot while moving, 0 to 1, without a clock.
+
+    For two pairs of feet (i, j), (k, l) with contacts b, and T the shortest time for which a foot has been in its
+    present mode (standing or swinging):
+    (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2.
+    """
+    robot = env.robot
+    score = _trot_scores(pairs, env.device)[robot.contact_code()]
+    mode_time = torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
+    unhurried = mode_time.clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
+    return score.mul_(unhurried).mul_(env.commands.moving(command))
+
+
+@lru_cache
+def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> torch.Tensor:
+    """The part of ``trot`` that depends on the contacts alone, by ``RobotState.contact_code``. Shape: (16,)."""
+    (i, j), (k, m) = pairs
+    scores = []
+    for code in range(16):
+        contact = [code >> foot & 1 for foot in range(4)]
+        agreement = ((contact[i] == contact[j]) + (contact[k] == contact[m])) / 2
+        scores.append(agreement * (contact[i] != contact[k]))
+    return torch.tensor(scores, device=device)
+
+
+def dof_pos_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
+    """Σ (q − q0)² while the command is to stand still."""
+    return env.robot.joint_offset.square().sum(1).mul_(env.commands.still(command))
+
+
+def dof_vel_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
+    """Σ |q̇| while the command is to stand still."""
+    return env.robot.joint_vel.abs().sum(1).mul_(env.commands.still(command))
+
+
+def feet_contact_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
+    """1 with all feet on the ground while the command is to stand still."""
+    return env.robot.foot_contact.all(1) * env.commands.still(command)
+
+
+def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> torch.Tensor:
+    """Σ (q − q0)², over ``joints`` if given (LeggedGym-Ex ``hip_pos`` with the hips)."""
+    offset = env.robot.joint_offset
+    if joints is not None:
+        offset = offset[:, env.robot.joint_index(joints)]
+    return offset.square().sum(1)

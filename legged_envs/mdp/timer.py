@@ -1,0 +1,54 @@
+"""Per-environment timers that cost nothing while none is due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_NEVER = 1 << 62
+
+
+class Timer:
+    """Counts down in every environment, in whole control steps.
+
+    Args:
+        num_envs: Number of environments.
+        step_dt: Control time step, s.
+        device: Torch device.
+    """
+
+    def __init__(self, num_envs: int, step_dt: float, device: torch.device):
+        self._step_dt = step_dt
+        self._now = 0
+        self._due = torch.full((num_envs,), _NEVER, dtype=torch.int64, device=device)
+        self._earliest = _NEVER
+
+    def start(self, env_ids: torch.Tensor, seconds: torch.Tensor) -> None:
+        """Let the timers of ``env_ids`` run out after ``seconds``, at least one step. Shape of both: (n,)."""
+        due = (seconds / self._step_dt).round_().clamp_(1, 1e15).long().add_(self._now)
+        self._due[env_ids] = due
+        self._earliest = min(self._earliest, int(due.min()))
+
+    def stop(self) -> None:
+        """Let no timer run out until it is started."""
+        self._due.fill_(_NEVER)
+        self._earliest = _NEVER
+
+    def advance(self) -> torch.Tensor | None:
+        """Let a step pass. Returns the environments whose timer ran out, which then stands still, or None."""
+        self._now += 1
+        if self._now < self._earliest:
+            return None
+        env_ids = (self._due <= self._now).nonzero().squeeze(1)
+        self._due[env_ids] = _NEVER
+        self._earliest = int(self._due.min())
+        return env_ids if len(env_ids) else None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"now": self._now, "due": self._due.clone()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._now = state["now"]
+        self._due.copy_(state["due"])
+        self._earliest = int(self._due.min())

@@ -1,0 +1,111 @@
+"""Register the tasks with Gymnasium, and build the default wrapper stack. Torch and MuJoCo load when one is made."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from legged_envs.tasks import EPISODE_STEPS, TASKS, make_task_cfg
+
+if TYPE_CHECKING:
+    from legged_envs.tasks.task import TaskCfg
+
+_VECTOR_ARGUMENTS = ("device", "sim", "array", "observations", "render_mode")
+_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode")
+
+
+def register_tasks() -> None:
+    """Make every task known to ``gymnasium.make`` and ``gymnasium.make_vec``."""
+    for task_id in TASKS:
+        if task_id not in gym.registry:
+            gym.register(
+                task_id,
+                entry_point="legged_envs.registration:make_env",
+                vector_entry_point="legged_envs.registration:make_vector_env",
+                max_episode_steps=EPISODE_STEPS,
+                kwargs={"task_id": task_id},
+            )
+
+
+def make_vector_env(
+    task_id: str,
+    num_envs: int,
+    *,
+    cfg: TaskCfg | Mapping[str, Any] | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+    max_episode_steps: int = EPISODE_STEPS,
+    **kwargs: Any,
+) -> VectorEnv:
+    """The environment with ``TimeLimit``, ``EpisodeStatistics`` and, unless it is DISABLED, ``AutoReset``.
+
+    Args:
+        task_id: A registered id.
+        num_envs: Number of robots.
+        cfg: A task configuration in place of the registered one, or a mapping of changes to that one, such as
+            ``{"rewards.torques.weight": 0.0}``.
+        autoreset_mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
+        max_episode_steps: Time limit, control steps.
+        kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``: see
+            :class:`~legged_envs.envs.LeggedVectorEnv`.
+
+    Raises:
+        TypeError: If a keyword is unknown.
+    """
+    _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
+    mode = _autoreset_mode(autoreset_mode)
+    from legged_envs.envs import LeggedVectorEnv
+    from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
+
+    env: VectorEnv = LeggedVectorEnv(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
+    env = EpisodeStatistics(TimeLimit(env, max_episode_steps))
+    return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
+
+
+def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **kwargs: Any) -> gym.Env:
+    """One robot as a plain ``gymnasium.Env``; ``gymnasium.make`` adds the time limit.
+
+    Raises:
+        TypeError: If a keyword is unknown, or is one of ``gymnasium.make_vec``.
+    """
+    if "num_envs" in kwargs:
+        raise TypeError(
+            f"gymnasium.make makes one environment; for a batch call gymnasium.make_vec({task_id!r}, "
+            f"num_envs={kwargs['num_envs']})"
+        )
+    _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
+    from legged_envs.envs import LeggedEnv
+
+    return LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+
+
+def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:
+    from legged_envs.tasks.task import TaskCfg, override
+
+    if cfg is None:
+        return make_task_cfg(task_id)
+    if isinstance(cfg, Mapping):
+        return override(make_task_cfg(task_id), cfg)
+    if not isinstance(cfg, TaskCfg):
+        raise TypeError(f"cfg must be a TaskCfg or a mapping of changes, got {type(cfg).__name__}")
+    return cfg
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        values = ", ".join(repr(m.value) for m in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be an AutoresetMode or one of {values}; got {mode!r}") from None
+
+
+def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
+    known = (*known, "cfg", "max_episode_steps", *(("autoreset_mode",) if "array" in known else ()))
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise TypeError(f"{call} has no keyword {name!r}{hint} It takes: {', '.join(known)}")

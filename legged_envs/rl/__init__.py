@@ -1,0 +1,1 @@
+"""Training, evaluating, playing and benchmarking from the command line."""

@@ -1,0 +1,547 @@
+"""How fast a task is: against raw physics, against Gymnasium's Ant, over batch sizes; its memory and start-up time.
+
+Everything that is compared runs in one process in alternating rounds; reported are medians of the rounds and medians
+of the ratios within a round, so that a machine that is slow for a while slows both sides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+from rich.table import Table
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.wrappers import TimeLimit
+
+RATIO_LIMITS = {64: 1.4, 512: 1.08, 4096: 1.08}
+"""num_envs → time of an environment step over raw physics that the package promises."""
+SCALING_SIZES = (256, 1024, 4096, 16384)
+SCALING_LIMIT = 1.05
+"""Time per environment step relative to that of the smallest batch: 1 is linear, the rest is for noise."""
+PROBE_ENVS = 4096
+MEMORY_LIMIT_MB = 1500.0
+"""Resident memory of a process with ``PROBE_ENVS`` environments."""
+STARTUP_LIMIT_S = 3.0
+"""Time of ``gymnasium.make_vec`` with ``PROBE_ENVS`` environments in a fresh process."""
+ANT = "Ant-v5"
+
+ROUND_ENV_STEPS = 12_000
+"""Environment steps of each side in a round, about 0.4 s on two cores."""
+MIN_CHUNK, MAX_CHUNK = 6, 25
+"""Control steps timed without a break. Raw physics has no resets: it must not run long enough for many to fall."""
+AMPLITUDE = 0.25
+"""Greatest amplitude of the joints' slow swing about the standing pose, in the action's unit."""
+FREQUENCIES_HZ = (0.3, 1.5)
+
+_PROBE = """
+import json, sys, time
+import gymnasium as gym
+import legged_envs
+
+def memory(key):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith(key))
+
+def make():
+    begun = time.perf_counter()
+    envs = gym.make_vec(sys.argv[1], num_envs=int(sys.argv[2]))
+    made = time.perf_counter()
+    envs.reset(seed=0)
+    reset = time.perf_counter()
+    for _ in range(3):
+        envs.step(0.0 * envs.action_space.low)
+    return envs, made - begun, reset - made
+
+linux = sys.platform == "linux"
+envs, cold_s, reset_s = make()
+total, peak = (memory("VmRSS"), memory("VmHWM")) if linux else (None, None)
+others, warm_s, _ = make()
+increase = memory("VmRSS") - total if linux else None
+keys = ("make_vec_cold_s", "make_vec_warm_s", "first_reset_s", "process_mb", "peak_mb", "increase_mb")
+print(json.dumps(dict(zip(keys, (cold_s, warm_s, reset_s, total, peak, increase)))))
+"""
+"""Runs in a fresh interpreter: what one batch costs to import, make and hold, then what a second one adds."""
+
+
+class _SlowActions:
+    """Actions that swing each joint slowly about the standing pose, each robot in its own way."""
+
+    def __init__(self, shape: tuple[int, ...], step_dt: float, rng: np.random.Generator):
+        self._amplitude = rng.uniform(0.0, AMPLITUDE, shape)
+        self._omega = 2.0 * np.pi * rng.uniform(*FREQUENCIES_HZ, shape) * step_dt
+        self._phase = rng.uniform(0.0, 2.0 * np.pi, shape)
+        self._step = 0
+
+    def take(self, steps: int) -> list[np.ndarray]:
+        """The next ``steps`` actions."""
+        times = range(self._step, self._step + steps)
+        self._step += steps
+        return [(self._amplitude * np.sin(self._omega * t + self._phase)).astype(np.float32) for t in times]
+
+
+class _EnvLoop:
+    """The stack that ``gymnasium.make_vec`` gives by default, in the middle of a long run."""
+
+    def __init__(self, task_id: str, num_envs: int):
+        rng = np.random.default_rng(0)
+        self.envs: VectorEnv = gym.make_vec(task_id, num_envs=num_envs)
+        self.core = cast(LeggedVectorEnv, self.envs.unwrapped)
+        self.sim = cast(MujocoSimulation, self.core.sim)
+        self.num_envs = num_envs
+        self.chunk = min(max(ROUND_ENV_STEPS // num_envs, MIN_CHUNK), MAX_CHUNK)
+        """Control steps of one timed run."""
+        self.turns = max(ROUND_ENV_STEPS // (num_envs * self.chunk), 1)
+        """Timed runs in a round."""
+        self._actions = _SlowActions((num_envs, self.sim.model.nu), self.core.step_dt, rng)
+        self.steps = 0
+        self.ended = 0
+        """Episodes that ended in the timed steps."""
+        self.envs.reset(seed=0)
+        self._spread_ages(rng)
+        self.run(self._actions.take(max(10, min(100, 100_000 // num_envs))))
+        self.steps = self.ended = 0
+
+    def _spread_ages(self, rng: np.random.Generator) -> None:
+        """Let time limits, commands and pushes fall due one after another, as they do in a long run."""
+        limit = next(layer for layer in layers(self.envs) if isinstance(layer, TimeLimit))
+        limit.elapsed_steps = rng.integers(0, limit.time_limit, self.num_envs)
+        commands, timers = self.core.commands.state_dict(), self.core.events.state_dict()
+        for timer in [*(term["_time_left"] for term in commands.values() if "_time_left" in term), *timers.values()]:
+            timer *= torch.from_numpy(rng.random(self.num_envs, dtype=np.float32))
+        self.core.commands.load_state_dict(commands)
+        self.core.events.load_state_dict(timers)
+
+    def next_actions(self) -> list[np.ndarray]:
+        """The actions of the next timed run."""
+        return self._actions.take(self.chunk)
+
+    def targets(self, actions: Iterable[np.ndarray]) -> list[np.ndarray]:
+        """The joint targets that actions give, rad."""
+        scale, default = self.core.actions.scale.numpy(), self.core.robot.default_joint_pos.numpy()
+        return [default + scale * action for action in actions]
+
+    def run(self, actions: Sequence[np.ndarray]) -> tuple[float, float]:
+        """Step through ``actions``. Returns wall-clock and CPU seconds."""
+        step, flags = self.envs.step, []
+        wall, cpu = time.perf_counter(), time.process_time()
+        for action in actions:
+            _, _, terminated, truncated, _ = step(action)
+            flags.append((terminated, truncated))
+        seconds = time.perf_counter() - wall, time.process_time() - cpu
+        self.steps += len(flags)
+        self.ended += sum(int((terminated | truncated).sum()) for terminated, truncated in flags)
+        return seconds
+
+
+class _RawLoop(ABC):
+    """Nothing but physics: the same model from the same states with the same joint targets, without resets.
+
+    Loading states and writing targets is not timed.
+    """
+
+    def run(self, rows: np.ndarray, targets: Sequence[np.ndarray]) -> tuple[float, float]:
+        """Step through ``targets`` from the state ``rows``. Returns wall-clock and CPU seconds."""
+        wall = cpu = 0.0
+        self._load(rows)
+        for target in targets:
+            self._write(target)
+            wall_begun, cpu_begun = time.perf_counter(), time.process_time()
+            self._step()
+            wall += time.perf_counter() - wall_begun
+            cpu += time.process_time() - cpu_begun
+        return wall, cpu
+
+    @abstractmethod
+    def _load(self, rows: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def _write(self, target: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def _step(self) -> None: ...
+
+
+class _BatchLoop(_RawLoop):
+    """The batch engine by itself."""
+
+    def __init__(self, env: _EnvLoop):
+        self._batch = type(env.sim.batch)(env.sim.model, env.num_envs, env.sim.batch.nthread)
+        self._ctrl = self._batch.bind("ctrl")
+        self._decimation = env.core.cfg.sim.decimation
+
+    def _load(self, rows: np.ndarray) -> None:
+        self._batch.state[:] = rows
+
+    def _write(self, target: np.ndarray) -> None:
+        self._ctrl[:] = target
+
+    def _step(self) -> None:
+        self._batch.step(nstep=self._decimation)
+
+
+class _PlainLoop(_RawLoop):
+    """As many Python threads as the engine has, each calling ``mj_step`` (which frees the interpreter) on its share."""
+
+    def __init__(self, env: _EnvLoop):
+        import mujoco  # later than the simulation's module, which chooses MuJoCo's renderer
+
+        self._mujoco = mujoco
+        self._model, self._decimation = env.sim.model, env.core.cfg.sim.decimation
+        self._datas = [mujoco.MjData(self._model) for _ in range(env.num_envs)]
+        self._ctrls = [data.ctrl for data in self._datas]
+        num_threads = env.sim.batch.nthread
+        self._shares = [self._datas[i::num_threads] for i in range(num_threads)]
+        self._pool = ThreadPoolExecutor(num_threads)
+
+    def _load(self, rows: np.ndarray) -> None:
+        for data, row in zip(self._datas, rows, strict=True):
+            self._mujoco.mj_setState(self._model, data, row, self._mujoco.mjtState.mjSTATE_INTEGRATION)
+
+    def _write(self, target: np.ndarray) -> None:
+        for ctrl, row in zip(self._ctrls, target, strict=True):
+            ctrl[:] = row
+
+    def _step(self) -> None:
+        for _ in self._pool.map(self._step_share, self._shares):
+            pass
+
+    def _step_share(self, share: list[Any]) -> None:
+        mj_step, model, decimation = self._mujoco.mj_step, self._model, self._decimation
+        for data in share:
+            mj_step(model, data, decimation)
+
+
+def layers(envs: VectorEnv) -> list[VectorEnv]:
+    """The wrappers around an environment from the outside in, and the environment itself."""
+    found = [envs]
+    while found[-1] is not found[-1].unwrapped:
+        found.append(found[-1].env)  # type: ignore[attr-defined]
+    return found
+
+
+def measure_throughput(task_id: str, num_envs: int, rounds: int) -> dict[str, Any]:
+    """Time full environment steps against raw physics; the ratio is to the faster of the two raw loops."""
+    env = _EnvLoop(task_id, num_envs)
+    raw: dict[str, _RawLoop] = {"batch": _BatchLoop(env), "mj_step": _PlainLoop(env)}
+    seconds = {name: np.zeros((rounds + 1, 2)) for name in ("env", *raw)}
+    for i in range(rounds + 1):
+        for turn in range(env.turns):
+            rows, actions = env.sim.batch.state.copy(), env.next_actions()
+            targets = env.targets(actions)
+            for name in _rotated(list(seconds), i + turn):
+                seconds[name][i] += env.run(actions) if name == "env" else raw[name].run(rows, targets)
+    measured = {name: values[1:] for name, values in seconds.items()}  # the first round warms up
+    steps = env.chunk * env.turns
+    result = {
+        "num_envs": num_envs,
+        "steps_per_round": steps,
+        "episodes_ended_per_1000_steps": 1000.0 * env.ended / (env.steps * num_envs),
+        **_summary(measured, steps, num_envs),
+        "layers_us": _time_layers(env),
+    }
+    env.envs.close()
+    return result
+
+
+def _rotated(names: list[str], turn: int) -> list[str]:
+    turn %= len(names)
+    return names[turn:] + names[:turn]
+
+
+def _summary(seconds: dict[str, np.ndarray], steps: int, num_envs: int) -> dict[str, Any]:
+    """Medians of wall-clock and CPU seconds. Shape of each array: (rounds, 2)."""
+    wall = {name: values[:, 0].tolist() for name, values in seconds.items()}
+    cpu = {name: values[:, 1].tolist() for name, values in seconds.items()}
+    ratios = {name: _paired(wall["env"], wall[name]) for name in ("batch", "mj_step")}
+    faster = max(ratios, key=lambda name: ratios[name])
+    env_ms = 1e3 * statistics.median(wall["env"]) / steps
+    return {
+        "env_ms": env_ms,
+        "batch_ms": 1e3 * statistics.median(wall["batch"]) / steps,
+        "mj_step_ms": 1e3 * statistics.median(wall["mj_step"]) / steps,
+        "env_steps_per_s": 1e3 * num_envs / env_ms,
+        "ratio_to_batch": ratios["batch"],
+        "ratio_to_mj_step": ratios["mj_step"],
+        "raw": faster,
+        "ratio": ratios[faster],
+        "env_cpu_us": 1e6 * statistics.median(cpu["env"]) / (steps * num_envs),
+        "raw_cpu_us": 1e6 * statistics.median(cpu[faster]) / (steps * num_envs),
+        "cpu_ratio": _paired(cpu["env"], cpu[faster]),
+    }
+
+
+def _paired(numerator: Sequence[float], denominator: Sequence[float]) -> float:
+    """Median of the ratios within a round."""
+    return statistics.median(a / b for a, b in zip(numerator, denominator, strict=True))
+
+
+class _Clock:
+    """A function that adds up the time it takes."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
+        self.seconds = 0.0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        result = self._function(*args, **kwargs)
+        self.seconds += time.perf_counter() - begun
+        return result
+
+
+def _time_layers(env: _EnvLoop) -> dict[str, float]:
+    """What each layer of the stack adds to a step, without the layers below it, µs."""
+    clocks: dict[tuple[str, str], _Clock] = {}
+    stack = [*layers(env.envs), env.sim]
+    for layer in stack:
+        for call in ("step", "reset"):
+            clock = clocks[type(layer).__name__, call] = _Clock(getattr(layer, call))
+            setattr(layer, call, clock)
+    turns = max(3, env.turns)
+    for _ in range(turns):
+        env.run(env.next_actions())
+    for layer in stack:
+        for call in ("step", "reset"):
+            delattr(layer, call)
+    microseconds = {key: 1e6 * clock.seconds / (turns * env.chunk) for key, clock in clocks.items()}
+    wrappers = [type(layer).__name__ for layer in stack[:-2]]
+    core, sim = type(env.core).__name__, type(env.sim).__name__
+    total = {name: microseconds[name, "step"] + microseconds[name, "reset"] for name in [*wrappers, core]}
+    return {
+        "physics": microseconds[sim, "step"],
+        "environment": microseconds[core, "step"] - microseconds[sim, "step"],
+        "partial resets": microseconds[core, "reset"],
+        **{name: total[name] - total[below] for name, below in zip(wrappers, [*wrappers[1:], core], strict=True)},
+    }
+
+
+def measure_scaling(task_id: str, sizes: Sequence[int], rounds: int) -> list[dict[str, Any]]:
+    """Time per environment step over batch sizes, the sizes taking turns."""
+    envs = {size: _EnvLoop(task_id, size) for size in sizes}
+    seconds: dict[int, list[float]] = {size: [] for size in sizes}
+    for i in range(rounds):
+        for size in map(int, _rotated([str(size) for size in sizes], i)):
+            env = envs[size]
+            wall = sum(env.run(env.next_actions())[0] for _ in range(env.turns))
+            seconds[size].append(wall / (env.turns * env.chunk * size))
+    for env in envs.values():
+        env.envs.close()
+    return [
+        {
+            "num_envs": size,
+            "us_per_env_step": 1e6 * statistics.median(seconds[size]),
+            "relative": _paired(seconds[size], seconds[sizes[0]]),
+        }
+        for size in sizes
+    ]
+
+
+def measure_single(task_id: str, rounds: int, steps: int) -> dict[str, Any]:
+    """Steps per second of ``gymnasium.make(task_id)`` and of Gymnasium's Ant, resets included."""
+    rng = np.random.default_rng(0)
+    env = gym.make(task_id)
+    shape = cast(gym.spaces.Box, env.action_space).shape
+    slow = _SlowActions(shape, cast(Any, env.unwrapped).cfg.sim.step_dt, rng)
+    try:
+        ant: gym.Env | None = gym.make(ANT)
+    except (ImportError, gym.error.DependencyNotInstalled) as error:
+        ant, missing = None, str(error)
+    ours: list[float] = []
+    theirs: list[float] = []
+    for i in range(-1, rounds):
+        seconds = _run_single(env, slow.take(steps))
+        if i >= 0:
+            ours.append(seconds / steps)
+        if ant is not None:
+            ant_shape = cast(gym.spaces.Box, ant.action_space).shape
+            seconds = _run_single(ant, list(rng.uniform(-1.0, 1.0, (steps, *ant_shape)).astype(np.float32)))
+            if i >= 0:
+                theirs.append(seconds / steps)
+    result: dict[str, Any] = {"steps_per_s": 1.0 / statistics.median(ours)}
+    if ant is None:
+        return {**result, "ant_missing": missing}
+    return {**result, "ant_steps_per_s": 1.0 / statistics.median(theirs), "ratio": _paired(theirs, ours)}
+
+
+def _run_single(env: gym.Env, actions: Sequence[np.ndarray]) -> float:
+    env.reset(seed=0)
+    begun = time.perf_counter()
+    for action in actions:
+        _, _, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            env.reset()
+    return time.perf_counter() - begun
+
+
+def measure_startup(task_id: str, num_envs: int) -> dict[str, Any]:
+    """Time and memory of making ``num_envs`` environments in a fresh process (memory on Linux only)."""
+    command = [sys.executable, "-c", _PROBE, task_id, str(num_envs)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"making {num_envs} environments of {task_id!r} in a fresh process failed:\n{done.stderr}")
+    return {"num_envs": num_envs, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on: processor, cores, versions, and how busy the machine is."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
+        "system": platform.system(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "torch_threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("mujoco", "torch", "numpy", "gymnasium")},
+    }
+
+
+def bench(task_id: str, rounds: int = 7, quick: bool = False, console: Console | None = None) -> dict[str, Any]:
+    """Measure everything.
+
+    Args:
+        task_id: A registered id.
+        rounds: Rounds of each comparison.
+        quick: At most three rounds, without the largest batches.
+        console: Where to say what is being measured.
+
+    Raises:
+        ValueError: If ``rounds`` is not positive.
+    """
+    if rounds < 1:
+        raise ValueError(f"rounds must be positive, got {rounds}")
+    console = console or Console(quiet=True)
+    rounds = min(rounds, 3) if quick else rounds
+    sizes = [size for size in RATIO_LIMITS if not quick or size < 4096]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        result: dict[str, Any] = {"task_id": task_id, "rounds": rounds, "machine": machine()}
+        with console.status("starting") as status:
+            status.update(f"memory and start of {PROBE_ENVS} environments")
+            result["startup"] = measure_startup(task_id, PROBE_ENVS)
+            status.update("one environment")
+            result["single"] = measure_single(task_id, rounds, steps=300 if quick else 1000)
+            result["throughput"] = []
+            for size in sizes:
+                status.update(f"{size} environments against raw physics")
+                result["throughput"].append(measure_throughput(task_id, size, rounds))
+            status.update("scaling")
+            result["scaling"] = measure_scaling(task_id, SCALING_SIZES[: -2 if quick else None], rounds)
+    finally:
+        torch.set_num_threads(threads)
+    return result
+
+
+def print_bench(result: dict[str, Any], console: Console) -> None:
+    """Print the tables of a result."""
+    about = result["machine"]
+    versions = ", ".join(f"{name} {about[name]}" for name in ("python", "mujoco", "torch", "numpy", "gymnasium"))
+    console.print(f"{result['task_id']} on {about['processor']}, {about['cores']} cores, load {about['load_average']}")
+    console.print(f"{versions}; 1 torch thread; medians of {result['rounds']} rounds")
+    if about["load_average"] > 0.5:
+        console.print("[yellow]other programs are running: the figures will be worse than those of an idle machine[/]")
+    for table in (_throughput_table(result), _layer_table(result), _scaling_table(result), _other_table(result)):
+        console.print(table)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    return table
+
+
+def _judged(text: str, good: bool) -> str:
+    return f"[{'green' if good else 'red'}]{text}[/]"
+
+
+def _throughput_table(result: dict[str, Any]) -> Table:
+    columns = ("envs", "env [ms]", "batch [ms]", "mj_step [ms]", "ratio", "limit", "CPU ratio", "env-steps/s")
+    table = _table("Full environment step against raw physics (ratio: to the faster raw loop)", *columns)
+    for row in result["throughput"]:
+        limit = RATIO_LIMITS[row["num_envs"]]
+        table.add_row(
+            str(row["num_envs"]),
+            f"{row['env_ms']:.2f}",
+            f"{row['batch_ms']:.2f}",
+            f"{row['mj_step_ms']:.2f}",
+            _judged(f"{row['ratio']:.3f}", row["ratio"] <= limit),
+            f"{limit:g}",
+            f"{row['cpu_ratio']:.3f}",
+            f"{row['env_steps_per_s']:,.0f}",
+        )
+    return table
+
+
+def _layer_table(result: dict[str, Any]) -> Table:
+    rows = result["throughput"]
+    table = _table("What each layer adds to a step", "layer", *(f"{row['num_envs']} envs" for row in rows))
+    for name in rows[0]["layers_us"]:
+        shares = [row["layers_us"][name] / sum(row["layers_us"].values()) for row in rows]
+        cells = [f"{row['layers_us'][name]:,.0f} µs {share:6.1%}" for row, share in zip(rows, shares, strict=True)]
+        table.add_row(name, *cells)
+    return table
+
+
+def _scaling_table(result: dict[str, Any]) -> Table:
+    rows = result["scaling"]
+    columns = ("envs", "per env-step [µs]", f"relative to {rows[0]['num_envs']}", "limit")
+    table = _table("Scaling", *columns)
+    for row in rows:
+        relative = _judged(f"{row['relative']:.3f}", row["relative"] <= SCALING_LIMIT)
+        table.add_row(str(row["num_envs"]), f"{row['us_per_env_step']:.2f}", relative, f"{SCALING_LIMIT:g}")
+    return table
+
+
+def _other_table(result: dict[str, Any]) -> Table:
+    single, startup = result["single"], result["startup"]
+    table = _table("One environment; start and memory", "quantity", "value", "limit")
+    table.add_row("one environment (gymnasium.make)", f"{single['steps_per_s']:,.0f} steps/s", "")
+    if "ratio" in single:
+        table.add_row(f"Gymnasium's {ANT}", f"{single['ant_steps_per_s']:,.0f} steps/s", "")
+        faster = _judged(f"{single['ratio']:.2f}", single["ratio"] >= 1.0)
+        table.add_row(f"speed relative to {ANT}", faster, "at least 1")
+    else:
+        table.add_row(f"Gymnasium's {ANT}", f"not measured: {single['ant_missing']}", "")
+    num_envs, cold = startup["num_envs"], startup["make_vec_cold_s"]
+    judged = _judged(f"{cold:.2f} s", cold <= STARTUP_LIMIT_S)
+    table.add_row(f"make_vec of {num_envs} with imports", judged, f"{STARTUP_LIMIT_S:g} s")
+    table.add_row("make_vec again in the same process", f"{startup['make_vec_warm_s']:.2f} s", "")
+    table.add_row("first reset", f"{startup['first_reset_s']:.2f} s", "")
+    if startup["process_mb"] is not None:
+        judged = _judged(f"{startup['peak_mb']:,.0f} MB", startup["peak_mb"] <= MEMORY_LIMIT_MB)
+        table.add_row("peak memory of the process", judged, f"{MEMORY_LIMIT_MB:,.0f} MB")
+        table.add_row("resident memory after some steps", f"{startup['process_mb']:,.0f} MB", "")
+        table.add_row(f"memory of {num_envs} more environments", f"{startup['increase_mb']:,.0f} MB", "")
+    return table
+
+
+def main(task_id: str, rounds: int = 7, quick: bool = False, json_path: Path | None = None) -> None:
+    """Measure, print and, if asked, write the figures as JSON. See :func:`bench`."""
+    console = Console()
+    result = bench(task_id, rounds, quick, console)
+    print_bench(result, console)
+    if json_path is not None:
+        json_path.write_text(json.dumps(result, indent=1) + "\n")
+        console.print(f"wrote {json_path}")

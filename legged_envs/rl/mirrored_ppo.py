@@ -1,0 +1,64 @@
+"""PPO that learns from every transition and its mirror image, at the cost of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from rsl_rl.env import VecEnv
+from rsl_rl.storage import RolloutStorage
+from tensordict import TensorDict
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.mdp.symmetry import Mirror
+from legged_envs.wrappers.rsl_rl import BootstrapPPO
+
+
+class HalfMirror:
+    """Mirrors one half of each mini-batch in place of rsl_rl's ``Symmetry``, which doubles the mini-batch.
+
+    Mini-batches are random, so over the epochs most transitions are seen both ways. The old log-probability of a
+    mirrored action is that of the action itself, as for a symmetric policy (Mittal et al. 2024).
+    """
+
+    use_mirror_loss = False
+
+    def __init__(self, env: LeggedVectorEnv):
+        robot = env.cfg.robot
+        self._observation = {
+            group: Mirror(
+                robot,
+                [
+                    (name, group_cfg.terms[name].mirror, size)
+                    for name, size in env.observations.term_sizes(group).items()
+                ],
+            )
+            for group, group_cfg in env.cfg.observations.items()
+        }
+        self._action = Mirror(robot, [("action", "joint", len(robot.joint_names))])
+
+    def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
+        """Mirror the first half of ``batch``, in place."""
+        half = original_batch_size // 2
+        assert (
+            batch.observations is not None and batch.actions is not None and batch.old_distribution_params is not None
+        )
+        for group, mirror in self._observation.items():
+            batch.observations[group][:half] = mirror(batch.observations[group][:half])
+        batch.actions[:half] = self._action(batch.actions[:half])
+        mean, std = batch.old_distribution_params
+        mean[:half] = self._action(mean[:half])
+        std[:half] = std[:half, self._action.index]
+
+    def compute_loss(self, *args: Any) -> torch.Tensor:
+        return torch.zeros(())
+
+
+class MirroredPPO(BootstrapPPO):
+    """:class:`~legged_envs.wrappers.rsl_rl.BootstrapPPO` with :class:`HalfMirror`."""
+
+    @staticmethod
+    def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict, device: str) -> MirroredPPO:
+        algorithm = BootstrapPPO.construct_algorithm(obs, env, cfg, device)
+        algorithm.symmetry = HalfMirror(env.env.unwrapped)
+        return algorithm

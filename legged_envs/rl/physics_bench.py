@@ -1,0 +1,272 @@
+"""What each physics setting costs in time, and what it does to a walking robot.
+
+Time: batches with one variant each go through the same recorded walk in alternating order; reported are medians over
+rounds and medians of the ratios to the default within a round. Walk: the policy walks in an environment with the
+variant. A policy is trained in the default physics, so a worse walk says how far a variant is from the default, not
+that it is worse physics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium as gym
+import mujoco
+import mujoco.batch
+import numpy as np
+import torch
+from rich import box
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from legged_envs.envs import unwrap
+from legged_envs.rl.bench import machine
+from legged_envs.rl.evaluate import SECONDS, Evaluation, Evaluator, evaluation_cfg
+from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy
+from legged_envs.robots import RobotCfg
+from legged_envs.sim import SimCfg
+from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.scene import build_scene
+from legged_envs.sim.simulation import ENGINES
+from legged_envs.tasks import make_task_cfg
+from legged_envs.tasks.task import TaskCfg
+
+NUM_ENVS = 256
+"""Batch size of the timing."""
+CHUNK_STEPS = 10
+"""Control steps that a variant goes on from a recorded state: too few to leave the walk."""
+CHUNKS = 4
+"""Stretches of the walk that a round goes through."""
+SETTLING_STEPS, CHUNK_SPACING = 100, 37
+"""Control steps before the first recorded stretch and between two."""
+_TIME_COLUMNS = ("CPU time", "wall time")
+_WALK_COLUMNS = ("lin vel error, m/s", "ang vel error, rad/s", "falls", "foot slip cost, m/s", "foot depth, mm")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A change to the physics of a task."""
+
+    name: str
+    sim: dict[str, Any] = field(default_factory=dict)
+    """Fields of ``SimCfg`` that differ."""
+    option: dict[str, Any] = field(default_factory=dict)
+    """Fields of ``model.opt`` that differ."""
+    edit: Callable[[mujoco.MjModel], None] = lambda model: None
+    """Changes the rest of the compiled model in place."""
+    walks: bool = True
+    """Whether the walk is worth measuring: not where it is the default's, or where contact forces are missing."""
+
+    def build(self, robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
+        """The scene of ``robot`` with this change."""
+        model = build_scene(robot, replace(cfg, **self.sim))
+        for name, value in self.option.items():
+            setattr(model.opt, name, value)
+        self.edit(model)
+        return model
+
+
+def variants() -> list[Variant]:
+    """The default first, which everything is relative to; its repetition shows the noise of the timing."""
+    integrator, solver, disable = mujoco.mjtIntegrator, mujoco.mjtSolver, mujoco.mjtDisableBit
+    elliptic = mujoco.mjtCone.mjCONE_ELLIPTIC
+    return [
+        Variant("default"),
+        Variant("default again", walks=False),
+        Variant("Euler", option={"integrator": integrator.mjINT_EULER}),
+        Variant("implicit", option={"integrator": integrator.mjINT_IMPLICIT}),
+        Variant("PGS, 50 iter", {"iterations": 50}, {"solver": solver.mjSOL_PGS}),
+        Variant("CG, 100 iter", {"iterations": 100}, {"solver": solver.mjSOL_CG}),
+        Variant("Newton, 1 iter, 5 ls", {"iterations": 1, "ls_iterations": 5}),
+        Variant("Newton, 2 iter", {"iterations": 2}),
+        Variant("elliptic, impratio 1", option={"cone": elliptic, "impratio": 1.0}),
+        Variant("elliptic, impratio 100", option={"cone": elliptic, "impratio": 100.0}),
+        Variant("islands off", option={"disableflags": disable.mjDSBL_ISLAND}),
+        Variant("warm start off", option={"disableflags": disable.mjDSBL_WARMSTART}),
+        Variant("condim 4", edit=partial(_set_condim, condim=4)),
+        Variant("condim 6", edit=partial(_set_condim, condim=6)),
+        Variant("2 ms × 10", {"dt": 0.002, "decimation": 10}),
+        Variant("2.5 ms × 8", {"dt": 0.0025, "decimation": 8}),
+        Variant("10 ms × 2", {"dt": 0.01, "decimation": 2}),
+        Variant("no accelerometer", edit=_remove_accelerometer, walks=False),
+    ]
+
+
+def _set_condim(model: mujoco.MjModel, condim: int) -> None:
+    """Set the contact dimension of the robot's collision shapes; a contact has the larger of the two shapes'."""
+    model.geom_condim[(model.geom_bodyid > 0) & (model.geom_conaffinity > 0)] = condim
+
+
+def _remove_accelerometer(model: mujoco.MjModel) -> None:
+    """Make the accelerometer a gyroscope, which needs no contact forces on bodies (``cfrc_ext``)."""
+    model.sensor_type[model.sensor("imu_acc").id] = mujoco.mjtSensor.mjSENS_GYRO
+    model.sensor_needstage[model.sensor("imu_acc").id] = mujoco.mjtStage.mjSTAGE_VEL
+
+
+@contextmanager
+def _engine(variant: Variant) -> Iterator[str]:
+    """The name of a physics engine that exists inside the ``with`` block and simulates ``variant``."""
+
+    def make(robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device) -> MujocoSimulation:
+        return MujocoSimulation(robot, cfg, num_envs, device, model=variant.build(robot, cfg))
+
+    name = f"mujoco ({variant.name})"
+    ENGINES[name] = make
+    try:
+        yield name
+    finally:
+        del ENGINES[name]
+
+
+_Stretch = tuple[np.ndarray, list[np.ndarray]]
+"""A piece of a recorded walk: state rows at its beginning, and the joint targets of each control step, rad."""
+
+
+def _record(task_id: str, cfg: TaskCfg, policy: Policy) -> list[_Stretch]:
+    """Let the policy walk in the default physics."""
+    envs = gym.make_vec(task_id, num_envs=NUM_ENVS, cfg=evaluation_cfg(cfg), array="torch")
+    policy.check(unwrap(envs))
+    batch = cast(MujocoSimulation, unwrap(envs).sim).batch
+    observation, _ = envs.reset(seed=0)
+    stretches: list[_Stretch] = []
+    for i in range(CHUNKS):
+        for _ in range(CHUNK_SPACING if i else SETTLING_STEPS):
+            observation, *_ = envs.step(policy(observation))
+        state, targets = batch.state.copy(), []
+        for _ in range(CHUNK_STEPS):
+            observation, *_ = envs.step(policy(observation))
+            targets.append(batch.bind("ctrl").copy())
+        stretches.append((state, targets))
+    envs.close()
+    return stretches
+
+
+class _Loop:
+    """Physics of one variant without an environment around it."""
+
+    def __init__(self, variant: Variant, cfg: TaskCfg):
+        self._batch = mujoco.batch.Batch(variant.build(cfg.robot, cfg.sim), NUM_ENVS, cfg.sim.num_threads)
+        self._ctrl = self._batch.bind("ctrl")
+        self._decimation = replace(cfg.sim, **variant.sim).decimation
+
+    def run(self, stretch: _Stretch) -> np.ndarray:
+        """Wall-clock and CPU seconds of a stretch; loading states and writing targets is not timed."""
+        seconds = np.zeros(2)
+        self._batch.state[:], targets = stretch
+        for target in targets:
+            self._ctrl[:] = target
+            begun = np.array((time.perf_counter(), time.process_time()))
+            self._batch.step(nstep=self._decimation)
+            seconds += np.array((time.perf_counter(), time.process_time())) - begun
+        return seconds
+
+
+def measure_times(task_id: str, cfg: TaskCfg, policy: Policy, rounds: int) -> dict[str, np.ndarray]:
+    """Variant → wall-clock and CPU seconds of an environment step. Shape: (rounds, 2)."""
+    stretches = _record(task_id, cfg, policy)
+    loops = {variant.name: _Loop(variant, cfg) for variant in variants()}
+    seconds = {name: np.zeros((rounds + 1, 2)) for name in loops}
+    for i in track(range(rounds + 1), "time", transient=True):
+        for turn, stretch in enumerate(stretches):
+            shift = (i * CHUNKS + turn) % len(loops)
+            for name in [*loops][shift:] + [*loops][:shift]:
+                seconds[name][i] += loops[name].run(stretch)
+    env_steps = CHUNKS * CHUNK_STEPS * NUM_ENVS
+    return {name: values[1:] / env_steps for name, values in seconds.items()}  # the first round warms up
+
+
+def measure_walk(
+    task_id: str, cfg: TaskCfg, policy: Policy, variant: Variant, episodes: int
+) -> tuple[Evaluation, float]:
+    """Let the policy walk in a variant.
+
+    Returns:
+        What ``legged-envs eval`` measures, and how deep the deepest foot is in the ground on average, m (feet that are
+        spheres; falls included).
+    """
+    with _engine(variant) as sim:
+        # The environment counts steps with its own cfg: time step and decimation must be the variant's there too.
+        evaluator = Evaluator(task_id, replace(cfg, sim=replace(cfg.sim, **variant.sim)), episodes, sim)
+    policy.check(evaluator.core)
+    simulation = cast(MujocoSimulation, evaluator.core.sim)
+    model = simulation.model
+    feet = [model.body(name).id for name in cfg.robot.foot_names]
+    spheres = np.flatnonzero(
+        np.isin(model.geom_bodyid, feet)
+        & (model.geom_conaffinity > 0)
+        & (model.geom_type == mujoco.mjtGeom.mjGEOM_SPHERE)
+    )
+    positions, depths = simulation.batch.bind("geom_xpos"), []
+
+    def act(observation: torch.Tensor) -> torch.Tensor:
+        depth = model.geom_size[spheres, 0] - positions[:, spheres, 2]
+        depths.append(depth.max(axis=1).clip(min=0.0).mean())
+        return policy(observation)
+
+    evaluation = evaluator.run(act, still=False)
+    evaluator.close()
+    return evaluation, float(np.mean(depths[1:]))  # nothing is known of the positions before the first step
+
+
+def _row(name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float] | None) -> list[str]:
+    wall, cpu = np.median(times[name] / times["default"], axis=0)
+    cells = [name, f"{cpu:.2f} ×", f"{wall:.2f} ×"]
+    if walk is None:
+        return cells + ["–"] * len(_WALK_COLUMNS)
+    result, depth = walk
+    errors = [f"{result.lin_vel_error:.3f}", f"{result.ang_vel_error:.3f}", f"{result.falls:.1%}"]
+    return [*cells, *errors, f"{result.costs['foot_slip']:.4f}", f"{1e3 * depth:.2f}"]
+
+
+def main(task_id: str, policy: Path | None, rounds: int, episodes: int, markdown: Path | None) -> None:
+    """Measure, print and, if asked, write a Markdown table."""
+    if rounds < 1 or episodes < 1:
+        raise ValueError(f"rounds and episodes must be positive, got rounds={rounds}, episodes={episodes}")
+    cfg = make_task_cfg(task_id)
+    loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
+    facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine().items())
+    times = measure_times(task_id, cfg, loaded, rounds)
+    default_us = 1e6 * np.median(times["default"][:, 1])
+    rows = []
+    for variant in track(variants(), "walk", transient=True):
+        walk = measure_walk(task_id, cfg, loaded, variant, episodes) if variant.walks else None
+        rows.append(_row(variant.name, times, walk))
+    notes = [
+        f"`legged-envs physics {task_id} --rounds {rounds} --episodes {episodes}`, policy: {policy or 'shipped'}.",
+        f"Machine: {facts}.",
+        f"Time: physics of a control step ({1e3 * cfg.sim.step_dt:g} ms) of {NUM_ENVS} walking robots, median of "
+        f"{rounds} paired rounds, relative to the default, which takes {default_us:.1f} µs of CPU time per robot. What "
+        '"default again" has instead of 1 is noise.',
+        f"Walk: {episodes} episodes of {SECONDS:g} s with one policy, trained in the default physics. Foot depth: of "
+        "the deepest foot in the ground, mean over time.",
+    ]
+    _print(f"Physics settings of {task_id}", notes, rows)
+    if markdown is not None:
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+        markdown.write_text(_markdown(f"Physics settings of {task_id}", notes, rows))
+        print(f"wrote {markdown}")
+
+
+def _print(title: str, notes: list[str], rows: list[list[str]]) -> None:
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("variant", no_wrap=True)
+    for column in (*_TIME_COLUMNS, *_WALK_COLUMNS):
+        table.add_column(column, justify="right", max_width=8)
+    for row in rows:
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    console.print(*notes, sep="\n", markup=False, highlight=False)
+
+
+def _markdown(title: str, notes: list[str], rows: list[list[str]]) -> str:
+    columns = ["variant", *_TIME_COLUMNS, *_WALK_COLUMNS]
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+    return "\n\n".join((f"# {title}", *notes, "\n".join(f"| {' | '.join(line)} |" for line in lines))) + "\n"

@@ -1,0 +1,149 @@
+"""Counter-based random numbers: one independent stream per environment and purpose.
+
+Draw ``n`` of stream ``name`` in environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)``: a pure
+function of those four things. So an environment draws the same numbers whatever the batch size is and whichever other
+environments reset. SplitMix64 is from Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (2014).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
+
+
+def splitmix64(x: torch.Tensor) -> torch.Tensor:
+    """The SplitMix64 output function, in place on an int64 tensor.
+
+    On the CPU through NumPy, which has the logical shift that torch lacks and half the overhead on small batches.
+    """
+    if x.device.type == "cpu":
+        z = x.numpy().view(np.uint64)
+        z ^= z >> np.uint64(30)
+        z *= np.uint64(_MIX_1)
+        z ^= z >> np.uint64(27)
+        z *= np.uint64(_MIX_2)
+        z ^= z >> np.uint64(31)
+        return x
+    _shift_right_xor(x, 30).mul_(_MIX_1 - (1 << 64))
+    _shift_right_xor(x, 27).mul_(_MIX_2 - (1 << 64))
+    return _shift_right_xor(x, 31)
+
+
+def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """``x ^= x >>> bits`` in place."""
+    return x.bitwise_xor_(torch.bitwise_right_shift(x, bits).bitwise_and_((1 << (64 - bits)) - 1))
+
+
+def _signed_64(digest: bytes) -> int:
+    return int.from_bytes(digest[:8], "little", signed=True)
+
+
+class Stream:
+    """The random numbers of one purpose, for every environment.
+
+    Each environment has its own key and its own count of numbers drawn; a draw for some environments leaves the
+    others' counts alone.
+    """
+
+    def __init__(self, name: str, num_envs: int, device: torch.device):
+        self.name = name
+        self._salt = _signed_64(hashlib.blake2b(name.encode(), digest_size=8).digest())
+        self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
+        """How many 64-bit words each environment has drawn. Shape: (num_envs, 1)."""
+        self._key = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
+        self._steps: dict[int, torch.Tensor] = {}
+
+    def rekey(self, env_keys: torch.Tensor, env_ids: torch.Tensor) -> None:
+        """Restart the streams of ``env_ids`` under new environment keys. Shape of both: (n,)."""
+        self._key[env_ids] = splitmix64((env_keys ^ self._salt).contiguous()).unsqueeze(1)
+        self.counter[env_ids] = 0
+
+    def signed_24_bit(self, size: int, env_ids: torch.Tensor | None = None) -> torch.Tensor:
+        """Uniform integers in [-2**23, 2**23), the cheapest draw. Shape: (num_envs or len(env_ids), size), int32."""
+        words = (size + 1) // 2
+        steps = self._steps.get(words)
+        if steps is None:
+            steps = torch.arange(1, words + 1, device=self._key.device).mul_(_GOLDEN_GAMMA)
+            self._steps[words] = steps
+        if env_ids is None:
+            start = torch.add(self._key, self.counter, alpha=_GOLDEN_GAMMA)
+            self.counter.add_(words)
+        else:
+            count = self.counter[env_ids]
+            start = torch.add(self._key[env_ids], count, alpha=_GOLDEN_GAMMA)
+            self.counter[env_ids] = count + words
+        if start.shape[0] == 0:
+            return torch.empty(0, size, dtype=torch.int32, device=self._key.device)
+        bits = splitmix64(start + steps).view(torch.int32)
+        return bits[:, :size].bitwise_right_shift(8)
+
+    def uniform(
+        self,
+        low: float | torch.Tensor,
+        high: float | torch.Tensor,
+        size: int,
+        env_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Uniform float32 in [low, high); bounds are floats or tensors (size,). Shape: (num_envs or n, size)."""
+        unit = self.signed_24_bit(size, env_ids) * 2.0**-24 + 0.5
+        return unit * (high - low) + low
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"key": self._key.clone(), "counter": self.counter.clone()}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        self._key.copy_(state["key"])
+        self.counter.copy_(state["counter"])
+
+
+class RandomStreams:
+    """All random streams of a batch of environments, made by name on first use.
+
+    Args:
+        num_envs: Number of environments.
+        device: Where the numbers are made.
+    """
+
+    def __init__(self, num_envs: int, device: torch.device):
+        self.num_envs = num_envs
+        self.device = device
+        self._streams: dict[str, Stream] = {}
+        self._env_keys = torch.zeros(num_envs, dtype=torch.int64, device=device)
+
+    def stream(self, name: str) -> Stream:
+        """The stream called ``name``."""
+        if name not in self._streams:
+            stream = Stream(name, self.num_envs, self.device)
+            stream.rekey(self._env_keys.clone(), torch.arange(self.num_envs, device=self.device))
+            self._streams[name] = stream
+        return self._streams[name]
+
+    def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
+        """Restart every stream of ``env_ids``.
+
+        Args:
+            seed: An int keys environment i by (seed, i). A list holds one seed per environment and keys it by
+                (seed, 0), so that environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
+            env_ids: The environments, sorted. Shape: (n,).
+        """
+        ids = env_ids.tolist()
+        pairs = [(seed, i) for i in ids] if isinstance(seed, int) else [(seed[i], 0) for i in ids]
+        keys = [_signed_64(hashlib.blake2b(f"{s}/{i}".encode(), digest_size=8).digest()) for s, i in pairs]
+        self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
+        for stream in self._streams.values():
+            stream.rekey(self._env_keys[env_ids], env_ids)
+
+    def state_dict(self) -> dict[str, object]:
+        streams = {name: stream.state_dict() for name, stream in self._streams.items()}
+        return {"env_keys": self._env_keys.clone(), "streams": streams}
+
+    def load_state_dict(self, state: dict) -> None:
+        self._env_keys.copy_(state["env_keys"])
+        for name, stream_state in state["streams"].items():
+            self.stream(name).load_state_dict(stream_state)

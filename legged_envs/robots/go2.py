@@ -1,0 +1,37 @@
+"""Unitree Go2: quadruped, 12 joints, 15.2 kg."""
+
+from legged_envs.robots.robot import RobotCfg
+
+__all__ = ["GO2"]
+
+_LEGS = ("FR", "FL", "RR", "RL")
+_MIRRORED_LEG = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}
+_JOINTS = ("hip", "thigh", "calf")
+_MIRROR_SIGN = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
+
+GO2 = RobotCfg(
+    name="go2",
+    xml="go2.xml",
+    base_body="base",
+    # Order of LeggedGym-Ex, so that its policies and ours read the same vectors.
+    joint_names=tuple(f"{leg}_{joint}_joint" for leg in _LEGS for joint in _JOINTS),
+    # Pose of LeggedGym-Ex `GO2Cfg`.
+    default_joint_pos=(0.0, 0.8, -1.5) * 4,
+    # LeggedGym-Ex has 20 / 0.5: held open loop at this pose, the robot then sinks until its knees touch the ground.
+    # 40 / 1 holds it at 0.30 m; unitree_rl_mjlab has 40 for the calf, which carries most of the load.
+    kp=(40.0,) * 12,
+    kd=(1.0,) * 12,
+    # The motors of a leg are alike; the knee linkage multiplies torque and divides speed by 1.917. Two pairs of calf
+    # limits are published: 45.43 / 15.7 (URDF of unitree_ros, MJCF of unitree_mujoco, LeggedGym-Ex) and 35.55 / 20.07
+    # (URDF of unitree_rl_gym). The first is used: more sources, and those of the model in go2.xml among them.
+    torque_limits=(23.7, 23.7, 45.43) * 4,
+    velocity_limits=(30.1, 30.1, 15.7) * 4,
+    base_height=0.3346,
+    foot_names=tuple(f"{leg}_foot" for leg in _LEGS),
+    foot_radius=0.022,
+    penalized_bodies=tuple(f"{leg}_{link}" for leg in _LEGS for link in ("thigh", "calf")),
+    termination_bodies=("base",),
+    mirror=tuple((f"{_MIRRORED_LEG[leg]}_{joint}_joint", _MIRROR_SIGN[joint]) for leg in _LEGS for joint in _JOINTS),
+    foot_mirror=(1, 0, 3, 2),
+)
+"""Go2 with the standing pose of LeggedGym-Ex; sources of the model are listed in ``go2.xml``."""

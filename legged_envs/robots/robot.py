@@ -1,0 +1,132 @@
+"""What the rest of the package needs to know about a robot beyond its MJCF model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["RobotCfg"]
+
+
+@dataclass(frozen=True)
+class RobotCfg:
+    """A legged robot: its MJCF file, its actuators and the names of the parts that a task refers to.
+
+    The MJCF file holds the bodies only; the simulation adds ground, light and one position actuator per joint from
+    the gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`.
+    """
+
+    name: str
+    """Short name, also the prefix of task ids."""
+
+    xml: str
+    """MJCF file name, beside this module."""
+
+    base_body: str
+    """Body that carries the free joint ``root`` and the site ``imu``."""
+
+    joint_names: tuple[str, ...]
+    """Actuated joints in the order of actions and observations, which is their order in the MJCF file."""
+
+    default_joint_pos: tuple[float, ...]
+    """Joint positions of the standing pose [rad]; a zero action asks for this pose."""
+
+    kp: tuple[float, ...]
+    """Proportional gains [N m/rad]."""
+
+    kd: tuple[float, ...]
+    """Derivative gains [N m s/rad]."""
+
+    torque_limits: tuple[float, ...]
+    """Largest absolute joint torques [N m]."""
+
+    velocity_limits: tuple[float, ...]
+    """Largest absolute joint velocities of the real actuators [rad/s]."""
+
+    base_height: float
+    """Height of the base origin above the ground in the standing pose, feet touching [m]."""
+
+    foot_names: tuple[str, ...]
+    """Foot bodies. Each is welded to the last link of its leg and has a site ``<foot>_site`` at its origin."""
+
+    foot_radius: float
+    """Height of a foot's origin above the ground while the robot stands on it [m]."""
+
+    penalized_bodies: tuple[str, ...]
+    """Bodies whose contact with the ground is undesired."""
+
+    termination_bodies: tuple[str, ...]
+    """Bodies whose contact with the ground ends the episode."""
+
+    mirror: tuple[tuple[str, float], ...]
+    """For each joint, the joint that takes its place when left and right are swapped, and the sign (1 or -1)."""
+
+    foot_mirror: tuple[int, ...]
+    """For each foot, the index of the foot that takes its place when left and right are swapped."""
+
+    def __post_init__(self) -> None:
+        """Reject a description that contradicts itself."""
+        if not self.joint_names:
+            raise ValueError(f"RobotCfg {self.name!r}: joint_names is empty")
+        for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
+            self._check_unique(field)
+        for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits", "mirror"):
+            self._check_length(field, "joint_names")
+        self._check_length("foot_mirror", "foot_names")
+        for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits"):
+            self._check_values(field, positive=field.endswith("limits"), nonnegative=field in ("kp", "kd"))
+        for field in ("base_height", "foot_radius"):
+            height = getattr(self, field)
+            if not (math.isfinite(height) and height > 0.0):
+                raise ValueError(f"RobotCfg {self.name!r}: {field} must be finite and positive, got {height}")
+        self._check_joint_mirror()
+        self._check_foot_mirror()
+
+    @property
+    def path(self) -> Path:
+        """Absolute path of the MJCF file."""
+        return Path(__file__).resolve().parent / self.xml
+
+    @property
+    def num_joints(self) -> int:
+        """Number of actuated joints."""
+        return len(self.joint_names)
+
+    def _check_unique(self, field: str) -> None:
+        names = getattr(self, field)
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"RobotCfg {self.name!r}: {field} repeats {', '.join(map(repr, repeated))}")
+
+    def _check_length(self, field: str, per: str) -> None:
+        got, expected = len(getattr(self, field)), len(getattr(self, per))
+        if got != expected:
+            raise ValueError(f"RobotCfg {self.name!r}: {field} has {got} entries but {per} has {expected}")
+
+    def _check_values(self, field: str, positive: bool, nonnegative: bool) -> None:
+        for joint, value in zip(self.joint_names, getattr(self, field), strict=True):
+            if not math.isfinite(value) or (positive and value <= 0.0) or (nonnegative and value < 0.0):
+                wanted = "finite and positive" if positive else "finite and not negative" if nonnegative else "finite"
+                raise ValueError(f"RobotCfg {self.name!r}: {field} of {joint!r} must be {wanted}, got {value}")
+
+    def _check_joint_mirror(self) -> None:
+        mirror = dict(zip(self.joint_names, self.mirror, strict=True))
+        for joint, (partner, sign) in mirror.items():
+            if partner not in mirror:
+                raise ValueError(f"RobotCfg {self.name!r}: mirror of {joint!r} is {partner!r}, which is not a joint")
+            if sign not in (1.0, -1.0):
+                raise ValueError(f"RobotCfg {self.name!r}: mirror sign of {joint!r} must be 1 or -1, got {sign}")
+            if mirror[partner] != (joint, sign):
+                raise ValueError(
+                    f"RobotCfg {self.name!r}: mirror is not its own inverse: {joint!r} -> {(partner, sign)} "
+                    f"but {partner!r} -> {mirror[partner]}"
+                )
+
+    def _check_foot_mirror(self) -> None:
+        for foot, partner in enumerate(self.foot_mirror):
+            if partner not in range(len(self.foot_names)) or self.foot_mirror[partner] != foot:
+                raise ValueError(
+                    f"RobotCfg {self.name!r}: foot_mirror is not its own inverse at {self.foot_names[foot]!r}: "
+                    f"{self.foot_mirror}"
+                )

@@ -1,0 +1,103 @@
+"""Put a robot on a ground: one compiled MuJoCo model per scene."""
+
+from __future__ import annotations
+
+import mujoco
+
+from legged_envs.robots import RobotCfg
+from legged_envs.sim.simulation import SimCfg
+
+
+def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
+    """Compile ``robot`` on flat ground with PD actuators, sensors and the physics options of ``cfg``."""
+    spec = mujoco.MjSpec.from_file(str(robot.path))
+    spec.option.timestep = cfg.dt
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
+    spec.option.iterations = cfg.iterations
+    spec.option.ls_iterations = cfg.ls_iterations
+    for geom in spec.geoms:
+        geom.priority = 1  # the robot's friction decides, not the larger one
+    _add_ground(spec)
+    _add_actuators(spec, robot)
+    _add_sensors(spec, robot)
+    model = spec.compile()
+    names = tuple(model.joint(i).name for i in range(1, model.njnt))
+    if names != robot.joint_names:
+        raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
+    return model
+
+
+def _add_ground(spec: mujoco.MjSpec) -> None:
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.55, 0.68, 0.82],
+        rgb2=[0.93, 0.95, 0.97],
+        width=256,
+        height=1536,
+    )
+    spec.add_texture(
+        name="floor",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=[0.80, 0.82, 0.84],
+        rgb2=[0.72, 0.75, 0.78],
+        mark=mujoco.mjtMark.mjMARK_EDGE,
+        markrgb=[0.62, 0.66, 0.70],
+        width=300,
+        height=300,
+    )
+    material = spec.add_material(name="floor", texrepeat=[1, 1], texuniform=True)
+    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "floor"
+    spec.worldbody.add_geom(
+        name="floor",
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 0.05],
+        material="floor",
+        contype=1,
+        conaffinity=0,
+        condim=3,
+    )
+    spec.worldbody.add_light(
+        pos=[0, 0, 4],
+        dir=[0.3, 0.2, -1],
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        diffuse=[0.55, 0.55, 0.55],
+        ambient=[0.25, 0.25, 0.25],
+        castshadow=True,
+    )
+    spec.visual.headlight.diffuse = [0.35, 0.35, 0.35]
+    spec.visual.headlight.ambient = [0.25, 0.25, 0.25]
+    spec.visual.global_.offwidth = 1920
+    spec.visual.global_.offheight = 1080
+    spec.visual.quality.shadowsize = 2048
+    spec.visual.quality.offsamples = 0  # software rendering: four samples a pixel take three times as long
+
+
+def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
+    """One position actuator per joint: τ = clip(kp (target − q) − kd q̇, ±limit), evaluated in every physics step."""
+    for joint, kp, kd, limit in zip(robot.joint_names, robot.kp, robot.kd, robot.torque_limits, strict=True):
+        actuator = spec.add_actuator(
+            name=joint,
+            target=joint,
+            trntype=mujoco.mjtTrn.mjTRN_JOINT,
+            forcelimited=True,
+            forcerange=[-limit, limit],
+        )
+        actuator.set_to_position(kp=kp, kv=kd)
+
+
+def _add_sensors(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
+    for foot in robot.foot_names:
+        spec.add_sensor(
+            name=f"{foot}_lin_vel",
+            type=mujoco.mjtSensor.mjSENS_FRAMELINVEL,
+            objtype=mujoco.mjtObj.mjOBJ_SITE,
+            objname=f"{foot}_site",
+        )
+    # An accelerometer makes the engine evaluate the contact force on every body (cfrc_ext).
+    spec.add_sensor(
+        name="imu_acc", type=mujoco.mjtSensor.mjSENS_ACCELEROMETER, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="imu"
+    )

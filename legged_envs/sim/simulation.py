@@ -1,0 +1,287 @@
+"""The interface of a batch of simulated robots. One file per engine implements it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from legged_envs.robots import RobotCfg
+
+
+@dataclass
+class SimCfg:
+    """Physics settings; docs/physics.md has the measurements behind the defaults."""
+
+    dt: float = 0.005
+    """Physics time step, s."""
+    decimation: int = 4
+    """Physics steps per control step."""
+    iterations: int = 10
+    """Most iterations of the constraint solver (it stops after one or two when the robot stands)."""
+    ls_iterations: int = 20
+    """Most iterations of the solver's line search."""
+    num_threads: int = 0
+    """Threads of the CPU engine; 0 takes every core."""
+
+    @property
+    def step_dt(self) -> float:
+        """Control time step, s."""
+        return self.dt * self.decimation
+
+
+class Simulation(ABC):
+    """``num_envs`` copies of one robot on one ground, stepped together.
+
+    Quantities are float32 tensors on ``device`` whose first dimension is the environment. They are the simulation's
+    own buffers: read them, or clone what must outlive the next call. Root and joint quantities are current after
+    every call. Body, foot, contact, torque and acceleration quantities describe the last physics step of ``step``
+    (they lag the root and joint state by one physics step, as after ``mj_step``) and are current after ``forward``.
+
+    World z is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame; joints are in the
+    order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
+    """
+
+    cfg: SimCfg
+    robot: RobotCfg
+    num_envs: int
+    device: torch.device
+    body_names: tuple[str, ...]
+    """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
+    joint_pos_limits: torch.Tensor
+    """Joint ranges, rad. Shape: (num_joints, 2)."""
+
+    def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
+        self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device
+        self._parameters: dict[str, torch.Tensor] = {}
+        self._default_parameters: dict[str, torch.Tensor] = {}
+
+    # --- state, current after every call -----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def root_pos_w(self) -> torch.Tensor:
+        """Base position, m. Shape: (num_envs, 3)."""
+
+    @property
+    @abstractmethod
+    def root_quat_w(self) -> torch.Tensor:
+        """Base orientation. Shape: (num_envs, 4)."""
+
+    @property
+    @abstractmethod
+    def root_lin_vel_w(self) -> torch.Tensor:
+        """Velocity of the base origin, m/s. Shape: (num_envs, 3)."""
+
+    @property
+    @abstractmethod
+    def root_ang_vel_b(self) -> torch.Tensor:
+        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+
+    @property
+    @abstractmethod
+    def joint_pos(self) -> torch.Tensor:
+        """Joint positions, rad. Shape: (num_envs, num_joints)."""
+
+    @property
+    @abstractmethod
+    def joint_vel(self) -> torch.Tensor:
+        """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
+
+    # --- of the last physics step ------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def joint_acc(self) -> torch.Tensor:
+        """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
+
+    @property
+    @abstractmethod
+    def joint_torque(self) -> torch.Tensor:
+        """Torques that the actuators applied, within their limits, N·m. Shape: (num_envs, num_joints)."""
+
+    @property
+    @abstractmethod
+    def body_pos_w(self) -> torch.Tensor:
+        """Body origins, m. Shape: (num_envs, num_bodies, 3)."""
+
+    @property
+    @abstractmethod
+    def body_quat_w(self) -> torch.Tensor:
+        """Body orientations. Shape: (num_envs, num_bodies, 4)."""
+
+    @property
+    @abstractmethod
+    def body_lin_vel_w(self) -> torch.Tensor:
+        """Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3)."""
+
+    @property
+    @abstractmethod
+    def body_ang_vel_w(self) -> torch.Tensor:
+        """Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3)."""
+
+    @property
+    @abstractmethod
+    def contact_force_w(self) -> torch.Tensor:
+        """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
+
+    @property
+    @abstractmethod
+    def foot_pos_w(self) -> torch.Tensor:
+        """Foot origins, m. Shape: (num_envs, num_feet, 3)."""
+
+    @property
+    @abstractmethod
+    def foot_lin_vel_w(self) -> torch.Tensor:
+        """Foot velocities, m/s. Shape: (num_envs, num_feet, 3)."""
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def set_joint_targets(self, targets: torch.Tensor) -> None:
+        """Set the PD targets, rad. They hold until set again. Shape: (num_envs, num_joints)."""
+
+    @abstractmethod
+    def step(self, num_steps: int) -> None:
+        """Advance every environment by ``num_steps`` physics steps, with the joint PD inside each."""
+
+    @abstractmethod
+    def forward(self, env_ids: torch.Tensor) -> None:
+        """Make every quantity of ``env_ids`` current without advancing time, after writes to their state."""
+
+    @abstractmethod
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Put ``env_ids`` into the default pose at rest; ``forward`` must follow before derived quantities are read."""
+
+    @abstractmethod
+    def write_root_state(
+        self,
+        env_ids: torch.Tensor,
+        pos_w: torch.Tensor,
+        quat_w: torch.Tensor,
+        lin_vel_w: torch.Tensor,
+        ang_vel_b: torch.Tensor,
+    ) -> None:
+        """Write the base state of ``env_ids``. Shapes: (n, 3), (n, 4), (n, 3), (n, 3)."""
+
+    @abstractmethod
+    def write_joint_state(self, env_ids: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> None:
+        """Write the joint state of ``env_ids``. Shapes: (n, num_joints)."""
+
+    @abstractmethod
+    def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
+        """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
+
+    # --- per-environment model parameters ----------------------------------------------------------------------------
+
+    parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
+
+    def get_parameter(self, name: str) -> torch.Tensor:
+        """A model parameter of every environment.
+
+        ========== ================================ ==============================================
+        name       shape                            meaning
+        ========== ================================ ==============================================
+        friction   (num_envs,)                      sliding friction of the robot on the ground
+        body_mass  (num_envs, num_bodies)           kg
+        com        (num_envs, num_bodies, 3)        centre of mass in the body's frame, m
+        kp, kd     (num_envs, num_joints)           PD gains, N·m/rad and N·m·s/rad
+        armature   (num_envs, num_joints)           reflected rotor inertia, kg·m²
+        ========== ================================ ==============================================
+        """
+        self.default_parameter(name)
+        return self._parameters[name]
+
+    def default_parameter(self, name: str) -> torch.Tensor:
+        """What ``get_parameter`` returned before anything was set."""
+        if name not in self.parameter_names:
+            raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
+        if name not in self._default_parameters:
+            self._default_parameters[name] = self._read_parameter(name)
+            self._parameters[name] = self._default_parameters[name].clone()
+        return self._default_parameters[name]
+
+    def set_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
+        """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``."""
+        with torch.inference_mode(False):
+            expected = (len(env_ids), *self.default_parameter(name).shape[1:])
+        if tuple(values.shape) != expected:
+            raise ValueError(
+                f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {tuple(values.shape)}"
+            )
+        self._parameters[name][env_ids] = values
+        self._write_parameter(name, values, env_ids)
+
+    @abstractmethod
+    def _read_parameter(self, name: str) -> torch.Tensor: ...
+
+    @abstractmethod
+    def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None: ...
+
+    # --- the rest ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def diverged(self) -> torch.Tensor | None:
+        """Which environments met a non-finite or huge state since the last call; None if none did. (num_envs,) bool."""
+
+    @abstractmethod
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the future depends on, copied."""
+
+    @abstractmethod
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments."""
+
+    @abstractmethod
+    def render(self, env_id: int = 0, width: int = 640, height: int = 480) -> np.ndarray:
+        """A picture of one environment, (height, width, 3) uint8, from the robot's tracking camera."""
+
+    @abstractmethod
+    def view(self, env_id: int = 0) -> bool:
+        """Show one environment in a window, which the first call opens. Returns whether the window is still open."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free the engine's resources."""
+
+    def body_ids(self, names: tuple[str, ...]) -> list[int]:
+        """Indices of bodies in ``body_names``.
+
+        Raises:
+            ValueError: If the robot has no body of that name.
+        """
+        unknown = [name for name in names if name not in self.body_names]
+        if unknown:
+            raise ValueError(
+                f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {', '.join(self.body_names)}"
+            )
+        return [self.body_names.index(name) for name in names]
+
+
+def _make_mujoco(robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device) -> Simulation:
+    from legged_envs.sim.mujoco_cpu import MujocoSimulation
+
+    return MujocoSimulation(robot, cfg, num_envs, device)
+
+
+ENGINES: dict[str, Callable[[RobotCfg, SimCfg, int, torch.device], Simulation]] = {"mujoco": _make_mujoco}
+"""Engine name → constructor."""
+
+
+def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: str | torch.device) -> Simulation:
+    """Make ``num_envs`` copies of ``robot`` on flat ground in ``engine``.
+
+    Raises:
+        ValueError: If the engine is unknown or does not run on ``device``.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"unknown simulation engine sim={engine!r}; available: {', '.join(map(repr, ENGINES))}")
+    try:
+        torch_device = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
+    return ENGINES[engine](robot, cfg, num_envs, torch_device)

@@ -1,0 +1,42 @@
+"""Tasks: which robot, terms and weights make which registered id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from legged_envs.tasks.task import TaskCfg
+
+
+def _go2_flat() -> TaskCfg:
+    from legged_envs.tasks.velocity import go2_flat
+
+    return go2_flat()
+
+
+def _g1_flat() -> TaskCfg:
+    from legged_envs.tasks.velocity import g1_flat
+
+    return g1_flat()
+
+
+TASKS: dict[str, Callable[[], TaskCfg]] = {
+    "Legged/Go2-Flat-v0": _go2_flat,
+    "Legged/G1-Flat-v0": _g1_flat,
+}
+"""Registered id → a function that makes a fresh configuration."""
+
+EPISODE_STEPS = 1000
+"""Time limit of the registered tasks, control steps (20 s)."""
+
+
+def make_task_cfg(task_id: str) -> TaskCfg:
+    """A fresh configuration of a registered task, to change and pass as ``cfg=``.
+
+    Raises:
+        ValueError: If no task has that id.
+    """
+    if task_id not in TASKS:
+        raise ValueError(f"unknown task {task_id!r}; tasks: {', '.join(TASKS)}")
+    return TASKS[task_id]()

@@ -1,0 +1,143 @@
+"""Velocity tracking on flat ground.
+
+The observation, terms and randomisation are LeggedGym-Ex's ``go2`` and ``g1`` tasks.
+"""
+
+from __future__ import annotations
+
+from legged_envs.managers import (
+    ActionCfg,
+    CostTermCfg,
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+from legged_envs.mdp import costs, events, observations, rewards, terminations
+from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.tasks.task import TaskCfg
+
+
+def velocity_task(robot: RobotCfg) -> TaskCfg:
+    """A velocity task for ``robot``, which a robot's own function then adapts."""
+    return TaskCfg(
+        robot=robot,
+        commands={"velocity": VelocityCommandCfg(standing_fraction=0.15)},
+        observations=_observations(),
+        rewards=_rewards(robot),
+        costs=_costs(),
+        terminations={
+            "fallen": TerminationTermCfg(terminations.fallen, grace_s=0.1),
+            "illegal_contact": TerminationTermCfg(terminations.illegal_contact, grace_s=0.1),
+        },
+        events=_events(),
+    )
+
+
+def _observations() -> dict[str, ObservationGroupCfg]:
+    """LeggedGym-Ex's order, noise and scales; the critic sees the same without noise, and what is privileged."""
+    policy = {
+        "command": ObservationTermCfg(observations.command, mirror="velocity_command"),
+        "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05, mirror="vector"),
+        "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"),
+        "joint_pos": ObservationTermCfg(observations.joint_pos, noise=0.01, mirror="joint"),
+        "joint_vel": ObservationTermCfg(observations.joint_vel, noise=0.5, scale=0.05, mirror="joint"),
+        "action": ObservationTermCfg(observations.last_action, mirror="joint"),
+    }
+    privileged = {
+        "lin_vel": ObservationTermCfg(observations.base_lin_vel, mirror="vector"),
+        "height": ObservationTermCfg(observations.base_height, mirror="scalar"),
+        "foot_contact": ObservationTermCfg(observations.foot_contact, mirror="foot"),
+        "foot_height": ObservationTermCfg(observations.foot_height, scale=5.0, mirror="foot"),
+        "foot_air_time": ObservationTermCfg(observations.foot_air_time, mirror="foot"),
+        "friction": ObservationTermCfg(observations.friction, mirror="scalar"),
+        "base_mass": ObservationTermCfg(observations.base_mass_offset, mirror="scalar"),
+        "base_com": ObservationTermCfg(observations.base_com_offset, scale=20.0, mirror="vector"),
+        "gains": ObservationTermCfg(observations.gain_scale, mirror="scalar"),
+    }
+    return {
+        "policy": ObservationGroupCfg(policy, noisy=True),
+        "critic": ObservationGroupCfg({**policy, **privileged}),
+    }
+
+
+def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
+    return {
+        "tracking_lin_vel": RewardTermCfg(rewards.tracking_lin_vel, 2.0, {"sigma": 0.25}),
+        "tracking_ang_vel": RewardTermCfg(rewards.tracking_ang_vel, 1.5, {"sigma": 0.25}),
+        "lin_vel_z": RewardTermCfg(rewards.lin_vel_z, -1.0),
+        "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy, -0.05),
+        "orientation": RewardTermCfg(rewards.orientation, -2.0),
+        "base_height": RewardTermCfg(rewards.base_height, -10.0, {"target": robot.base_height}),
+        "torques": RewardTermCfg(rewards.torques, -1e-4),
+        "dof_acc": RewardTermCfg(rewards.dof_acc, -1e-7),
+        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
+        "action_smoothness": RewardTermCfg(rewards.action_smoothness, -0.005),
+        "collision": RewardTermCfg(rewards.collision, -0.5),
+        "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2}),
+        "foot_clearance": RewardTermCfg(rewards.foot_clearance, -10.0, {"target": 0.06}),
+        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        "dof_pos_stand_still": RewardTermCfg(rewards.dof_pos_stand_still, -1.0),
+        "dof_vel_stand_still": RewardTermCfg(rewards.dof_vel_stand_still, -0.02),
+        "feet_contact_stand_still": RewardTermCfg(rewards.feet_contact_stand_still, 1.5),
+        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+    }
+
+
+def _costs() -> dict[str, CostTermCfg]:
+    return {
+        "joint_position": CostTermCfg(costs.joint_position, limit=0.025, params={"soft_limit": 0.95}),
+        "joint_velocity": CostTermCfg(costs.joint_velocity, limit=0.025, params={"soft_limit": 0.8}),
+        "joint_torque": CostTermCfg(costs.joint_torque, limit=0.025, params={"soft_limit": 0.8}),
+        "body_contact": CostTermCfg(costs.body_contact, limit=0.025),
+        "base_orientation": CostTermCfg(costs.base_orientation, limit=0.025),
+        "foot_slip": CostTermCfg(costs.foot_slip, limit=0.05),
+    }
+
+
+def _events() -> dict[str, EventTermCfg]:
+    return {
+        "base_mass": EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}),
+        "base_com": EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}),
+        "friction": EventTermCfg(events.randomize_friction, "reset", params={"range": (0.5, 1.25)}),
+        "gains": EventTermCfg(events.randomize_gains, "reset", params={"range": (0.9, 1.1)}),
+        "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3}),
+        "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
+        "push": EventTermCfg(events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}),
+    }
+
+
+def _joints(robot: RobotCfg, *parts: str) -> tuple[int, ...]:
+    """Indices of the joints whose name contains one of ``parts``."""
+    return tuple(i for i, name in enumerate(robot.joint_names) if any(part in name for part in parts))
+
+
+def go2_flat() -> TaskCfg:
+    """Go2 tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s."""
+    cfg = velocity_task(GO2)
+    cfg.action = ActionCfg(scale=0.6)
+    feet = {name: i for i, name in enumerate(GO2.foot_names)}
+    diagonals = ((feet["FR_foot"], feet["RL_foot"]), (feet["FL_foot"], feet["RR_foot"]))
+    cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": 0.16})
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -0.3, {"joints": _joints(GO2, "hip")})
+    cfg.rewards["base_height"].params["target"] = 0.30
+    return cfg
+
+
+def g1_flat() -> TaskCfg:
+    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s."""
+    cfg = velocity_task(G1)
+    cfg.action = ActionCfg(scale=0.6)
+    cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8))
+    del cfg.rewards["feet_air_time"]
+    cfg.rewards["single_stance_time"] = RewardTermCfg(rewards.single_stance_time, 1.0, {"limit": 0.4})
+    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 1.0)
+    cfg.rewards["hip_pos"] = RewardTermCfg(
+        rewards.dof_close_to_default, -0.5, {"joints": _joints(G1, "hip_roll", "hip_yaw", "ankle_roll")}
+    )
+    cfg.rewards["torques"].weight = -1e-5
+    cfg.rewards["dof_acc"].weight = -2.5e-8
+    cfg.rewards["base_height"].params["target"] = 0.76
+    return cfg

@@ -1,0 +1,95 @@
+"""Settings and fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is loaded
+if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+    os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is loaded
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import legged_envs  # noqa: F401
+
+torch.set_num_threads(1)
+
+GO2 = "Legged/Go2-Flat-v0"
+
+
+@pytest.fixture
+def make_vec() -> Iterator[Callable[..., Any]]:
+    """``gymnasium.make_vec`` of the Go2 task unless another is named; closes what it made."""
+    made = []
+
+    def make(num_envs: int = 3, task: str = GO2, **kwargs: Any) -> Any:
+        made.append(gym.make_vec(task, num_envs=num_envs, **kwargs))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+@pytest.fixture
+def make_single() -> Iterator[Callable[..., Any]]:
+    """``gymnasium.make`` of the Go2 task unless another is named; closes what it made."""
+    made = []
+
+    def make(task: str = GO2, **kwargs: Any) -> Any:
+        made.append(gym.make(task, **kwargs))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+@pytest.fixture
+def log_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo writes a file about bad physics into the working directory: let that be an empty one."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def assert_same() -> Callable[..., None]:
+    """Asserts that two trees of arrays are equal bit for bit, in shape and in dtype."""
+
+    def check(one: Any, other: Any, where: str = "") -> None:
+        if isinstance(one, dict):
+            assert list(one) == list(other), where
+            for key in one:
+                check(one[key], other[key], f"{where}[{key!r}]")
+        elif isinstance(one, (list, tuple)):
+            assert len(one) == len(other), where
+            for i, (a, b) in enumerate(zip(one, other, strict=True)):
+                check(a, b, f"{where}[{i}]")
+        elif isinstance(one, (np.ndarray, torch.Tensor)):
+            assert type(one) is type(other), where
+            one, other = np.asarray(one), np.asarray(other)
+            assert (one.shape, one.dtype) == (other.shape, other.dtype), where
+            differs = ~((one == other) | ((one != one) & (other != other)))
+            assert not differs.any(), f"{where} differs at {np.argwhere(differs)[:4].tolist()}: {one} vs {other}"
+        else:
+            assert one == other, where
+
+    return check
+
+
+@pytest.fixture
+def random_actions() -> Callable[..., np.ndarray]:
+    """``random_actions(num_steps, num_envs, num_joints=12, seed=0)``: uniform in [−1, 1], float32."""
+
+    def draw(num_steps: int, num_envs: int, num_joints: int = 12, seed: int = 0) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        return rng.uniform(-1.0, 1.0, (num_steps, num_envs, num_joints)).astype(np.float32)
+
+    return draw

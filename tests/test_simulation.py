@@ -1,0 +1,616 @@
+"""``MujocoSimulation`` against plain MuJoCo: one ``mj_step`` loop per environment, on a model edited by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.sim import SimCfg, Simulation, make_simulation
+from legged_envs.sim.scene import build_scene
+
+ROBOTS = pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
+NUM_ENVS = 3
+ALL = torch.arange(NUM_ENVS)
+
+
+def make(robot: RobotCfg = GO2, num_envs: int = NUM_ENVS, **cfg: float) -> Simulation:
+    return make_simulation("mujoco", robot, SimCfg(**cfg), num_envs, "cpu")
+
+
+def random_parameters(sim: Simulation, seed: int = 1) -> dict[str, torch.Tensor]:
+    """Set every model parameter to its default times U(0.8, 1.2), centres of mass to theirs ± 2 cm; return them."""
+    generator = torch.Generator().manual_seed(seed)
+    values = {}
+    for name in sim.parameter_names:
+        default = sim.default_parameter(name)
+        unit = torch.rand(default.shape, generator=generator)
+        values[name] = default + 0.04 * (unit - 0.5) if name == "com" else default * (0.8 + 0.4 * unit)
+        sim.set_parameter(name, values[name], torch.arange(sim.num_envs))
+    return values
+
+
+def plain_model(sim: Simulation, parameters: dict[str, torch.Tensor], env_id: int) -> mujoco.MjModel:
+    """The scene with the parameters of one environment written into it by hand."""
+    model = build_scene(sim.robot, sim.cfg)
+    value = {name: row[env_id].double().numpy() for name, row in parameters.items()}
+    model.geom_friction[(model.geom_bodyid > 0) & (model.geom_conaffinity > 0), 0] = value["friction"]
+    model.body_mass[1:] = value["body_mass"]
+    model.body_ipos[1:] = value["com"]
+    model.dof_armature[6:] = value["armature"]
+    model.actuator_gainprm[:, 0] = value["kp"]
+    model.actuator_biasprm[:, 1] = -value["kp"]
+    model.actuator_biasprm[:, 2] = -value["kd"]
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
+
+
+def throw(sim: Simulation, seed: int = 2, env_ids: torch.Tensor | None = None) -> None:
+    """Drop robots from a little height with random speeds and joint positions."""
+    env_ids = torch.arange(sim.num_envs) if env_ids is None else env_ids
+    generator = torch.Generator().manual_seed(seed)
+    n, num_joints = len(env_ids), sim.robot.num_joints
+
+    def uniform(half_width: float, size: int) -> torch.Tensor:
+        return (torch.rand(n, size, generator=generator) * 2.0 - 1.0) * half_width
+
+    pos = torch.tensor([0.0, 0.0, sim.robot.base_height]) + torch.tensor([1.0, 1.0, 0.05]) * uniform(1.0, 3).abs()
+    quat = torch.nn.functional.normalize(torch.tensor([1.0, 0.0, 0.0, 0.0]) + uniform(0.1, 4), dim=1)
+    sim.write_root_state(env_ids, pos, quat, uniform(0.5, 3), uniform(1.0, 3))
+    joint_pos = torch.tensor(sim.robot.default_joint_pos) + uniform(0.1, num_joints)
+    sim.write_joint_state(env_ids, joint_pos, uniform(1.0, num_joints))
+
+
+def targets(sim: Simulation, num_steps: int, seed: int = 3) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.rand(num_steps, sim.num_envs, sim.robot.num_joints, generator=generator) - 0.5
+    return torch.tensor(sim.robot.default_joint_pos) + noise
+
+
+def plain_data(sim: Simulation, model: mujoco.MjModel, env_id: int) -> mujoco.MjData:
+    """Plain MuJoCo data at the present state of an environment, with the derived quantities computed."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = sim.batch.bind("qpos")[env_id]
+    data.qvel[:] = sim.batch.bind("qvel")[env_id]
+    data.ctrl[:] = sim.batch.bind("ctrl")[env_id]
+    mujoco.mj_forward(model, data)
+    return data
+
+
+def plain_loop(sim: Simulation, parameters: dict[str, torch.Tensor]) -> list[tuple[mujoco.MjModel, mujoco.MjData]]:
+    models = [plain_model(sim, parameters, i) for i in range(sim.num_envs)]
+    return [(model, plain_data(sim, model, i)) for i, model in enumerate(models)]
+
+
+def diverged(sim: Simulation) -> list[int]:
+    """The environments that met a bad number since the last call."""
+    bad = sim.diverged()
+    return [] if bad is None else bad.nonzero().squeeze(1).tolist()
+
+
+def physics(sim: Simulation) -> tuple[np.ndarray, np.ndarray]:
+    return sim.batch.bind("qpos").copy(), sim.batch.bind("qvel").copy()
+
+
+QUANTITIES = (
+    "root_pos_w",
+    "root_quat_w",
+    "root_lin_vel_w",
+    "root_ang_vel_b",
+    "joint_pos",
+    "joint_vel",
+    "joint_acc",
+    "joint_torque",
+    "body_pos_w",
+    "body_quat_w",
+    "body_lin_vel_w",
+    "body_ang_vel_w",
+    "contact_force_w",
+    "foot_pos_w",
+    "foot_lin_vel_w",
+)
+CURRENT = QUANTITIES[:6]
+
+
+def quantities(sim: Simulation) -> dict[str, torch.Tensor]:
+    return {name: getattr(sim, name).clone() for name in QUANTITIES}
+
+
+def plain_quantities(robot: RobotCfg, model: mujoco.MjModel, data: mujoco.MjData) -> dict[str, np.ndarray]:
+    """What the simulation should show of one environment, from plain MuJoCo's functions."""
+    bodies = range(1, model.nbody)
+    forces = np.zeros((model.nbody, 3))
+    wrench = np.zeros(6)
+    for i, contact in enumerate(data.contact):
+        mujoco.mj_contactForce(model, data, i, wrench)
+        on_second = contact.frame.reshape(3, 3).T @ wrench[:3]  # the normal points from the first geom to the second
+        forces[model.geom_bodyid[contact.geom[1]]] += on_second
+        forces[model.geom_bodyid[contact.geom[0]]] -= on_second
+
+    def velocity(kind: mujoco.mjtObj, obj: int) -> np.ndarray:
+        twist = np.zeros(6)
+        mujoco.mj_objectVelocity(model, data, kind, obj, twist, 0)
+        return twist
+
+    body_twist = np.array([velocity(mujoco.mjtObj.mjOBJ_XBODY, body) for body in bodies])
+    feet = [model.site(f"{name}_site").id for name in robot.foot_names]
+    return {
+        "root_pos_w": data.qpos[:3],
+        "root_quat_w": data.qpos[3:7],
+        "root_lin_vel_w": data.qvel[:3],
+        "root_ang_vel_b": data.qvel[3:6],
+        "joint_pos": data.qpos[7:],
+        "joint_vel": data.qvel[6:],
+        "joint_acc": data.qacc[6:],
+        "joint_torque": data.qfrc_actuator[6:],
+        "body_pos_w": data.xpos[1:],
+        "body_quat_w": data.xquat[1:],
+        "body_lin_vel_w": body_twist[:, 3:],
+        "body_ang_vel_w": body_twist[:, :3],
+        "contact_force_w": forces[1:],
+        "foot_pos_w": data.site_xpos[feet],
+        "foot_lin_vel_w": np.array([velocity(mujoco.mjtObj.mjOBJ_SITE, foot)[3:] for foot in feet]),
+    }
+
+
+def assert_close(actual: torch.Tensor, expected: np.ndarray, name: str) -> None:
+    scale = np.abs(expected).max(initial=1.0)
+    np.testing.assert_allclose(actual.double().numpy(), expected, rtol=1e-5, atol=1e-5 * scale, err_msg=name)
+
+
+# --- trajectories -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 5])
+def test_500_control_steps_are_bit_identical_to_a_plain_mj_step_loop(num_threads):
+    sim = make(num_threads=num_threads)
+    parameters = random_parameters(sim)
+    throw(sim)
+    sim.forward(ALL)
+    plain = plain_loop(sim, parameters)
+    for step, target in enumerate(targets(sim, 500)):
+        if step == 250:
+            second = torch.tensor([1])
+            sim.reset(second)
+            throw(sim, 7, second)
+            sim.forward(second)
+            plain[1] = (plain[1][0], plain_data(sim, plain[1][0], 1))
+        sim.set_joint_targets(target)
+        sim.step(sim.cfg.decimation)
+        for env_id, (model, data) in enumerate(plain):
+            data.ctrl[:] = target[env_id].double().numpy()
+            mujoco.mj_step(model, data, sim.cfg.decimation)
+            assert np.array_equal(sim.batch.bind("qpos")[env_id], data.qpos), (step, env_id)
+            assert np.array_equal(sim.batch.bind("qvel")[env_id], data.qvel), (step, env_id)
+    assert diverged(sim) == []
+
+
+@ROBOTS
+def test_the_model_of_each_environment_is_the_scene_with_its_parameters(robot):
+    sim = make(robot)
+    parameters = random_parameters(sim)
+    sim.forward(ALL)
+    for env_id in range(NUM_ENVS):
+        model, expected = sim.batch.get_model(env_id), plain_model(sim, parameters, env_id)
+        for field in ("body_mass", "body_ipos", "body_subtreemass", "dof_armature", "dof_invweight0"):
+            assert np.array_equal(getattr(model, field), getattr(expected, field)), field
+        assert np.array_equal(model.actuator_gainprm, expected.actuator_gainprm)
+        assert np.array_equal(model.actuator_biasprm, expected.actuator_biasprm)
+        touching = (model.geom_contype > 0) | (model.geom_conaffinity > 0)
+        assert np.array_equal(model.geom_friction[touching], expected.geom_friction[touching])
+
+
+# --- what the quantities are and when they are current ----------------------------------------------------------------
+
+
+@ROBOTS
+def test_quantities_after_a_step_are_those_of_plain_mujoco_on_the_last_physics_step(robot):
+    sim = make(robot)
+    plain = plain_loop(sim, random_parameters(sim))
+    throw(sim)
+    sim.forward(ALL)
+    plain = [(model, plain_data(sim, model, i)) for i, (model, _) in enumerate(plain)]
+    most_contacts = 0
+    for target in targets(sim, 40):
+        sim.set_joint_targets(target)
+        sim.step(4)
+        for env_id, (model, data) in enumerate(plain):
+            data.ctrl[:] = target[env_id].double().numpy()
+            mujoco.mj_step(model, data, 4)
+            for name, expected in plain_quantities(robot, model, data).items():
+                assert_close(getattr(sim, name)[env_id], expected, name)
+            most_contacts = max(most_contacts, data.ncon)
+    assert most_contacts >= 2
+
+
+@ROBOTS
+def test_body_quantities_lag_by_exactly_one_physics_step_and_root_and_joints_do_not(robot):
+    sim = make(robot)
+    models = [plain_model(sim, random_parameters(sim), i) for i in range(NUM_ENVS)]
+    throw(sim)
+    sim.step(50)
+    sim.push(ALL, torch.tensor([[0.3, 0.1, 0.0]] * NUM_ENVS))
+    before = [plain_data(sim, model, i) for i, model in enumerate(models)]
+    sim.step(1)
+    after = [plain_data(sim, model, i) for i, model in enumerate(models)]
+    for env_id, model in enumerate(models):
+        lagging = plain_quantities(robot, model, before[env_id])
+        current = plain_quantities(robot, model, after[env_id])
+        for name in QUANTITIES:
+            expected, other = (current, lagging) if name in CURRENT else (lagging, current)
+            assert_close(getattr(sim, name)[env_id], expected[name], name)
+            assert not np.allclose(expected[name], other[name], rtol=1e-5, atol=1e-6), f"{name} did not change"
+
+
+@ROBOTS
+def test_everything_is_current_after_forward(robot):
+    sim = make(robot)
+    models = [plain_model(sim, random_parameters(sim), i) for i in range(NUM_ENVS)]
+    sim.step(4)
+    throw(sim)
+    sim.forward(ALL)
+    for env_id, model in enumerate(models):
+        expected = plain_quantities(robot, model, plain_data(sim, model, env_id))
+        for name in QUANTITIES:
+            assert_close(getattr(sim, name)[env_id], expected[name], name)
+
+
+@ROBOTS
+def test_a_reset_puts_the_robot_at_rest_in_its_default_pose(robot):
+    sim = make(robot)
+    throw(sim)
+    sim.set_joint_targets(targets(sim, 1)[0])
+    sim.step(20)
+    sim.reset(ALL)
+    sim.forward(ALL)
+    expected_pos = torch.tensor([0.0, 0.0, robot.base_height]).expand(NUM_ENVS, 3)
+    assert torch.equal(sim.root_pos_w, expected_pos)
+    assert torch.equal(sim.root_quat_w, torch.tensor([[1.0, 0.0, 0.0, 0.0]] * NUM_ENVS))
+    assert torch.equal(sim.joint_pos, torch.tensor([robot.default_joint_pos] * NUM_ENVS))
+    for velocity in (sim.root_lin_vel_w, sim.root_ang_vel_b, sim.joint_vel):
+        assert not velocity.any()
+    assert torch.allclose(sim.foot_pos_w[..., 2], torch.tensor(robot.foot_radius), atol=2e-3)
+    assert torch.allclose(sim.joint_torque, torch.zeros(1), atol=1e-4), "the PD targets are the default pose"
+
+
+def test_bodies_are_named_and_joints_in_the_order_of_the_robot():
+    sim = make()
+    assert sim.body_names[0] == GO2.base_body
+    assert [sim.body_names[i] for i in sim.body_ids(GO2.foot_names)] == list(GO2.foot_names)
+    sim.write_joint_state(ALL, torch.arange(12.0).mul(0.01).expand(NUM_ENVS, 12), torch.zeros(NUM_ENVS, 12))
+    sim.forward(ALL)
+    model = sim.model
+    for i, name in enumerate(GO2.joint_names):
+        address = model.joint(name).qposadr[0]
+        assert sim.batch.bind("qpos")[0, address] == np.float32(0.01) * np.float32(i) == sim.joint_pos[0, i].item()
+        assert np.array_equal(sim.joint_pos_limits[i], model.joint(name).range.astype(np.float32))
+    feet = sim.body_pos_w[:, sim.body_ids(GO2.foot_names)]
+    assert torch.allclose(feet, sim.foot_pos_w, atol=1e-6)
+
+
+def test_push_adds_to_the_base_velocity_of_the_named_environments():
+    sim = make()
+    throw(sim)
+    before = quantities(sim)
+    sim.push(torch.tensor([0, 2]), torch.tensor([[1.0, 0.0, 0.0], [0.0, -2.0, 0.5]]))
+    change = sim.root_lin_vel_w - before["root_lin_vel_w"]
+    expected = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, -2.0, 0.5]])
+    assert torch.allclose(change, expected, atol=1e-6)
+    for name in ("root_pos_w", "root_quat_w", "root_ang_vel_b", "joint_pos", "joint_vel"):
+        assert torch.equal(getattr(sim, name), before[name])
+
+
+def test_torques_are_the_pd_law_within_the_limits():
+    sim = make(num_envs=1)
+    one = torch.arange(1)
+    offset = torch.linspace(-1.5, 1.5, 12).unsqueeze(0)
+    joint_vel = torch.linspace(2.0, -2.0, 12).unsqueeze(0)
+    sim.write_root_state(one, torch.tensor([[0.0, 0.0, 3.0]]), torch.tensor([[1.0, 0, 0, 0]]), *torch.zeros(2, 1, 3))
+    sim.write_joint_state(one, torch.tensor([GO2.default_joint_pos]), joint_vel)
+    sim.set_joint_targets(torch.tensor([GO2.default_joint_pos]) + offset)
+    sim.forward(one)
+    unlimited = torch.tensor(GO2.kp) * offset - torch.tensor(GO2.kd) * joint_vel
+    limits = torch.tensor(GO2.torque_limits)
+    assert (unlimited.abs() > limits).any() and (unlimited.abs() < limits).any()
+    assert torch.allclose(sim.joint_torque, unlimited.clamp(-limits, limits), atol=1e-4)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["friction", "body_mass", "com", "kp", "kd", "armature"])
+def test_a_parameter_is_read_back_only_in_the_environments_where_it_was_set(name):
+    sim = make()
+    default = sim.default_parameter(name).clone()
+    new = default[:2] * 1.5 + 0.01
+    sim.set_parameter(name, new, torch.tensor([0, 2]))
+    assert torch.equal(sim.get_parameter(name)[[0, 2]], new)
+    assert torch.equal(sim.get_parameter(name)[1], default[1])
+    assert torch.equal(sim.default_parameter(name), default)
+    sim.step(4)
+    assert torch.equal(sim.get_parameter(name)[[0, 2]], new)
+
+
+def test_default_parameters_are_those_of_the_robot():
+    sim = make()
+    assert torch.equal(sim.default_parameter("kp"), torch.tensor([GO2.kp] * NUM_ENVS))
+    assert torch.equal(sim.default_parameter("kd"), torch.tensor([GO2.kd] * NUM_ENVS))
+    assert sim.default_parameter("body_mass").sum(1).tolist() == pytest.approx([15.206] * NUM_ENVS, abs=0.001)
+    assert sim.default_parameter("com").shape == (NUM_ENVS, len(sim.body_names), 3)
+
+
+def test_twice_the_gains_give_twice_the_torque():
+    sim = make()
+    second = torch.tensor([1])
+    at_rest, moving = torch.zeros(NUM_ENVS, 12), torch.full((NUM_ENVS, 12), 0.5)
+    pose = torch.tensor([GO2.default_joint_pos] * NUM_ENVS)
+    for name, offset, joint_vel in (("kp", 0.1, at_rest), ("kd", 0.0, moving)):
+        sim.set_parameter(name, 2.0 * sim.default_parameter(name)[second], second)
+        sim.write_joint_state(ALL, pose, joint_vel)
+        sim.set_joint_targets(pose + offset)
+        sim.forward(ALL)
+        assert sim.joint_torque.abs().min() > 0.1
+        assert torch.allclose(sim.joint_torque[1], 2.0 * sim.joint_torque[0], rtol=1e-4)
+        assert torch.equal(sim.joint_torque[2], sim.joint_torque[0])
+
+
+def test_more_armature_slows_the_joints_down():
+    sim = make()
+    sim.set_parameter("armature", 10.0 * sim.default_parameter("armature")[:1], torch.tensor([1]))
+    sim.set_joint_targets(torch.tensor([GO2.default_joint_pos] * NUM_ENVS) + 0.1)
+    sim.forward(ALL)
+    assert sim.joint_acc[1].abs().sum() < 0.7 * sim.joint_acc[0].abs().sum()
+    assert torch.equal(sim.joint_acc[2], sim.joint_acc[0])
+
+
+def standing(sim: Simulation) -> Simulation:
+    sim.step(400)
+    assert sim.root_lin_vel_w.abs().max() < 0.05
+    return sim
+
+
+def test_the_feet_carry_the_robot_and_what_is_added_to_its_base():
+    sim = make()
+    mass = sim.default_parameter("body_mass").clone()
+    mass[1, 0] += 1.0
+    sim.set_parameter("body_mass", mass, ALL)
+    standing(sim)
+    on_feet = sim.contact_force_w[:, sim.body_ids(GO2.foot_names)].sum(1)
+    weight = mass.sum(1) * 9.81
+    assert torch.allclose(on_feet[:, 2], weight, rtol=0.01)
+    assert (on_feet[:, :2].abs() < 0.02 * weight[:, None]).all()
+    assert (on_feet[1, 2] - on_feet[0, 2]).item() == pytest.approx(9.81, rel=0.2)
+
+
+def test_the_feet_below_the_centre_of_mass_carry_more():
+    sim = make()
+    com = sim.default_parameter("com").clone()
+    com[1, 0, 0] += 0.05
+    com[2, 0, 1] += 0.03
+    sim.set_parameter("com", com, ALL)
+    force = standing(sim).contact_force_w[:, sim.body_ids(GO2.foot_names), 2]
+    front = force[:, [GO2.foot_names.index(name) for name in ("FR_foot", "FL_foot")]].sum(1)
+    left = force[:, [GO2.foot_names.index(name) for name in ("FL_foot", "RL_foot")]].sum(1)
+    assert front[1] > front[0] + 3.0
+    assert left[2] > left[0] + 3.0
+
+
+@ROBOTS
+@pytest.mark.parametrize("friction", [0.1, 0.3, 0.6, 1.2])
+def test_contacts_of_the_robot_have_the_friction_that_was_set(robot, friction):
+    sim = make(robot)
+    sim.set_parameter("friction", torch.tensor([friction]), torch.tensor([1]))
+    sim.step(60)
+    data = plain_data(sim, sim.batch.get_model(1), 1)
+    assert data.ncon >= 2
+    sliding = data.contact.friction[:, :2]
+    assert np.allclose(sliding, friction, rtol=1e-6)
+    unchanged = plain_data(sim, sim.batch.get_model(0), 0).contact.friction[:, :2]
+    assert np.allclose(unchanged, sim.default_parameter("friction")[0].item(), rtol=1e-6)
+
+
+def test_a_slippery_robot_slides_further():
+    sim = make()
+    sim.set_parameter("friction", torch.tensor([0.1, 0.2, 0.4]), ALL)
+    sim.step(200)
+    start = sim.foot_pos_w[..., 0].mean(1).clone()
+    sim.push(ALL, torch.tensor([[0.6, 0.0, 0.0]] * NUM_ENVS))
+    sim.step(80)
+    ice, wet, dry = (sim.foot_pos_w[..., 0].mean(1) - start).tolist()
+    assert ice > 1.5 * wet and wet > 1.5 * dry > 0.01
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+
+@ROBOTS
+def test_a_saved_state_continues_exactly_also_in_a_fresh_simulation(robot, assert_same):
+    sim = make(robot)
+    random_parameters(sim)
+    throw(sim)
+    sim.forward(ALL)
+    drive = targets(sim, 20)
+    for target in drive[:10]:
+        sim.set_joint_targets(target)
+        sim.step(4)
+    state, shown = sim.get_state(), quantities(sim)
+
+    def go_on(simulation: Simulation) -> list:
+        trace = []
+        for target in drive[10:]:
+            simulation.set_joint_targets(target)
+            simulation.step(4)
+            trace.append((*physics(simulation), quantities(simulation)))
+        return trace
+
+    expected = go_on(sim)
+    for target_sim in (sim, make(robot)):
+        target_sim.set_state(state)
+        assert_same(quantities(target_sim), shown)
+        assert_same(go_on(target_sim), expected)
+
+
+def test_a_parameter_set_before_the_save_and_not_yet_in_force_acts_after_the_load(assert_same):
+    sim, fresh = make(), make()
+    sim.set_parameter("body_mass", 1.5 * sim.default_parameter("body_mass"), ALL)
+    fresh.set_state(sim.get_state())
+    for simulation in (sim, fresh):
+        simulation.step(40)
+    assert_same(physics(fresh), physics(sim))
+    assert np.array_equal(fresh.batch.get_model(0).dof_invweight0, sim.batch.get_model(0).dof_invweight0)
+
+
+@pytest.mark.parametrize("name", ["friction", "body_mass", "com", "kp", "kd", "armature"])
+def test_default_parameters_remain_the_robots_own_in_a_fresh_simulation_that_loads_a_state(name):
+    sim, fresh = make(), make()
+    default = sim.default_parameter(name).clone()
+    sim.set_parameter(name, default * 1.3 + 0.01, ALL)
+    fresh.set_state(sim.get_state())
+    assert torch.equal(fresh.default_parameter(name), default)
+    assert torch.equal(fresh.get_parameter(name), default * 1.3 + 0.01)
+
+
+@pytest.mark.parametrize("name", ["friction", "body_mass", "com", "kp", "kd", "armature"])
+def test_a_parameter_set_after_the_save_is_undone_by_the_load(name):
+    sim = make()
+    state = sim.get_state()
+    default = sim.default_parameter(name).clone()
+    model = sim.batch.get_model(0)
+    sim.set_parameter(name, default * 1.3 + 0.01, ALL)
+    sim.step(4)
+    sim.set_state(state)
+    assert torch.equal(sim.get_parameter(name), default)
+    restored = sim.batch.get_model(0)
+    for field in ("geom_friction", "body_mass", "body_subtreemass", "body_ipos", "dof_armature", "actuator_gainprm"):
+        assert np.array_equal(getattr(restored, field), getattr(model, field)), field
+    assert np.array_equal(restored.actuator_biasprm, model.actuator_biasprm)
+
+
+def test_a_partial_reset_leaves_the_other_environments_bit_identical(assert_same):
+    whole, partial = make(), make()
+    traces = []
+    for sim in (whole, partial):
+        random_parameters(sim)
+        throw(sim)
+        sim.forward(ALL)
+        trace = []
+        for step, target in enumerate(targets(sim, 20)):
+            if sim is partial and step == 8:
+                second = torch.tensor([1])
+                sim.reset(second)
+                sim.set_parameter("body_mass", 1.1 * sim.default_parameter("body_mass")[second], second)
+                sim.forward(second)
+                assert sim.root_pos_w[1, 2].item() == pytest.approx(GO2.base_height)
+            sim.set_joint_targets(target)
+            sim.step(4)
+            others = {name: value[[0, 2]] for name, value in quantities(sim).items()}
+            trace.append((*(x[[0, 2]] for x in physics(sim)), others))
+        traces.append(trace)
+    assert_same(*traces)
+    assert not np.array_equal(physics(whole)[0][1], physics(partial)[0][1])
+
+
+# --- bad physics ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("log_elsewhere")
+@pytest.mark.parametrize("field", ["qpos", "qvel"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e12])
+def test_a_bad_number_is_noticed_in_its_environment_alone_and_spreads_to_no_other(field, value, assert_same):
+    healthy, sick = make(), make()
+    for sim in (healthy, sick):
+        throw(sim)
+        sim.forward(ALL)
+        sim.step(4)
+    assert diverged(sick) == []
+    sick.batch.bind(field)[1, 9] = value
+    for sim in (healthy, sick):
+        sim.step(4)
+    assert diverged(sick) == [1]
+    assert diverged(healthy) == []
+    others = torch.tensor([0, 2])
+    assert_same([x[others] for x in physics(sick)], [x[others] for x in physics(healthy)])
+    sick.reset(torch.tensor([1]))
+    sick.forward(torch.tensor([1]))
+    sick.step(4)
+    assert diverged(sick) == []
+    assert all(torch.isfinite(value).all() for value in quantities(sick).values())
+
+
+# --- rendering --------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_shows_its_environment_and_leaves_the_physics_alone(assert_same):
+    sim = make(num_envs=2)
+    sim.write_root_state(
+        torch.tensor([1]),
+        torch.tensor([[0.0, 0.0, 0.6]]),
+        torch.tensor([[0.0, 1.0, 0.0, 0.0]]),
+        torch.zeros(1, 3),
+        torch.zeros(1, 3),
+    )
+    before = sim.get_state()
+    upright, upside_down = sim.render(0).copy(), sim.render(1).copy()
+    assert_same(sim.get_state(), before)
+    for image in (upright, upside_down):
+        assert (image.shape, image.dtype) == ((480, 640, 3), np.uint8)
+        assert image.std() > 10.0
+        assert len(np.unique(image.reshape(-1, 3), axis=0)) > 500
+    assert np.abs(upright.astype(int) - upside_down).max() > 50
+    assert np.array_equal(sim.render(0), upright)
+    assert sim.render(0, width=64, height=48).shape == (48, 64, 3)
+    sim.close()
+    sim.close()
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("engine", "device", "culprit"),
+    [("bullet", "cpu", "bullet"), ("mujoco", "cuda", "cuda"), ("mujoco", "toaster", "toaster")],
+)
+def test_unknown_engines_and_devices_are_named(engine, device, culprit):
+    with pytest.raises(ValueError, match=culprit):
+        make_simulation(engine, GO2, SimCfg(), 2, device)
+
+
+def test_unknown_parameters_bodies_and_environments_are_named():
+    sim = make()
+    with pytest.raises(ValueError, match=r"'stickiness'.*friction"):
+        sim.get_parameter("stickiness")
+    with pytest.raises(ValueError, match="'stickiness'"):
+        sim.set_parameter("stickiness", torch.zeros(3), ALL)
+    with pytest.raises(ValueError, match=r"'tail'.*FR_hip"):
+        sim.body_ids(("base", "tail"))
+    for env_id in (-1, NUM_ENVS):
+        with pytest.raises(ValueError, match=str(env_id)):
+            sim.render(env_id)
+
+
+def test_a_parameter_of_the_wrong_shape_is_refused_and_nothing_changes():
+    sim = make()
+    before = sim.get_parameter("kp").clone()
+    with pytest.raises(ValueError, match=r"'kp'.*\(2, 12\).*\(2, 11\)"):
+        sim.set_parameter("kp", torch.zeros(2, 11), torch.tensor([0, 1]))
+    assert torch.equal(sim.get_parameter("kp"), before)
+
+
+def test_a_state_of_another_batch_is_refused_and_nothing_changes(assert_same):
+    sim = make()
+    before = sim.get_state()
+    for other in (make(num_envs=2), make(G1)):
+        with pytest.raises(ValueError, match="shape"):
+            sim.set_state(other.get_state())
+    assert_same(sim.get_state(), before)
+
+
+def test_a_robot_whose_joints_are_not_those_of_its_model_is_refused():
+    names = ("front_left_elbow", *GO2.joint_names[1:])
+    mirror = tuple(("front_left_elbow" if name == GO2.joint_names[0] else name, sign) for name, sign in GO2.mirror)
+    with pytest.raises(ValueError, match="front_left_elbow"):
+        make(dataclasses.replace(GO2, joint_names=names, mirror=mirror))
