@@ -90,7 +90,7 @@ class Stream:
         size: int,
         env_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Uniform float32 in [low, high); bounds are floats or tensors (size,). Shape: (num_envs or n, size)."""
+        """Uniform float32 from low to high, which are floats or tensors (size,). Shape: (num_envs or n, size)."""
         unit = self.signed_24_bit(size, env_ids) * 2.0**-24 + 0.5
         return unit * (high - low) + low
 

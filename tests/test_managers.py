@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from legged_envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from legged_envs.mdp import observations
+from legged_envs.mdp import observations, rewards
 from legged_envs.robots import GO2
 from legged_envs.tasks.task import TaskCfg, override
 
@@ -142,9 +143,13 @@ class CountingCommand:
     def __init__(self, env: Any):
         self.value = torch.zeros(env.num_envs, 1)
         self.moving = torch.ones(env.num_envs)
+        self.still = torch.zeros(env.num_envs)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.value = self.value.index_fill(0, env_ids, 0.0)
+
+    def hold(self, command: torch.Tensor) -> None:
+        self.value = command.expand_as(self.value).clone()
 
     def advance(self) -> None:
         self.value = self.value + 1.0
@@ -177,6 +182,50 @@ def test_a_command_term_is_reset_advanced_observed_and_saved():
     env.step(still(env))
     env.set_state(state)
     assert env.step(still(env))[0]["count"].squeeze(1).tolist() == [1.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize("task_id", [TASK, "Legged/G1-Flat-v0"])
+def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_return(task_id, random_actions):
+    """Through resets, a held command and a loaded state, also when the terms are evaluated together."""
+    cfg = make_task_cfg(task_id)
+    del cfg.events["push"]
+    for term in cfg.terminations.values():
+        term.grace_s = 0.0
+    env = make(cfg, num_envs=5)
+    ended = set()
+    for step, action in enumerate(torch.from_numpy(random_actions(60, 5))):
+        if step % 12 == 11:
+            env.reset(options={"reset_mask": torch.tensor([step == 23, True, False, step == 35, False])})
+        if step == 30:
+            env.commands.hold("velocity", torch.tensor([0.5, -0.3, 0.2]))
+        if step == 45:
+            env.commands.hold("velocity", torch.zeros(3))
+        if step == 50:
+            state = env.get_state()
+            env.step(-action)
+            env.set_state(state)
+        _, reward, terminated, _, info = env.step(action)
+        costs = torch.stack([term.func(env, **term.params) for term in cfg.costs.values()], dim=1)
+        assert torch.equal(info["costs"], costs), step
+        terms = [(term.weight, term.func(env, **term.params)) for term in cfg.rewards.values()]
+        total = sum(weight * value.double() for weight, value in terms if weight) * DT
+        assert torch.allclose(reward.double(), total.clamp(min=0.0), rtol=1e-4, atol=1e-6), step
+        holds = [term.func(env, **term.params) for term in cfg.terminations.values()]
+        assert torch.equal(terminated, torch.stack(holds).any(0)), step
+        ended |= set(terminated.tolist())
+    assert ended == {True, False}
+
+
+def test_a_users_term_around_one_of_the_packages_is_run_as_it_is_written():
+    factor = {"value": 1.0}
+
+    @functools.wraps(rewards.alive)
+    def scaled(env: Any) -> torch.Tensor:
+        return rewards.alive(env) * factor["value"]
+
+    env = make(task(rewards={"scaled": RewardTermCfg(scaled, weight=1.0)}))
+    for factor["value"] in (1.0, 3.0, 2.0):
+        assert torch.allclose(env.step(still(env))[1], torch.tensor(factor["value"] * DT))
 
 
 # --- a term that returns the wrong thing is named ---------------------------------------------------------------------
@@ -278,6 +327,21 @@ def test_override_changes_a_copy():
     assert changed.sim.dt == 0.004
     assert changed.rewards["base_height"].params == {"target": 0.2}
     assert str(cfg) == before
+
+
+def test_override_reaches_the_fields_of_the_robot():
+    cfg = make_task_cfg(TASK)
+    changed = override(cfg, {"robot.kp": (30.0,) * 12})
+    assert changed.robot.kp == (30.0,) * 12
+    assert cfg.robot is GO2 and GO2.kp == (40.0,) * 12
+    with pytest.raises(ValueError, match=r"kp.*11"):
+        override(cfg, {"robot.kp": (30.0,) * 11})
+
+
+@pytest.mark.parametrize(("field", "value"), [("dt", 0.0), ("dt", -0.01), ("decimation", 0), ("decimation", -4)])
+def test_physics_settings_that_make_no_sense_are_named(field, value):
+    with pytest.raises(ValueError, match=rf"{field}.*{value}"):
+        make(override(make_task_cfg(TASK), {f"sim.{field}": value}))
 
 
 def test_each_task_configuration_is_fresh():
@@ -576,3 +640,49 @@ def test_observations_stay_in_their_space_whatever_a_term_returns():
     observation = env.step(still(env))[0].numpy()
     assert observation in env.observation_space
     assert (observation[:, -2:] == space.low[-2:]).all()
+
+
+# --- the recorded graph of the package's own terms --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"])
+@pytest.mark.parametrize("num_envs", [1, 5])
+def test_replayed_terms_equal_the_terms_as_written(task_id, num_envs):
+    env = make(make_task_cfg(task_id), num_envs)
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.zeros(0)
+    for step in range(60):
+        *_, terminated, _, _ = env.step(torch.rand(num_envs, 12, generator=generator) * 2 - 1)
+        if step == 30:
+            terminated[0] = True
+        if terminated.any():
+            env.reset(options={"reset_mask": terminated})
+        replayed = env.evaluate_terms()
+        for manager, values in zip((env.terminations, env.rewards, env.costs), replayed, strict=True):
+            written = torch.stack([term(env) for term in manager.terms], dim=1)
+            assert torch.equal(values, written), manager
+        seen = torch.cat((seen, replayed[1].flatten()))
+    assert len(seen.unique()) > 500
+
+
+def test_a_users_term_runs_as_it_is_written_on_every_step():
+    calls = []
+
+    def counted(env: Any) -> torch.Tensor:
+        calls.append(len(calls))
+        return torch.full((env.num_envs,), float(len(calls)))
+
+    cfg = task(only_positive_rewards=False)
+    cfg.rewards = {"counted": RewardTermCfg(counted, weight=1.0), "torques": cfg.rewards["torques"]}
+    env = make(cfg)
+    before = len(calls)
+    rewards = [env.step(still(env))[1] for _ in range(3)]
+    assert len(calls) == before + 3
+    assert (rewards[1] > rewards[0]).all()
+    assert (rewards[2] > rewards[1]).all()
+
+
+def test_recording_leaves_the_state_of_the_environment_as_it_was():
+    env = make(task())
+    assert all(isinstance(getattr(owner, name), torch.Tensor) for owner, name in env.term_state())
+    assert env.robot.joint_pos.data_ptr() == env.sim.joint_pos.data_ptr()

@@ -414,8 +414,9 @@ def test_a_mirrored_robot_has_the_mirrored_observation_and_the_same_rewards_and_
     one, other = env.observations.compute(("critic",))["critic"]
     assert torch.allclose(critic_mirror(env)(one), other, rtol=0.02, atol=0.02)
     assert not torch.allclose(one, other, rtol=0.02, atol=0.02)
-    for manager in (env.rewards, env.costs):
-        for name, (value, mirrored) in zip(manager.names, manager.evaluate().t().tolist(), strict=True):
+    _, rewards, costs = env.evaluate_terms()
+    for names, values in ((env.rewards.names, rewards), (env.costs.names, costs)):
+        for name, (value, mirrored) in zip(names, values.t().tolist(), strict=True):
             assert value == pytest.approx(mirrored, rel=0.02, abs=0.02), name
 
 
@@ -536,9 +537,24 @@ def test_a_held_command_stays_until_the_reset(heading):
     assert torch.equal(env.commands["velocity"][1:], wanted.expand(3, 3))
 
 
+def test_a_command_can_be_held_after_a_state_was_loaded():
+    env = command_env(4)
+    env.step(torch.zeros(4, 12))
+    env.set_state(env.get_state())
+    env.commands.hold("velocity", torch.tensor([0.5, -0.2, 0.3]))
+    env.step(torch.zeros(4, 12))
+    assert torch.equal(env.commands["velocity"], torch.tensor([[0.5, -0.2, 0.3]] * 4))
+
+
 def test_a_range_the_wrong_way_round_is_named():
     with pytest.raises(ValueError, match=r"lin_vel_y.*\(0.5, -0.5\)"):
         command_env(1, lin_vel_y=(0.5, -0.5))
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 3.0])
+def test_a_standing_fraction_that_is_no_probability_is_named(fraction):
+    with pytest.raises(ValueError, match=f"standing_fraction.*{fraction}"):
+        command_env(1, standing_fraction=fraction)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -623,6 +639,21 @@ def test_a_push_changes_the_horizontal_velocity_of_the_base_and_nothing_else():
     assert_uniform(change[ids, :2], -0.7, 0.7)
     assert not change[1::2].any() and not change[:, 2].any()
     assert all(torch.equal(getattr(env.sim, name), before[name]) for name in names[:-1])
+
+
+def test_the_critic_sees_the_velocity_after_a_push():
+    cfg = make_task_cfg(TASKS["go2"])
+    cfg.events = {"push": EventTermCfg(events.push, "interval", interval_s=(DT, DT), params={"velocity": 2.0})}
+    env = LeggedVectorEnv(cfg, 8, array="torch", observations="dict")
+    env.reset(seed=0)
+    start = list(env.observations.term_sizes("critic")).index("lin_vel")
+    first = sum(list(env.observations.term_sizes("critic").values())[:start])
+    for _ in range(3):
+        observation = env.step(torch.zeros(8, 12))[0]["critic"][:, first : first + 3].double().numpy()
+        to_world = rotation(env.sim.root_quat_w.double().numpy())
+        velocity = np.einsum("nij,nj->ni", to_world, observation)
+        np.testing.assert_allclose(velocity, env.sim.root_lin_vel_w.numpy(), atol=1e-4)
+        assert np.abs(velocity).max() > 1.0
 
 
 def test_startup_events_act_when_seeded_and_reset_events_at_every_reset():

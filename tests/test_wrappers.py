@@ -15,6 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from legged_envs import make_task_cfg
+from legged_envs.managers import TerminationTermCfg
 from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 from legged_envs.wrappers.base import StatefulWrapper
 
@@ -302,6 +304,23 @@ def test_the_log_describes_the_same_episodes_whenever_the_reset_comes(mode, make
     )
 
 
+@RESETTING
+def test_the_log_names_the_condition_that_ended_the_episode_whenever_the_reset_comes(mode, make_vec, random_actions):
+    """Also one that held on the last step alone."""
+
+    def falls(env: Any) -> torch.Tensor:
+        clock["step"] += 1  # terms are evaluated once for their shape, then once per step
+        return (torch.arange(env.num_envs) == 1) & (clock["step"] == 3)
+
+    clock = {"step": -1}
+    cfg = make_task_cfg(GO2)
+    cfg.terminations = {"falls": TerminationTermCfg(falls)}
+    env = make_vec(3, autoreset_mode=mode, cfg=cfg)
+    env.reset(seed=0)
+    logs = [info["log"] for info in (env.step(action)[4] for action in random_actions(5, 3)) if "log" in info]
+    assert [(log["episodes"], log["termination/falls"]) for log in logs] == [(1, 1)]
+
+
 @MODES
 def test_autoreset_refuses_environments_and_modes_it_cannot_serve(mode):
     if mode is AutoresetMode.DISABLED:
@@ -359,12 +378,24 @@ def test_statistics_of_go2_agree_with_gymnasiums_own(mode, make_vec, random_acti
             np.testing.assert_allclose(info["episode"]["r"], info["theirs"]["r"], rtol=1e-5)
 
 
+def test_statistics_count_each_episode_once_also_in_a_users_subclass():
+    class MyStatistics(EpisodeStatistics):
+        pass
+
+    env = AutoReset(MyStatistics(TimeLimit(Countdowns(), LIMIT)), AutoresetMode.NEXT_STEP)
+    env.reset(seed=SEEDS)
+    for action in actions():
+        _, _, terminated, truncated, info = env.step(action)
+        ended = terminated | truncated
+        np.testing.assert_array_equal(info.get("_episode", np.zeros(len(SEEDS), bool)), ended)
+
+
 @pytest.mark.parametrize("array", ["numpy", "torch"])
 def test_statistics_sum_the_costs_and_measure_the_time_of_each_episode(array):
     env = stack(Countdowns(array=array), AutoresetMode.SAME_STEP)
+    started = np.full(len(SEEDS), time.perf_counter())
     env.reset(seed=SEEDS)
     costs = np.zeros(len(SEEDS))
-    started = np.full(len(SEEDS), time.perf_counter())
     for action in actions():
         time.sleep(0.001)
         before = time.perf_counter()
@@ -443,13 +474,16 @@ def test_a_time_limit_that_is_no_positive_integer_is_refused(limit):
 
 @MODES
 def test_the_registration_stacks_the_wrappers_that_the_mode_asks_for(mode, make_vec):
-    env = make_vec(2, max_episode_steps=3, autoreset_mode=mode)
-    names = []
-    while env is not env.unwrapped:
-        names.append(type(env))
-        env = env.env
-    expected = [AutoReset, EpisodeStatistics, TimeLimit]
-    assert names == (expected[1:] if mode is AutoresetMode.DISABLED else expected)
+    for kwargs, limit in (({}, 1000), ({"max_episode_steps": 3}, 3)):
+        env = make_vec(2, autoreset_mode=mode, **kwargs)
+        wrappers = []
+        while env is not env.unwrapped:
+            wrappers.append(env)
+            env = env.env
+        expected = [AutoReset, EpisodeStatistics, TimeLimit]
+        names = [type(wrapper) for wrapper in wrappers]
+        assert names == (expected[1:] if mode is AutoresetMode.DISABLED else expected)
+        assert wrappers[-1].time_limit == limit
 
 
 def test_the_stack_can_be_taken_apart_and_put_together_by_hand(make_vec, random_actions, assert_same):

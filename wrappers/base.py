@@ -33,7 +33,7 @@ def end_episodes(env: Any, mask: Any) -> None:
     Layers take part by having a method ``end_episodes(mask)``.
     """
     while True:
-        if "end_episodes" in vars(type(env)):
+        if hasattr(type(env), "end_episodes"):  # of its own: wrappers pass on what they lack
             env.end_episodes(mask)
         if env is env.unwrapped:
             return

@@ -21,6 +21,7 @@ from legged_envs.managers import (
     EventManager,
     ObservationManager,
     RewardManager,
+    TermEvaluator,
     TerminationManager,
 )
 from legged_envs.managers.observation import OBSERVATION_LIMIT
@@ -101,12 +102,11 @@ class LeggedVectorEnv(VectorEnv):
         self.num_envs = num_envs
         self.array = array
         self.render_mode = render_mode
-        self.step_dt = cfg.sim.step_dt
-        """Control time step, s."""
-        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
             self.sim = make_simulation(sim, cfg.robot, cfg.sim, num_envs, device)
             self.device = self.sim.device
+            self.step_dt = cfg.sim.step_dt
+            """Control time step, s."""
             self.random = RandomStreams(num_envs, self.device)
             self.robot = RobotState(self.sim, self.step_dt)
             self.actions = ActionManager(cfg.action, self.robot, self.random)
@@ -118,6 +118,9 @@ class LeggedVectorEnv(VectorEnv):
             self.rewards = RewardManager(self, cfg.rewards, cfg.only_positive_rewards)
             self.costs = CostManager(self, cfg.costs)
             self.terminations = TerminationManager(self, cfg.terminations)
+            lists = (self.terminations.terms, self.rewards.terms, self.costs.terms)
+            self.evaluate_terms = TermEvaluator(self, lists)
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         self._observation_groups = tuple(cfg.observations) if observations == "dict" else ("policy",)
         self._dict_observations = observations == "dict"
         self._define_spaces()
@@ -138,6 +141,14 @@ class LeggedVectorEnv(VectorEnv):
         self.single_action_space = gym.spaces.Box(-1.0, 1.0, (len(self.cfg.robot.joint_names),))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def term_state(self) -> list[tuple[object, str]]:
+        """Where the changing tensors are that reward, cost and termination terms read: (owner, attribute) pairs."""
+        return [
+            *((self.robot, name) for name in RobotState.CHANGING),
+            *((self.actions, name) for name in ("current", "previous", "before_previous")),
+            *((term, name) for term in self.commands.terms.values() for name in ("value", "moving", "still")),
+        ]
 
     @property
     def cost_names(self) -> tuple[str, ...]:
@@ -207,10 +218,11 @@ class LeggedVectorEnv(VectorEnv):
             self.sim.step(self.cfg.sim.decimation)
             bad = self._recover_bad_physics()
             self.robot.update()
-            terminated = self.terminations.compute()
+            holds, rewards, cost_values = self.evaluate_terms()
             running = ~self._ended if self._some_ended else None
-            reward = self.rewards.compute(running)
-            costs = self.costs.compute(running)
+            terminated = self.terminations.compute(holds, running)
+            reward = self.rewards.compute(rewards, running)
+            costs = self.costs.compute(cost_values, running)
             if bad is not None:
                 terminated, reward, costs = (
                     terminated | bad,
@@ -268,20 +280,17 @@ class LeggedVectorEnv(VectorEnv):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state`` of an environment made with the same arguments."""
-        with _torch_mode():
-            self._set_state(state)
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        self.sim.set_state(state["sim"])
-        for name in self._STATEFUL:
-            getattr(self, name).load_state_dict(state[name])
-        for manager, sums in zip((self.rewards, self.costs), state["sums"], strict=True):
-            manager.episode_sums.copy_(sums)
-        self._episode_steps.copy_(state["episode_steps"])
-        self._bad_physics.copy_(state["bad_physics"])
-        self._ended.copy_(state["ended"])
-        self._some_ended = bool(self._ended.any())
-        self._last_observation = {name: value.clone() for name, value in state["observation"].items()}
+        with torch.inference_mode(False):
+            self.sim.set_state(state["sim"])
+            for name in self._STATEFUL:
+                getattr(self, name).load_state_dict(state[name])
+            for manager, sums in zip((self.rewards, self.costs), state["sums"], strict=True):
+                manager.episode_sums.copy_(sums)
+            self._episode_steps.copy_(state["episode_steps"])
+            self._bad_physics.copy_(state["bad_physics"])
+            self._ended.copy_(state["ended"])
+            self._some_ended = bool(self._ended.any())
+            self._last_observation = {name: value.clone() for name, value in state["observation"].items()}
         self._needs_seed = False
 
     _STATEFUL = ("random", "robot", "actions", "commands", "events", "terminations")

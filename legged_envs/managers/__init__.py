@@ -3,6 +3,7 @@
 from legged_envs.managers.action import ActionCfg, ActionManager
 from legged_envs.managers.command import CommandManager
 from legged_envs.managers.cost import CostManager, CostTermCfg
+from legged_envs.managers.evaluator import TermEvaluator
 from legged_envs.managers.event import EventManager, EventTermCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationManager, ObservationTermCfg
 from legged_envs.managers.reward import RewardManager, RewardTermCfg
@@ -21,6 +22,7 @@ __all__ = [
     "ObservationTermCfg",
     "RewardManager",
     "RewardTermCfg",
+    "TermEvaluator",
     "TerminationManager",
     "TerminationTermCfg",
 ]

@@ -33,11 +33,12 @@ class CostManager(WeightedTerms):
         self.limits = torch.tensor([term.limit for term in cfg.values()], device=env.device)
         """Limit of each term, average per step. Shape: (num_terms,)."""
 
-    def compute(self, running: torch.Tensor | None) -> torch.Tensor:
-        """The costs of this step. Shape: (num_envs, num_terms). See ``RewardManager.compute`` for ``running``."""
-        values = self.evaluate()
+    def compute(self, values: torch.Tensor | None, running: torch.Tensor | None) -> torch.Tensor:
+        """The costs of this step. Shape: (num_envs, num_terms). Arguments as ``RewardManager.compute``."""
+        if values is None:
+            return self.episode_sums
         self.add_to_episode(values, running)
-        return values.clone()
+        return values
 
     def __str__(self) -> str:
         rows = [(t.name, f"{lim:g}", format_params(t.params)) for t, lim in zip(self.terms, self.limits, strict=True)]

@@ -33,12 +33,14 @@ class RewardManager(WeightedTerms):
         self._scale = torch.tensor(weights, device=env.device).mul_(env.step_dt)
         self._weights = weights
 
-    def compute(self, running: torch.Tensor | None) -> torch.Tensor:
+    def compute(self, values: torch.Tensor | None, running: torch.Tensor | None) -> torch.Tensor:
         """The reward of this step. Shape: (num_envs,).
 
-        ``running`` marks the environments whose episode goes on; None if all do. The others enter no statistics.
+        Args:
+            values: The terms' values; None without terms. Shape: (num_envs, num_terms).
+            running: Which environments' episodes go on; None if all do. The others enter no statistics.
         """
-        weighted = self.evaluate().mul_(self._scale)
+        weighted = self.episode_sums if values is None else values * self._scale
         self.add_to_episode(weighted, running)
         total = weighted.sum(1)
         return total.clamp_min_(0.0) if self.only_positive else total

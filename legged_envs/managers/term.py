@@ -58,23 +58,15 @@ class WeightedTerms:
     """Terms of shape (num_envs,) evaluated together, with their sums over each episode."""
 
     def __init__(self, env: Any, terms: list[Term]):
-        self._env = env
         self.terms = terms
         for term in terms:
             term.check(env, shape=(env.num_envs,), dtype=torch.float32)
-        self.values = torch.zeros(env.num_envs, len(terms), device=env.device)
-        """The last values. Shape: (num_envs, num_terms)."""
-        self.episode_sums = torch.zeros_like(self.values)
+        self.episode_sums = torch.zeros(env.num_envs, len(terms), device=env.device)
+        """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(term.name for term in self.terms)
-
-    def evaluate(self) -> torch.Tensor:
-        """Evaluate every term. Shape: (num_envs, num_terms)."""
-        if self.terms:
-            torch.stack([term(self._env) for term in self.terms], dim=1, out=self.values)
-        return self.values
 
     def add_to_episode(self, values: torch.Tensor, running: torch.Tensor | None) -> None:
         """Add to the sums of the running episodes. Shapes: (num_envs, num_terms), (num_envs,)."""

@@ -26,37 +26,40 @@ class TerminationManager:
     """Evaluates the conditions. The grace time counts consecutive steps, as LeggedGym-Ex documents it."""
 
     def __init__(self, env: Any, cfg: dict[str, TerminationTermCfg]):
-        self._env = env
         self.cfg = cfg
         self.terms = [Term("termination", name, term.func, term.params) for name, term in cfg.items()]
         for term in self.terms:
             term.check(env, shape=(env.num_envs,), dtype=torch.bool)
         steps = [round(term.grace_s / env.step_dt) for term in cfg.values()]
-        self._grace_steps = torch.tensor(steps, dtype=torch.int32, device=env.device).unsqueeze(1)
-        self._held = torch.zeros(len(self.terms), env.num_envs, dtype=torch.int32, device=env.device)
-        self.reasons = torch.zeros(len(self.terms), env.num_envs, dtype=torch.bool, device=env.device)
-        """Which condition ended which episode in the last step. Shape: (num_terms, num_envs)."""
+        self._grace_steps = torch.tensor(steps, dtype=torch.int32, device=env.device)
+        self._held = torch.zeros(env.num_envs, len(self.terms), dtype=torch.int32, device=env.device)
+        self.reasons = torch.zeros(env.num_envs, len(self.terms), dtype=torch.bool, device=env.device)
+        """Which condition ended which episode in the last step. Shape: (num_envs, num_terms)."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(term.name for term in self.terms)
 
-    def compute(self) -> torch.Tensor:
-        """Which environments end here. Shape: (num_envs,), bool."""
-        if not self.terms:
-            return torch.zeros(self._env.num_envs, dtype=torch.bool, device=self._env.device)
-        holds = torch.stack([term(self._env) for term in self.terms])
-        self._held.add_(1).mul_(holds)
-        self.reasons = self._held > self._grace_steps
-        return self.reasons.any(0)
+    def compute(self, holds: torch.Tensor | None, running: torch.Tensor | None) -> torch.Tensor:
+        """Which environments end here. Shape: (num_envs,), bool.
+
+        Args:
+            holds: The terms' values; None without terms. Shape: (num_envs, num_terms), bool.
+            running: Which environments' episodes go on; None if all do. The others keep the reasons they ended for.
+        """
+        if holds is not None:
+            self._held.add_(1).mul_(holds)
+            reasons = self._held > self._grace_steps
+            self.reasons = reasons if running is None else torch.where(running.unsqueeze(1), reasons, self.reasons)
+        return self.reasons.any(1)
 
     def counts(self, env_ids: torch.Tensor) -> torch.Tensor:
         """How many of ``env_ids`` each condition ended in the last step. Shape: (num_terms,)."""
-        return self.reasons[:, env_ids].sum(1)
+        return self.reasons[env_ids].sum(0)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        self._held.index_fill_(1, env_ids, 0)
-        self.reasons = self.reasons.index_fill(1, env_ids, False)
+        self._held.index_fill_(0, env_ids, 0)
+        self.reasons = self.reasons.index_fill(0, env_ids, False)
 
     def state_dict(self) -> dict[str, Any]:
         return {"held": self._held.clone(), "reasons": self.reasons.clone()}

@@ -48,6 +48,8 @@ class VelocityCommand:
             low, high = getattr(cfg, name)
             if not low <= high:
                 raise ValueError(f"VelocityCommandCfg.{name} must be (low, high), got {(low, high)}")
+        if not 0.0 <= cfg.standing_fraction <= 1.0:
+            raise ValueError(f"VelocityCommandCfg.standing_fraction must be in [0, 1], got {cfg.standing_fraction}")
         self.cfg = cfg
         self._env = env
         self._random = random.stream("command/velocity")
@@ -89,7 +91,7 @@ class VelocityCommand:
         """Give every environment one command until its next reset. Shape: (3,) or (num_envs, 3)."""
         self._set(command.to(self.value).expand_as(self.value).clone())
         self._resampling.stop()
-        self._steering.fill_(False)
+        self._steering = torch.zeros_like(self._steering)
 
     def advance(self) -> None:
         """Let one control step pass: resample what is due, steer towards headings."""

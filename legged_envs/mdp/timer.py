@@ -32,7 +32,7 @@ class Timer:
 
     def stop(self) -> None:
         """Let no timer run out until it is started."""
-        self._due.fill_(_NEVER)
+        self._due = torch.full_like(self._due, _NEVER)
         self._earliest = _NEVER
 
     def advance(self) -> torch.Tensor | None:
@@ -50,5 +50,5 @@ class Timer:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._now = state["now"]
-        self._due.copy_(state["due"])
+        self._due = state["due"].clone()
         self._earliest = int(self._due.min())

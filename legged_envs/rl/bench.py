@@ -123,11 +123,12 @@ class _EnvLoop:
         """Let time limits, commands and pushes fall due one after another, as they do in a long run."""
         limit = next(layer for layer in layers(self.envs) if isinstance(layer, TimeLimit))
         limit.elapsed_steps = rng.integers(0, limit.time_limit, self.num_envs)
-        commands, timers = self.core.commands.state_dict(), self.core.events.state_dict()
-        for timer in [*(term["_time_left"] for term in commands.values() if "_time_left" in term), *timers.values()]:
-            timer *= torch.from_numpy(rng.random(self.num_envs, dtype=np.float32))
+        commands, events = self.core.commands.state_dict(), self.core.events.state_dict()
+        for timer in [*(term["resampling"] for term in commands.values()), *events.values()]:
+            left = (timer["due"] - timer["now"]).double() * torch.from_numpy(rng.random(self.num_envs))
+            timer["due"] = timer["now"] + 1 + left.long()
         self.core.commands.load_state_dict(commands)
-        self.core.events.load_state_dict(timers)
+        self.core.events.load_state_dict(events)
 
     def next_actions(self) -> list[np.ndarray]:
         """The actions of the next timed run."""

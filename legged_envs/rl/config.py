@@ -58,5 +58,7 @@ class TrainCfg:
     """Torch threads of the update; 0 takes every core."""
     checkpoint_minutes: float = 2.0
     """Time between two checkpoints."""
+    episodes: int = 256
+    """Episodes of an evaluation."""
     video: bool = True
     """Whether to film the trained policy."""

@@ -46,8 +46,8 @@ CHUNKS = 4
 """Stretches of the walk that a round goes through."""
 SETTLING_STEPS, CHUNK_SPACING = 100, 37
 """Control steps before the first recorded stretch and between two."""
-_TIME_COLUMNS = ("CPU time", "wall time")
 _WALK_COLUMNS = ("lin vel error, m/s", "ang vel error, rad/s", "falls", "foot slip cost, m/s", "foot depth, mm")
+_COLUMNS = ("variant", "CPU time", "wall time", *_WALK_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def measure_walk(
 
 def _row(name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float] | None) -> list[str]:
     wall, cpu = np.median(times[name] / times["default"], axis=0)
-    cells = [name, f"{cpu:.2f} ×", f"{wall:.2f} ×"]
+    cells = [name, f"{cpu:.2f}", f"{wall:.2f}"]
     if walk is None:
         return cells + ["–"] * len(_WALK_COLUMNS)
     result, depth = walk
@@ -255,10 +255,10 @@ def main(task_id: str, policy: Path | None, rounds: int, episodes: int, markdown
 
 
 def _print(title: str, notes: list[str], rows: list[list[str]]) -> None:
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    table.add_column("variant", no_wrap=True)
-    for column in (*_TIME_COLUMNS, *_WALK_COLUMNS):
-        table.add_column(column, justify="right", max_width=8)
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in _COLUMNS:
+        justify: Any = "left" if column == "variant" else "right"
+        table.add_column(column.replace(" ", "\n"), justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*row)
     console = Console()
@@ -267,6 +267,5 @@ def _print(title: str, notes: list[str], rows: list[list[str]]) -> None:
 
 
 def _markdown(title: str, notes: list[str], rows: list[list[str]]) -> str:
-    columns = ["variant", *_TIME_COLUMNS, *_WALK_COLUMNS]
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+    lines = [_COLUMNS, ["---", *["---:"] * (len(_COLUMNS) - 1)], *rows]
     return "\n\n".join((f"# {title}", *notes, "\n".join(f"| {' | '.join(line)} |" for line in lines))) + "\n"

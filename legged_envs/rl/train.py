@@ -238,7 +238,7 @@ class Trainer:
 
     def _evaluate(self, policy: Any, still: bool) -> Evaluation:
         if self._evaluator is None:
-            self._evaluator = Evaluator(self.cfg.task_id, self.task)
+            self._evaluator = Evaluator(self.cfg.task_id, self.task, self.cfg.episodes)
         with torch.inference_mode():
             return self._evaluator.run(policy, still)
 

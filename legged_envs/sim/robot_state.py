@@ -35,6 +35,27 @@ class RobotState:
     which quantities lag by one physics step.
     """
 
+    CHANGING = (
+        "root_pos_w",
+        "lin_vel_b",
+        "ang_vel_b",
+        "projected_gravity",
+        "joint_pos",
+        "joint_offset",
+        "joint_vel",
+        "previous_joint_vel",
+        "joint_torque",
+        "contact_force",
+        "foot_pos_w",
+        "foot_lin_vel_w",
+        "foot_speed",
+        "foot_contact",
+        "foot_landed",
+        "foot_air_time",
+        "foot_contact_time",
+    )
+    """Names of the tensors that change from step to step; the others are constants of the robot."""
+
     def __init__(self, sim: Simulation, step_dt: float):
         self.sim = sim
         self.step_dt = step_dt

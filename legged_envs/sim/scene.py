@@ -18,7 +18,7 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
     spec.option.ls_iterations = cfg.ls_iterations
     for geom in spec.geoms:
         geom.priority = 1  # the robot's friction decides, not the larger one
-    _add_ground(spec)
+    _add_ground(spec, robot)
     _add_actuators(spec, robot)
     _add_sensors(spec, robot)
     model = spec.compile()
@@ -28,7 +28,7 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
     return model
 
 
-def _add_ground(spec: mujoco.MjSpec) -> None:
+def _add_ground(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     spec.add_texture(
         name="sky",
         type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
@@ -60,16 +60,20 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
         conaffinity=0,
         condim=3,
     )
-    spec.worldbody.add_light(
-        pos=[0, 0, 4],
-        dir=[0.3, 0.2, -1],
-        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+    # The shadow map covers what is near the light, so the light travels with the robot.
+    spec.body(robot.base_body).add_light(
+        mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
+        pos=[-0.8, -0.6, 3.0],
+        dir=[0.25, 0.19, -1.0],
+        type=mujoco.mjtLightType.mjLIGHT_SPOT,
+        cutoff=50.0,
+        exponent=3.0,
         diffuse=[0.55, 0.55, 0.55],
-        ambient=[0.25, 0.25, 0.25],
+        ambient=[0.1, 0.1, 0.1],
         castshadow=True,
     )
-    spec.visual.headlight.diffuse = [0.35, 0.35, 0.35]
-    spec.visual.headlight.ambient = [0.25, 0.25, 0.25]
+    spec.visual.headlight.diffuse = [0.45, 0.45, 0.45]
+    spec.visual.headlight.ambient = [0.35, 0.35, 0.35]
     spec.visual.global_.offwidth = 1920
     spec.visual.global_.offheight = 1080
     spec.visual.quality.shadowsize = 2048

@@ -28,6 +28,15 @@ class SimCfg:
     num_threads: int = 0
     """Threads of the CPU engine; 0 takes every core."""
 
+    def check(self) -> None:
+        """Raise ValueError if a setting makes no sense."""
+        for name, least in (("decimation", 1), ("iterations", 1), ("ls_iterations", 1), ("num_threads", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"SimCfg.{name} must be an integer of at least {least}, got {value!r}")
+        if not 0.0 < self.dt < float("inf"):
+            raise ValueError(f"SimCfg.dt must be positive, got {self.dt!r}")
+
     @property
     def step_dt(self) -> float:
         """Control time step, s."""
@@ -201,14 +210,14 @@ class Simulation(ABC):
         if name not in self.parameter_names:
             raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
         if name not in self._default_parameters:
-            self._default_parameters[name] = self._read_parameter(name)
-            self._parameters[name] = self._default_parameters[name].clone()
+            with torch.inference_mode(False):
+                self._default_parameters[name] = self._read_parameter(name)
+                self._parameters[name] = self._default_parameters[name].clone()
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
         """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``."""
-        with torch.inference_mode(False):
-            expected = (len(env_ids), *self.default_parameter(name).shape[1:])
+        expected = (len(env_ids), *self.default_parameter(name).shape[1:])
         if tuple(values.shape) != expected:
             raise ValueError(
                 f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {tuple(values.shape)}"
@@ -278,6 +287,7 @@ def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, de
     Raises:
         ValueError: If the engine is unknown or does not run on ``device``.
     """
+    cfg.check()
     if engine not in ENGINES:
         raise ValueError(f"unknown simulation engine sim={engine!r}; available: {', '.join(map(repr, ENGINES))}")
     try:

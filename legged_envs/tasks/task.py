@@ -46,27 +46,24 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     """
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
-        *parents, last = path.split(".")
-        node: Any = cfg
-        for depth, name in enumerate(parents):
-            node = _child(node, name, ".".join(parents[:depth]), path)
-        _child(node, last, ".".join(parents), path)
-        if isinstance(node, dict):
-            node[last] = value
-        else:
-            setattr(node, last, value)
+        cfg = _replaced(cfg, path.split("."), value, path, "the task")
     return cfg
 
 
-def _child(node: Any, name: str, where: str, path: str) -> Any:
+def _replaced(node: Any, names: list[str], value: Any, path: str, where: str) -> Any:
+    """``node`` with the field at ``names`` replaced; dataclasses are rebuilt, since some are frozen."""
+    if not names:
+        return value
+    name, *rest = names
     if isinstance(node, dict):
-        names = list(node)
-    elif dataclasses.is_dataclass(node):
-        names = [f.name for f in dataclasses.fields(node)]
+        known = list(node)
+    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
+        known = [f.name for f in dataclasses.fields(node)]
     else:
         raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
-    if name not in names:
-        raise ValueError(
-            f"cfg path {path!r}: {where or 'the task'} has no {name!r}; it has: {', '.join(map(str, names))}"
-        )
-    return node[name] if isinstance(node, dict) else getattr(node, name)
+    if name not in known:
+        raise ValueError(f"cfg path {path!r}: {where} has no {name!r}; it has: {', '.join(map(str, known))}")
+    child = node[name] if isinstance(node, dict) else getattr(node, name)
+    below = name if where == "the task" else f"{where}.{name}"
+    new = _replaced(child, rest, value, path, below)
+    return {**node, name: new} if isinstance(node, dict) else dataclasses.replace(node, **{name: new})

@@ -65,8 +65,8 @@ def _observations() -> dict[str, ObservationGroupCfg]:
 
 def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
     return {
-        "tracking_lin_vel": RewardTermCfg(rewards.tracking_lin_vel, 2.0, {"sigma": 0.25}),
-        "tracking_ang_vel": RewardTermCfg(rewards.tracking_ang_vel, 1.5, {"sigma": 0.25}),
+        "tracking_lin_vel": RewardTermCfg(rewards.tracking_lin_vel, 2.5, {"sigma": 0.25}),
+        "tracking_ang_vel": RewardTermCfg(rewards.tracking_ang_vel, 2.25, {"sigma": 0.25}),
         "lin_vel_z": RewardTermCfg(rewards.lin_vel_z, -1.0),
         "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy, -0.05),
         "orientation": RewardTermCfg(rewards.orientation, -2.0),

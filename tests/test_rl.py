@@ -1,0 +1,235 @@
+"""Training, evaluation, export and the command line, with tiny budgets."""
+
+import json
+import os
+import signal
+import threading
+
+import gymnasium as gym
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from rich.console import Console
+
+from legged_envs import cli, make_task_cfg
+from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
+from legged_envs.rl.mirrored_ppo import HalfMirror
+from legged_envs.rl.play import film
+from legged_envs.rl.policy import SHIPPED, load_policy, load_shipped_policy
+from legged_envs.rl.train import CHECKPOINT, Trainer, train
+
+GO2 = "Legged/Go2-Flat-v0"
+
+
+def tiny(run_dir, **kwargs):
+    ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
+    return TrainCfg(GO2, num_envs=8, run_dir=run_dir, ppo=ppo, episodes=4, video=False, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished run of two updates."""
+    return train(tiny(tmp_path_factory.mktemp("runs") / "two", iterations=2))
+
+
+def parameters(trainer):
+    return {name: value.clone() for name, value in trainer.algorithm.save()["actor_state_dict"].items()}
+
+
+def test_a_run_folder_holds_what_is_promised(run):
+    assert {
+        "policy.pt",
+        "policy.onnx",
+        "eval.json",
+        "learning_curve.png",
+        "config.json",
+        CHECKPOINT,
+    } <= {path.name for path in run.iterdir()}
+    assert any(path.name.startswith("events.out.tfevents") for path in run.iterdir())
+    report = json.loads((run / "eval.json").read_text())
+    assert report["env_steps"] == 2 * 4 * 8
+    assert set(report["costs"]) == set(make_task_cfg(GO2).costs)
+    config = json.loads((run / "config.json").read_text())
+    assert config["training"]["num_envs"] == 8
+    assert config["task"]["rewards"]["torques"]["func"] == "legged_envs.mdp.rewards.torques"
+
+
+def test_torchscript_and_onnx_are_the_trained_network_and_carry_the_contract(run):
+    policy = load_policy(run / "policy.pt")
+    trainer = Trainer(tiny(run, iterations=2, resume=run), Console(quiet=True))
+    observation = torch.randn(5, 45)
+    expected = trainer.algorithm.get_policy()({"policy": observation}).detach()
+    torch.testing.assert_close(policy(observation), expected)
+    session = onnxruntime.InferenceSession(str(run / "policy.onnx"))
+    np.testing.assert_allclose(session.run(None, {"obs": observation.numpy()})[0], expected, atol=1e-5)
+    metadata = {entry.key: entry.value for entry in onnx.load(str(run / "policy.onnx")).metadata_props}
+    robot = make_task_cfg(GO2).robot
+    assert json.loads(metadata["joint_names"]) == list(robot.joint_names) == policy.contract["joint_names"]
+    assert json.loads(metadata["default_joint_pos"]) == list(robot.default_joint_pos)
+    assert float(metadata["control_dt"]) == 0.02
+    assert [(t["name"], t["size"]) for t in json.loads(metadata["observation"])][:2] == [("command", 3), ("gravity", 3)]
+
+
+def test_a_resumed_run_continues_bit_for_bit(tmp_path):
+    def iterate(trainer, times):
+        for _ in range(times):
+            trainer._set_learning_rate(trainer._progress())
+            trainer._iterate()
+        return trainer
+
+    whole = iterate(Trainer(tiny(tmp_path, iterations=4), Console(quiet=True)), 4)
+    iterate(Trainer(tiny(tmp_path, iterations=4), Console(quiet=True)), 2)._save()
+    resumed = iterate(Trainer(tiny(None, iterations=4, resume=tmp_path), Console(quiet=True)), 2)
+    assert resumed.iteration == whole.iteration == 4
+    expected, got = parameters(whole), parameters(resumed)
+    assert all(torch.equal(expected[name], got[name]) for name in expected)
+
+
+def test_the_same_seed_trains_the_same_policy_and_another_seed_another(tmp_path):
+    def trained(seed, name):
+        trainer = Trainer(tiny(tmp_path / name, iterations=1, seed=seed), Console(quiet=True))
+        trainer._iterate()
+        return parameters(trainer)
+
+    one, same, other = trained(3, "a"), trained(3, "b"), trained(4, "c")
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(tmp_path):
+    trainer = Trainer(tiny(tmp_path / "run", minutes=5.0), Console(quiet=True))
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    folder = trainer.run()
+    assert trainer.seconds < 60.0
+    assert load_policy(folder / "policy.pt")(torch.zeros(1, 45)).shape == (1, 12)
+    resumed = Trainer(tiny(None, iterations=10**6, resume=folder), Console(quiet=True))
+    assert resumed.iteration == trainer.iteration > 0
+
+
+def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
+    cfg = tiny(None, iterations=2, resume=run)
+    cfg.task_id = "Legged/G1-Flat-v0"
+    with pytest.raises(ValueError, match=r"Go2-Flat.*not of.*G1-Flat"):
+        Trainer(cfg, Console(quiet=True))
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        Trainer(tiny(None, iterations=2, resume=tmp_path), Console(quiet=True))
+
+
+def test_a_policy_of_another_robot_is_refused(run):
+    core = LeggedVectorEnv(make_task_cfg("Legged/G1-Flat-v0"), 1)
+    with pytest.raises(ValueError, match=r"robot = go2, this environment has g1"):
+        load_policy(run / "policy.pt").check(core)
+
+
+def test_a_file_that_is_no_policy_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.pt"):
+        load_policy(tmp_path / "nothing.pt")
+    (tmp_path / "text.pt").write_text("not a policy")
+    with pytest.raises(ValueError, match="not a TorchScript policy"):
+        load_policy(tmp_path / "text.pt")
+    torch.jit.save(torch.jit.script(torch.nn.Linear(45, 12)), str(tmp_path / "bare.pt"))
+    with pytest.raises(ValueError, match="no contract"):
+        load_policy(tmp_path / "bare.pt")
+
+
+def test_an_evaluation_measures_the_errors_of_a_robot_that_stands_still():
+    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=32)
+    result = evaluator.run(lambda observation: torch.zeros(len(observation), 12))
+    evaluator.core.reset(seed=EVALUATION_SEED)
+    command = evaluator.core.commands["velocity"]
+    assert result.lin_vel_error == pytest.approx(command[:, :2].norm(dim=1).mean().item(), abs=0.03)
+    assert result.ang_vel_error == pytest.approx(command[:, 2].abs().mean().item(), abs=0.03)
+    assert result.falls == 0.0
+    assert result.duty_factor > 0.99
+    assert result.still_contact > 0.99
+    assert result.base_height == pytest.approx(0.3, abs=0.03)
+
+
+def test_an_evaluation_counts_falls():
+    torch.manual_seed(0)
+    result = Evaluator(GO2, make_task_cfg(GO2), episodes=16).run(
+        lambda obs: torch.randn(len(obs), 12).sign(), still=False
+    )
+    assert result.falls > 0.5
+
+
+def test_the_evaluation_has_no_pushes_and_one_command_an_episode():
+    core = Evaluator(GO2, make_task_cfg(GO2), episodes=8).core
+    core.reset(seed=1)
+    before = core.commands["velocity"].clone()
+    assert (before != 0.0).all()
+    for _ in range(600):
+        core.step(torch.zeros(8, 12))
+    assert torch.equal(core.commands["velocity"], before)
+    assert "push" not in core.cfg.events
+
+
+def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
+    from rsl_rl.storage import RolloutStorage
+    from tensordict import TensorDict
+
+    env = unwrap(gym.make_vec(GO2, num_envs=2))
+    mirror = HalfMirror(env)
+    observations = {group: torch.randn(6, size) for group, size in env.observations.group_sizes.items()}
+    batch = RolloutStorage.Batch(
+        observations=TensorDict({k: v.clone() for k, v in observations.items()}, batch_size=[6]),
+        actions=torch.randn(6, 12),
+        old_distribution_params=(torch.randn(6, 12), torch.rand(6, 12)),
+    )
+    actions, (mean, std) = batch.actions.clone(), [p.clone() for p in batch.old_distribution_params]
+    mirror.augment_batch(batch, 6)
+    assert torch.equal(batch.observations["policy"][3:], observations["policy"][3:])
+    assert not torch.equal(batch.observations["policy"][:3], observations["policy"][:3])
+    assert torch.equal(batch.actions[3:], actions[3:])
+    assert (batch.old_distribution_params[1] > 0.0).all()
+    mirror.augment_batch(batch, 6)
+    for group, value in observations.items():
+        assert torch.equal(batch.observations[group], value)
+    assert torch.equal(batch.actions, actions)
+    assert torch.equal(batch.old_distribution_params[0], mean)
+    assert torch.equal(batch.old_distribution_params[1], std)
+
+
+@pytest.mark.render
+def test_a_film_is_written(run, tmp_path):
+    film(GO2, make_task_cfg(GO2), load_policy(run / "policy.pt"), tmp_path / "walk.mp4", ((0.5, 0.0, 0.0),), 0.2)
+    assert (tmp_path / "walk.mp4").stat().st_size > 2000
+
+
+@pytest.mark.parametrize("task_id", SHIPPED)
+def test_the_shipped_policy_walks_and_stands(task_id):
+    evaluator = Evaluator(task_id, make_task_cfg(task_id), episodes=32)
+    policy = load_shipped_policy(task_id)
+    policy.check(evaluator.core)
+    result = evaluator.run(policy)
+    assert result.walks(lin_vel_error=0.12, ang_vel_error=0.12, falls=0.0)
+    assert result.swing_height > 0.03
+    assert 0.27 < result.base_height < 0.36
+    assert result.diagonal_agreement > 0.8
+    assert result.still_joint_speed < 0.5
+
+
+def test_a_task_without_a_shipped_policy_says_so():
+    with pytest.raises(ValueError, match=r"no policy ships for 'Legged/G1-Flat-v0'.*--policy"):
+        load_shipped_policy("Legged/G1-Flat-v0")
+
+
+def test_the_command_lists_the_tasks(capsys):
+    cli.list_tasks()
+    text = capsys.readouterr().out
+    assert "Go2-Flat" in text
+    assert "critic" in text
+    assert "foot_slip" in text
+
+
+def test_the_command_evaluates_a_policy_and_writes_the_numbers(run, capsys):
+    (run / "eval.json").write_text(json.dumps({"seed": 1}))
+    cli.evaluate(GO2, run / "policy.pt", episodes=4)
+    assert "lin vel error" in capsys.readouterr().out
+    report = json.loads((run / "eval.json").read_text())
+    assert report["seed"] == 1
+    assert report["episodes"] == 4
