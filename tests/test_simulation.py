@@ -629,3 +629,27 @@ def test_a_robot_whose_joints_are_not_those_of_its_model_is_refused():
     mirror = tuple(("front_left_elbow" if name == GO2.joint_names[0] else name, sign) for name, sign in GO2.mirror)
     with pytest.raises(ValueError, match="front_left_elbow"):
         make(dataclasses.replace(GO2, joint_names=names, mirror=mirror))
+
+
+def test_after_a_change_of_few_robots_of_many_every_quantity_is_what_the_engine_holds():
+    sim = make_simulation("mujoco", GO2, SimCfg(), 200, "cpu")
+    one, other = torch.tensor([5]), torch.tensor([150, 151])
+
+    def check():
+        for array in sim._converted:
+            assert torch.equal(array.read(), array.source.float())
+
+    check()
+    sim.step(4)
+    check()
+    sim.reset(one)
+    sim.write_joint_state(one, sim.joint_pos[one] + 0.1, torch.ones(1, 12))
+    check()
+    sim.forward(one)
+    check()
+    sim.push(other, torch.ones(2, 3))
+    sim.reset(one)
+    check()
+    sim.forward(one)
+    sim.forward(other)
+    check()

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -47,18 +48,29 @@ def _share(array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array)
 
 
+_ALL = slice(None)
+_FEW = 1 / 64
+"""Fraction of the environments up to which rows are converted one by one rather than all together."""
+
+
 class _Converted:
-    """A float32 copy of an engine array, made at most once per engine call."""
+    """A float32 copy of an engine array, brought up to date when it is read."""
 
     def __init__(self, source: torch.Tensor):
         self.source = source
         self.buffer = torch.zeros(source.shape, dtype=torch.float32)
-        self._call = -1
+        self._stale: slice | torch.Tensor | None = _ALL
 
-    def read(self, call: int) -> torch.Tensor:
-        if self._call != call:
+    def mark(self, rows: slice | torch.Tensor) -> None:
+        """Note that ``rows`` of the source changed."""
+        self._stale = rows if self._stale is None or self._stale is rows else _ALL
+
+    def read(self) -> torch.Tensor:
+        if isinstance(self._stale, torch.Tensor):
+            self.buffer[self._stale] = self.source[self._stale].float()
+        elif self._stale is not None:
             self.buffer.copy_(self.source)
-            self._call = call
+        self._stale = None
         return self.buffer
 
 
@@ -85,7 +97,6 @@ class MujocoSimulation(Simulation):
         super().__init__(robot, cfg, num_envs, device)
         self.model = build_scene(robot, cfg) if model is None else model
         self.batch = mujoco.batch.Batch(self.model, num_envs, cfg.num_threads)
-        self._call = 0
         self._constants_changed = np.zeros(num_envs, dtype=bool)
         self._default = self._default_state()
         self._warning_counts = self.batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]
@@ -137,6 +148,18 @@ class MujocoSimulation(Simulation):
             raise ValueError(f"{robot.xml} must declare the sites of its feet one after another, in RobotCfg's order")
         self._foot_pos_w = _Converted(out["site_xpos"][:, foot_sites[0] : foot_sites[-1] + 1])
         self._foot_lin_vel_w = _Converted(out["sensordata"][:, : 3 * num_feet].unflatten(1, (num_feet, 3)))
+        self._converted = (
+            self._state,
+            self._joint_acc,
+            self._joint_torque,
+            self._body_pos_w,
+            self._body_quat_w,
+            self._body_vel,
+            self._root_com_w,
+            self._contact_force_w,
+            self._foot_pos_w,
+            self._foot_lin_vel_w,
+        )
 
         self.reset(torch.arange(num_envs))
         self.batch.forward()
@@ -157,74 +180,81 @@ class MujocoSimulation(Simulation):
 
     @property
     def root_pos_w(self) -> torch.Tensor:
-        self._state.read(self._call)
+        self._state.read()
         return self._root_pos_w
 
     @property
     def root_quat_w(self) -> torch.Tensor:
-        self._state.read(self._call)
+        self._state.read()
         return self._root_quat_w
 
     @property
     def root_lin_vel_w(self) -> torch.Tensor:
-        self._state.read(self._call)
+        self._state.read()
         return self._root_lin_vel_w
 
     @property
     def root_ang_vel_b(self) -> torch.Tensor:
-        self._state.read(self._call)
+        self._state.read()
         return self._root_ang_vel_b
 
     @property
     def joint_pos(self) -> torch.Tensor:
-        self._state.read(self._call)
+        self._state.read()
         return self._joint_pos
 
     @property
     def joint_vel(self) -> torch.Tensor:
-        self._state.read(self._call)
+        self._state.read()
         return self._joint_vel
 
     @property
     def joint_acc(self) -> torch.Tensor:
-        return self._joint_acc.read(self._call)
+        return self._joint_acc.read()
 
     @property
     def joint_torque(self) -> torch.Tensor:
-        return self._joint_torque.read(self._call)
+        return self._joint_torque.read()
 
     @property
     def body_pos_w(self) -> torch.Tensor:
-        return self._body_pos_w.read(self._call)
+        return self._body_pos_w.read()
 
     @property
     def body_quat_w(self) -> torch.Tensor:
-        return self._body_quat_w.read(self._call)
+        return self._body_quat_w.read()
 
     @property
     def body_lin_vel_w(self) -> torch.Tensor:
         # cvel is about the centre of mass of the whole robot: v_body = v + ω × (p_body − p_com)
-        spatial = self._body_vel.read(self._call)
-        arm = self.body_pos_w - self._root_com_w.read(self._call)
+        spatial = self._body_vel.read()
+        arm = self.body_pos_w - self._root_com_w.read()
         return spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
 
     @property
     def body_ang_vel_w(self) -> torch.Tensor:
-        return self._body_vel.read(self._call)[..., :3]
+        return self._body_vel.read()[..., :3]
 
     @property
     def contact_force_w(self) -> torch.Tensor:
-        return self._contact_force_w.read(self._call)
+        return self._contact_force_w.read()
 
     @property
     def foot_pos_w(self) -> torch.Tensor:
-        return self._foot_pos_w.read(self._call)
+        return self._foot_pos_w.read()
 
     @property
     def foot_lin_vel_w(self) -> torch.Tensor:
-        return self._foot_lin_vel_w.read(self._call)
+        return self._foot_lin_vel_w.read()
 
     # --- commands ----------------------------------------------------------------------------------------------------
+
+    def _mark(self, converted: Iterable[_Converted], rows: slice | torch.Tensor) -> None:
+        """Note that the engine's arrays changed in ``rows``."""
+        if isinstance(rows, torch.Tensor) and len(rows) > _FEW * self.num_envs:
+            rows = _ALL
+        for array in converted:
+            array.mark(rows)
 
     def set_joint_targets(self, targets: torch.Tensor) -> None:
         self._ctrl.copy_(targets)
@@ -233,17 +263,17 @@ class MujocoSimulation(Simulation):
         if self._constants_changed.any():
             self._update_constants()
         self.batch.step(nstep=num_steps)
-        self._call += 1
+        self._mark(self._converted, _ALL)
 
     def forward(self, env_ids: torch.Tensor) -> None:
         if self._constants_changed.any():
             self._update_constants()
         self.batch.forward(env_ids.numpy().astype(np.int32))
-        self._call += 1
+        self._mark(self._converted, env_ids)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.batch.state[env_ids.numpy()] = self._default
-        self._call += 1
+        self._mark((self._state,), env_ids)
 
     def write_root_state(
         self,
@@ -255,16 +285,16 @@ class MujocoSimulation(Simulation):
     ) -> None:
         self._qpos[env_ids, :7] = torch.cat((pos_w, quat_w), dim=1).double()
         self._qvel[env_ids, :6] = torch.cat((lin_vel_w, ang_vel_b), dim=1).double()
-        self._call += 1
+        self._mark((self._state,), env_ids)
 
     def write_joint_state(self, env_ids: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> None:
         self._qpos[env_ids, 7:] = pos.double()
         self._qvel[env_ids, 6:] = vel.double()
-        self._call += 1
+        self._mark((self._state,), env_ids)
 
     def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
         self._qvel[env_ids, :3] += lin_vel_w.double()
-        self._call += 1
+        self._mark((self._state,), env_ids)
 
     # --- per-environment model parameters ----------------------------------------------------------------------------
 
@@ -305,7 +335,7 @@ class MujocoSimulation(Simulation):
     # --- the rest ----------------------------------------------------------------------------------------------------
 
     def diverged(self) -> torch.Tensor | None:
-        state = self._state.read(self._call)
+        state = self._state.read()
         warned = self._warning_counts.any()
         if not warned and math.isfinite(state.sum().item()):
             return None
@@ -341,7 +371,7 @@ class MujocoSimulation(Simulation):
         for name, default in defaults.items():
             self._parameters[name].copy_(state["parameters_f32"].get(name, default))
         self._constants_changed[:] = state["constants_changed"]
-        self._call += 1
+        self._mark(self._converted, _ALL)
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480) -> np.ndarray:
         if not 0 <= env_id < self.num_envs:
