@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +12,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from legged_envs.envs.arguments import ARRAYS, check_action, check_reset_options, check_seed
 from legged_envs.managers import (
     ActionManager,
     CommandManager,
@@ -29,7 +28,6 @@ from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
 from legged_envs.tasks.task import TaskCfg
 
-ARRAYS = ("numpy", "torch")
 OBSERVATIONS = ("policy", "dict")
 
 
@@ -177,11 +175,11 @@ class LeggedVectorEnv(VectorEnv):
             TypeError: If the mask is not boolean.
         """
         self._check_open("reset")
-        mask = self._reset_mask(options)
+        mask = check_reset_options(options, self.num_envs, self.array, self.device)
         env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
         if mask is not None and self._last_observation is None:
             raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
-        seed = self._check_seed(seed)
+        seed = check_seed(seed, self.num_envs)
         if len(env_ids) == 0:
             return self._export_observation(), {}
         with _torch_mode():
@@ -212,7 +210,7 @@ class LeggedVectorEnv(VectorEnv):
         self._check_open("step")
         if self._last_observation is None:
             raise RuntimeError("step() was called before reset()")
-        action = self._check_action(actions)
+        action = check_action(actions, self.action_space.shape, self.array).to(self.device)
         with _torch_mode():
             self.sim.set_joint_targets(self.actions.process(action))
             self.sim.step(self.cfg.sim.decimation)
@@ -372,66 +370,11 @@ class LeggedVectorEnv(VectorEnv):
         ]
         return {"log": dict(zip(names, self._export(values), strict=True))}
 
-    # --- checks and conversions --------------------------------------------------------------------------------------
+    # --- conversions --------------------------------------------------------------------------------------
 
     def _check_open(self, call: str) -> None:
         if self.closed:
             raise RuntimeError(f"{call}() was called after close()")
-
-    def _check_action(self, actions: Any) -> torch.Tensor:
-        if isinstance(actions, np.ndarray):
-            if self.array != "numpy":
-                raise TypeError(
-                    "this environment was made with array='torch', so actions must be tensors; got a numpy array"
-                )
-            action = torch.from_numpy(actions)
-        elif isinstance(actions, torch.Tensor):
-            if self.array != "torch":
-                raise TypeError("this environment was made with array='numpy', so actions must be arrays; got a tensor")
-            action = actions.detach()
-        else:
-            raise TypeError(f"actions must be a {self.array} array, got {type(actions).__name__}")
-        expected = self.action_space.shape
-        if action.shape != expected:
-            raise ValueError(f"actions must have shape {expected}, got {tuple(action.shape)}")
-        if action.dtype != torch.float32:
-            raise TypeError(f"actions must be float32, got {actions.dtype}")
-        if not math.isfinite(action.sum().item()):
-            rows = (~torch.isfinite(action)).any(1).nonzero().squeeze(1).tolist()
-            if rows:
-                raise ValueError(f"actions are not finite in environments {rows[:8]}")
-        return action.to(self.device)
-
-    def _check_seed(self, seed: Any) -> int | list[int] | None:
-        if seed is None:
-            return None
-        try:
-            if not isinstance(seed, (list, tuple, np.ndarray)):
-                return operator.index(seed)
-            seeds = [operator.index(s) for s in seed]
-        except TypeError:
-            raise TypeError(f"seed must be an integer or a list of them, got {seed!r}") from None
-        if len(seeds) != self.num_envs:
-            raise ValueError(f"a list of seeds needs num_envs={self.num_envs} entries, got {len(seeds)}")
-        return seeds
-
-    def _reset_mask(self, options: dict[str, Any] | None) -> torch.Tensor | None:
-        if not options:
-            return None
-        unknown = set(options) - {"reset_mask"}
-        if unknown:
-            raise ValueError(f"unknown reset option {sorted(unknown)[0]!r}; the one option is 'reset_mask'")
-        mask = options["reset_mask"]
-        if not isinstance(mask, np.ndarray if self.array == "numpy" else torch.Tensor):
-            raise TypeError(
-                f"reset_mask must be a {self.array} array, got {type(mask).__module__}.{type(mask).__name__}"
-            )
-        mask = torch.as_tensor(mask, device=self.device)
-        if mask.shape != (self.num_envs,):
-            raise ValueError(f"reset_mask must have shape ({self.num_envs},), got {tuple(mask.shape)}")
-        if mask.dtype != torch.bool:
-            raise TypeError(f"reset_mask must be boolean, got {mask.dtype}")
-        return mask
 
     def _export(self, value: Any) -> Any:
         """Tensors as this environment's kind of array (sharing memory)."""
