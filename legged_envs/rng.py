@@ -91,8 +91,8 @@ class Stream:
         env_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Uniform float32 from low to high, which are floats or tensors (size,). Shape: (num_envs or n, size)."""
-        unit = self.signed_24_bit(size, env_ids) * 2.0**-24 + 0.5
-        return unit * (high - low) + low
+        steps = self.signed_24_bit(size, env_ids).add_(1 << 23)
+        return (steps * ((high - low) * 2.0**-24)).add_(low)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         return {"key": self._key.clone(), "counter": self.counter.clone()}

@@ -193,7 +193,7 @@ def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_retur
         term.grace_s = 0.0
     env = make(cfg, num_envs=5)
     ended = set()
-    for step, action in enumerate(torch.from_numpy(random_actions(60, 5))):
+    for step, action in enumerate(torch.from_numpy(random_actions(200, 5))):
         if step % 12 == 11:
             env.reset(options={"reset_mask": torch.tensor([step == 23, True, False, step == 35, False])})
         if step == 30:

@@ -49,23 +49,24 @@ def reset_root(
         height: Range of its height above the standing height, m.
         velocity: Half-width of each component of its linear (m/s) and angular (rad/s) velocity.
     """
-    n, device = len(env_ids), env.device
-    angle = random.uniform(*yaw, 1, env_ids).squeeze(1) / 2
-    zero = torch.zeros_like(angle)
-    pos = torch.zeros(n, 3, device=device)
-    pos[:, 2] = random.uniform(*height, 1, env_ids).squeeze(1) + env.sim.robot.base_height
-    quat = torch.stack((angle.cos(), zero, zero, angle.sin()), dim=1)
-    twist = random.uniform(-velocity, velocity, 6, env_ids)
-    env.sim.write_root_state(env_ids, pos, quat, twist[:, :3], twist[:, 3:])
+    low = torch.tensor((yaw[0], height[0], *(-velocity,) * 6), device=env.device)
+    high = torch.tensor((yaw[1], height[1], *(velocity,) * 6), device=env.device)
+    draw = random.uniform(low, high, 8, env_ids)
+    half_angle = draw[:, 0] / 2
+    zero = torch.zeros_like(half_angle)
+    pos = torch.stack((zero, zero, draw[:, 1] + env.sim.robot.base_height), dim=1)
+    quat = torch.stack((half_angle.cos(), zero, zero, half_angle.sin()), dim=1)
+    env.sim.write_root_state(env_ids, pos, quat, draw[:, 2:5], draw[:, 5:])
 
 
 def reset_joints(env: Env, env_ids: torch.Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
     """Place the joints at q0 + U(±range) rad, within their limits, with velocities U(±velocity) rad/s."""
     robot = env.robot
-    offset = random.uniform(-range, range, len(robot.default_joint_pos), env_ids)
+    num_joints = len(robot.default_joint_pos)
+    draw = random.uniform(-1.0, 1.0, 2 * num_joints, env_ids)
     low, high = robot.soft_joint_pos_limits(1.0)
-    speed = random.uniform(-velocity, velocity, len(robot.default_joint_pos), env_ids)
-    env.sim.write_joint_state(env_ids, (robot.default_joint_pos + offset).clamp(low, high), speed)
+    joint_pos = torch.add(robot.default_joint_pos, draw[:, :num_joints], alpha=range).clamp_(low, high)
+    env.sim.write_joint_state(env_ids, joint_pos, draw[:, num_joints:] * velocity)
 
 
 def push(env: Env, env_ids: torch.Tensor, random: Stream, velocity: float) -> None:
