@@ -6,6 +6,7 @@ ARGS ?=
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
+OMNISAFE := .venv/omnisafe
 
 # Threads that wait must not spin on the cores that the physics uses.
 export OMP_WAIT_POLICY ?= PASSIVE
@@ -14,7 +15,7 @@ ifeq ($(shell uname -s),Linux)
 export MUJOCO_GL ?= egl
 endif
 
-.PHONY: help train play bench test lint clean
+.PHONY: help train play bench test lint omnisafe clean
 
 help:
 	@echo "make train  [TASK=$(TASK)] [ARGS=...]  train, evaluate and film a policy"
@@ -22,6 +23,7 @@ help:
 	@echo "make bench  [TASK=$(TASK)] [ARGS=...]  throughput against raw physics"
 	@echo "make test   [ARGS=...]                           ruff, mypy and the test suite"
 	@echo "make lint                                        ruff and mypy"
+	@echo "make omnisafe                                    add OmniSafe to .venv"
 	@echo "make clean                                       remove .venv, caches and builds; runs/ stays"
 
 # torch comes first, so that nothing else can choose another build of it.
@@ -31,10 +33,18 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install -q -c constraints.txt -e '.[train,dev]'
 	@touch $@
 
+# OmniSafe's own requirements ask for versions of 2023; what it imports works with present ones.
+omnisafe: $(OMNISAFE)
+
+$(OMNISAFE): $(INSTALLED)
+	$(BIN)/pip install -q -c constraints.txt --no-deps omnisafe
+	$(BIN)/pip install -q -c constraints.txt pyyaml rich typer tensorboard wandb seaborn pandas matplotlib gdown moviepy
+	@touch $@
+
 train play bench: $(INSTALLED)
 	$(BIN)/legged-envs $@ $(TASK) $(ARGS)
 
-test: lint
+test: lint $(OMNISAFE)
 	$(BIN)/pytest $(ARGS)
 
 lint: $(INSTALLED)

@@ -69,29 +69,38 @@ def play(
     run(task_id, policy, video, vx, vy, wz, seconds)
 
 
-def evaluate(task_id: TaskId, policy: Path | None = None, episodes: int = 256, json: Path | None = None) -> None:
+def evaluate(
+    task_id: TaskId,
+    policy: Path | None = None,
+    episodes: int = 256,
+    seed: int | None = None,
+    json: Path | None = None,
+) -> None:
     """Measure how well a policy walks, on episodes that it was not trained on.
 
     Args:
         task_id: Registered id.
         policy: A policy.pt; by default the one that ships with the package.
         episodes: How many.
+        seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
         json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
     """
     from rich.console import Console
 
-    from legged_envs.rl.evaluate import Evaluator, print_evaluation
+    from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, print_evaluation
     from legged_envs.rl.policy import load_policy, load_shipped_policy
 
     loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
     evaluator = Evaluator(task_id, make_task_cfg(task_id), episodes)
     loaded.check(evaluator.core)
-    result = evaluator.run(loaded)
+    seed = EVALUATION_SEED if seed is None else seed
+    result = evaluator.run(loaded, seed=seed)
     print_evaluation(result, Console())
     if json is None and policy is not None:
         json = policy.parent / "eval.json"
     if json is not None:
-        write_json(json, {"task_id": task_id, "policy": str(policy or "shipped"), **result.as_dict()})
+        about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed}
+        write_json(json, {**about, **result.as_dict()})
 
 
 def write_json(path: Path, values: dict) -> None:
@@ -102,18 +111,21 @@ def write_json(path: Path, values: dict) -> None:
     path.write_text(json.dumps({**known, **values}, indent=1) + "\n")
 
 
-def bench(task_id: TaskId, rounds: int = 7, quick: bool = False, json: Path | None = None) -> None:
+def bench(
+    task_id: TaskId, rounds: int = 7, quick: bool = False, compile: bool = False, json: Path | None = None
+) -> None:
     """Measure throughput against raw physics in the same run.
 
     Args:
         task_id: Registered id.
         rounds: Paired rounds; medians are reported.
         quick: Fewer sizes and steps.
+        compile: Measure the batches with compile=True; one environment is always measured both ways.
         json: Where to write the numbers.
     """
     from legged_envs.rl import bench as module
 
-    module.main(task_id, rounds, quick, json)
+    module.main(task_id, rounds, quick, compile, json)
 
 
 def physics(

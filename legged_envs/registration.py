@@ -14,8 +14,8 @@ from legged_envs.tasks import EPISODE_STEPS, TASKS, make_task_cfg
 if TYPE_CHECKING:
     from legged_envs.tasks.task import TaskCfg
 
-_VECTOR_ARGUMENTS = ("device", "sim", "array", "observations", "render_mode")
-_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode")
+_VECTOR_ARGUMENTS = ("device", "sim", "array", "observations", "render_mode", "compile")
+_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile")
 
 
 def register_tasks() -> None:
@@ -49,7 +49,7 @@ def make_vector_env(
             ``{"rewards.torques.weight": 0.0}``.
         autoreset_mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: Time limit, control steps.
-        kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``: see
+        kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``, ``compile``: see
             :class:`~legged_envs.envs.LeggedVectorEnv`.
 
     Raises:

@@ -17,11 +17,14 @@ from legged_envs.managers import (
     EventTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
+    Recorded,
     RewardTermCfg,
     TerminationTermCfg,
 )
+from legged_envs.managers.term import Term
 from legged_envs.mdp import observations, rewards
 from legged_envs.robots import GO2
+from legged_envs.sim import RobotState
 from legged_envs.tasks.task import TaskCfg, override
 
 TASK = "Legged/Go2-Flat-v0"
@@ -68,6 +71,12 @@ def test_a_reward_term_counts_with_its_weight_and_the_time_step():
     cfg.rewards["mine"] = RewardTermCfg(index_plus, weight=2.0, params={"offset": 0.5})
     env = make(cfg)
     assert torch.allclose(env.step(still(env))[1], (index(env) + 0.5) * 2.0 * DT)
+
+
+@pytest.mark.parametrize("weight", ["2", None, float("nan")])
+def test_a_reward_weight_that_is_no_number_is_named(weight):
+    with pytest.raises(ValueError, match="reward term 'mine': weight must be a finite number"):
+        make(task(rewards={"mine": RewardTermCfg(index, weight=weight)}))
 
 
 def test_the_reward_is_the_weighted_sum_of_the_terms_floored_at_zero_if_asked():
@@ -647,22 +656,27 @@ def test_observations_stay_in_their_space_whatever_a_term_returns():
 
 @pytest.mark.parametrize("task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"])
 @pytest.mark.parametrize("num_envs", [1, 5])
-def test_replayed_terms_equal_the_terms_as_written(task_id, num_envs):
-    env = make(make_task_cfg(task_id), num_envs)
-    generator = torch.Generator().manual_seed(0)
-    seen = torch.zeros(0)
-    for step in range(60):
-        *_, terminated, _, _ = env.step(torch.rand(num_envs, 12, generator=generator) * 2 - 1)
-        if step == 30:
-            terminated[0] = True
-        if terminated.any():
-            env.reset(options={"reset_mask": terminated})
-        replayed = env.evaluate_terms()
-        for manager, values in zip((env.terminations, env.rewards, env.costs), replayed, strict=True):
-            written = torch.stack([term(env) for term in manager.terms], dim=1)
-            assert torch.equal(values, written), manager
-        seen = torch.cat((seen, replayed[1].flatten()))
-    assert len(seen.unique()) > 500
+def test_a_recorded_step_equals_the_step_as_written(task_id, num_envs, monkeypatch, random_actions, assert_same):
+    """Through resets and pushes, for what the environment returns and for what the terms read."""
+    cfg = make_task_cfg(task_id)
+    cfg.events["push"].interval_s = (0.1, 0.5)
+    recorded = make(cfg, num_envs, observations="dict")
+    monkeypatch.setattr(Term, "recordable", False)
+    monkeypatch.setattr(RobotState, "recordable", False)
+    written = make(cfg, num_envs, observations="dict")
+    rewards = []
+    for step, action in enumerate(torch.from_numpy(random_actions(60, num_envs))):
+        results = recorded.step(action)
+        assert_same(results, written.step(action), f"step {step}")
+        for name in (*RobotState.READS, *RobotState.WRITES):
+            assert_same(getattr(recorded.robot, name), getattr(written.robot, name), f"{name} of step {step}")
+        rewards.append(results[1])
+        mask = results[2].clone()
+        mask[0] |= step == 30
+        if mask.any():
+            options = {"reset_mask": mask}
+            assert_same(recorded.reset(options=options), written.reset(options=options), f"reset {step}")
+    assert len(torch.cat(rewards).unique()) > 20
 
 
 def test_a_users_term_runs_as_it_is_written_on_every_step():
@@ -684,5 +698,40 @@ def test_a_users_term_runs_as_it_is_written_on_every_step():
 
 def test_recording_leaves_the_state_of_the_environment_as_it_was():
     env = make(task())
-    assert all(isinstance(getattr(owner, name), torch.Tensor) for owner, name in env.term_state())
     assert env.robot.joint_pos.data_ptr() == env.sim.joint_pos.data_ptr()
+    fresh = LeggedVectorEnv(task(), 3, array="torch")
+    for sums in (fresh.rewards.episode_sums, fresh.costs.episode_sums, fresh.robot.foot_air_time):
+        assert not sums.any()
+
+
+class Counter:
+    """A part of a step: adds ``step`` to ``count`` in place and tells its double."""
+
+    READS = ("count", "step", "unread")
+    WRITES = ("double",)
+
+    def __init__(self, recordable: bool):
+        self.recordable = recordable
+        self.count, self.step, self.unread = torch.zeros(3), torch.ones(3), torch.ones(3)
+        self.double = self.count
+
+    def compute(self) -> None:
+        self.calls = getattr(self, "calls", 0) + 1
+        self.count.add_(self.step)
+        self.double = self.count * 2.0
+
+
+@pytest.mark.parametrize("recordable", [True, False])
+def test_a_recorded_part_reads_changes_and_sets_the_tensors_in_its_attributes(recordable):
+    part = Counter(recordable)
+    replay = Recorded([part], [])
+    count = part.count
+    assert not count.any(), "recording changes nothing"
+    part.calls = 0
+    for expected in (2.0, 4.0):
+        replay()
+        assert part.double.tolist() == [expected] * 3
+    part.step = torch.full((3,), 10.0)
+    replay()
+    assert part.double.tolist() == [24.0] * 3 and part.count is count
+    assert part.calls == (0 if recordable else 3)

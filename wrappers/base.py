@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
-from gymnasium.vector import VectorWrapper
+from array_api_compat import array_namespace, device
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 
 def first_array(tree: Any) -> Any:
-    """The first array of an observation, which may be a dict of them: it tells the array kind and device."""
-    while isinstance(tree, dict):
-        tree = next(iter(tree.values()))
+    """The first array of an observation, which may be a dict or tuple: it tells the array kind and device."""
+    while isinstance(tree, (dict, tuple)):
+        tree = next(iter(tree.values() if isinstance(tree, dict) else tree))
     return tree
 
 
@@ -19,12 +19,22 @@ def zeros_like_batch(tree: Any, num_envs: int, dtype: str) -> Any:
     """Zeros of shape (num_envs,) of the array kind and on the device of an observation."""
     array = first_array(tree)
     xp = array_namespace(array)
-    return xp.zeros(num_envs, dtype=getattr(xp, dtype), device=array.device)
+    return xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array))
 
 
 def reset_mask(options: dict[str, Any] | None) -> Any | None:
     """The mask of a partial reset, or None if every environment is reset."""
     return None if options is None else options.get("reset_mask")
+
+
+def kept(options: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Options to pass on: Gymnasium's vector environments take the mask out of the dict that they get."""
+    return None if options is None else dict(options)
+
+
+def autoreset_mode(env: VectorEnv) -> AutoresetMode:
+    """When an environment resets; Gymnasium's default is the next step."""
+    return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 
 def end_episodes(env: Any, mask: Any) -> None:
@@ -33,7 +43,7 @@ def end_episodes(env: Any, mask: Any) -> None:
     Layers take part by having a method ``end_episodes(mask)``.
     """
     while True:
-        if hasattr(type(env), "end_episodes"):  # of its own: wrappers pass on what they lack
+        if hasattr(type(env), "end_episodes"):
             env.end_episodes(mask)
         if env is env.unwrapped:
             return
@@ -50,6 +60,16 @@ class StatefulWrapper(VectorWrapper):
     env: Any
     """The vector environment or wrapper below."""
 
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When the stack resets; TorchRL asks for it."""
+        return autoreset_mode(self)
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        return self.env.reset(seed=seed, options=kept(options))
+
     def state_dict(self) -> dict[str, Any]:
         """This wrapper's own state."""
         return {}
@@ -59,8 +79,31 @@ class StatefulWrapper(VectorWrapper):
         if state:
             raise ValueError(f"{type(self).__name__} has no state, got {list(state)}")
 
+    def save(self) -> dict[str, Any]:
+        """The normalizers of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
+
+        They are the ones in use: another wrapper that is given them shares them. The keys are ``obs_normalizer``,
+        ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the outer one counts.
+        """
+        saved: dict[str, Any] = {}
+        env: Any = self
+        while env is not env.unwrapped:
+            if hasattr(env, "saved_as"):
+                saved.setdefault(env.saved_as, env.normalizer)
+            env = env.env
+        return dict(reversed(saved.items()))
+
     def get_state(self) -> dict[str, Any]:
-        """The state of this wrapper and of everything below it."""
+        """The state of this wrapper and of everything below it.
+
+        Raises:
+            TypeError: If a layer below has no state to give, such as Gymnasium's own wrappers and environments.
+        """
+        if not hasattr(self.env, "get_state"):
+            raise TypeError(
+                f"{type(self.env).__name__} below {type(self).__name__} has no get_state: save each wrapper by its own "
+                "state_dict()"
+            )
         return {"wrapper": type(self).__name__, "own": self.state_dict(), "env": self.env.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -1,87 +1,180 @@
-"""Return, length, duration and cost of the episodes that end."""
+"""Return, length, duration and costs of the episodes that end."""
 
 from __future__ import annotations
 
-import copy
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_torch_array
-from gymnasium.vector import VectorEnv
+from array_api_compat import array_namespace, device
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.base import StatefulWrapper, reset_mask, zeros_like_batch
+from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied
+from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, reset_mask, zeros_like_batch
+from legged_envs.wrappers.cost_reduce import cost_attribute, transition_cost
+from legged_envs.wrappers.rows import blank_rows, without_rows
+
+KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}
+"""What is measured, and its key in ``info["episode"]``."""
 
 
 class EpisodeStatistics(StatefulWrapper):
-    """Adds ``info["episode"]`` on the steps that end episodes, with Gymnasium's keys and one more.
+    """Adds ``info["episode"]`` on the steps that end episodes, with Gymnasium's keys and two more.
 
     ``r`` return, ``l`` length in steps, ``t`` wall-clock seconds since the episode began, ``c`` summed cost, each
-    (num_envs,) and 0 in rows that go on, and ``info["_episode"]`` (num_envs,), which marks the rows that ended. It
-    goes below :class:`AutoReset`.
+    (num_envs,), and ``costs`` (num_envs, K), the sums of the cost terms if there are such; all are 0 in rows that go
+    on. ``info["_episode"]`` (num_envs,) marks the rows that ended. Sums are float64, what is reported float32 and
+    int64. It goes below :class:`AutoReset` or around an environment that resets by itself. An environment that ended
+    and is not reset yet counts nothing.
+
+    Args:
+        env: A vector environment.
+        window: How many of the last episodes ``means`` and the windows cover.
+
+    Raises:
+        ValueError: If ``window`` is not a positive integer.
     """
 
-    def __init__(self, env: VectorEnv):
+    def __init__(self, env: VectorEnv, window: int = 100):
         super().__init__(env)
-        self._returns: Any = None
-        self._costs: Any = None
-        self._lengths: Any = None
-        self._running: Any = None
+        if not isinstance(window, int) or isinstance(window, bool) or window < 1:
+            raise ValueError(f"window must be a positive integer, got {window!r}")
+        self.episode_count = 0
+        """Number of episodes that ended."""
+        self.return_window: deque[float] = deque(maxlen=window)
+        """Returns of the last episodes."""
+        self.length_window: deque[int] = deque(maxlen=window)
+        """Their lengths in steps."""
+        self.seconds_window: deque[float] = deque(maxlen=window)
+        """Their durations."""
+        self.cost_window: deque[float] = deque(maxlen=window)
+        """Their summed costs."""
+        self.costs_window: deque[list[float]] = deque(maxlen=window)
+        """Their sums of each cost term, if there are such."""
+        self._mode = autoreset_mode(env)
+        self._steps = 0
+        self._start_steps = np.zeros(self.num_envs, np.int64)
         self._start_times = np.zeros(self.num_envs)
+        self._returns: Any = None
+        self._cost_sums: Any = None
+        self._costs_sums: Any = None  # (num_envs, K) once the terms are known
+        self._over: Any = None  # rows that count nothing until they begin again, None if there are none
+
+    def means(self) -> dict[str, float]:
+        """Means over the last episodes: ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>``.
+
+        Empty before an episode has ended.
+        """
+        if not self.return_window:
+            return {}
+        means = {name: float(np.mean(getattr(self, f"{name}_window"))) for name in KEYS if name != "costs"}
+        if self.costs_window:
+            terms = np.mean(self.costs_window, axis=0)
+            names = cost_attribute(self.env, "cost_names") or range(len(terms))
+            means |= {f"cost/{name}": float(value) for name, value in zip(names, terms, strict=True)}
+        return means
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=options)
         mask = reset_mask(options)
-        if self._running is not None:
-            self._running = None if mask is None or (self._running | mask).all() else self._running | mask
-        now = time.perf_counter()
+        observation, info = self.env.reset(seed=seed, options=kept(options))
         if mask is None or self._returns is None:
-            self._returns = zeros_like_batch(observation, self.num_envs, "float32")
-            self._costs = zeros_like_batch(observation, self.num_envs, "float32")
-            self._lengths = zeros_like_batch(observation, self.num_envs, "int64")
-            self._start_times[:] = now
+            self._returns = zeros_like_batch(observation, self.num_envs, "float64")
+            self._cost_sums = zeros_like_batch(observation, self.num_envs, "float64")
+            self._costs_sums = None
+            self._start_steps[:], self._start_times[:] = self._steps, time.perf_counter()
         else:
-            going = ~mask
-            self._returns = self._returns * going
-            self._costs = self._costs * going
-            self._lengths = self._lengths * going
-            self._start_times[np.asarray(mask.cpu() if is_torch_array(mask) else mask)] = now
+            self._begin(mask)
+        self._over = without_rows(self._over, mask)
         return observation, info
-
-    def end_episodes(self, mask: Any) -> None:
-        """Count nothing more of the episodes of ``mask`` until their reset."""
-        self._running = ~mask if self._running is None else self._running & ~mask
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        running = 1 if self._running is None else self._running
-        self._returns = self._returns + reward * running
-        self._lengths = self._lengths + running
-        if "cost" in info:
-            self._costs = self._costs + info["cost"] * running
-        ended = (terminated | truncated) & (True if self._running is None else self._running)
-        if ended.any():
-            elapsed = (time.perf_counter() - self._start_times).astype(np.float32)
-            xp = array_namespace(self._returns)
-            seconds = xp.asarray(elapsed, device=device(self._returns))
-            episode = {"r": self._returns, "l": self._lengths, "t": seconds, "c": self._costs}
-            info["episode"] = {key: value * ended for key, value in episode.items()}
-            info["_episode"] = copy.deepcopy(ended)
+        self._steps += 1
+        over = self._over
+        self._add(reward, transition_cost(info, "cost"), transition_cost(info, "costs"))
+        ended = terminated | truncated
+        if over is not None:
+            ended = ended & ~over
+            if self._mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
+                self._begin(over)
+                self._over = None
+        if any_row(ended):
+            info = {**info, "episode": self._report(ended), "_episode": copied(ended)}
+            if self._mode is AutoresetMode.SAME_STEP:
+                self._begin(ended)
+            else:
+                self._over = ended if self._over is None else self._over | ended
         return observation, reward, terminated, truncated, info
 
-    def state_dict(self) -> dict[str, Any]:
-        arrays = {
-            "returns": self._returns,
-            "costs": self._costs,
-            "lengths": self._lengths,
-            "running": self._running,
+    def end_episodes(self, mask: Any) -> None:
+        """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
+        mask = as_kind_of(mask, self._returns)
+        self._over = mask if self._over is None else self._over | mask
+
+    def _add(self, reward: Any, cost: Any, costs: Any) -> None:
+        if self._over is not None:
+            reward, cost, costs = (x if x is None else blank_rows(self._over, x) for x in (reward, cost, costs))
+        # Not in place: tensors made in inference mode must not be written to outside of it.
+        self._returns = self._returns + reward
+        if cost is not None:
+            self._cost_sums = self._cost_sums + cost
+        if costs is not None:
+            if self._costs_sums is None:
+                xp = array_namespace(costs)
+                self._costs_sums = xp.zeros(costs.shape, dtype=xp.float64, device=device(costs))
+            self._costs_sums = self._costs_sums + costs
+
+    def _begin(self, rows: Any) -> None:
+        """New episodes of the rows."""
+        self._returns = blank_rows(rows, self._returns)
+        self._cost_sums = blank_rows(rows, self._cost_sums)
+        if self._costs_sums is not None:
+            self._costs_sums = blank_rows(rows, self._costs_sums)
+        rows = as_numpy(rows)
+        self._start_steps[rows], self._start_times[rows] = self._steps, time.perf_counter()
+
+    def _report(self, ended: Any) -> dict[str, Any]:
+        """What ``info["episode"]`` holds; the windows get the rows that ended."""
+        xp = array_namespace(self._returns)
+        values = {
+            "return": self._returns,
+            "length": as_kind_of(self._steps - self._start_steps, self._returns),
+            "seconds": as_kind_of(time.perf_counter() - self._start_times, self._returns),
+            "cost": self._cost_sums,
+            "costs": self._costs_sums,
         }
-        return {**copy.deepcopy(arrays), "ages": time.perf_counter() - self._start_times}
+        rows, going = as_numpy(ended), ~ended
+        self.episode_count += int(np.count_nonzero(rows))
+        episode = {}
+        for name, value in values.items():
+            if value is not None:
+                getattr(self, f"{name}_window").extend(as_numpy(value)[rows].tolist())
+                reported = value if name == "length" else xp.astype(value, xp.float32)
+                episode[KEYS[name]] = blank_rows(going, reported)
+        return episode
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "returns": copied(self._returns),
+            "cost_sums": copied(self._cost_sums),
+            "costs_sums": copied(self._costs_sums),
+            "over": copied(self._over),
+            "lengths": self._steps - self._start_steps,
+            "ages": time.perf_counter() - self._start_times,
+            "episode_count": self.episode_count,
+            **{name: list(getattr(self, f"{name}_window")) for name in KEYS},
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        state = copy.deepcopy(state)
-        self._returns, self._costs, self._lengths = state["returns"], state["costs"], state["lengths"]
-        self._running = state["running"]
+        self._returns, self._over = copied(state["returns"]), copied(state["over"])
+        self._cost_sums, self._costs_sums = copied(state["cost_sums"]), copied(state["costs_sums"])
+        self._steps, self._start_steps = 0, -state["lengths"]
         self._start_times = time.perf_counter() - state["ages"]
+        self.episode_count = state["episode_count"]
+        for name in KEYS:
+            window = getattr(self, f"{name}_window")
+            window.clear()
+            window.extend(state[name])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-from gymnasium.vector import VectorEnv
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.base import StatefulWrapper, reset_mask, zeros_like_batch
+from legged_envs.wrappers.array_kinds import any_row, as_kind_of, copied
+from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
+from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, end_episodes, kept, reset_mask, zeros_like_batch
+from legged_envs.wrappers.rows import blank_rows, choose_rows, without_rows
 
 
 class TimeLimit(StatefulWrapper):
     """Truncates each environment's episode at ``time_limit`` steps. The environment's own truncation is kept.
 
-    It goes below :class:`AutoReset`, around an environment that does not reset by itself.
+    It goes below :class:`AutoReset`. Around an environment that resets by itself it also starts the next episode of
+    those that it has cut off, in that environment's autoreset mode and by ``reset(options={"reset_mask": mask})``, as
+    if the limit were inside.
 
     Args:
         env: A vector environment.
@@ -25,30 +30,68 @@ class TimeLimit(StatefulWrapper):
 
     def __init__(self, env: VectorEnv, time_limit: int):
         super().__init__(env)
-        if not isinstance(time_limit, int) or time_limit < 1:
+        if not isinstance(time_limit, (int, np.integer)) or isinstance(time_limit, bool) or time_limit < 1:
             raise ValueError(f"time_limit must be a positive integer, got {time_limit!r}")
-        self.time_limit = time_limit
+        self.time_limit = int(time_limit)
         self.elapsed_steps: Any = None
         """Steps of each environment's present episode. Shape: (num_envs,), int64."""
+        self._mode = autoreset_mode(env)
+        self._over: Any = None  # rows that count nothing, None if there are none
+        self._cut: Any = None  # rows that the limit ended and that the next step has to reset, None if there are none
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=options)
         mask = reset_mask(options)
+        observation, info = self.env.reset(seed=seed, options=kept(options))
         if mask is None or self.elapsed_steps is None:
             self.elapsed_steps = zeros_like_batch(observation, self.num_envs, "int64")
         else:
-            self.elapsed_steps = self.elapsed_steps * ~mask
+            self.elapsed_steps = blank_rows(mask, self.elapsed_steps)
+        self._over, self._cut = without_rows(self._over, mask), without_rows(self._cut, mask)
         return observation, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        self.elapsed_steps = self.elapsed_steps + 1
-        return observation, reward, terminated, truncated | (self.elapsed_steps >= self.time_limit), info
+        if self._cut is None:
+            observation, reward, terminated, truncated, info = self.env.step(actions)
+        else:
+            observation, reward, terminated, truncated, info = step_and_reset(self.env, self._cut, actions)
+        elapsed = self.elapsed_steps + 1
+        if self._over is not None:
+            elapsed = choose_rows(self._over, self.elapsed_steps, elapsed)
+        self.elapsed_steps = elapsed
+        reached = elapsed >= self.time_limit
+        if self._mode is not AutoresetMode.DISABLED:
+            observation, info = self._start_next(terminated | truncated, reached, observation, info)
+        return observation, reward, terminated, truncated | reached, info
+
+    def _start_next(
+        self, ended_below: Any, reached: Any, observation: Any, info: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start the next episodes of the rows that the environment below does not: those that only the limit ended."""
+        ended = ended_below | reached
+        self._over = self._cut = None
+        if not any_row(ended):
+            return observation, info
+        self.elapsed_steps = blank_rows(ended, self.elapsed_steps)
+        cut = reached & ~ended_below
+        if self._mode is AutoresetMode.NEXT_STEP:
+            self._over = ended
+            if any_row(cut):
+                self._cut = cut
+                end_episodes(self.env, cut)
+        elif any_row(cut):
+            return reset_in_step(self.env, cut, observation, info)
+        return observation, info
+
+    def end_episodes(self, mask: Any) -> None:
+        """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
+        mask = as_kind_of(mask, self.elapsed_steps)
+        self._over = mask if self._over is None else self._over | mask
 
     def state_dict(self) -> dict[str, Any]:
-        return {"elapsed_steps": copy.deepcopy(self.elapsed_steps)}
+        return {"elapsed_steps": copied(self.elapsed_steps), "over": copied(self._over), "cut": copied(self._cut)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.elapsed_steps = copy.deepcopy(state["elapsed_steps"])
+        self.elapsed_steps = copied(state["elapsed_steps"])
+        self._over, self._cut = copied(state["over"]), copied(state["cut"])

@@ -3,9 +3,9 @@
 from legged_envs.managers.action import ActionCfg, ActionManager
 from legged_envs.managers.command import CommandManager
 from legged_envs.managers.cost import CostManager, CostTermCfg
-from legged_envs.managers.evaluator import TermEvaluator
 from legged_envs.managers.event import EventManager, EventTermCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationManager, ObservationTermCfg
+from legged_envs.managers.recorded import Part, Place, Recorded
 from legged_envs.managers.reward import RewardManager, RewardTermCfg
 from legged_envs.managers.termination import TerminationManager, TerminationTermCfg
 
@@ -20,9 +20,11 @@ __all__ = [
     "ObservationGroupCfg",
     "ObservationManager",
     "ObservationTermCfg",
+    "Part",
+    "Place",
+    "Recorded",
     "RewardManager",
     "RewardTermCfg",
-    "TermEvaluator",
     "TerminationManager",
     "TerminationTermCfg",
 ]

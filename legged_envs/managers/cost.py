@@ -32,13 +32,19 @@ class CostManager(WeightedTerms):
         super().__init__(env, [Term("cost", name, term.func, term.params) for name, term in cfg.items()])
         self.limits = torch.tensor([term.limit for term in cfg.values()], device=env.device)
         """Limit of each term, average per step. Shape: (num_terms,)."""
+        self.values = torch.zeros_like(self.episode_sums)
+        """The costs of the last step. Shape: (num_envs, num_terms)."""
+        self.total = self.values.sum(1)
+        """Their sum. Shape: (num_envs,)."""
 
-    def compute(self, values: torch.Tensor | None, running: torch.Tensor | None) -> torch.Tensor:
-        """The costs of this step. Shape: (num_envs, num_terms). Arguments as ``RewardManager.compute``."""
-        if values is None:
-            return self.episode_sums
-        self.add_to_episode(values, running)
-        return values
+    READS = ("episode_sums",)
+    WRITES = ("values", "total")
+
+    def compute(self) -> None:
+        """Evaluate the terms of this step."""
+        self.values = self._evaluate()
+        self.episode_sums.add_(self.values)
+        self.total = self.values.sum(1)
 
     def __str__(self) -> str:
         rows = [(t.name, f"{lim:g}", format_params(t.params)) for t, lim in zip(self.terms, self.limits, strict=True)]

@@ -56,15 +56,15 @@ class EventManager:
         for name in self._timers:
             self._restart(name, env_ids)
 
-    def advance(self) -> bool:
-        """Let one control step pass; apply the interval terms that are due. Returns whether any was."""
-        applied = False
+    def advance(self) -> list[torch.Tensor]:
+        """Let one control step pass; apply the interval terms that are due. Returns to which environments."""
+        applied = []
         for name, timer in self._timers.items():
             env_ids = timer.advance()
             if env_ids is not None:
                 self.cfg[name].func(self._env, env_ids, self._streams[name], **self.cfg[name].params)
                 self._restart(name, env_ids)
-                applied = True
+                applied.append(env_ids)
         return applied
 
     def _restart(self, name: str, env_ids: torch.Tensor) -> None:

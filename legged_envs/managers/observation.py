@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from legged_envs.managers.recorded import Place, Recorded
 from legged_envs.managers.term import Term, table
 from legged_envs.rng import RandomStreams
 
@@ -40,12 +41,19 @@ class ObservationGroupCfg:
 
 
 class _Group:
+    READS: tuple[str, ...] = ()
+    WRITES = ("value",)
+
     def __init__(self, env: Any, name: str, cfg: ObservationGroupCfg, random: RandomStreams):
         self.cfg = cfg
         self.terms = [Term(f"observation group {name!r}:", n, t.func, t.params) for n, t in cfg.terms.items()]
         values = [term.check(env, shape=None, dtype=torch.float32) for term in self.terms]
         self.sizes = [value.shape[1] for value in values]
         self.size = sum(self.sizes)
+        self._env = env
+        self.recordable = all(term.recordable for term in self.terms)
+        self.value: torch.Tensor
+        """The observation. Shape: (num_envs, size)."""
         self._random = random.stream(f"observation_noise/{name}")
 
         def row(values: list[Any]) -> torch.Tensor:
@@ -71,13 +79,31 @@ class _Group:
             # Random numbers are drawn for the span of columns between the first and the last noisy one.
             self._span = slice(int(noisy[0]), int(noisy[-1]) + 1)
             self._noise = noise[self._span] * 2.0**-23
+            self.noise_draw = torch.zeros(env.num_envs, len(self._noise), dtype=torch.int32, device=env.device)
+            """Random integers for the noise of the next ``compute``. Shape: (num_envs, size of the span)."""
+            self.READS = ("noise_draw",)
+        self.compute()
 
-    def compute(self, env: Any, env_ids: torch.Tensor | None) -> torch.Tensor:
-        value = torch.cat([term(env) for term in self.terms], dim=1)
-        if env_ids is not None:
-            value = value[env_ids]
+    def draw(self) -> None:
+        """Draw the noise of the next ``compute``."""
         if self._noise is not None:
-            draw = self._random.signed_24_bit(len(self._noise), env_ids)
+            self.noise_draw = self._random.signed_24_bit(len(self._noise))
+
+    def compute(self) -> None:
+        """Set ``value``; pure, so that it can be recorded."""
+        self.value = self._finish(self._clean(), self.noise_draw if self._noise is not None else None)
+
+    def compute_some(self, env_ids: torch.Tensor) -> torch.Tensor:
+        """Draw noise for some environments and return their observation. Shape: (n, size)."""
+        draw = None if self._noise is None else self._random.signed_24_bit(len(self._noise), env_ids)
+        return self._finish(self._clean()[env_ids], draw)
+
+    def _clean(self) -> torch.Tensor:
+        return torch.cat([term(self._env) for term in self.terms], dim=1)
+
+    def _finish(self, value: torch.Tensor, draw: torch.Tensor | None) -> torch.Tensor:
+        """Noise, clip and scale, in place."""
+        if draw is not None and self._noise is not None:
             value[:, self._span].add_(draw * self._noise)
         if self._low is not None:
             value.clamp_(self._low, self._high)
@@ -105,9 +131,21 @@ class ObservationManager:
         """Length of each term of a group, in order."""
         return dict(zip(self.cfg[group].terms, self._groups[group].sizes, strict=True))
 
-    def compute(self, names: tuple[str, ...], env_ids: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
-        """New tensors for the groups ``names``. Shape of each: (num_envs or len(env_ids), size)."""
-        return {name: self._groups[name].compute(self._env, env_ids) for name in names}
+    def record(self, names: tuple[str, ...], state: Sequence[Place], compile: bool) -> None:
+        """Prepare ``observe`` for the groups ``names``. See :class:`Recorded` for the other arguments."""
+        self._observed = {name: self._groups[name] for name in names}
+        self._recorded = Recorded(list(self._observed.values()), state, compile)
+
+    def observe(self) -> dict[str, torch.Tensor]:
+        """New tensors for the groups that were recorded. Shape of each: (num_envs, size)."""
+        for group in self._observed.values():
+            group.draw()
+        self._recorded()
+        return {name: group.value for name, group in self._observed.items()}
+
+    def compute(self, names: tuple[str, ...], env_ids: torch.Tensor) -> dict[str, torch.Tensor]:
+        """New tensors for the groups ``names`` of some environments. Shape of each: (n, size)."""
+        return {name: self._groups[name].compute_some(env_ids) for name in names}
 
     def __str__(self) -> str:
         parts = []

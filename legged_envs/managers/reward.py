@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,9 @@ class RewardManager(WeightedTerms):
     """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do)."""
 
     def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
+        for name, term in cfg.items():
+            if not isinstance(term.weight, (int, float)) or not math.isfinite(term.weight):
+                raise ValueError(f"reward term {name!r}: weight must be a finite number, got {term.weight!r}")
         self.only_positive = only_positive
         active = {name: term for name, term in cfg.items() if term.weight != 0.0}
         super().__init__(env, [Term("reward", name, term.func, term.params) for name, term in active.items()])
@@ -33,17 +37,18 @@ class RewardManager(WeightedTerms):
         self._scale = torch.tensor(weights, device=env.device).mul_(env.step_dt)
         self._weights = weights
 
-    def compute(self, values: torch.Tensor | None, running: torch.Tensor | None) -> torch.Tensor:
-        """The reward of this step. Shape: (num_envs,).
+        self.total = self.episode_sums.sum(1)
+        """The reward of the last step. Shape: (num_envs,)."""
 
-        Args:
-            values: The terms' values; None without terms. Shape: (num_envs, num_terms).
-            running: Which environments' episodes go on; None if all do. The others enter no statistics.
-        """
-        weighted = self.episode_sums if values is None else values * self._scale
-        self.add_to_episode(weighted, running)
+    READS = ("episode_sums", "_scale")
+    WRITES = ("total",)
+
+    def compute(self) -> None:
+        """Evaluate the terms of this step."""
+        weighted = self._evaluate() * self._scale
+        self.episode_sums.add_(weighted)
         total = weighted.sum(1)
-        return total.clamp_min_(0.0) if self.only_positive else total
+        self.total = total.clamp_min_(0.0) if self.only_positive else total
 
     def __str__(self) -> str:
         rows = [(t.name, f"{w:g}", format_params(t.params)) for t, w in zip(self.terms, self._weights, strict=True)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+
+RECORDABLE = "legged_envs.mdp."
+"""Terms of these modules are pure: tensor operations on the state, with no branch that depends on its values."""
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -30,6 +34,12 @@ class Term:
 
     def __call__(self, env: Any) -> torch.Tensor:
         return self.func(env, **self.params)
+
+    @property
+    def recordable(self) -> bool:
+        """Whether it is a function of the package itself, not one that says so (``functools.wraps``)."""
+        module, name = getattr(self.func, "__module__", ""), getattr(self.func, "__name__", "")
+        return module.startswith(RECORDABLE) and getattr(sys.modules[module], name, None) is self.func
 
     def check(self, env: Any, *, shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor:
         """Evaluate once and raise if the value is not what the manager can use.
@@ -58,6 +68,7 @@ class WeightedTerms:
     """Terms of shape (num_envs,) evaluated together, with their sums over each episode."""
 
     def __init__(self, env: Any, terms: list[Term]):
+        self._env = env
         self.terms = terms
         for term in terms:
             term.check(env, shape=(env.num_envs,), dtype=torch.float32)
@@ -68,9 +79,16 @@ class WeightedTerms:
     def names(self) -> tuple[str, ...]:
         return tuple(term.name for term in self.terms)
 
-    def add_to_episode(self, values: torch.Tensor, running: torch.Tensor | None) -> None:
-        """Add to the sums of the running episodes. Shapes: (num_envs, num_terms), (num_envs,)."""
-        self.episode_sums.add_(values if running is None else values * running.unsqueeze(1))
+    @property
+    def recordable(self) -> bool:
+        """Whether every term is the package's own."""
+        return all(term.recordable for term in self.terms)
+
+    def _evaluate(self) -> torch.Tensor:
+        """The terms' values. Shape: (num_envs, num_terms)."""
+        if not self.terms:
+            return torch.zeros_like(self.episode_sums)
+        return torch.stack([term(self._env) for term in self.terms], dim=1)
 
     def take_episode_means(self, env_ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Sum over length of each term, mean over the episodes of ``env_ids``, whose sums start again. (num_terms,)."""

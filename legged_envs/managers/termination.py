@@ -26,6 +26,7 @@ class TerminationManager:
     """Evaluates the conditions. The grace time counts consecutive steps, as LeggedGym-Ex documents it."""
 
     def __init__(self, env: Any, cfg: dict[str, TerminationTermCfg]):
+        self._env = env
         self.cfg = cfg
         self.terms = [Term("termination", name, term.func, term.params) for name, term in cfg.items()]
         for term in self.terms:
@@ -35,23 +36,27 @@ class TerminationManager:
         self._held = torch.zeros(env.num_envs, len(self.terms), dtype=torch.int32, device=env.device)
         self.reasons = torch.zeros(env.num_envs, len(self.terms), dtype=torch.bool, device=env.device)
         """Which condition ended which episode in the last step. Shape: (num_envs, num_terms)."""
+        self.terminated = self.reasons.any(1)
+        """Which episodes the last step ended. Shape: (num_envs,)."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(term.name for term in self.terms)
 
-    def compute(self, holds: torch.Tensor | None, running: torch.Tensor | None) -> torch.Tensor:
-        """Which environments end here. Shape: (num_envs,), bool.
+    @property
+    def recordable(self) -> bool:
+        """Whether every term is the package's own."""
+        return all(term.recordable for term in self.terms)
 
-        Args:
-            holds: The terms' values; None without terms. Shape: (num_envs, num_terms), bool.
-            running: Which environments' episodes go on; None if all do. The others keep the reasons they ended for.
-        """
-        if holds is not None:
-            self._held.add_(1).mul_(holds)
-            reasons = self._held > self._grace_steps
-            self.reasons = reasons if running is None else torch.where(running.unsqueeze(1), reasons, self.reasons)
-        return self.reasons.any(1)
+    READS = ("_held",)
+    WRITES = ("reasons", "terminated")
+
+    def compute(self) -> None:
+        """Evaluate the conditions of this step."""
+        if self.terms:
+            self._held.add_(1).mul_(torch.stack([term(self._env) for term in self.terms], dim=1))
+        self.reasons = self._held > self._grace_steps
+        self.terminated = self.reasons.any(1)
 
     def counts(self, env_ids: torch.Tensor) -> torch.Tensor:
         """How many of ``env_ids`` each condition ended in the last step. Shape: (num_terms,)."""

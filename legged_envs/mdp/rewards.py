@@ -7,6 +7,7 @@ velocities in its frame, c = (vx, vy, ωz) the command.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import torch
@@ -95,13 +96,15 @@ def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
     return (joint_pos - joint_pos.clamp(low, high)).abs_().sum(1)
 
 
-def feet_air_time(env: Env, target: float, command: str = "velocity") -> torch.Tensor:
-    """Σ over feet that land of (swing duration − target), s, while the command asks to move.
+def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> torch.Tensor:
+    """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move.
 
-    LeggedGym-Ex's condition is ‖c_xy‖ > 0.2; here a turn on the spot counts as moving too.
+    ``longest`` keeps a long training from stretching the swings ever further. LeggedGym-Ex's term has none, and its
+    condition is ‖c_xy‖ > 0.2; here a turn on the spot counts as moving too.
     """
     robot = env.robot
-    return ((robot.foot_air_time - target) * robot.foot_landed).sum(1).mul_(env.commands.moving(command))
+    swing = robot.foot_air_time.clamp(max=longest) - target
+    return (swing * robot.foot_landed).sum(1).mul_(env.commands.moving(command))
 
 
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> torch.Tensor:

@@ -27,9 +27,9 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.rl.bench_report import ANT, RATIO_LIMITS, print_bench
+from legged_envs.rl.bench_report import ANT, RATIO_LIMITS, WRAPPER_LIMITS, print_bench
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
-from legged_envs.wrappers import TimeLimit
+from legged_envs.wrappers import ActionScale, CostNormalize, ObsNormalize, RewardNormalize, TimeLimit
 
 SCALING_SIZES = (256, 1024, 4096, 16384)
 PROBE_ENVS = 4096
@@ -89,11 +89,14 @@ class _SlowActions:
 
 
 class _EnvLoop:
-    """The stack that ``gymnasium.make_vec`` gives by default, in the middle of a long run."""
+    """A stack of wrappers, by default that of ``gymnasium.make_vec``, in the middle of a long run."""
 
-    def __init__(self, task_id: str, num_envs: int):
+    def __init__(
+        self, task_id: str, num_envs: int, compile: bool, wrap: Callable[[VectorEnv], VectorEnv] | None = None
+    ):
         rng = np.random.default_rng(0)
-        self.envs: VectorEnv = gym.make_vec(task_id, num_envs=num_envs)
+        envs = gym.make_vec(task_id, num_envs=num_envs, compile=compile)
+        self.envs: VectorEnv = envs if wrap is None else wrap(envs)
         self.core = cast(LeggedVectorEnv, self.envs.unwrapped)
         self.sim = cast(MujocoSimulation, self.core.sim)
         self.num_envs = num_envs
@@ -229,9 +232,9 @@ def layers(envs: VectorEnv) -> list[VectorEnv]:
     return found
 
 
-def measure_throughput(task_id: str, num_envs: int, rounds: int) -> dict[str, Any]:
+def measure_throughput(task_id: str, num_envs: int, rounds: int, compile: bool = False) -> dict[str, Any]:
     """Time full environment steps against raw physics; the ratio is to the faster of the two raw loops."""
-    env = _EnvLoop(task_id, num_envs)
+    env = _EnvLoop(task_id, num_envs, compile)
     raw: dict[str, _RawLoop] = {"batch": _BatchLoop(env), "mj_step": _PlainLoop(env)}
     seconds = {name: np.zeros((rounds + 1, 2)) for name in ("env", *raw)}
     for i in range(rounds + 1):
@@ -325,9 +328,37 @@ def _time_layers(env: _EnvLoop) -> dict[str, float]:
     }
 
 
-def measure_scaling(task_id: str, sizes: Sequence[int], rounds: int) -> list[dict[str, Any]]:
+def _normalised(envs: VectorEnv) -> VectorEnv:
+    """What a user stacks for a library that does not normalise by itself."""
+    return ActionScale(CostNormalize(RewardNormalize(ObsNormalize(envs))), -1.0, 1.0)
+
+
+def measure_wrappers(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, Any]:
+    """Time that a stack of seven wrappers takes beside the environment's own steps and partial resets."""
+    env = _EnvLoop(task_id, num_envs, compile, _normalised)
+    names = [type(layer).__name__ for layer in layers(env.envs)[:-1]]
+    clocks = [_Clock(env.core.step), _Clock(env.core.reset)]
+    env.core.step, env.core.reset = clocks  # type: ignore[method-assign]
+    inside, outside = [], []
+    for _ in range(rounds):
+        before = sum(clock.seconds for clock in clocks)
+        wall = sum(env.run(env.next_actions())[0] for _ in range(env.turns))
+        inside.append(sum(clock.seconds for clock in clocks) - before)
+        outside.append(wall - inside[-1])
+    env.envs.close()
+    steps = env.turns * env.chunk
+    return {
+        "num_envs": num_envs,
+        "wrappers": names,
+        "environment_us": 1e6 * statistics.median(inside) / steps,
+        "wrappers_us": 1e6 * statistics.median(outside) / steps,
+        "share": _paired(outside, inside),
+    }
+
+
+def measure_scaling(task_id: str, sizes: Sequence[int], rounds: int, compile: bool = False) -> list[dict[str, Any]]:
     """Time per environment step over batch sizes, the sizes taking turns."""
-    envs = {size: _EnvLoop(task_id, size) for size in sizes}
+    envs = {size: _EnvLoop(task_id, size, compile) for size in sizes}
     seconds: dict[int, list[float]] = {size: [] for size in sizes}
     for i in range(rounds):
         for size in map(int, _rotated([str(size) for size in sizes], i)):
@@ -347,30 +378,40 @@ def measure_scaling(task_id: str, sizes: Sequence[int], rounds: int) -> list[dic
 
 
 def measure_single(task_id: str, rounds: int, steps: int) -> dict[str, Any]:
-    """Steps per second of ``gymnasium.make(task_id)`` and of Gymnasium's Ant, resets included."""
+    """Steps per second of ``gymnasium.make(task_id)``, without and with ``compile=True``, and of Gymnasium's Ant.
+
+    Resets are included. What cannot be made here is left out, and ``missing`` says why.
+    """
     rng = np.random.default_rng(0)
-    env = gym.make(task_id)
-    shape = cast(gym.spaces.Box, env.action_space).shape
-    slow = _SlowActions(shape, cast(Any, env.unwrapped).cfg.sim.step_dt, rng)
-    try:
-        ant: gym.Env | None = gym.make(ANT)
-    except (ImportError, gym.error.DependencyNotInstalled) as error:
-        ant, missing = None, str(error)
-    ours: list[float] = []
-    theirs: list[float] = []
-    for i in range(-1, rounds):
-        seconds = _run_single(env, slow.take(steps))
-        if i >= 0:
-            ours.append(seconds / steps)
-        if ant is not None:
-            ant_shape = cast(gym.spaces.Box, ant.action_space).shape
-            seconds = _run_single(ant, list(rng.uniform(-1.0, 1.0, (steps, *ant_shape)).astype(np.float32)))
-            if i >= 0:
-                theirs.append(seconds / steps)
-    result: dict[str, Any] = {"steps_per_s": 1.0 / statistics.median(ours)}
-    if ant is None:
-        return {**result, "ant_missing": missing}
-    return {**result, "ant_steps_per_s": 1.0 / statistics.median(theirs), "ratio": _paired(theirs, ours)}
+    kinds: dict[str, tuple[str, dict[str, Any]]] = {
+        "default": (task_id, {}),
+        "compiled": (task_id, {"compile": True}),
+        "ant": (ANT, {}),
+    }
+    envs: dict[str, gym.Env] = {}
+    missing: dict[str, str] = {}
+    for kind, (name, options) in kinds.items():
+        try:
+            envs[kind] = gym.make(name, **options)
+        except (ImportError, RuntimeError, gym.error.DependencyNotInstalled) as error:
+            missing[kind] = str(error)
+    shape = cast(gym.spaces.Box, envs["default"].action_space).shape
+    slow = _SlowActions(shape, cast(Any, envs["default"].unwrapped).cfg.sim.step_dt, rng)
+    seconds: dict[str, list[float]] = {kind: [] for kind in envs}
+    for _ in range(rounds + 1):
+        actions = slow.take(steps)
+        for kind, env in envs.items():
+            if kind == "ant":
+                ant_shape = cast(gym.spaces.Box, env.action_space).shape
+                actions = list(rng.uniform(-1.0, 1.0, (steps, *ant_shape)).astype(np.float32))
+            seconds[kind].append(_run_single(env, actions) / steps)
+    measured = {kind: values[1:] for kind, values in seconds.items()}  # the first round warms up
+    ours = [kind for kind in measured if kind != "ant"]
+    return {
+        "steps_per_s": {kind: 1.0 / statistics.median(values) for kind, values in measured.items()},
+        "ratio": {kind: _paired(measured["ant"], measured[kind]) for kind in ours} if "ant" in measured else {},
+        "missing": missing,
+    }
 
 
 def _run_single(env: gym.Env, actions: Sequence[np.ndarray]) -> float:
@@ -408,13 +449,16 @@ def machine() -> dict[str, Any]:
     }
 
 
-def bench(task_id: str, rounds: int = 7, quick: bool = False, console: Console | None = None) -> dict[str, Any]:
+def bench(
+    task_id: str, rounds: int = 7, quick: bool = False, compile: bool = False, console: Console | None = None
+) -> dict[str, Any]:
     """Measure everything.
 
     Args:
         task_id: A registered id.
         rounds: Rounds of each comparison.
         quick: At most three rounds, without the largest batches.
+        compile: Whether the batches are made with ``compile=True``. One environment is measured both ways.
         console: Where to say what is being measured.
 
     Raises:
@@ -428,7 +472,7 @@ def bench(task_id: str, rounds: int = 7, quick: bool = False, console: Console |
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        result: dict[str, Any] = {"task_id": task_id, "rounds": rounds, "machine": machine()}
+        result: dict[str, Any] = {"task_id": task_id, "rounds": rounds, "compile": compile, "machine": machine()}
         with console.status("starting") as status:
             status.update(f"memory and start of {PROBE_ENVS} environments")
             result["startup"] = measure_startup(task_id, PROBE_ENVS)
@@ -437,18 +481,24 @@ def bench(task_id: str, rounds: int = 7, quick: bool = False, console: Console |
             result["throughput"] = []
             for size in sizes:
                 status.update(f"{size} environments against raw physics")
-                result["throughput"].append(measure_throughput(task_id, size, rounds))
+                result["throughput"].append(measure_throughput(task_id, size, rounds, compile))
+            result["wrappers"] = []
+            for size in WRAPPER_LIMITS:
+                status.update(f"wrappers around {size} environments")
+                result["wrappers"].append(measure_wrappers(task_id, size, rounds, compile))
             status.update("scaling")
-            result["scaling"] = measure_scaling(task_id, SCALING_SIZES[: -2 if quick else None], rounds)
+            result["scaling"] = measure_scaling(task_id, SCALING_SIZES[: -2 if quick else None], rounds, compile)
     finally:
         torch.set_num_threads(threads)
     return result
 
 
-def main(task_id: str, rounds: int = 7, quick: bool = False, json_path: Path | None = None) -> None:
+def main(
+    task_id: str, rounds: int = 7, quick: bool = False, compile: bool = False, json_path: Path | None = None
+) -> None:
     """Measure, print and, if asked, write the figures as JSON. See :func:`bench`."""
     console = Console()
-    result = bench(task_id, rounds, quick, console)
+    result = bench(task_id, rounds, quick, compile, console)
     print_bench(result, console)
     if json_path is not None:
         json_path.write_text(json.dumps(result, indent=1) + "\n")

@@ -9,8 +9,16 @@ from rich.table import Table
 
 ANT = "Ant-v5"
 """Gymnasium's environment that a single robot is compared with."""
+SINGLE = {
+    "default": "one environment (gymnasium.make)",
+    "compiled": "one environment with compile=True",
+    "ant": f"Gymnasium's {ANT}",
+}
+"""What is measured one environment at a time."""
 RATIO_LIMITS = {64: 1.4, 512: 1.08, 4096: 1.08}
 """num_envs → time of an environment step over raw physics that the package promises."""
+WRAPPER_LIMITS = {64: (25.0, 0.03), 1024: (0.0, 0.03)}
+"""num_envs → what a stack of seven wrappers may add to a step: µs, and share of the environment's own time."""
 SCALING_LIMIT = 1.05
 """Time per environment step relative to that of the smallest batch: 1 is linear, the rest is for noise."""
 MEMORY_LIMIT_MB = 1500.0
@@ -25,10 +33,12 @@ def print_bench(result: dict[str, Any], console: Console) -> None:
     versions = ", ".join(f"{name} {about[name]}" for name in ("python", "mujoco", "torch", "numpy", "gymnasium"))
     console.print(f"{result['task_id']} on {about['processor']}, {about['cores']} cores, load {about['load_average']}")
     console.print(f"{versions}; 1 torch thread; medians of {result['rounds']} rounds")
+    if result["compile"]:
+        console.print("batches made with compile=True")
     if about["load_average"] > 0.5:
         console.print("[yellow]other programs are running: the figures will be worse than those of an idle machine[/]")
-    for table in (_throughput_table(result), _layer_table(result), _scaling_table(result), _other_table(result)):
-        console.print(table)
+    for table in (_throughput_table, _layer_table, _wrapper_table, _scaling_table, _other_table):
+        console.print(table(result))
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -70,6 +80,24 @@ def _layer_table(result: dict[str, Any]) -> Table:
     return table
 
 
+def _wrapper_table(result: dict[str, Any]) -> Table:
+    rows = result["wrappers"]
+    table = _table(
+        " + ".join(reversed(rows[0]["wrappers"])), "envs", "environment [µs]", "adds [µs]", "share", "limit [µs]"
+    )
+    for row in rows:
+        fixed, share = WRAPPER_LIMITS[row["num_envs"]]
+        limit = fixed + share * row["environment_us"]
+        table.add_row(
+            str(row["num_envs"]),
+            f"{row['environment_us']:,.0f}",
+            _judged(f"{row['wrappers_us']:,.0f}", row["wrappers_us"] <= limit),
+            f"{row['share']:.1%}",
+            f"{limit:,.0f}",
+        )
+    return table
+
+
 def _scaling_table(result: dict[str, Any]) -> Table:
     rows = result["scaling"]
     columns = ("envs", "per env-step [µs]", f"relative to {rows[0]['num_envs']}", "limit")
@@ -83,13 +111,13 @@ def _scaling_table(result: dict[str, Any]) -> Table:
 def _other_table(result: dict[str, Any]) -> Table:
     single, startup = result["single"], result["startup"]
     table = _table("One environment; start and memory", "quantity", "value", "limit")
-    table.add_row("one environment (gymnasium.make)", f"{single['steps_per_s']:,.0f} steps/s", "")
-    if "ratio" in single:
-        table.add_row(f"Gymnasium's {ANT}", f"{single['ant_steps_per_s']:,.0f} steps/s", "")
-        faster = _judged(f"{single['ratio']:.2f}", single["ratio"] >= 1.0)
-        table.add_row(f"speed relative to {ANT}", faster, "at least 1")
-    else:
-        table.add_row(f"Gymnasium's {ANT}", f"not measured: {single['ant_missing']}", "")
+    for kind, name in SINGLE.items():
+        if kind in single["missing"]:
+            table.add_row(name, f"not measured: {single['missing'][kind]}", "")
+        else:
+            table.add_row(name, f"{single['steps_per_s'][kind]:,.0f} steps/s", "")
+    for kind, ratio in single["ratio"].items():
+        table.add_row(f"speed relative to {ANT}, {kind}", _judged(f"{ratio:.2f}", ratio >= 1.0), "at least 1")
     num_envs, cold = startup["num_envs"], startup["make_vec_cold_s"]
     judged = _judged(f"{cold:.2f} s", cold <= STARTUP_LIMIT_S)
     table.add_row(f"make_vec of {num_envs} with imports", judged, f"{STARTUP_LIMIT_S:g} s")

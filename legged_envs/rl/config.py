@@ -54,6 +54,8 @@ class TrainCfg:
     changes: dict[str, float] = field(default_factory=dict)
     """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002``."""
     ppo: PPOCfg = field(default_factory=PPOCfg)
+    compile: bool = False
+    """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0
     """Torch threads of the update; 0 takes every core."""
     checkpoint_minutes: float = 2.0

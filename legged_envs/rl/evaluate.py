@@ -89,10 +89,12 @@ class Evaluator:
         )
         self.core = unwrap(self._env)
 
-    def run(self, policy: Callable[[torch.Tensor], torch.Tensor], still: bool = True) -> Evaluation:
+    def run(
+        self, policy: Callable[[torch.Tensor], torch.Tensor], still: bool = True, seed: int = EVALUATION_SEED
+    ) -> Evaluation:
         """Evaluate ``policy``: observations of the group ``policy`` → actions. ``still`` adds the zero command."""
-        walking = self._rollout(policy, still=False)
-        standing = self._rollout(policy, still=True) if still else walking
+        walking = self._rollout(policy, seed, still=False)
+        standing = self._rollout(policy, seed, still=True) if still else walking
         return Evaluation(
             episodes=self.core.num_envs,
             **{key: value for key, value in walking.items() if key not in ("joint_speed", "contact")},
@@ -100,10 +102,10 @@ class Evaluator:
             still_contact=standing["contact"] if still else float("nan"),
         )
 
-    def _rollout(self, policy: Callable[[torch.Tensor], torch.Tensor], still: bool) -> dict[str, Any]:
+    def _rollout(self, policy: Callable[[torch.Tensor], torch.Tensor], seed: int, still: bool) -> dict[str, Any]:
         env, core = self._env, self.core
         robot, n = core.robot, core.num_envs
-        observation, _ = env.reset(seed=EVALUATION_SEED)
+        observation, _ = env.reset(seed=seed)
         if still:
             core.commands.hold("velocity", torch.zeros(3))
             observation["policy"][:, :3] = 0.0

@@ -10,12 +10,14 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import torch
+from gymnasium.vector import VectorEnv
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
@@ -40,9 +42,10 @@ class Trainer:
     Args:
         cfg: What to train and for how long.
         console: Where to report.
+        wrap: Puts wrappers on top of the training environment; evaluations are of the task itself.
     """
 
-    def __init__(self, cfg: TrainCfg, console: Console):
+    def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         if cfg.minutes <= 0 or (cfg.iterations is not None and cfg.iterations < 1):
             raise ValueError(f"minutes and iterations must be positive, got {cfg.minutes} and {cfg.iterations}")
         self.cfg = cfg
@@ -50,7 +53,10 @@ class Trainer:
         self.task = override(make_task_cfg(cfg.task_id), cfg.changes)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
-        envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, array="torch", observations="dict")
+        options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
+        envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
+        if wrap is not None:
+            envs = wrap(envs)
         self.env = RslRlVecEnv(envs, seed=cfg.seed)
         self.core = unwrap(envs)
         # Episodes start at random ages, so that they do not all end together.

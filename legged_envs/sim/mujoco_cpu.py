@@ -346,7 +346,7 @@ class MujocoSimulation(Simulation):
     def get_state(self) -> dict[str, Any]:
         parameters = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
         return {
-            "parameters_f32": {name: value.clone() for name, value in self._parameters.items()},
+            "parameters_f32": {name: value.clone() for name, value in vars(self.parameters).items()},
             "rows": self.batch.state.copy(),
             "warning": self.batch.warning.copy(),
             "outputs": {name: value.clone() for name, value in self._outputs.items()},
@@ -357,7 +357,7 @@ class MujocoSimulation(Simulation):
     def set_state(self, state: dict[str, Any]) -> None:
         if state["rows"].shape != self.batch.state.shape:
             raise ValueError(f"state rows have shape {state['rows'].shape}, this simulation's {self.batch.state.shape}")
-        names = {*self._parameters, *state["parameters_f32"]}
+        names = {*vars(self.parameters), *state["parameters_f32"]}
         defaults = {name: self.default_parameter(name) for name in names}  # read before the fields are overwritten
         self.batch.state[:] = state["rows"]
         self.batch.warning[:] = state["warning"]
@@ -369,7 +369,7 @@ class MujocoSimulation(Simulation):
             elif self.batch.expanded(name) is not None:
                 self.batch.expand(name)[:] = getattr(self.model, name)
         for name, default in defaults.items():
-            self._parameters[name].copy_(state["parameters_f32"].get(name, default))
+            self.get_parameter(name).copy_(state["parameters_f32"].get(name, default))
         self._constants_changed[:] = state["constants_changed"]
         self._mark(self._converted, _ALL)
 
@@ -392,7 +392,7 @@ class MujocoSimulation(Simulation):
         except Exception as error:
             raise RuntimeError(
                 f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}. "
-                "Without a display, set MUJOCO_GL=egl and install EGL "
+                "Without a display, set MUJOCO_GL=egl before mujoco is first imported and install EGL "
                 "(Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0)"
             ) from error
 

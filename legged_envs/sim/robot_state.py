@@ -29,32 +29,41 @@ def _rotate_inverse(quat: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
 
 
 class RobotState:
-    """The batch of robots as the terms see it. ``update`` runs once after each control step.
+    """The batch of robots as the terms see it. ``read`` and ``compute`` run once after each control step.
 
     All tensors are float32 (or bool) and start with ``num_envs``; see :class:`Simulation` for units, frames and for
     which quantities lag by one physics step.
     """
 
-    CHANGING = (
+    READS = (
         "root_pos_w",
-        "lin_vel_b",
+        "root_quat_w",
+        "root_lin_vel_w",
         "ang_vel_b",
-        "projected_gravity",
         "joint_pos",
-        "joint_offset",
         "joint_vel",
         "previous_joint_vel",
         "joint_torque",
-        "contact_force",
+        "contact_force_w",
         "foot_pos_w",
         "foot_lin_vel_w",
+        "foot_contact",
+        "foot_air_time",
+        "foot_contact_time",
+        "_joint_vel",
+    )
+    """Names of the changing tensors that ``compute`` reads, or changes in place."""
+    WRITES = (
+        "lin_vel_b",
+        "projected_gravity",
+        "joint_offset",
+        "contact_force",
         "foot_speed",
         "foot_contact",
         "foot_landed",
-        "foot_air_time",
-        "foot_contact_time",
     )
-    """Names of the tensors that change from step to step; the others are constants of the robot."""
+    """Names of the tensors that ``compute`` sets."""
+    recordable = True
 
     def __init__(self, sim: Simulation, step_dt: float):
         self.sim = sim
@@ -81,14 +90,17 @@ class RobotState:
         self._joint_indices: dict[tuple[int, ...], slice | torch.Tensor] = {}
         self._soft_limits: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
 
-        self._world_vectors = torch.zeros(n, 2, 3, device=device)
-        self._world_vectors[:, 1, 2] = -1.0
+        self._gravity = torch.tensor((0.0, 0.0, -1.0), device=device)
         self.lin_vel_b = torch.zeros(n, 3, device=device)
         """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
         self.projected_gravity = torch.zeros(n, 3, device=device)
         """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
         self.root_pos_w = sim.root_pos_w
         """Base position, m. Shape: (num_envs, 3)."""
+        self.root_quat_w = sim.root_quat_w
+        """Base orientation. Shape: (num_envs, 4)."""
+        self.root_lin_vel_w = sim.root_lin_vel_w
+        """Base velocity, m/s. Shape: (num_envs, 3)."""
         self.ang_vel_b = sim.root_ang_vel_b
         """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
         self.joint_pos = sim.joint_pos
@@ -99,6 +111,8 @@ class RobotState:
         """Joint positions relative to the default pose, rad. Shape: (num_envs, num_joints)."""
         self.joint_torque = sim.joint_torque
         """N·m. Shape: (num_envs, num_joints)."""
+        self.contact_force_w = sim.contact_force_w
+        """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
         self.foot_pos_w = sim.foot_pos_w
         """m. Shape: (num_envs, num_feet, 3)."""
         self.foot_lin_vel_w = sim.foot_lin_vel_w
@@ -142,21 +156,25 @@ class RobotState:
         w, x, y, z = self.sim.root_quat_w.unbind(1)
         return torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
+    def read(self) -> None:
+        """Take in the simulation's state after a control step."""
+        self.previous_joint_vel, self._joint_vel = self._joint_vel, self.previous_joint_vel
+        self._read_simulation()
+
     def _read_simulation(self) -> None:
         sim = self.sim
-        self.root_pos_w, self.ang_vel_b = sim.root_pos_w, sim.root_ang_vel_b
+        self.root_pos_w, self.root_quat_w = sim.root_pos_w, sim.root_quat_w
+        self.root_lin_vel_w, self.ang_vel_b = sim.root_lin_vel_w, sim.root_ang_vel_b
         self.joint_pos, self.joint_vel, self.joint_torque = sim.joint_pos, sim.joint_vel, sim.joint_torque
+        self.contact_force_w = sim.contact_force_w
         self.foot_pos_w, self.foot_lin_vel_w = sim.foot_pos_w, sim.foot_lin_vel_w
-        self.foot_speed = torch.linalg.vector_norm(self.foot_lin_vel_w[..., :2], dim=2)
-        self.joint_offset = self.joint_pos - self.default_joint_pos
 
-    def update(self) -> None:
-        """Take in the simulation's state after a control step."""
-        self._read_simulation()
-        self.previous_joint_vel, self._joint_vel = self._joint_vel, self.previous_joint_vel
+    def compute(self) -> None:
+        """Compute what follows from what was read; pure, so that it can be recorded."""
         self._joint_vel.copy_(self.joint_vel)
-        self.refresh_base()
-        self.contact_force = torch.linalg.vector_norm(self.sim.contact_force_w, dim=-1)
+        self._compute_pose()
+        self.lin_vel_b, self.projected_gravity = self._base_vectors(self.root_quat_w, self.root_lin_vel_w)
+        self.contact_force = torch.linalg.vector_norm(self.contact_force_w, dim=-1)
         in_contact = self.contact_force[:, self.feet] > CONTACT_FORCE
         # A foot stands on while it touched in this step or the one before, so losing contact for one step is no swing.
         standing = in_contact | self.foot_contact
@@ -166,20 +184,31 @@ class RobotState:
         self.foot_contact_time.add_(self.step_dt).mul_(standing)
         self.foot_contact = in_contact
 
-    def refresh_base(self) -> None:
-        """Recompute the base-frame velocity and gravity, after the base was pushed or moved."""
-        self._world_vectors[:, 0] = self.sim.root_lin_vel_w
-        rotated = _rotate_inverse(self.sim.root_quat_w, self._world_vectors)
-        self.lin_vel_b, self.projected_gravity = rotated[:, 0], rotated[:, 1]
+    def _compute_pose(self) -> None:
+        self.joint_offset = self.joint_pos - self.default_joint_pos
+        self.foot_speed = torch.linalg.vector_norm(self.foot_lin_vel_w[..., :2], dim=2)
+
+    def _base_vectors(self, quat: torch.Tensor, lin_vel: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Velocity and direction of gravity in the base frame. Shapes: (n, 4), (n, 3) → (n, 3), (n, 3)."""
+        vectors = torch.stack((lin_vel, self._gravity.expand_as(lin_vel)), dim=1)
+        return _rotate_inverse(quat, vectors).unbind(1)
+
+    def refresh_base(self, env_ids: torch.Tensor) -> None:
+        """Recompute the base-frame velocity and gravity of ``env_ids``, after their base was pushed or moved."""
+        self.root_quat_w, self.root_lin_vel_w = self.sim.root_quat_w, self.sim.root_lin_vel_w
+        lin_vel, gravity = self._base_vectors(self.root_quat_w[env_ids], self.root_lin_vel_w[env_ids])
+        self.lin_vel_b = self.lin_vel_b.index_copy(0, env_ids, lin_vel)
+        self.projected_gravity = self.projected_gravity.index_copy(0, env_ids, gravity)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Start the timers and histories of ``env_ids`` afresh at their current state."""
         self._read_simulation()
-        self.refresh_base()
+        self._compute_pose()
+        self.refresh_base(env_ids)
         joint_vel = self.joint_vel[env_ids]
         self._joint_vel[env_ids] = joint_vel
         self.previous_joint_vel[env_ids] = joint_vel
-        force = torch.linalg.vector_norm(self.sim.contact_force_w[env_ids], dim=-1)
+        force = torch.linalg.vector_norm(self.contact_force_w[env_ids], dim=-1)
         self.contact_force = self.contact_force.index_copy(0, env_ids, force)
         in_contact = force[:, self.feet] > CONTACT_FORCE
         self.foot_contact = self.foot_contact.index_copy(0, env_ids, in_contact)
@@ -204,4 +233,5 @@ class RobotState:
         for name in self._HISTORY:
             setattr(self, name, state[name].clone())
         self._read_simulation()
-        self.refresh_base()
+        self._compute_pose()
+        self.lin_vel_b, self.projected_gravity = self._base_vectors(self.root_quat_w, self.root_lin_vel_w)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,8 @@ class Simulation(ABC):
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device
-        self._parameters: dict[str, torch.Tensor] = {}
+        self.parameters = SimpleNamespace()
+        """The model parameters that were read so far, by name; see ``get_parameter``."""
         self._default_parameters: dict[str, torch.Tensor] = {}
 
     # --- state, current after every call -----------------------------------------------------------------------------
@@ -203,7 +205,7 @@ class Simulation(ABC):
         ========== ================================ ==============================================
         """
         self.default_parameter(name)
-        return self._parameters[name]
+        return getattr(self.parameters, name)
 
     def default_parameter(self, name: str) -> torch.Tensor:
         """What ``get_parameter`` returned before anything was set."""
@@ -212,7 +214,7 @@ class Simulation(ABC):
         if name not in self._default_parameters:
             with torch.inference_mode(False):
                 self._default_parameters[name] = self._read_parameter(name)
-                self._parameters[name] = self._default_parameters[name].clone()
+                setattr(self.parameters, name, self._default_parameters[name].clone())
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
@@ -222,7 +224,7 @@ class Simulation(ABC):
             raise ValueError(
                 f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {tuple(values.shape)}"
             )
-        self._parameters[name][env_ids] = values
+        getattr(self.parameters, name)[env_ids] = values
         self._write_parameter(name, values, env_ids)
 
     @abstractmethod

@@ -76,7 +76,7 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
         "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
         "action_smoothness": RewardTermCfg(rewards.action_smoothness, -0.005),
         "collision": RewardTermCfg(rewards.collision, -0.5),
-        "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2}),
+        "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2, "longest": 0.2}),
         "foot_clearance": RewardTermCfg(rewards.foot_clearance, -10.0, {"target": 0.06}),
         "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
         "dof_pos_stand_still": RewardTermCfg(rewards.dof_pos_stand_still, -1.0),

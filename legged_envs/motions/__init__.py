@@ -1,0 +1,43 @@
+"""Reference motions: load, make, sample and play them.
+
+:class:`Motion` is one clip in memory. :class:`MotionLibrary` puts clips of one robot on a device and samples them at
+arbitrary times; :class:`StartSampler` draws where episodes start, :class:`MotionPlayer` keeps clip and time per
+environment. :func:`shipped_motions` are the clips that come with the package.
+"""
+
+from legged_envs.motions.amp import load_amp_json
+from legged_envs.motions.beyondmimic import load_beyondmimic_npz
+from legged_envs.motions.coordinates import motion_from_coordinates
+from legged_envs.motions.g1_joints import G1_LEVEL_BY_LEVEL, G1_LIMB_BY_LIMB
+from legged_envs.motions.lafan1 import load_lafan1_csv
+from legged_envs.motions.library import MotionLibrary, MotionSample
+from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.npz import load_motion, save_motion
+from legged_envs.motions.player import MotionPlayer
+from legged_envs.motions.report import MotionReport, foot_contacts, inspect_motion
+from legged_envs.motions.resample import resample
+from legged_envs.motions.shipped import shipped_motions
+from legged_envs.motions.starts import StartCfg, StartSampler
+
+__all__ = [
+    "G1_LEVEL_BY_LEVEL",
+    "G1_LIMB_BY_LIMB",
+    "Motion",
+    "MotionError",
+    "MotionLibrary",
+    "MotionPlayer",
+    "MotionReport",
+    "MotionSample",
+    "StartCfg",
+    "StartSampler",
+    "foot_contacts",
+    "inspect_motion",
+    "load_amp_json",
+    "load_beyondmimic_npz",
+    "load_lafan1_csv",
+    "load_motion",
+    "motion_from_coordinates",
+    "resample",
+    "save_motion",
+    "shipped_motions",
+]

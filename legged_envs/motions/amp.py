@@ -1,0 +1,134 @@
+"""Motions of AMP for quadrupeds (AMP_for_hardware and what builds on it): JSON, named ``.txt`` or ``.json``.
+
+Keys: ``LoopMode`` ("Wrap" or "Clamp"), ``FrameDuration`` [s], ``EnableCycleOffsetPosition``,
+``EnableCycleOffsetRotation``, ``MotionWeight``, ``Frames``. A frame is base position, base orientation (x, y, z, w),
+joint positions, foot positions in the base frame, linear and angular velocity of the base in its own frame, joint
+velocities, foot velocities: 61 numbers for a quadruped with 12 joints. Files of Peng et al. 2020
+("Learning agile robotic locomotion skills by imitating animals") end after the joint positions: 19 numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from legged_envs.motions import quaternion
+from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
+from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
+from legged_envs.robots import RobotCfg
+
+QUADRUPED_JOINTS = tuple(
+    f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf")
+)
+"""Joint order of the files of AMP_for_hardware."""
+
+_REQUIRED = ("LoopMode", "FrameDuration", "Frames")
+_OPTIONAL = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation", "MotionWeight")
+
+
+def load_amp_json(
+    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = QUADRUPED_JOINTS, num_feet: int = 4
+) -> Motion:
+    """Read a clip, named after the file.
+
+    Velocities are the file's where it has them. Foot positions and velocities are not used: they are those of the
+    robot that the file was made for, and ``robot``'s model gives its own.
+
+    Args:
+        path: The file.
+        robot: The robot that moves.
+        joint_names: The joints in the order of the file's columns.
+        num_feet: How many feet the file has columns for.
+
+    Raises:
+        MotionError: Text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are not
+            finite, quaternions that are not unit, joints that do not match the robot.
+    """
+    origin = str(path)
+    content = _read(path)
+    columns = _columns(joint_names, num_feet)
+    pose_only = 7 + len(joint_names)
+    table = _table(content["Frames"], columns, pose_only, origin)
+    check_finite(table, columns, origin, "Frames")
+    quat = table[:, [6, 3, 4, 5]]
+    check_unit(quat.unsqueeze(1), origin, "Frames[root quaternion]")
+    wanted = joint_columns(robot, joint_names, origin)
+    velocities: dict[str, torch.Tensor] = {}
+    if table.shape[1] > pose_only:
+        start = pose_only + 3 * num_feet
+        velocities["root_lin_vel_w"] = quaternion.rotate(quat, table[:, start : start + 3])
+        velocities["root_ang_vel_b"] = table[:, start + 3 : start + 6]
+        velocities["joint_vel"] = table[:, start + 6 : start + 6 + len(joint_names)][:, wanted]
+    return motion_from_coordinates(
+        robot,
+        Path(path).stem,
+        1.0 / content["FrameDuration"],
+        table[:, :3],
+        quat,
+        table[:, 7:pose_only][:, wanted],
+        **velocities,
+        loop=content["LoopMode"] == "Wrap",
+        weight=content.get("MotionWeight", 1.0),
+        source=origin,
+    )
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    """The file's content, every entry but the frames checked."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise MotionError(f"{path}: not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise MotionError(f"{path}: must be a JSON object, got {type(content).__name__}")
+    for word, wrong in (
+        ("lacks", [key for key in _REQUIRED if key not in content]),
+        ("has the unknown", [key for key in content if key not in _REQUIRED + _OPTIONAL]),
+    ):
+        if wrong:
+            raise MotionError(f"{path}: {word} field {wrong[0]!r}; known are {', '.join(_REQUIRED + _OPTIONAL)}")
+    if content["LoopMode"] not in ("Wrap", "Clamp"):
+        raise MotionError(f"{path}: LoopMode must be 'Wrap' or 'Clamp', got {content['LoopMode']!r}")
+    for key in ("FrameDuration", "MotionWeight"):
+        value = content.get(key, 1.0)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0.0:
+            raise MotionError(f"{path}: {key} must be a positive number, got {value!r}")
+    for key in _OPTIONAL[:2]:
+        if content["LoopMode"] == "Wrap" and content.get(key, True) is not True:
+            raise MotionError(
+                f"{path}: {key} must be true in a file that wraps, because loops go on from where they end"
+            )
+    return content
+
+
+def _columns(joint_names: Sequence[str], num_feet: int) -> list[str]:
+    feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
+    return [
+        *(f"root {axis}" for axis in ("x", "y", "z", "qx", "qy", "qz", "qw")),
+        *joint_names,
+        *feet,
+        *(f"root {kind} velocity {axis}" for kind in ("linear", "angular") for axis in "xyz"),
+        *(f"{joint} velocity" for joint in joint_names),
+        *(f"{foot} velocity" for foot in feet),
+    ]
+
+
+def _table(frames: Any, columns: list[str], pose_only: int, origin: str) -> torch.Tensor:
+    """The frames, float64. Shape: (T, pose_only) or (T, len(columns))."""
+    if not isinstance(frames, list) or len(frames) < 2:
+        raise MotionError(f"{origin}: Frames must be a list of at least 2 frames")
+    width = len(frames[0]) if isinstance(frames[0], list) else 0
+    if width not in (pose_only, len(columns)):
+        raise MotionError(f"{origin}: frame 0: Frames must have {pose_only} or {len(columns)} columns, got {width}")
+    for i, frame in enumerate(frames):
+        if not isinstance(frame, list) or len(frame) != width:
+            got = len(frame) if isinstance(frame, list) else type(frame).__name__
+            raise MotionError(f"{origin}: frame {i}: Frames must have {width} columns as frame 0 has, got {got}")
+        for column, value in zip(columns, frame, strict=False):
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise MotionError(f"{origin}: frame {i}: Frames[{column}] must be a number, got {value!r}")
+    return torch.tensor(frames, dtype=torch.float64)

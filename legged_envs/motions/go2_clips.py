@@ -1,0 +1,78 @@
+"""The motions of Go2 that the package makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from legged_envs.motions.choreography import Clip, Stance, default_stance
+from legged_envs.motions.gait import Gait, Walk
+from legged_envs.motions.planted import Key, Planted
+from legged_envs.robots import GO2
+
+# Feet in the order FR, FL, RR, RL.
+TROT = Gait(
+    period=0.5,
+    duty=0.5,
+    touchdown=(0.0, 0.5, 0.5, 0.0),
+    swing_height=0.06,
+    base_height=0.31,
+    velocity=(0.6, 0.0),
+)
+PACE = Gait(
+    period=0.4,
+    duty=0.5,
+    touchdown=(0.0, 0.5, 0.0, 0.5),
+    swing_height=0.06,
+    base_height=0.31,
+    velocity=(0.5, 0.0),
+    sway=True,
+)
+BOUND = Gait(
+    period=0.36,
+    duty=0.4,
+    touchdown=(0.0, 0.0, 0.5, 0.5),
+    swing_height=0.06,
+    base_height=0.31,
+    velocity=(0.7, 0.0),
+    pitch=0.15,
+)
+PRONK = Gait(
+    period=0.5,
+    duty=0.6,
+    touchdown=(0.0, 0.0, 0.0, 0.0),
+    swing_height=0.06,
+    base_height=0.32,
+    velocity=(0.4, 0.0),
+    contacts=1,
+)
+TURN = replace(TROT, velocity=(0.0, 0.0), turning_rate=0.8)
+
+SECONDS = 2.0
+"""About how long a gait's clip lasts: the least number of whole strides not below."""
+
+
+def go2_clips() -> list[Clip]:
+    """Stand, five gaits and getting up from sitting."""
+    stance = default_stance(GO2)
+    gaits = {
+        "trot": TROT,
+        "pace": PACE,
+        "bound": BOUND,
+        "pronk": PRONK,
+        "turn_left": TURN,
+        "turn_right": replace(TURN, turning_rate=-TURN.turning_rate),
+    }
+    clips = [_strides(name, gait, stance) for name, gait in gaits.items()]
+    height = stance.base_height
+    stand = Planted((Key(0.0, height),), stance)
+    sit_to_stand = Planted((Key(0.5, 0.24, pitch=-0.5), Key(2.0, height)), stance)
+    return [
+        Clip("stand", GO2, SECONDS, stand, loop=True, massive_axes=2),
+        *clips,
+        Clip("sit_to_stand", GO2, 2.5, sit_to_stand, massive_axes=2),
+    ]
+
+
+def _strides(name: str, gait: Gait, stance: Stance) -> Clip:
+    strides = -(-SECONDS // gait.period)
+    return Clip(name, GO2, strides * gait.period, Walk(gait, stance), loop=True, massive_axes=3)

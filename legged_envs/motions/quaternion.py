@@ -1,0 +1,81 @@
+"""Unit quaternions (w, x, y, z) as torch tensors of shape (..., 4), in any float type and on any device."""
+
+from __future__ import annotations
+
+import torch
+
+
+def multiply(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """The rotation q followed by p. Shapes broadcast."""
+    pw, px, py, pz = p.unbind(-1)
+    qw, qx, qy, qz = q.unbind(-1)
+    return torch.stack(
+        (
+            pw * qw - px * qx - py * qy - pz * qz,
+            pw * qx + px * qw + py * qz - pz * qy,
+            pw * qy - px * qz + py * qw + pz * qx,
+            pw * qz + px * qy - py * qx + pz * qw,
+        ),
+        dim=-1,
+    )
+
+
+def conjugate(q: torch.Tensor) -> torch.Tensor:
+    """The opposite rotation."""
+    return torch.cat((q[..., :1], -q[..., 1:]), dim=-1)
+
+
+def rotate(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """Vectors (..., 3) of the frame ``q``, expressed in the frame that ``q`` is given in. Shapes broadcast."""
+    axis, vectors = torch.broadcast_tensors(q[..., 1:], vectors)
+    twice_cross = 2.0 * torch.linalg.cross(axis, vectors)
+    return vectors + q[..., :1] * twice_cross + torch.linalg.cross(axis, twice_cross)
+
+
+def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.Tensor:
+    """The rotation a fraction ``blend`` (...,) of the shorter way from ``start`` to ``end`` (..., 4).
+
+    Shoemake, "Animating rotation with quaternion curves" (1985). The angle comes from the lengths of sum and
+    difference, which is accurate for small angles in float32 where the arc cosine of the dot product is not.
+    """
+    end = torch.where((start * end).sum(-1, keepdim=True) < 0.0, -end, end)
+    difference = torch.linalg.vector_norm(end - start, dim=-1)
+    angle = 2.0 * torch.atan2(difference, torch.linalg.vector_norm(end + start, dim=-1)) / torch.pi
+    # sin(bθ) / sin θ = b sinc(bθ) / sinc θ has no 0 / 0 at θ = 0; θ is at most π/2, where sinc is 2/π.
+    whole = torch.sinc(angle)
+    to_end = blend * torch.sinc(blend * angle) / whole
+    to_start = (1.0 - blend) * torch.sinc((1.0 - blend) * angle) / whole
+    return to_start.unsqueeze(-1) * start + to_end.unsqueeze(-1) * end
+
+
+def from_rotation_vector(vector: torch.Tensor) -> torch.Tensor:
+    """Axis times angle in rad (..., 3) → (..., 4)."""
+    half = 0.5 * torch.linalg.vector_norm(vector, dim=-1, keepdim=True)
+    return torch.cat((torch.cos(half), 0.5 * torch.sinc(half / torch.pi) * vector), dim=-1)
+
+
+def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
+    """Axis times angle of at most π rad (..., 3)."""
+    q = torch.where(q[..., :1] < 0.0, -q, q)
+    sine = torch.linalg.vector_norm(q[..., 1:], dim=-1, keepdim=True)
+    tiny = sine < 1e-8
+    angle = 2.0 * torch.atan2(sine, q[..., :1])
+    return q[..., 1:] * torch.where(tiny, 2.0, angle / torch.where(tiny, 1.0, sine))
+
+
+def from_yaw(yaw: torch.Tensor) -> torch.Tensor:
+    """Rotation by ``yaw`` rad (...,) about z → (..., 4)."""
+    zero = torch.zeros_like(yaw)
+    return torch.stack((torch.cos(0.5 * yaw), zero, zero, torch.sin(0.5 * yaw)), dim=-1)
+
+
+def from_pitch(pitch: torch.Tensor) -> torch.Tensor:
+    """Rotation by ``pitch`` rad (...,) about y, positive nose down → (..., 4)."""
+    zero = torch.zeros_like(pitch)
+    return torch.stack((torch.cos(0.5 * pitch), zero, torch.sin(0.5 * pitch), zero), dim=-1)
+
+
+def twist_about_z(q: torch.Tensor) -> torch.Tensor:
+    """Angle of the part of ``q`` that turns about z, in (−π, π] (swing-twist decomposition) → (...,)."""
+    angle = 2.0 * torch.atan2(q[..., 3], q[..., 0])
+    return torch.remainder(angle + torch.pi, 2.0 * torch.pi) - torch.pi

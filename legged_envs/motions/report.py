@@ -1,0 +1,98 @@
+"""Whether a robot can make a motion: foot slip, ground, joint and speed limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from legged_envs.motions import quaternion
+from legged_envs.motions.kinematics import joint_pos_limits, lowest_point
+from legged_envs.motions.motion import Motion
+from legged_envs.robots import RobotCfg
+
+STANDING_HEIGHT = 0.002
+"""A foot this close above its height in stance stands, m."""
+MOST_SLIP = 1e-3
+"""Most that a standing foot may move from one frame to the next, m."""
+DEEPEST = 1e-3
+"""Most that a part may be below the ground, m."""
+WIDEST_SEAM = 1e-3
+"""Most that a loop's last frame may differ from its first, rad and m."""
+
+
+@dataclass(frozen=True)
+class MotionReport:
+    """What :func:`inspect_motion` measured."""
+
+    foot_slip: float
+    """Largest way of a standing foot over the ground from one frame to the next, m."""
+    joint_margin: float
+    """Least distance of a joint to the end of its range, rad; negative outside."""
+    joint_speed: float
+    """Largest joint speed as a part of that joint's limit."""
+    lowest: float
+    """Height of the lowest point of the collision shapes, m."""
+    seam: float
+    """How far the last frame is from the first in joints [rad], height [m] and tilt [rad]; 0 where it does not loop."""
+    tightest_joint: str
+    """The joint of ``joint_margin``."""
+    fastest_joint: str
+    """The joint of ``joint_speed``."""
+
+    def problems(self) -> list[str]:
+        """What a robot could not do; empty for a good motion."""
+        found = []
+        if self.foot_slip > MOST_SLIP:
+            found.append(f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame")
+        if self.joint_margin < 0.0:
+            found.append(f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range")
+        if self.joint_speed > 1.0:
+            found.append(f"{self.fastest_joint} moves at {self.joint_speed:.2f} times its speed limit")
+        if self.lowest < -DEEPEST:
+            found.append(f"a part is {-1e3 * self.lowest:.1f} mm below the ground")
+        if self.seam > WIDEST_SEAM:
+            found.append(f"the loop does not close: its ends differ by {self.seam:.4f}")
+        return found
+
+
+def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
+    """Measure ``motion`` on flat ground. Invalid frames count too."""
+    joint_pos = motion.joint_pos.double()
+    limits = joint_pos_limits(robot)
+    margin = torch.minimum(joint_pos - limits[:, 0], limits[:, 1] - joint_pos).amin(0)
+    speed = motion.joint_vel.abs().amax(0) / torch.tensor(robot.velocity_limits)
+    lowest = lowest_point(robot, motion.root_pos_w, motion.root_quat_w, motion.joint_pos)
+    return MotionReport(
+        foot_slip=foot_slip(motion, robot),
+        joint_margin=margin.min().item(),
+        joint_speed=speed.max().item(),
+        lowest=lowest.min().item(),
+        seam=_seam(motion) if motion.loop else 0.0,
+        tightest_joint=robot.joint_names[int(margin.argmin())],
+        fastest_joint=robot.joint_names[int(speed.argmax())],
+    )
+
+
+def foot_contacts(motion: Motion, robot: RobotCfg) -> torch.Tensor:
+    """Whether each foot stands, by its height. Shape: (T, num_feet), bool."""
+    feet = [motion.body_names.index(foot) for foot in robot.foot_names]
+    return motion.body_pos_w[:, feet, 2] < robot.foot_radius + STANDING_HEIGHT
+
+
+def foot_slip(motion: Motion, robot: RobotCfg) -> float:
+    """Largest way of a foot over the ground between two successive frames in which it stands, m."""
+    feet = [motion.body_names.index(foot) for foot in robot.foot_names]
+    moved = motion.body_pos_w[:, feet].diff(dim=0)
+    way = torch.linalg.vector_norm(moved[..., :2], dim=-1)
+    stands = foot_contacts(motion, robot)
+    return (way * (stands[1:] & stands[:-1])).max().item()
+
+
+def _seam(motion: Motion) -> float:
+    """Difference of last and first frame that a displacement and a turn on the ground do not explain."""
+    joints = (motion.joint_pos[-1] - motion.joint_pos[0]).abs().max()
+    height = (motion.root_pos_w[-1, 2] - motion.root_pos_w[0, 2]).abs()
+    down = torch.tensor([0.0, 0.0, -1.0])
+    tilt = quaternion.rotate(quaternion.conjugate(motion.root_quat_w[[0, -1]]), down)
+    return max(joints.item(), height.item(), (tilt[1] - tilt[0]).abs().max().item())

@@ -1,0 +1,27 @@
+"""The motions that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from legged_envs.motions.motion import Motion
+from legged_envs.motions.npz import load_motion
+from legged_envs.robots import RobotCfg
+
+FOLDER = Path(__file__).resolve().parent / "data"
+"""One folder per robot with one file per clip, written by :mod:`legged_envs.motions.generate`."""
+
+
+def shipped_motions(robot: RobotCfg, *names: str) -> list[Motion]:
+    """The clips of ``robot`` called ``names``, or all in alphabetical order.
+
+    Raises:
+        ValueError: There are no clips of the robot, or none of that name.
+    """
+    paths = {path.stem: path for path in sorted((FOLDER / robot.name).glob("*.npz"))}
+    if not paths:
+        raise ValueError(f"no motions of robot {robot.name!r} come with the package")
+    unknown = [name for name in names if name not in paths]
+    if unknown:
+        raise ValueError(f"there is no motion {unknown[0]!r} of robot {robot.name!r}; motions: {', '.join(paths)}")
+    return [load_motion(paths[name], robot) for name in names or paths]

@@ -1,0 +1,168 @@
+"""Where in a library episodes start: uniformly, or more often before the places where robots fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from legged_envs.motions.library import MotionLibrary
+from legged_envs.motions.motion import MotionError
+from legged_envs.rng import Stream
+
+
+@dataclass(frozen=True)
+class StartCfg:
+    """How episodes choose where to start."""
+
+    adaptive: bool = False
+    """Start more often shortly before the places where robots failed (BeyondMimic, Liao et al. 2025)."""
+    margin: float = 0.0
+    """Starts keep at least this long before the end of a clip that does not loop, s."""
+    bin_length: float = 0.5
+    """Failures are counted in bins of about this length, s."""
+    uniform_fraction: float = 0.1
+    """Probability of a uniform start, so that no place is forgotten (BeyondMimic 0.1)."""
+    smoothing: float = 0.001
+    """Weight of the newest step in the running mean of failures (BeyondMimic 0.001)."""
+    bins_ahead: int = 3
+    """A start is drawn to its own bin's failures and those of the following ones, this many in all (mjlab 3)."""
+    decay: float = 0.8
+    """How much less a failure one bin further ahead counts (BeyondMimic 0.8)."""
+
+    def check(self) -> None:
+        """Raise ValueError if a setting makes no sense."""
+        if not self.bin_length > 0.0:
+            raise ValueError(f"StartCfg.bin_length must be positive, got {self.bin_length}")
+        if not self.margin >= 0.0:
+            raise ValueError(f"StartCfg.margin must not be negative, got {self.margin}")
+        if self.bins_ahead < 1:
+            raise ValueError(f"StartCfg.bins_ahead must be at least 1, got {self.bins_ahead}")
+        for name in ("uniform_fraction", "smoothing", "decay"):
+            if not 0.0 < getattr(self, name) <= 1.0:
+                raise ValueError(f"StartCfg.{name} must be in (0, 1], got {getattr(self, name)}")
+
+
+class StartSampler:
+    """Draws clips and start times.
+
+    Uniformly, a clip is drawn in proportion to its weight and then a time between two valid frames of it, all equally
+    likely. Adaptively, with :attr:`StartCfg.uniform_fraction` the same, else a bin of some clip in proportion to
+    Σ_u decay^u f(b + u), f the running mean of the failures per call of :meth:`record` in a bin, u < bins_ahead. The
+    bins ahead of the last one are the first ones where the clip loops, else the last one again.
+    """
+
+    def __init__(self, library: MotionLibrary, cfg: StartCfg | None = None):
+        self.library = library
+        self.cfg = StartCfg() if cfg is None else cfg
+        self.cfg.check()
+        device = library.device
+        weights = self._interval_weights()
+        zero = weights.new_zeros(1)
+        self._cumulative = torch.cat((zero, weights.cumsum(0) / weights.sum())).to(device)
+        self._make_bins()
+        self._uniform = self._cumulative[self._bin_end] - self._cumulative[self._bin_start]
+        self._kernel = self.cfg.decay ** torch.arange(self.cfg.bins_ahead, dtype=torch.float64, device=device)
+        self.failures = torch.zeros(len(self._bin_start), dtype=torch.float64, device=device)
+        """Running mean of the number of failures in each bin per call of :meth:`record`. Shape: (num_bins,)."""
+        self._update_probabilities()
+
+    @property
+    def probabilities(self) -> torch.Tensor:
+        """Probability of a start in each bin, float64. Shape: (num_bins,)."""
+        return self._probability
+
+    def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+        """The bins in which ``times`` of ``clips`` lie; a looping clip's times count from its last repetition."""
+        duration = self.library.duration[clips].double()
+        times = torch.where(self.library.loops[clips], torch.remainder(times.double(), duration), times.double())
+        inside = (times / duration * self._bins_per_clip[clips]).long()
+        return self._first_bin[clips] + inside.clamp(torch.zeros_like(inside), self._bins_per_clip[clips] - 1)
+
+    def draw(self, random: Stream, env_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Clips (n,) int64 and times (n,) float64 for ``env_ids`` (n,), from the random numbers of those."""
+        u = random.uniform(0.0, 1.0, 2, env_ids).double()
+        bins = torch.searchsorted(self._probability_sum, u[:, 0].contiguous(), right=True)
+        bins = bins.clamp_(max=len(self._bin_start) - 1)
+        low, high = self._cumulative[self._bin_start[bins]], self._cumulative[self._bin_end[bins]]
+        place = torch.lerp(low, high, u[:, 1])
+        interval = torch.searchsorted(self._cumulative, place, right=True) - 1
+        interval = interval.clamp_(self._bin_start[bins], self._bin_end[bins] - 1)
+        start, share = self._cumulative[interval], self._cumulative[interval + 1] - self._cumulative[interval]
+        fraction = ((place - start) / share.clamp(min=1e-300)).clamp_(0.0, 1.0)
+        clips = self._clip_of_bin[bins]
+        frames = (interval - self.library.first_frame[clips]).double() + fraction
+        return clips, frames / self.library.frame_rate
+
+    def record(self, clips: torch.Tensor, times: torch.Tensor, failed: torch.Tensor) -> None:
+        """Take in one control step: which robots failed where.
+
+        Args:
+            clips: The clip of each robot. Shape: (n,).
+            times: Its time in the clip, s. Shape: (n,).
+            failed: Whether it failed in this step. Shape: (n,), bool.
+        """
+        count = torch.zeros_like(self.failures)
+        count.index_add_(0, self.bins(clips, times), failed.double())
+        self.failures.lerp_(count, self.cfg.smoothing)
+        self._update_probabilities()
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"failures": self.failures.clone()}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        self.failures.copy_(state["failures"])
+        self._update_probabilities()
+
+    def _interval_weights(self) -> torch.Tensor:
+        """Weight of a start between each frame and the next, 0 between clips. Shape: (total number of frames,)."""
+        library = self.library
+        weights = torch.zeros(len(library.valid), dtype=torch.float64)
+        for clip, (first, length) in enumerate(
+            zip(library.first_frame.tolist(), library.num_frames.tolist(), strict=True)
+        ):
+            valid = library.valid[first : first + length].cpu()
+            usable = (valid[1:] & valid[:-1]).double()
+            if not library.loops[clip]:
+                latest = library.duration[clip].item() - self.cfg.margin
+                usable[torch.arange(1, length) / library.frame_rate > latest + 1e-6] = 0.0
+            if not usable.any():
+                raise MotionError(
+                    f"clip {library.names[clip]!r} has no two successive valid frames at least {self.cfg.margin:g} s "
+                    "before its end, so no episode can start in it; leave it out or lower StartCfg.margin"
+                )
+            weights[first : first + length - 1] = usable / usable.sum() * library.weight[clip].item()
+        if weights.sum() == 0.0:
+            raise MotionError("the weights of all clips are 0, so none can be drawn")
+        return weights
+
+    def _make_bins(self) -> None:
+        """Cut each clip into bins of equal length: first and last interval, clip, and the bins ahead of each."""
+        library, start, end, clip_of_bin, ahead, first_bin = self.library, [], [], [], [], []
+        for clip, (first, length) in enumerate(
+            zip(library.first_frame.tolist(), library.num_frames.tolist(), strict=True)
+        ):
+            intervals = length - 1
+            count = max(1, min(intervals, round(library.duration[clip].item() / self.cfg.bin_length)))
+            edges = [first + -(-i * intervals // count) for i in range(count + 1)]
+            first_bin.append(len(start))
+            for i in range(count):
+                following = range(i, i + self.cfg.bins_ahead)
+                loops = bool(library.loops[clip])
+                ahead.append([first_bin[-1] + (j % count if loops else min(j, count - 1)) for j in following])
+            start += edges[:-1]
+            end += edges[1:]
+            clip_of_bin += [clip] * count
+        self._bin_start, self._bin_end, self._clip_of_bin, self._ahead, self._first_bin = (
+            torch.tensor(values, device=library.device) for values in (start, end, clip_of_bin, ahead, first_bin)
+        )
+        self._bins_per_clip = torch.bincount(self._clip_of_bin)
+
+    def _update_probabilities(self) -> None:
+        drawn_to = (self.failures[self._ahead] * self._kernel).sum(1) * (self._uniform > 0.0)
+        total = drawn_to.sum()
+        adaptive = torch.where(total > 0.0, drawn_to / total.clamp(min=1e-300), self._uniform)
+        share = self.cfg.uniform_fraction if self.cfg.adaptive else 1.0
+        self._probability = torch.lerp(adaptive, self._uniform, share)
+        self._probability_sum = self._probability.cumsum(0)
+        self._probability_sum /= self._probability_sum[-1].clone()

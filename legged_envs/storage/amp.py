@@ -1,0 +1,82 @@
+"""The states that an adversarial motion prior compares, taken out of observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+import torch
+
+
+class AmpExtractors:
+    """The two functions of an AMP configuration.
+
+    ``amp_obs_extractor(observations)`` gives the policy's AMP states; ``amp_ref_obs_extractor((reference_observations,
+    mask))`` gives the reference's and a mask of those that are there. Both keep the leading dimensions. Each is a
+    function or the import string of one, ``"package.module:function"``. If the configuration has a key ``"_env"``, its
+    value is passed on as ``env=…``.
+
+    Args:
+        cfg: The configuration; other keys are of no concern here.
+        with_reference: Whether reference observations are kept, so that the second function is needed.
+
+    Raises:
+        ValueError: If a function is missing or its import string leads nowhere.
+        TypeError: If it is neither a function nor a string.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
+        self._kwargs = {"env": cfg["_env"]} if "_env" in cfg else {}
+        self._obs = _resolve(cfg, "amp_obs_extractor")
+        self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor") if with_reference else None
+
+    def states(self, observations: torch.Tensor) -> torch.Tensor:
+        """The AMP states in ``observations``.
+
+        Raises:
+            TypeError: If the function does not return a tensor.
+        """
+        states = self._obs(observations, **self._kwargs)
+        if not isinstance(states, torch.Tensor):
+            raise TypeError(f"amp_obs_extractor must return a tensor, returned {type(states).__name__}")
+        return states
+
+    def reference_states(
+        self, reference_observations: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The reference's AMP states, and which of them are there: never more than ``mask`` says.
+
+        Raises:
+            TypeError: If the function does not return (states, mask) with a bool mask.
+            ValueError: If its mask has another shape than ``mask``.
+        """
+        assert self._ref_obs is not None
+        result = self._ref_obs((reference_observations, mask), **self._kwargs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"amp_ref_obs_extractor must return (states, mask), returned {type(result).__name__}")
+        states, available = result
+        if not isinstance(available, torch.Tensor) or available.dtype is not torch.bool:
+            got = available.dtype if isinstance(available, torch.Tensor) else type(available).__name__
+            raise TypeError(f"amp_ref_obs_extractor must return a bool mask beside the states, returned {got}")
+        if available.shape != mask.shape:
+            shape, expected = tuple(available.shape), tuple(mask.shape)
+            raise ValueError(f"amp_ref_obs_extractor: expected a mask of shape {expected}, got {shape}")
+        return states, available & mask
+
+
+def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:
+    """The function under ``key``, imported if it is named by a string."""
+    found = cfg.get(key)
+    if found is None:
+        raise ValueError(f"amp_cfg has no {key!r}: give a function or an import string 'package.module:function'")
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        try:
+            found = attrgetter(name)(import_module(module))
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"amp_cfg[{key!r}] = {cfg[key]!r} is no 'package.module:function': {error}") from error
+    if not callable(found):
+        raise TypeError(f"amp_cfg[{key!r}] must be a function or an import string, got {type(found).__name__}")
+    return found

@@ -1,0 +1,839 @@
+"""Reference motions: formats in, clips of our own, interpolation, starts and clip ends, against plain computations."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from legged_envs.motions import (
+    G1_LEVEL_BY_LEVEL,
+    G1_LIMB_BY_LIMB,
+    Motion,
+    MotionError,
+    MotionLibrary,
+    MotionPlayer,
+    StartCfg,
+    StartSampler,
+    foot_contacts,
+    inspect_motion,
+    load_amp_json,
+    load_beyondmimic_npz,
+    load_lafan1_csv,
+    load_motion,
+    motion_from_coordinates,
+    quaternion,
+    resample,
+    save_motion,
+    shipped_motions,
+)
+from legged_envs.motions.choreography import Clip, Plan, default_stance, make_motion, solve
+from legged_envs.motions.coordinates import angular_velocity_b
+from legged_envs.motions.generate import all_clips, generate
+from legged_envs.motions.inverse_kinematics import FootIK
+from legged_envs.motions.kinematics import body_names, centre_of_mass, robot_model
+from legged_envs.motions.planted import Key, Planted
+from legged_envs.motions.shipped import FOLDER
+from legged_envs.rng import RandomStreams, Stream
+from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.sim import SimCfg
+from legged_envs.sim.scene import build_scene
+
+CPU = torch.device("cpu")
+CLIPS = {(clip.robot.name, clip.name): clip for clip in all_clips()}
+
+
+# --- plain computations -----------------------------------------------------------------------------------------------
+
+
+def plain_slerp(p: list[float], q: list[float], t: float) -> list[float]:
+    """Shoemake's formula by the arc cosine, one rotation at a time."""
+    dot = sum(a * b for a, b in zip(p, q, strict=True))
+    if dot < 0.0:
+        q, dot = [-b for b in q], -dot
+    angle = math.acos(min(dot, 1.0))
+    if angle < 1e-9:
+        return p
+    return [
+        (math.sin((1 - t) * angle) * a + math.sin(t * angle) * b) / math.sin(angle) for a, b in zip(p, q, strict=True)
+    ]
+
+
+def matrix(quat: np.ndarray) -> np.ndarray:
+    """Rotation matrix of (w, x, y, z) by MuJoCo."""
+    result = np.zeros(9)
+    mujoco.mju_quat2Mat(result, np.asarray(quat, dtype=float))
+    return result.reshape(3, 3)
+
+
+def random_quaternions(shape: tuple[int, ...], seed: int = 0) -> torch.Tensor:
+    quat = torch.from_numpy(np.random.default_rng(seed).normal(size=(*shape, 4)))
+    return quat / torch.linalg.vector_norm(quat, dim=-1, keepdim=True)
+
+
+def wandering(
+    robot: RobotCfg = GO2, name: str = "walkabout", frames: int = 12, frame_rate: float = 50.0, seed: int = 0, **kwargs
+) -> Motion:
+    """A smooth random motion that ends elsewhere, turned."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(frames)[:, None] / frame_rate
+    joints = np.array(robot.default_joint_pos) + 0.2 * np.sin(6 * t + rng.uniform(0, 6, robot.num_joints))
+    pos = np.array([0.0, 0.0, robot.base_height]) + t * rng.normal(size=3) + 0.02 * np.sin(9 * t)
+    quat = quaternion.from_rotation_vector(torch.from_numpy(t * rng.normal(size=3)))
+    return motion_from_coordinates(
+        robot, name, frame_rate, torch.from_numpy(pos), quat, torch.from_numpy(joints), **kwargs
+    )
+
+
+def stream(num_envs: int, seed: int = 0) -> Stream:
+    random = RandomStreams(num_envs, CPU)
+    random.seed(seed, torch.arange(num_envs))
+    return random.stream("starts")
+
+
+def ids(*clips: int) -> torch.Tensor:
+    return torch.tensor(clips)
+
+
+# --- quaternions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
+@pytest.mark.parametrize("size", [3.0, 1e-2, 1e-4, 0.0])
+def test_slerp_equals_the_plain_formula_at_every_angle(dtype, tolerance, size):
+    start = random_quaternions((40,))
+    turn = quaternion.from_rotation_vector(size * torch.from_numpy(np.random.default_rng(1).normal(size=(40, 3))))
+    end = quaternion.multiply(start, turn) * torch.tensor([1.0, -1.0]).double().repeat(20).unsqueeze(1)
+    blend = torch.linspace(0.0, 1.0, 40, dtype=torch.float64)
+    expected = torch.tensor(
+        [plain_slerp(*row) for row in zip(start.tolist(), end.tolist(), blend.tolist(), strict=True)]
+    )
+    got = quaternion.slerp(start.to(dtype), end.to(dtype), blend.to(dtype))
+    assert torch.allclose(got.double(), expected.double(), atol=max(tolerance, 2e-8))
+    assert torch.allclose(torch.linalg.vector_norm(got, dim=-1).double(), torch.ones(40).double(), atol=tolerance)
+
+
+def test_products_rotations_and_logarithms_equal_mujocos():
+    p, q = random_quaternions((30,), 1), random_quaternions((30,), 2)
+    vectors = torch.from_numpy(np.random.default_rng(3).normal(size=(30, 3)))
+    for a, b, v, product, rotated, log in zip(
+        p.numpy(),
+        q.numpy(),
+        vectors.numpy(),
+        quaternion.multiply(p, q).numpy(),
+        quaternion.rotate(p, vectors).numpy(),
+        quaternion.to_rotation_vector(p).numpy(),
+        strict=True,
+    ):
+        expected, expected_log = np.zeros(4), np.zeros(3)
+        mujoco.mju_mulQuat(expected, a, b)
+        mujoco.mju_quat2Vel(expected_log, a, 1.0)
+        assert np.allclose(product, expected) and np.allclose(rotated, matrix(a) @ v) and np.allclose(log, expected_log)
+    assert torch.allclose(
+        quaternion.from_rotation_vector(quaternion.to_rotation_vector(p)), p * p[:, :1].sign(), atol=1e-12
+    )
+
+
+# --- kinematics and velocities ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
+def test_body_states_equal_those_of_mj_forward(robot):
+    motion = wandering(robot)
+    model = build_scene(robot, SimCfg())
+    assert motion.body_names == tuple(model.body(i).name for i in range(1, model.nbody))
+    data = mujoco.MjData(model)
+    for i in range(motion.num_frames):
+        data.qpos[:] = torch.cat((motion.root_pos_w[i], motion.root_quat_w[i], motion.joint_pos[i])).numpy()
+        data.qvel[:] = torch.cat((motion.root_lin_vel_w[i], motion.root_ang_vel_b[i], motion.joint_vel[i])).numpy()
+        mujoco.mj_forward(model, data)
+        assert np.allclose(motion.body_pos_w[i], data.xpos[1:], atol=1e-5)
+        for body, quat in enumerate(motion.body_quat_w[i].numpy()):
+            assert np.allclose(matrix(quat), data.xmat[body + 1].reshape(3, 3), atol=1e-5)
+            velocity = np.zeros(6)
+            mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_XBODY, body + 1, velocity, 0)
+            assert np.allclose(motion.body_ang_vel_w[i, body], velocity[:3], atol=1e-4)
+            assert np.allclose(motion.body_lin_vel_w[i, body], velocity[3:], atol=1e-4)
+
+
+def test_velocities_that_are_not_given_are_central_differences():
+    motion = wandering(frames=8)
+    dt = 1.0 / motion.frame_rate
+    for i in range(8):
+        low, high = max(i - 1, 0), min(i + 1, 7)
+        for pos, vel in (("root_pos_w", "root_lin_vel_w"), ("joint_pos", "joint_vel")):
+            values = getattr(motion, pos).double().numpy()
+            expected = (values[high] - values[low]) / ((high - low) * dt)
+            assert np.allclose(getattr(motion, vel)[i], expected, atol=2e-4), (vel, i)
+        turned = np.zeros(3)
+        mujoco.mju_subQuat(turned, *(motion.root_quat_w[j].double().numpy() for j in (high, low)))
+        assert np.allclose(motion.root_ang_vel_b[i], turned / ((high - low) * dt), atol=2e-4)
+
+
+def test_a_constant_turn_has_its_rate_in_the_base_frame():
+    rate = torch.tensor([0.3, -1.0, 2.0], dtype=torch.float64)
+    tilted = random_quaternions((1,))
+    times = torch.arange(20, dtype=torch.float64).unsqueeze(1) / 30.0
+    quat = quaternion.multiply(tilted, quaternion.from_rotation_vector(times * rate))
+    assert torch.allclose(angular_velocity_b(quat, 30.0), rate.expand(20, 3), atol=1e-9)
+
+
+def test_quaternions_come_out_continuous_in_sign():
+    motion = wandering(frames=20)
+    flipped = motion.root_quat_w * torch.tensor([1.0, -1.0]).repeat(10).unsqueeze(1)
+    again = motion_from_coordinates(GO2, "flipped", 50.0, motion.root_pos_w, flipped, motion.joint_pos)
+    assert torch.allclose(again.root_quat_w, motion.root_quat_w, atol=1e-6)
+    assert torch.allclose(again.root_ang_vel_b, motion.root_ang_vel_b, atol=1e-3)
+
+
+# --- sampling ---------------------------------------------------------------------------------------------------------
+
+LINEAR = ("root_pos_w", "root_lin_vel_w", "root_ang_vel_b", "joint_pos", "joint_vel", "body_pos_w", "body_lin_vel_w")
+
+
+def test_samples_equal_a_plain_interpolation_in_float64():
+    motions = [wandering(name=f"clip {i}", frames=5 + 3 * i, seed=i) for i in range(3)]
+    library = MotionLibrary(motions, GO2)
+    rng = np.random.default_rng(0)
+    clips = rng.integers(0, 3, 30)
+    times = np.array([rng.uniform(0.0, motions[c].duration) for c in clips])
+    sample = library.sample(torch.from_numpy(clips), torch.from_numpy(times))
+    for row, (c, t) in enumerate(zip(clips, times, strict=True)):
+        frame = int(t * 50.0)
+        blend = t * 50.0 - frame
+        for field in (*LINEAR, "body_ang_vel_w"):
+            low, high = getattr(motions[c], field)[frame : frame + 2].double().numpy()
+            assert np.allclose(getattr(sample, field)[row], (1 - blend) * low + blend * high, atol=1e-5), field
+        low, high = motions[c].root_quat_w[frame : frame + 2].double().tolist()
+        assert np.allclose(sample.root_quat_w[row], plain_slerp(low, high, blend), atol=1e-6)
+        for body in range(len(library.body_names)):
+            low, high = motions[c].body_quat_w[frame : frame + 2, body].double().tolist()
+            expected = plain_slerp(low, high, blend)
+            assert abs(abs(np.dot(sample.body_quat_w[row, body].numpy(), expected)) - 1.0) < 1e-6
+    assert sample.valid.all() and not sample.ended.any()
+
+
+def test_a_time_on_a_frame_gives_that_frame_bit_for_bit():
+    motion = wandering()
+    sample = MotionLibrary([motion], GO2).sample(ids(0), torch.arange(12) * 0.02)
+    for field in LINEAR:
+        assert torch.equal(getattr(sample, field), getattr(motion, field)), field
+
+
+def test_samples_have_the_shape_of_the_times_and_the_bodies_asked_for():
+    library = MotionLibrary([wandering()], GO2, bodies=("RL_foot", "base"))
+    sample = library.sample(ids(0, 0, 0).unsqueeze(1), torch.zeros(1, 5))
+    assert sample.joint_pos.shape == (3, 5, 12) and sample.valid.shape == (3, 5)
+    assert sample.body_pos_w.shape == (3, 5, 2, 3) and sample.body_quat_w.shape == (3, 5, 2, 4)
+    assert torch.allclose(sample.body_pos_w[0, 0, 1], sample.root_pos_w[0, 0])
+    assert sample[1:, 2].joint_pos.shape == (2, 12)
+    with pytest.raises(ValueError, match="no body 'tail'"):
+        MotionLibrary([wandering()], GO2, bodies=("tail",))
+
+
+def test_a_held_clip_rests_in_its_last_pose_and_before_its_first():
+    motion = wandering(frames=6)
+    library = MotionLibrary([motion], GO2)
+    sample = library.sample(ids(0), torch.tensor([-1.0, 0.08, 0.1, 0.1001, 1e6]))
+    assert sample.ended.tolist() == [False, False, True, True, True]
+    assert torch.equal(sample.joint_pos[[2, 3, 4]], motion.joint_pos[[5, 5, 5]])
+    assert torch.equal(sample.body_quat_w[[0, 4]], motion.body_quat_w[[0, 5]])
+    assert torch.equal(sample.joint_vel[2], motion.joint_vel[5])
+    for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel", "body_lin_vel_w", "body_ang_vel_w"):
+        assert not getattr(sample, field)[[0, 3, 4]].any(), field
+
+
+def test_a_looped_clip_goes_on_from_where_it_ended_turn_for_turn():
+    motion = wandering(frames=11, loop=True, seed=4)
+    library = MotionLibrary([motion], GO2)
+    pos, quat = motion.root_pos_w.double().numpy(), motion.root_quat_w.double()
+    turn = quaternion.twist_about_z(quaternion.multiply(quat[-1], quaternion.conjugate(quat[0]))).item()
+    assert abs(turn) > 0.05
+    rotation = matrix(np.array([math.cos(turn / 2), 0.0, 0.0, math.sin(turn / 2)]))
+    for cycle in (-2, 0, 1, 3):
+        times = torch.tensor([0.07, 0.11]).double()
+        sample = library.sample(ids(0), times + cycle * motion.duration)
+        first = library.sample(ids(0), times)
+        for row in range(2):
+            expected = {field: getattr(first, field)[row].double().numpy() for field in (*LINEAR, "body_ang_vel_w")}
+            orientation = matrix(first.root_quat_w[row])
+            for _ in range(abs(cycle)):
+                r = rotation if cycle > 0 else rotation.T
+                for field in ("root_pos_w", "body_pos_w"):
+                    start, end = (pos[0], pos[-1]) if cycle > 0 else (pos[-1], pos[0])
+                    planar = (expected[field] - start) @ r.T + end
+                    planar[..., 2] = expected[field][..., 2]
+                    expected[field] = planar
+                for field in ("root_lin_vel_w", "body_lin_vel_w", "body_ang_vel_w"):
+                    expected[field] = expected[field] @ r.T
+                orientation = r @ orientation
+            for field, values in expected.items():
+                assert np.allclose(getattr(sample, field)[row], values, atol=2e-5), (field, cycle)
+            assert np.allclose(matrix(sample.root_quat_w[row]), orientation, atol=1e-5)
+            assert np.allclose(matrix(sample.body_quat_w[row, 0]), orientation, atol=1e-5)
+    assert not library.sample(ids(0), torch.tensor([1e3])).ended.any()
+
+
+def test_the_end_of_all_clips_can_be_decided_for_them():
+    clips = [wandering(name="a", loop=True), wandering(name="b")]
+    assert MotionLibrary(clips, GO2).loops.tolist() == [True, False]
+    assert MotionLibrary(clips, GO2, end="loop").loops.tolist() == [True, True]
+    held = MotionLibrary(clips, GO2, end="hold")
+    assert held.sample(ids(0, 1), torch.tensor([9.0, 9.0])).ended.tolist() == [True, True]
+    with pytest.raises(ValueError, match="got 'stop'"):
+        MotionLibrary(clips, GO2, end="stop")
+
+
+def test_a_sample_is_valid_where_all_frames_it_is_made_of_are():
+    valid = torch.ones(12, dtype=torch.bool)
+    valid[4] = False
+    library = MotionLibrary([wandering(valid=valid)], GO2)
+    times = torch.tensor([2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5]) / 50.0
+    assert library.sample(ids(0), times).valid.tolist() == [True, True, False, False, False, True, True]
+
+
+# --- player -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_environment_plays_its_own_clip_from_its_own_time():
+    library = MotionLibrary([wandering(name="a", loop=True), wandering(name="b", frames=21, seed=1)], GO2)
+    player = MotionPlayer(library, 3)
+    player.start(ids(0, 2), library.clip_ids("b", "a"), torch.tensor([0.1, 0.2]))
+    state = player.state_dict()
+    for _ in range(5):
+        player.advance(0.02)
+    assert player.clip.tolist() == [1, 0, 0]
+    assert torch.allclose(player.phase, torch.tensor([0.5, 0.1 / 0.22, (0.3 / 0.22) % 1.0]))
+    window = player.sample(torch.tensor([-0.02, 0.0, 0.04]))
+    assert window.joint_pos.shape == (3, 3, 12)
+    assert torch.equal(window.joint_pos[:, 1], player.sample().joint_pos)
+    assert torch.equal(window.joint_pos[0, 2], library.sample(ids(1), torch.tensor([0.24])).joint_pos[0])
+    player.load_state_dict(state)
+    assert torch.allclose(player.time, torch.tensor([0.1, 0.0, 0.2]).double())
+    with pytest.raises(ValueError, match=r"\[0, 2\), got \[2\]"):
+        player.start(ids(0), ids(2), torch.zeros(1))
+
+
+# --- starts -----------------------------------------------------------------------------------------------------------
+
+
+def test_uniform_starts_are_drawn_by_weight_and_evenly_over_valid_times_before_the_margin():
+    valid = torch.ones(21, dtype=torch.bool)
+    valid[5:10] = False
+    library = MotionLibrary(
+        [wandering(name="a", frames=11, weight=3.0, loop=True), wandering(name="b", frames=21, valid=valid)], GO2
+    )
+    sampler = StartSampler(library, StartCfg(margin=0.1, bin_length=0.05))
+    clips, times = sampler.draw(stream(20000), torch.arange(20000))
+    assert abs((clips == 0).double().mean() - 0.75) < 5 * math.sqrt(0.75 * 0.25 / 20000)
+    of_a, of_b = times[clips == 0].numpy(), times[clips == 1].numpy()
+    assert abs(of_a.mean() - 0.1) < 5 * 0.2 / math.sqrt(12 * len(of_a)) and of_a.min() >= 0 and of_a.max() <= 0.2
+    counts = np.histogram(of_b, bins=20, range=(0.0, 0.4))[0]
+    usable = [0, 1, 2, 3, 10, 11, 12, 13, 14]  # from frames 4 to 9 on one is invalid, from 15 on the end near
+    assert counts.sum() == counts[usable].sum()
+    assert abs(counts[usable] - len(of_b) / 9).max() < 5 * math.sqrt(len(of_b) / 9)
+    assert library.sample(clips, times).valid.all()
+
+
+def test_adaptive_starts_go_where_robots_failed_and_a_little_before():
+    library = MotionLibrary([wandering(name="a", frames=81, loop=True), wandering(name="b", frames=41)], GO2)
+    cfg = StartCfg(adaptive=True, bin_length=0.2, smoothing=0.5, uniform_fraction=0.2, bins_ahead=3, decay=0.5)
+    sampler = StartSampler(library, cfg)
+    uniform = np.array([1 / 16] * 8 + [1 / 8] * 4)
+    assert np.allclose(sampler.probabilities, uniform)
+    sampler.record(ids(0, 0, 1, 1), torch.tensor([1.7, 1.0, 0.7, 0.75]), torch.tensor([True, False, True, True]))
+    failures = np.array([0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1.0])
+    assert np.allclose(sampler.failures, failures)
+    sampler.record(ids(1), torch.tensor([0.1]), torch.tensor([False]))
+    failures *= 0.5
+    drawn_to = np.zeros(12)
+    for b in range(12):
+        first, count = (0, 8) if b < 8 else (8, 4)
+        for u in range(3):
+            ahead = (b - first + u) % count if first == 0 else min(b - first + u, count - 1)
+            drawn_to[b] += 0.5**u * failures[first + ahead]
+    expected = 0.2 * uniform + 0.8 * drawn_to / drawn_to.sum()
+    assert np.allclose(sampler.probabilities, expected)
+    clips, times = sampler.draw(stream(20000), torch.arange(20000))
+    drawn = np.bincount(sampler.bins(clips, times), minlength=12) / 20000
+    assert np.allclose(drawn, expected, atol=5 * math.sqrt(0.25 / 20000))
+    again = StartSampler(library, cfg)
+    again.load_state_dict(sampler.state_dict())
+    assert torch.equal(again.probabilities, sampler.probabilities)
+
+
+def test_a_start_depends_on_its_own_environments_random_numbers_only():
+    library = MotionLibrary([wandering(name="a"), wandering(name="b", frames=21)], GO2)
+    sampler = StartSampler(library)
+    all_clips_drawn, all_times = sampler.draw(stream(8, seed=3), torch.arange(8))
+    clips, times = sampler.draw(stream(8, seed=3), ids(5, 2))
+    assert torch.equal(clips, all_clips_drawn[[5, 2]]) and torch.equal(times, all_times[[5, 2]])
+
+
+def test_starts_that_cannot_be_are_refused():
+    library = MotionLibrary([wandering()], GO2)
+    with pytest.raises(MotionError, match=r"'walkabout' has no two successive valid frames at least 0.3 s before"):
+        StartSampler(library, StartCfg(margin=0.3))
+    with pytest.raises(MotionError, match="weights of all clips are 0"):
+        StartSampler(MotionLibrary([wandering(weight=0.0)], GO2))
+    with pytest.raises(ValueError, match="uniform_fraction must be in"):
+        StartSampler(library, StartCfg(uniform_fraction=0.0))
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def lafan1_lines(frames: int = 4) -> list[str]:
+    """Frame i turns by 0.1 i rad about z, and joint j is at 0.01 j + 0.001 i rad."""
+    rows = []
+    for i in range(frames):
+        root = [0.1 * i, 0.0, 0.78, 0.0, 0.0, math.sin(0.05 * i), math.cos(0.05 * i)]
+        rows.append(",".join(f"{value:.6f}" for value in [*root, *(0.01 * j + 0.001 * i for j in range(29))]))
+    return rows
+
+
+def test_lafan1_csv(tmp_path: Path):
+    path = tmp_path / "walk1_subject1.csv"
+    path.write_text("\n".join(lafan1_lines()) + "\n")
+    motion = load_lafan1_csv(path, G1, ignore_extra_joints=True)
+    assert (motion.name, motion.frame_rate, motion.num_frames, motion.loop) == ("walk1_subject1", 30.0, 4, False)
+    assert np.allclose(motion.root_quat_w[2], [math.cos(0.1), 0, 0, math.sin(0.1)], atol=1e-5)
+    assert np.allclose(motion.joint_pos[3], [0.01 * j + 0.003 for j in range(12)], atol=1e-5)
+    assert np.allclose(motion.root_lin_vel_w, [[3.0, 0.0, 0.0]] * 4, atol=1e-4)
+    assert np.allclose(motion.root_ang_vel_b, [[0.0, 0.0, 3.0]] * 4, atol=1e-3)
+    assert np.allclose(motion.joint_vel, 0.03, atol=1e-4)
+    part = load_lafan1_csv(path, G1, ignore_extra_joints=True, lines=(2, 3))
+    assert torch.allclose(part.joint_pos, motion.joint_pos[1:3])
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "message"),
+    [
+        (2, lambda cells: cells[:-1], r"line 2: expected 36 columns, got 35"),
+        (3, lambda cells: [*cells, "1.0"], r"line 3: expected 36 columns, got 37"),
+        (3, lambda cells: [*cells[:8], "nan", *cells[9:]], r"line 3: column\[left_hip_roll_joint\] must be a finite"),
+        (1, lambda cells: ["x", *cells[1:]], r"line 1: column\[root x\] must be a number, got 'x'"),
+        (4, lambda cells: [*cells[:6], "0.5", *cells[7:]], r"line 4: root quaternion \(x, y, z, w\) must be a unit"),
+    ],
+)
+def test_errors_in_a_csv_name_file_line_and_column(tmp_path: Path, line, change, message):
+    rows = lafan1_lines()
+    rows[line - 1] = ",".join(change(rows[line - 1].split(",")))
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(rows))
+    with pytest.raises(MotionError, match=r"broken\.csv: " + message):
+        load_lafan1_csv(path, G1, ignore_extra_joints=True)
+
+
+def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
+    path = tmp_path / "g1.csv"
+    path.write_text("\n".join(lafan1_lines()))
+    with pytest.raises(MotionError, match=r"g1\.csv: robot 'g1' has no joint 'waist_yaw_joint' \(17 such columns\)"):
+        load_lafan1_csv(path, G1)
+    with pytest.raises(MotionError, match=r"g1\.csv: joint 'FR_hip_joint' of robot 'go2' is missing"):
+        load_lafan1_csv(path, GO2, ignore_extra_joints=True)
+    path.write_text("")
+    with pytest.raises(MotionError, match="at least 2 lines, got 0"):
+        load_lafan1_csv(path, G1, ignore_extra_joints=True)
+
+
+def beyondmimic_arrays(order: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """G1's wandering motion as such a file holds it, joints in ``order``, bodies without feet."""
+    motion = wandering(G1)
+    bodies = [i for i, name in enumerate(motion.body_names) if name not in G1.foot_names]
+    joints = {field: np.zeros((12, 29), dtype=np.float32) for field in ("joint_pos", "joint_vel")}
+    for field, values in joints.items():
+        values[:, [order.index(name) for name in G1.joint_names]] = getattr(motion, field)
+    return {
+        "fps": np.array([50]),
+        **joints,
+        **{
+            f"body_{f}": getattr(motion, f"body_{f}")[:, bodies].numpy()
+            for f in ("pos_w", "quat_w", "lin_vel_w", "ang_vel_w")
+        },
+    }
+
+
+@pytest.mark.parametrize("order", [G1_LIMB_BY_LIMB, G1_LEVEL_BY_LEVEL], ids=["mjlab", "isaac"])
+def test_beyondmimic_npz(tmp_path: Path, order):
+    path = tmp_path / "dance.npz"
+    np.savez(path, **beyondmimic_arrays(order))
+    motion = load_beyondmimic_npz(path, G1, joint_names=order, ignore_extra_joints=True)
+    expected = wandering(G1)
+    assert (motion.name, motion.frame_rate) == ("dance", 50.0)
+    for field in (*LINEAR, "root_quat_w", "body_quat_w", "body_ang_vel_w"):
+        assert torch.allclose(getattr(motion, field), getattr(expected, field), atol=1e-3), field
+    other = G1_LEVEL_BY_LEVEL if order is G1_LIMB_BY_LIMB else G1_LIMB_BY_LIMB
+    with pytest.raises(
+        MotionError, match=r"dance\.npz: frame \d+: body_pos_w has no body within .* say which with joint_names"
+    ):
+        load_beyondmimic_npz(path, G1, joint_names=other, ignore_extra_joints=True)
+
+
+def test_the_two_joint_orders_of_g1_are_of_the_same_29_joints():
+    assert len(set(G1_LIMB_BY_LIMB)) == 29 and set(G1_LIMB_BY_LIMB) == set(G1_LEVEL_BY_LEVEL)
+    assert G1_LEVEL_BY_LEVEL[:5] == (
+        "left_hip_pitch_joint",
+        "right_hip_pitch_joint",
+        "waist_yaw_joint",
+        "left_hip_roll_joint",
+        "right_hip_roll_joint",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"joint_acc": np.zeros(3)}, "has the unknown field 'joint_acc'"),
+        ({"body_quat_w": None}, "lacks field 'body_quat_w'"),
+        ({"joint_pos": np.zeros((11, 29))}, r"joint_pos must be \(12, 29\), got \(11, 29\)"),
+        ({"body_quat_w": np.full((12, 13, 4), 0.6)}, "frame 0: body_quat_w must be a unit quaternion"),
+        ({"fps": np.array("fifty")}, "fps must hold numbers"),
+        ({"fps": np.array([0])}, "frame rate must be finite and positive"),
+    ],
+)
+def test_errors_in_an_archive_name_file_and_field(tmp_path: Path, change, message):
+    arrays = {**beyondmimic_arrays(G1_LIMB_BY_LIMB), **change}
+    path = tmp_path / "broken.npz"
+    np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
+    with pytest.raises(MotionError, match=r"broken\.npz: " + message):
+        load_beyondmimic_npz(path, G1, ignore_extra_joints=True)
+
+
+def amp_content(width: int) -> dict:
+    """Three frames of 19 or 61 numbers, base turned by 90° about z, moving 1 m/s ahead, that is along world y."""
+    frames = []
+    for i in range(3):
+        root = [0.0, 0.02 * i, 0.3, 0.0, 0.0, 0.70711, 0.70711]
+        joints = [0.1 * j + 0.01 * i for j in range(12)]
+        feet, velocity = [9.0] * 12, [1.0, 0.0, 0.0, 0.1, 0.2, 0.3]
+        frames.append([*root, *joints, *feet, *velocity, *(float(j) for j in range(12)), *feet][:width])
+    return {
+        "LoopMode": "Wrap",
+        "FrameDuration": 0.02,
+        "EnableCycleOffsetPosition": True,
+        "EnableCycleOffsetRotation": True,
+        "MotionWeight": 0.5,
+        "Frames": frames,
+    }
+
+
+def test_amp_json_of_61_columns(tmp_path: Path):
+    path = tmp_path / "trot0.txt"
+    path.write_text(json.dumps(amp_content(61)))
+    motion = load_amp_json(path, GO2)
+    assert (motion.name, motion.loop, motion.weight) == ("trot0", True, 0.5)
+    assert math.isclose(motion.frame_rate, 50.0)
+    half = math.sqrt(0.5)
+    assert np.allclose(motion.root_quat_w, [[half, 0, 0, half]] * 3, atol=1e-5)
+    assert np.allclose(motion.root_lin_vel_w, [[0.0, 1.0, 0.0]] * 3, atol=1e-4)
+    assert np.allclose(motion.root_ang_vel_b, [[0.1, 0.2, 0.3]] * 3)
+    assert np.allclose(motion.joint_pos[1], [0.1 * j + 0.01 for j in range(12)], atol=1e-6)
+    assert np.allclose(motion.joint_vel, [list(range(12))] * 3)
+    left_first = [name.replace("FR", "x").replace("FL", "FR").replace("x", "FL") for name in GO2.joint_names]
+    swapped = load_amp_json(path, GO2, joint_names=left_first)
+    assert torch.equal(swapped.joint_pos[:, :3], motion.joint_pos[:, 3:6])
+
+
+def test_amp_json_of_19_columns_has_velocities_from_differences(tmp_path: Path):
+    path = tmp_path / "pace.txt"
+    path.write_text(json.dumps({**amp_content(19), "LoopMode": "Clamp"}))
+    motion = load_amp_json(path, GO2)
+    assert not motion.loop
+    assert np.allclose(motion.root_lin_vel_w, [[0.0, 1.0, 0.0]] * 3, atol=1e-4)
+    assert np.allclose(motion.joint_vel, 0.5, atol=1e-4) and np.allclose(motion.root_ang_vel_b, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Labels": []}, "has the unknown field 'Labels'"),
+        ({"LoopMode": "Bounce"}, "LoopMode must be 'Wrap' or 'Clamp', got 'Bounce'"),
+        ({"FrameDuration": 0.0}, "FrameDuration must be a positive number"),
+        ({"EnableCycleOffsetPosition": False}, "EnableCycleOffsetPosition must be true in a file that wraps"),
+        ({"Frames": [[0.0] * 20] * 3}, "frame 0: Frames must have 19 or 61 columns, got 20"),
+        ({"Frames": [*amp_content(19)["Frames"], [0.0] * 18]}, "frame 3: Frames must have 19 columns"),
+        (
+            {"Frames": [[*amp_content(19)["Frames"][0][:7], math.nan, *[0.0] * 11]] * 2},
+            r"frame 0: Frames\[FR_hip_joint\] must be a finite",
+        ),
+        ({"Frames": []}, "Frames must be a list of at least 2 frames"),
+    ],
+)
+def test_errors_in_json_name_file_frame_and_field(tmp_path: Path, change, message):
+    path = tmp_path / "broken.txt"
+    path.write_text(json.dumps({**amp_content(19), **change}))
+    with pytest.raises(MotionError, match=r"broken\.txt: " + message):
+        load_amp_json(path, GO2)
+
+
+def test_our_own_files_keep_everything(tmp_path: Path):
+    valid = torch.arange(12) != 3
+    motion = wandering(loop=True, weight=2.0, valid=valid)
+    save_motion(tmp_path / "one.npz", motion)
+    again = load_motion(tmp_path / "one.npz", GO2)
+    for field in ("name", "robot", "frame_rate", "loop", "weight", "joint_names", "body_names"):
+        assert getattr(again, field) == getattr(motion, field), field
+    for field in (*LINEAR, "root_quat_w", "body_quat_w", "body_ang_vel_w", "valid"):
+        assert torch.allclose(getattr(again, field).float(), getattr(motion, field).float(), atol=1e-5), field
+    save_motion(tmp_path / "two.npz", motion)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    with pytest.raises(MotionError, match=r"one\.npz: robot is 'go2', expected 'g1'"):
+        load_motion(tmp_path / "one.npz", G1)
+    with pytest.raises(ValueError, match=r"must end in .npz"):
+        save_motion(tmp_path / "one.npy", motion)
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(MotionError, match=r"text\.npz: not a NumPy archive"):
+        load_motion(tmp_path / "text.npz", GO2)
+
+
+# --- bad motions ------------------------------------------------------------------------------------------------------
+
+
+def test_a_motion_with_bad_numbers_names_frame_and_field():
+    motion = wandering()
+    joints, quat = motion.joint_pos.clone(), motion.root_quat_w.clone()
+    joints[7, 2], quat[4] = math.inf, torch.tensor([1.0, 0.1, 0.0, 0.0])
+    with pytest.raises(
+        MotionError, match=r"motion 'walkabout': frame 7: joint_pos\[FR_calf_joint\] must be .* got inf"
+    ):
+        replace(motion, joint_pos=joints)
+    with pytest.raises(MotionError, match=r"frame 4: root_quat_w must be a unit quaternion"):
+        replace(motion, root_quat_w=quat)
+    with pytest.raises(MotionError, match=r"joint_vel must be \(12, 12\) torch.float32, got \(11, 12\)"):
+        replace(motion, joint_vel=motion.joint_vel[1:])
+    with pytest.raises(MotionError, match="at least 2 frames, got 1"):
+        motion_from_coordinates(GO2, "short", 50.0, *(x[:1] for x in (motion.root_pos_w, quat, motion.joint_pos)))
+    with pytest.raises(MotionError, match="frame rate must be finite and positive, got 0"):
+        replace(motion, frame_rate=0.0)
+
+
+def test_clips_that_do_not_go_together_are_refused_by_name():
+    slow = wandering(name="slow", frame_rate=30.0)
+    with pytest.raises(
+        MotionError, match=r"'slow': frame_rate is 30 but that of motion 'walkabout' is 50; use .*resample"
+    ):
+        MotionLibrary([wandering(), slow], GO2)
+    with pytest.raises(MotionError, match="has the name 'walkabout' already"):
+        MotionLibrary([wandering(), wandering()], GO2)
+    with pytest.raises(MotionError, match="robot must be 'go2'"):
+        MotionLibrary([wandering(G1)], GO2)
+    with pytest.raises(MotionError, match="at least one motion"):
+        MotionLibrary([], GO2)
+    with pytest.raises(ValueError, match="no clip 'jog'"):
+        MotionLibrary([wandering()], GO2).clip_ids("jog")
+
+
+def test_resampling_keeps_the_course_and_closes_loops():
+    motion = wandering(frames=31, frame_rate=30.0)
+    finer = resample(motion, GO2, 50.0)
+    assert (finer.num_frames, finer.frame_rate) == (51, 50.0)
+    times = torch.linspace(0.0, 1.0, 11)
+    one, other = (MotionLibrary([m], GO2).sample(ids(0), times) for m in (motion, finer))
+    assert torch.allclose(one.joint_pos, other.joint_pos, atol=2e-3)
+    assert torch.allclose(other.joint_pos[[0, 10]], motion.joint_pos[[0, 30]], atol=1e-6)
+    MotionLibrary([wandering(name="other"), finer], GO2)
+    loop = wandering(frames=31, frame_rate=30.0, loop=True)
+    assert resample(loop, GO2, 50.0).num_frames == 51
+    with pytest.raises(MotionError, match=r"does not last a whole number of frames at 33.3 Hz"):
+        resample(loop, GO2, 33.3)
+
+
+# --- the package's own clips ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("motions")
+    generate(folder)
+    return folder
+
+
+def test_shipped_files_are_what_the_generator_makes(generated: Path):
+    shipped = {path.relative_to(FOLDER) for path in FOLDER.rglob("*.npz")}
+    assert shipped == {path.relative_to(generated) for path in generated.rglob("*.npz")}
+    assert {str(path.with_suffix("")) for path in shipped} == {f"{robot}/{name}" for robot, name in CLIPS}
+    for path in shipped:
+        with np.load(FOLDER / path) as one, np.load(generated / path) as other:
+            assert set(one.files) == set(other.files)
+            for key in one.files:
+                if one[key].dtype.kind == "f":
+                    assert np.allclose(one[key], other[key], atol=2e-4 if "vel" in key else 2e-6), (path, key)
+                else:
+                    assert np.array_equal(one[key], other[key]), (path, key)
+    assert sum((FOLDER / path).stat().st_size for path in shipped) < 1e6
+
+
+@pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
+def test_robots_can_make_the_shipped_motions(robot):
+    motions = shipped_motions(robot)
+    model = robot_model(robot)
+    for motion in motions:
+        report = inspect_motion(motion, robot)
+        assert not report.problems(), (motion.name, report.problems())
+        low, high = model.jnt_range[1:].T
+        assert (motion.joint_pos.numpy() > low).all() and (motion.joint_pos.numpy() < high).all(), motion.name
+        assert (motion.joint_vel.abs().numpy() < np.array(robot.velocity_limits)).all(), motion.name
+    MotionLibrary(motions, robot)
+
+
+@pytest.mark.parametrize(("robot_name", "name"), CLIPS, ids=lambda value: value)
+def test_feet_stay_where_they_stand_by_the_plan(robot_name, name):
+    """The feet that the plan puts on the ground, in the frames as they come from the file."""
+    clip = CLIPS[robot_name, name]
+    motion = shipped_motions(clip.robot, name)[0]
+    plan = clip.choreography(torch.arange(motion.num_frames, dtype=torch.float64) / motion.frame_rate)
+    feet = [motion.body_names.index(foot) for foot in clip.robot.foot_names]
+    stands = plan.foot_pos_w[..., 2] < clip.robot.foot_radius + 1e-9
+    still = stands[1:] & stands[:-1] & ((plan.foot_pos_w[1:] - plan.foot_pos_w[:-1]).norm(dim=-1) < 0.05)
+    moved = (motion.body_pos_w[1:, feet] - motion.body_pos_w[:-1, feet]).norm(dim=-1)
+    assert still.any() and moved[still].max() < 1e-3
+    assert motion.body_lin_vel_w[:, feet][stands].norm(dim=-1).median() < 5e-3
+    assert torch.equal(foot_contacts(motion, clip.robot) | ~stands, torch.ones_like(stands))
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "standing"),
+    [
+        ("trot", [(0, 3), (1, 2)], 0.5),
+        ("pace", [(0, 2), (1, 3)], 0.5),
+        ("bound", [(0, 1), (2, 3)], 0.4),
+        ("pronk", [(0, 1), (1, 2), (2, 3)], 0.6),
+    ],
+)
+def test_gaits_have_their_foot_pattern(name, pairs, standing):
+    contacts = foot_contacts(shipped_motions(GO2, name)[0], GO2)
+    for one, other in pairs:
+        assert torch.equal(contacts[:, one], contacts[:, other])
+    if name != "pronk":
+        assert (contacts[:, pairs[0][0]] != contacts[:, pairs[1][0]]).float().mean() > 0.6
+    assert abs(contacts.float().mean().item() - standing) < 0.15
+
+
+def test_the_pronk_flies_on_a_parabola():
+    clip = CLIPS["go2", "pronk"]
+    gait = clip.choreography.gait
+    times = torch.linspace(gait.duty * gait.period + 0.01, gait.period - 0.01, 19, dtype=torch.float64)
+    pos, joint_pos, quat = solve(clip, times)
+    mass = centre_of_mass(GO2, pos, quat, joint_pos)
+    assert np.allclose(mass.diff(n=2, dim=0) / (times[1] - times[0]) ** 2, [[0.0, 0.0, -9.81]] * 17, atol=1e-2)
+
+
+def test_a_turn_and_a_trot_go_on_over_many_repetitions():
+    motions = shipped_motions(GO2, "trot", "turn_left", "turn_right")
+    library = MotionLibrary(motions, GO2)
+    sample = library.sample(torch.arange(3).unsqueeze(1), torch.tensor([0.3, 20.3]))
+    assert np.allclose(sample.root_pos_w[0, 1] - sample.root_pos_w[0, 0], [12.0, 0.0, 0.0], atol=1e-3)
+    for row, rate in ((1, 0.8), (2, -0.8)):
+        turned = quaternion.twist_about_z(
+            quaternion.multiply(sample.root_quat_w[row, 1], quaternion.conjugate(sample.root_quat_w[row, 0]))
+        )
+        assert math.cos(turned - rate * 20.0) > 1.0 - 1e-4
+    assert torch.allclose(sample.joint_pos[:, 0], sample.joint_pos[:, 1], atol=1e-5)
+
+
+def test_velocities_of_made_motions_are_those_of_their_positions():
+    for motion in (*shipped_motions(GO2, "trot", "sit_to_stand"), *shipped_motions(G1, "march")):
+        moved = motion.joint_pos.diff(dim=0) * motion.frame_rate
+        between = (motion.joint_vel[1:] + motion.joint_vel[:-1]) / 2
+        assert (moved - between).abs().mean() < 0.05, motion.name
+        speed = motion.root_pos_w.diff(dim=0) * motion.frame_rate
+        assert (speed - (motion.root_lin_vel_w[1:] + motion.root_lin_vel_w[:-1]) / 2).abs().mean() < 0.01, motion.name
+
+
+def test_slow_motions_keep_the_centre_of_mass_above_the_middle_of_the_feet():
+    for robot, name in ((GO2, "sit_to_stand"), (G1, "squat"), (G1, "stand")):
+        motion = shipped_motions(robot, name)[0]
+        feet = [motion.body_names.index(foot) for foot in robot.foot_names]
+        mass = centre_of_mass(robot, motion.root_pos_w, motion.root_quat_w, motion.joint_pos)
+        assert (mass[:, :2] - motion.body_pos_w[:, feet, :2].mean(1)).abs().max() < 1e-3, name
+
+
+def test_inspection_finds_what_a_robot_cannot_do():
+    motion = shipped_motions(GO2, "trot")[0]
+    assert not inspect_motion(motion, GO2).problems()
+    feet = [motion.body_names.index(foot) for foot in GO2.foot_names]
+    sliding = motion.body_pos_w.clone()
+    sliding[:, feet[0], 0] += 0.002 * torch.arange(motion.num_frames)
+    lower, bent = motion.root_pos_w - torch.tensor([0.0, 0.0, 0.05]), motion.joint_pos.clone()
+    bent[3, 2] = -2.9
+    for change, problem in (
+        ({"body_pos_w": sliding}, "foot slips 2"),
+        ({"root_pos_w": lower}, "50.0 mm below the ground"),
+        ({"joint_pos": bent}, "FR_calf_joint is 0.177 rad outside"),
+        ({"joint_vel": motion.joint_vel * 9.0}, "times its speed limit"),
+        ({"joint_pos": motion.joint_pos + 0.01 * torch.arange(101).unsqueeze(1) / 100}, "loop does not close"),
+    ):
+        assert any(problem in found for found in inspect_motion(replace(motion, **change), GO2).problems()), problem
+
+
+def test_feet_out_of_reach_are_named():
+    stance = default_stance(GO2)
+    high = Clip("tiptoe", GO2, 0.1, Planted((Key(0.0, 0.6),), stance))
+    with pytest.raises(MotionError, match=r"robot 'go2': frame 0: '.._foot' does not reach"):
+        make_motion(high)
+    with pytest.raises(ValueError, match="no whole number of frames"):
+        make_motion(replace(high, duration=0.11))
+
+
+ARMED = """
+<mujoco model="armed">
+  <worldbody>
+    <body name="base" pos="0 0 0.4">
+      <freejoint name="root"/>
+      <geom size="0.1" contype="0" conaffinity="0"/>
+      <body name="hip"><joint name="hip" axis="1 0 0" range="-1 1"/><geom size="0.02" mass="0.1"/>
+        <body name="thigh"><joint name="thigh" axis="0 1 0" range="-2 2"/><geom size="0.02" mass="0.1"/>
+          <body name="calf" pos="0 0 -0.25">
+            <joint name="calf" axis="0 1 0" range="-2.7 0"/><geom size="0.02" mass="0.1"/>
+            <body name="foot" pos="0 0 -0.25"><geom size="0.02" mass="0.1"/></body></body></body></body>
+      <body name="arm" pos="0 0 0.1">
+        <joint name="shoulder" axis="0 1 0" range="-3 3"/><geom size="0.02" mass="0.1"/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_joints_that_move_no_foot_follow_the_plan(tmp_path: Path):
+    """What waving on two legs needs."""
+    (tmp_path / "armed.xml").write_text(ARMED)
+    robot = replace(
+        GO2,
+        name="armed",
+        xml=str(tmp_path / "armed.xml"),
+        joint_names=("hip", "thigh", "calf", "shoulder"),
+        default_joint_pos=(0.0, 0.6, -1.2, 0.0),
+        foot_names=("foot",),
+        penalized_bodies=("calf",),
+        termination_bodies=("base",),
+        mirror=(("hip", -1.0), ("thigh", 1.0), ("calf", 1.0), ("shoulder", 1.0)),
+        foot_mirror=(0,),
+        **{field: (1.0,) * 4 for field in ("kp", "kd", "torque_limits", "velocity_limits")},
+    )
+    assert body_names(robot) == ("base", "hip", "thigh", "calf", "foot", "arm")
+    times = torch.linspace(0.0, 1.0, 5, dtype=torch.float64)
+    wave = torch.stack((*torch.tensor([[0.0], [0.6], [-1.2]]).double().expand(3, 5), torch.sin(times)), dim=1)
+    upright = quaternion.from_yaw(torch.zeros(5, dtype=torch.float64))
+    plan = Plan(
+        root_pos_w=torch.stack((0.02 * times, 0.0 * times, 0.4 + 0.0 * times), dim=1),
+        root_quat_w=upright,
+        foot_pos_w=torch.tensor([0.0, 0.0, 0.02], dtype=torch.float64).expand(5, 1, 3),
+        foot_quat_w=upright.unsqueeze(1),
+        joint_pos=wave,
+    )
+    solved = FootIK(robot).solve(plan.root_pos_w, plan.root_quat_w, plan.foot_pos_w, plan.foot_quat_w, plan.joint_pos)
+    assert torch.equal(solved[:, 3], torch.sin(times)) and not torch.allclose(solved[0, :3], solved[4, :3], atol=1e-3)
+
+
+def test_unknown_shipped_motions_are_named():
+    with pytest.raises(ValueError, match="no motion 'jog' of robot 'go2'; motions: bound"):
+        shipped_motions(GO2, "jog")
+    with pytest.raises(ValueError, match="no motions of robot 'robot'"):
+        shipped_motions(replace(GO2, name="robot"))

@@ -1,0 +1,86 @@
+"""Actions in a range of one's choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from gymnasium.spaces import Box
+from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike
+
+from legged_envs.wrappers.array_kinds import as_kind_of
+from legged_envs.wrappers.base import StatefulWrapper
+
+
+class ActionScale(StatefulWrapper):
+    """Takes actions in [low, high], maps them affinely to the environment's range and clips them to it.
+
+    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``.
+
+    Args:
+        env: A vector environment whose action space is a finite ``Box``.
+        low: Lower end of the range, a number or one for each entry of a single action.
+        high: Upper end.
+
+    Raises:
+        TypeError: If the action space is not a ``Box`` of floats, and at a step if the actions are not floats.
+        ValueError: If a bound is infinite, has a shape that does not fit, or ``low`` is not below ``high``; and at a
+            step if the actions have the wrong shape.
+    """
+
+    def __init__(self, env: VectorEnv, low: ArrayLike, high: ArrayLike):
+        super().__init__(env)
+        inner = env.single_action_space
+        if not isinstance(inner, Box) or inner.dtype.kind != "f":
+            raise TypeError(f"ActionScale needs a Box of floats as action space, got {inner}")
+        if not inner.is_bounded():
+            raise ValueError(
+                f"ActionScale needs a finite action space, got {inner}: bound it below, for example with "
+                "gymnasium.wrappers.vector.TransformAction and an action_space"
+            )
+        lows, highs = _bounds("low", low, inner), _bounds("high", high, inner)
+        if not (lows < highs).all():
+            raise ValueError(f"low must be below high in every entry, got low={low!r} and high={high!r}")
+        self.single_action_space = Box(lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=inner.dtype)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._shape = (self.num_envs, *inner.shape)
+        env_low, env_high = inner.low.astype(np.float64), inner.high.astype(np.float64)
+        scale = (env_high - env_low) / (highs - lows)
+        self._affine = (scale, env_low - lows * scale, env_low, env_high)
+        self._constants: tuple[Any, Any, Any, Any] | None = None  # those of the kind and type of the last actions
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        shape = getattr(actions, "shape", None)
+        if shape != self._shape:
+            given = type(actions).__name__ if shape is None else tuple(shape)
+            raise ValueError(f"actions must be an array of shape {self._shape}, got {given}")
+        constants = self._constants
+        if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
+            constants = self._constants = self._constants_for(actions)
+        scale, offset, low, high = constants
+        xp = np if isinstance(actions, np.ndarray) else array_namespace(actions)
+        return self.env.step(xp.minimum(xp.maximum(actions * scale + offset, low), high))
+
+    def _constants_for(self, actions: Any) -> tuple[Any, Any, Any, Any]:
+        """Scale, offset and bounds as full batches: these multiply faster than rows that have to be repeated."""
+        xp = array_namespace(actions)
+        if not xp.isdtype(actions.dtype, "real floating"):
+            raise TypeError(f"actions must be floats, got {actions.dtype}")
+        batches = (np.broadcast_to(value, self._shape).copy() for value in self._affine)
+        scale, offset, low, high = (xp.astype(as_kind_of(batch, actions), actions.dtype) for batch in batches)
+        return scale, offset, low, high
+
+
+def _bounds(name: str, value: ArrayLike, space: Box) -> np.ndarray:
+    array = np.asarray(value, np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    try:
+        return np.broadcast_to(array, space.shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number or have the shape {space.shape} of a single action, got shape {array.shape}"
+        ) from None

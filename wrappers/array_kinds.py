@@ -1,0 +1,85 @@
+"""What the wrappers do with arrays of any kind: NumPy, torch and others that follow the array API standard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
+
+NUMPY = (np.ndarray, np.generic)
+
+
+def namespace(array: Any) -> Any:
+    """The array's functions. NumPy's own for NumPy: those of ``array_api_compat`` take longer."""
+    return np if isinstance(array, NUMPY) else array_namespace(array)
+
+
+def any_row(mask: Any) -> bool:
+    """Whether a mask holds for any row."""
+    if isinstance(mask, np.ndarray):
+        return bool(np.count_nonzero(mask))  # much faster than any()
+    return bool(array_namespace(mask).any(mask))
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """A NumPy copy of an array of any kind, on any device."""
+    return np.asarray(array.detach().cpu() if is_torch_array(array) else array).copy()
+
+
+def like(array: Any, other: Any) -> Any:
+    """The values of a NumPy array as an array of the kind and on the device of ``other``, with their dtype.
+
+    An array that is of another kind already is returned as it is.
+    """
+    if not isinstance(array, np.ndarray) or isinstance(other, NUMPY):
+        return array
+    xp = namespace(other)
+    return xp.asarray(array, dtype=getattr(xp, array.dtype.name), device=device(other))
+
+
+def where_rows(mask: Any, these: Any, others: Any) -> Any:
+    """One array's rows where a mask holds, another's elsewhere. Shapes: (num_envs,) and (num_envs, …) twice."""
+    return namespace(others).where(mask[(slice(None), *(None,) * (others.ndim - 1))], these, others)
+
+
+def zero_rows(mask: Any, array: Any) -> Any:
+    """An array with zeros in the rows of a mask; it may be the same array if there are none."""
+    if isinstance(mask, np.ndarray) and not any_row(mask):  # elsewhere the question may cost more than the answer saves
+        return array
+    return where_rows(mask, 0.0, array)
+
+
+def as_numpy(array: Any) -> np.ndarray:
+    """An array of any kind as a NumPy array, which shares its memory where the device allows it."""
+    return array.detach().cpu().numpy() if is_torch_array(array) else np.asarray(array)
+
+
+def as_kind_of(array: Any, example: Any) -> Any:
+    """An array as one of the kind and on the device of ``example``, which shares its memory where that is possible."""
+    if isinstance(example, np.ndarray):
+        return array if isinstance(array, np.ndarray) else as_numpy(array)
+    if type(array) is not type(example):
+        array = as_numpy(array)
+    return array_namespace(example).asarray(array, device=device(example))
+
+
+def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
+    """``tree`` with every array of numbers in its dicts, tuples and lists replaced; all else stays as it is."""
+    if isinstance(tree, dict):
+        return {key: map_arrays(function, value) for key, value in tree.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)(map_arrays(function, value) for value in tree)
+    if isinstance(tree, np.ndarray):
+        return function(tree) if tree.dtype.kind in "biufc" else tree
+    return function(tree) if is_array_api_obj(tree) and not isinstance(tree, np.generic) else tree
+
+
+def copied(array: Any) -> Any:
+    """A copy of an array, or None."""
+    if array is None:
+        return None
+    if isinstance(array, np.ndarray):
+        return array.copy()
+    return namespace(array).asarray(array, copy=True)

@@ -1,0 +1,70 @@
+"""The cost as a return value of ``step``: the 6-tuple of Safety-Gymnasium, for code that was written for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from array_api_compat import array_namespace
+from gymnasium.vector import VectorEnv
+
+from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.wrappers.cost_reduce import transition_cost
+
+_NO_COST = (
+    "{env} reports no info['cost'], so there is no cost to return. The environments of legged_envs report one "
+    "(gymnasium.make_vec('Legged/Go2-Flat-v0', num_envs=…)); to another environment add a wrapper below this one that "
+    "writes it: CostReduce, if it reports info['costs']"
+)
+
+
+class VectorCMDP(StatefulWrapper):
+    """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a batch.
+
+    ``cost`` has shape (num_envs,) and belongs to this transition, also in environments whose episode it ended. In mode
+    SAME_STEP the true last observations are ``info["final_observation"]``, marked by ``info["_final_observation"]``:
+    Safety-Gymnasium's names of what Gymnasium calls ``final_obs``. ``reset`` is that of the environment.
+
+    It goes on top: a wrapper that expects five values cannot go above it.
+
+    Raises:
+        ValueError: From the first ``step`` of an environment that reports no cost.
+    """
+
+    def __init__(self, env: VectorEnv):
+        super().__init__(env)
+        self._reports_costs = False
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Any, dict[str, Any]]:  # type: ignore[override]
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        cost = transition_cost(info, "cost")
+        if cost is None:
+            if not self._reports_costs:
+                raise ValueError(_NO_COST.format(env=self.env))
+            cost = array_namespace(reward).zeros_like(reward)  # Gymnasium leaves the key out of a step that only resets
+        self._reports_costs = True
+        names = {"final_obs": "final_observation", "_final_obs": "_final_observation"}
+        info = {names.get(key, key): value for key, value in info.items()}
+        return observation, reward, cost, terminated, truncated, info
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"reports_costs": self._reports_costs}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._reports_costs = state["reports_costs"]
+
+
+class CMDP(gym.Wrapper):
+    """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a plain ``gymnasium.Env``.
+
+    ``cost`` is a float. ``reset`` is that of the environment.
+
+    Raises:
+        ValueError: From ``step`` of an environment that reports no cost.
+    """
+
+    def step(self, action: Any) -> tuple[Any, Any, float, bool, bool, dict[str, Any]]:  # type: ignore[override]
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if "cost" not in info:
+            raise ValueError(_NO_COST.format(env=self.env))
+        return observation, reward, float(info["cost"]), terminated, truncated, info

@@ -1,0 +1,216 @@
+"""What the wrappers that train a policy to keep costs below limits share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, reset_mask
+
+
+class ConstraintWrapper(StatefulWrapper):
+    """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
+
+    What an environment does between the end of its episode and its reset belongs to no episode and enters no mean:
+    without autoreset until the reset, with autoreset in the next step on the step that resets. Where an environment
+    below reports normalised costs beside ``info["original_costs"]``, the latter count.
+
+    Args:
+        env: A vector environment with costs.
+        limits: What each cost may be on average per step, K numbers; None takes ``env.unwrapped.cost_limits``.
+        interval: Steps over which a mean is taken before it is adapted to.
+        warmup: Steps before the first adaptation.
+
+    Raises:
+        ValueError: If there are no costs, if the limits are not K finite numbers of at least 0, or if another argument
+            is not valid; from ``step``, if the environment reports no costs or another number of them than limits.
+    """
+
+    log_name: ClassVar[str]
+    """What the adapted numbers are called in ``info["log"]``."""
+
+    def __init__(self, env: VectorEnv, limits: Sequence[float] | None, interval: int, warmup: int):
+        super().__init__(env)
+        for name, value, least in (("interval", interval, 1), ("warmup", warmup, 0)):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        self.limits = self._check_limits(limits)
+        """What each cost may be on average per step. Shape: (K,), float64."""
+        names = tuple(getattr(env.unwrapped, "cost_names", ()))
+        counted = tuple(f"cost_{k}" for k in range(len(self.limits)))
+        self.cost_names: tuple[str, ...] = names if len(names) == len(self.limits) else counted
+        self.interval = interval
+        self.warmup = warmup
+        self.steps = 0
+        """Steps so far."""
+        self._mode = autoreset_mode(env)
+        self._over: Any = None  # (N,) bool: whose episode is over; None if nobody's is
+        self._cost_sums: Any = None  # (K,): of the present interval
+        self._count: Any = 0  # transitions of the present interval
+        self._xp: Any = None  # namespace and device of the environment's arrays
+        self._device: Any = None
+
+    def _check_limits(self, limits: Sequence[float] | None) -> np.ndarray:
+        name, core = type(self).__name__, self.env.unwrapped
+        own = getattr(core, "cost_limits", None)
+        if own is not None and len(own) == 0:
+            raise ValueError(f"{name} needs an environment with costs, and {core} has no cost terms")
+        if limits is None and own is None:
+            raise ValueError(
+                f"{name} needs limits: {core} has no cost_limits, so pass limits=, one number for each cost of its info"
+            )
+        array = np.asarray(own if limits is None else limits, np.float64)
+        if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
+            costs = "" if own is None else f" ({', '.join(getattr(core, 'cost_names', ()))})"
+            expected = "one number for each cost" if own is None else f"{len(own)} numbers{costs}"
+            raise ValueError(f"{name}'s limits must be {expected}, got {limits!r}")
+        if not (np.isfinite(array).all() and (array >= 0.0).all()):
+            raise ValueError(f"{name}'s limits must be finite and at least 0, got {array.tolist()}")
+        return array
+
+    # --- the costs of the transitions that count ---------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        mask = reset_mask(options)  # read first: Gymnasium's environments take it out of the options
+        if mask is None:
+            self._over = None
+        elif self._over is not None:
+            over = self._over & ~mask
+            self._over = over if array_namespace(over).any(over) else None
+        observation, info = self.env.reset(seed=seed, options=options)
+        return observation, self._with_log(info)
+
+    def end_episodes(self, mask: Any) -> None:
+        """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
+        self._over = copy.deepcopy(mask) if self._over is None else self._over | mask
+
+    def _take_costs(self, reward: Any, info: dict[str, Any]) -> Any:
+        """This step's costs, added to the interval's sums; 0 where no episode runs. Shape: (num_envs, K)."""
+        if self._xp is None:
+            self._xp, self._device = array_namespace(reward), device(reward)
+            self._start()
+        xp = self._xp
+        costs = self._read_costs(reward, info)
+        if self._over is None:
+            self._count = self._count + self.num_envs
+        else:
+            running = xp.astype(~self._over, costs.dtype)
+            costs = costs * running[:, None]
+            self._count = self._count + xp.sum(running, dtype=xp.float64)
+        self._cost_sums = self._cost_sums + xp.sum(costs, axis=0, dtype=xp.float64)
+        return costs
+
+    def _start(self) -> None:
+        """Make what depends on the kind of the environment's arrays, unless it was loaded."""
+        if self._cost_sums is None:
+            self._cost_sums = self._vector(0.0)
+
+    def _read_costs(self, reward: Any, info: dict[str, Any]) -> Any:
+        """The costs of every row, also of those that ended. Shape: (num_envs, K)."""
+        xp = self._xp
+        costs = info.get("original_costs", info.get("costs"))
+        if costs is None or ("_costs" in info and "original_costs" not in info):
+            costs = self._gather_costs(info)
+        if costs is None:
+            if self._over is None or not xp.all(self._over):
+                raise ValueError(
+                    f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}"
+                )
+            costs = xp.zeros((self.num_envs, len(self.limits)), dtype=reward.dtype, device=device(reward))
+        if costs.shape != (self.num_envs, len(self.limits)):
+            raise ValueError(
+                f"{type(self).__name__} has {len(self.limits)} limits, so costs must have shape "
+                f"{(self.num_envs, len(self.limits))}, got {tuple(costs.shape)}"
+            )
+        return costs if costs.dtype == reward.dtype else xp.astype(costs, reward.dtype)
+
+    def _gather_costs(self, info: dict[str, Any]) -> Any | None:
+        """Costs as Gymnasium's vector environments report them: those of rows that ended are in ``final_info``."""
+        for key in ("costs", "original_cost", "cost"):
+            costs, last = info.get(key), info.get("final_info", {}).get(key)
+            if costs is None:
+                costs = last
+            elif last is not None and f"_{key}" in info:
+                given = info[f"_{key}"] if costs.ndim == 1 else info[f"_{key}"][:, None]
+                costs = self._xp.where(given, costs, last)
+            if costs is not None:
+                return costs if costs.ndim == 2 else costs[:, None]
+        return None
+
+    # --- adapting ----------------------------------------------------------------------------------------------------
+
+    def _end_of_step(self, ended: Any) -> None:
+        """Note whose episode this step has ended, shape (num_envs,), bool, and adapt if an interval is over."""
+        if self._mode is AutoresetMode.NEXT_STEP:
+            self._over = ended if self._xp.any(ended) else None
+        elif self._mode is AutoresetMode.DISABLED and (self._over is not None or self._xp.any(ended)):
+            self._over = ended if self._over is None else self._over | ended
+        self.steps += 1
+        if self.steps % self.interval:
+            return
+        if (count := int(self._count)) > 0:
+            self._end_of_interval(self._excess(self._cost_sums / count), count, self.steps > self.warmup)
+        self._cost_sums, self._count = self._vector(0.0), 0
+
+    def _excess(self, means: Any) -> Any:
+        """By how much of its limit each cost exceeds it, at most 1: mean / limit − 1. Shape: (K,).
+
+        The bound keeps the first, clumsy steps of a training from winding up what is adapted. With a limit of 0 it is
+        the mean itself: never negative.
+        """
+        return self._xp.clip((means - self._vector(self.limits)) / self._vector(self._scales), max=1.0)
+
+    @property
+    def _scales(self) -> np.ndarray:
+        """What costs are measured in: their limits, and 1 in place of 0. Shape: (K,)."""
+        return np.where(self.limits > 0.0, self.limits, 1.0)
+
+    def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
+        """Adapt.
+
+        Args:
+            excess: Of each cost. Shape: (K,).
+            count: Transitions of the interval.
+            adapt: False during the warm-up.
+        """
+        raise NotImplementedError
+
+    # --- arrays, log, state ------------------------------------------------------------------------------------------
+
+    @property
+    def adapted(self) -> Any:
+        """The number that is adapted for each cost; None before the first step. Shape: (K,)."""
+        raise NotImplementedError
+
+    def _vector(self, values: Any) -> Any:
+        """K numbers of the kind and on the device of the environment's arrays. Shape: (K,), float64."""
+        return self._xp.asarray(np.array(np.broadcast_to(values, self.limits.shape), np.float64), device=self._device)
+
+    def _with_log(self, info: dict[str, Any]) -> dict[str, Any]:
+        """``info`` with the adapted numbers in its log, if it has one."""
+        values = self.adapted
+        if "log" not in info or values is None:
+            return info
+        values = copy.deepcopy(values)
+        own = {f"{self.log_name}/{name}": values[k] for k, name in enumerate(self.cost_names)}
+        return {**info, "log": {**info["log"], **own}}
+
+    def state_dict(self) -> dict[str, Any]:
+        state = {"steps": self.steps, "over": self._over, "cost_sums": self._cost_sums, "count": self._count}
+        return copy.deepcopy(state)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        state = copy.deepcopy(state)
+        self.steps, self._over = state["steps"], state["over"]
+        self._cost_sums, self._count = state["cost_sums"], state["count"]
+        self._xp = None  # a state from before the first step lacks what that step makes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_xp": None}  # modules cannot be pickled; the next step finds it again

@@ -1,0 +1,143 @@
+"""Scale costs by running statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+from legged_envs.wrappers.array_kinds import any_row, where_rows
+from legged_envs.wrappers.normalizer import check_normalizer
+from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
+from legged_envs.wrappers.return_scale import ReturnScale
+
+KINDS = ("cost", "costs")
+
+
+class CostNormalize(NormalizingWrapper):
+    """Costs are divided by the standard deviation of their discounted sum, and clipped.
+
+    That holds for ``info["cost"]`` and, where there are several, for every column of ``info["costs"]`` by itself; raw
+    values are ``info["original_cost"]`` and ``info["original_costs"]``, which limits apply to. ``scale="step"``
+    standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does; such costs can be negative.
+
+    The costs of the last step of an episode count, also where Gymnasium's vector environments report them in
+    ``final_info`` alone: they are then put in their place in ``info["cost"]`` as well. The step of an autoreset in the
+    next step has cost 0 and enters no statistics.
+
+    Args:
+        env: A vector environment with costs.
+        norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several costs a
+            dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied. None begins anew.
+        scale: ``"return"`` or ``"step"``.
+        gamma: Discount factor of the sum.
+        clip: Bound of the scaled costs, 5 unless given. A ``norm`` has its own.
+
+    Raises:
+        TypeError: If ``norm`` is something else.
+        ValueError: If the shapes or the keys of ``norm`` do not fit, another argument is not valid, or, from ``step``,
+            the environment reports no cost.
+    """
+
+    saved_as = "cost_normalizer"
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        norm: Normalizers = None,
+        *,
+        scale: str = "return",
+        gamma: float = 0.99,
+        clip: float | None = None,
+    ):
+        super().__init__(env)
+        if isinstance(norm, dict) and set(norm) != set(KINDS):
+            raise ValueError(f"CostNormalize needs a Normalizer or a dict of them for {KINDS}, got {sorted(norm)}")
+        self._clip, self._arguments = clip, (scale, gamma)
+        self._takes_more = norm is None
+        self._scales: dict[str, ReturnScale] = {}
+        if isinstance(norm, dict):
+            self._add_kind("cost", (), norm["cost"])
+            self._add_kind("costs", getattr(norm["costs"], "shape", ()), norm["costs"])
+        else:
+            self._add_kind("cost", (), norm)
+
+    @property
+    def normalizer(self) -> Normalizers:
+        """The running statistics: a ``Normalizer``, or a dict of them once ``info["costs"]`` was seen."""
+        normalizers = {kind: scale.normalizer for kind, scale in self._scales.items()}
+        return normalizers if len(normalizers) > 1 else normalizers["cost"]
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        mask = self._begin_episodes(options)
+        for scale in self._scales.values():
+            scale.begin_episodes(mask)
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        observation, reward, terminated, truncated, reported = self.env.step(actions)
+        ended = terminated | truncated
+        counted = self._counted(reward)
+        info = {**reported}
+        for kind in KINDS:
+            values = _of_this_step(info, kind, ended)
+            if values is not None:
+                self._check_kind(kind, tuple(values.shape[1:]))
+                _replace(info, kind, values, self._scales[kind](values, ended, counted, self.frozen))
+            elif kind in self._scales and (counted is None or any_row(counted)):
+                raise ValueError(
+                    f"CostNormalize needs info[{kind!r}] on every step, {self.env} reports {sorted(reported)}: put it "
+                    "above what reports costs, or leave it out"
+                )
+        self._end_of_step(ended)
+        return observation, reward, terminated, truncated, info
+
+    def _add_kind(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> None:
+        normalizer = check_normalizer(f"CostNormalize of info[{kind!r}]", norm, shape, self._clip)
+        self._scales[kind] = ReturnScale(normalizer, *self._arguments)
+
+    def _check_kind(self, kind: str, shape: tuple[int, ...]) -> None:
+        if kind not in self._scales:
+            if not self._takes_more:
+                raise ValueError(
+                    f"CostNormalize was given the Normalizer of info['cost'] alone, and the environment reports "
+                    f"info[{kind!r}] too: give it a dict of Normalizers for {KINDS}"
+                )
+            self._add_kind(kind, shape)
+        expected = self._scales[kind].normalizer.shape
+        if shape != expected:
+            raise ValueError(
+                f"CostNormalize has a Normalizer of shape {expected} for info[{kind!r}], whose rows have shape {shape}"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "scales": {kind: scale.state_dict() for kind, scale in self._scales.items()}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._scales = {kind: scale for kind, scale in self._scales.items() if kind in state["scales"]}
+        for kind, own in state["scales"].items():
+            if kind not in self._scales:
+                self._add_kind(kind, state["normalizer"][kind]["mean"].shape)
+            self._scales[kind].load_state_dict(own)
+        super().load_state_dict(state)
+
+
+def _of_this_step(info: dict[str, Any], kind: str, ended: Any) -> Any:
+    """The costs of this transition, None if there are none.
+
+    Where Gymnasium's vector environments reset in the same step, what the ended environments reported is in
+    ``final_info``. A mask beside the values (``_cost``), or no values at all, tells that they are of that form.
+    """
+    values, last = info.get(kind), info.get("final_info", {}).get(kind)
+    if last is None or (values is not None and f"_{kind}" not in info):
+        return values
+    return last if values is None else where_rows(ended, last, values)
+
+
+def _replace(info: dict[str, Any], kind: str, values: Any, scaled: Any) -> None:
+    """Put scaled values where the raw ones were reported, and the raw ones beside them."""
+    info.update({kind: scaled, f"original_{kind}": values})
+    if kind in info.get("final_info", {}):
+        info["final_info"] = {**info["final_info"], kind: scaled, f"original_{kind}": values}

@@ -1,0 +1,203 @@
+"""Running mean and variance of a stream of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import device
+
+from legged_envs.wrappers.array_kinds import NUMPY, like, namespace, to_numpy
+
+CLIP = 5.0
+"""Normalised values are clipped to [−5, 5] unless said otherwise, as in OmniSafe's wrappers."""
+
+STD_FLOOR = 0.01
+"""Smaller standard deviations count as this one, as in OmniSafe: something that hardly ever changes is not blown up."""
+
+
+class Normalizer:
+    """Running mean and variance per element, and the normalisation by them.
+
+    Everything is kept in float64 and the count is an integer, so the statistics go on changing however long a run is.
+    They live where the data live: the first batch decides the array kind and the device, and a batch of another kind
+    moves them there. Pickles and states hold NumPy arrays.
+
+    A batch is merged as in Chan, Golub, LeVeque 1979 ("Updating formulae and a pairwise algorithm for computing sample
+    variances"). With S and Q the sums over the batch of d and d², where d = x − mean, and n the count afterwards, their
+    formulae become mean += S/n and M2 += Q − S²/n.
+
+    Args:
+        shape: Of one sample.
+        clip: Normalised values are clipped to [−clip, clip].
+
+    Raises:
+        ValueError: If ``clip`` is not positive.
+    """
+
+    def __init__(self, shape: tuple[int, ...], clip: float = CLIP):
+        if not clip > 0:
+            raise ValueError(f"clip must be positive, got {clip!r}")
+        self.shape = tuple(shape)
+        """Shape of one sample."""
+        self.clip = float(clip)
+        """Bound of the normalised values."""
+        self.count = 0
+        """Number of samples."""
+        self.mean: Any = np.zeros(self.shape)
+        """Mean of the samples, float64. Shape: ``shape``."""
+        self.m2: Any = np.zeros(self.shape)
+        """Sum of the squared deviations from the mean, float64. Shape: ``shape``."""
+        self._kind: Any = None
+        self._adopt(self.mean)
+
+    @property
+    def var(self) -> Any:
+        """Unbiased variance M2 / (n − 1); 1 before the second sample. Shape: ``shape``."""
+        if self.count < 2:
+            return self._xp.ones_like(self.m2)
+        return self._xp.maximum(self.m2, 0.0) / (self.count - 1)
+
+    @property
+    def std(self) -> Any:
+        """Standard deviation, at least 0.01; 1 before the second sample. Shape: ``shape``."""
+        return self._xp.maximum(self._xp.sqrt(self.var), STD_FLOOR)
+
+    def push(self, samples: Any, rows: Any = None) -> None:
+        """Add samples to the statistics. None at all change nothing.
+
+        Args:
+            samples: Shape: (num_samples, ``*shape``).
+            rows: Which of the samples count; all if None. Shape: (num_samples,), bool.
+
+        Raises:
+            ValueError: If the samples have another shape.
+        """
+        if samples.shape[1:] != self.shape or samples.ndim == 0:
+            expected = ", ".join(map(str, ("num_samples", *self.shape)))
+            raise ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
+        if rows is not None:
+            samples = samples[rows]
+        if not samples.shape[0]:
+            return
+        self._adopt(samples)
+        samples = self._float64(samples)
+        if not self.count:
+            self.mean = self._xp.mean(samples, axis=0)
+        total, squares = self._sums(samples - self.mean)
+        self.count += samples.shape[0]
+        change = total / self.count
+        self.mean = self.mean + change
+        self.m2 = self.m2 + (squares - total * change)
+        self._update_factors()
+
+    def normalize(self, values: Any) -> Any:
+        """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers).
+
+        The statistics stay as they are. Before the second sample values are only clipped.
+
+        Args:
+            values: Shape: (…, ``*shape``).
+        """
+        self._adopt(values)
+        return self._finish((self._float64(values) - self._shift) * self._factor, values.dtype)
+
+    def scale(self, values: Any) -> Any:
+        """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
+        self._adopt(values)
+        return self._finish(self._float64(values) * self._factor, values.dtype)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The statistics as NumPy arrays."""
+        return {"count": self.count, "mean": to_numpy(self.mean), "m2": to_numpy(self.m2), "clip": self.clip}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state from :meth:`state_dict`.
+
+        Raises:
+            ValueError: If it is of a normalizer of another shape or clip.
+        """
+        shape = np.shape(state["mean"])
+        if shape != self.shape or state["clip"] != self.clip:
+            raise ValueError(
+                f"the state is of Normalizer({shape}, clip={state['clip']}), not of Normalizer({self.shape}, "
+                f"clip={self.clip})"
+            )
+        self.count = int(state["count"])
+        self.mean = np.array(state["mean"], np.float64)
+        self.m2 = np.array(state["m2"], np.float64)
+        self._kind = None
+        self._adopt(self.mean)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"shape": self.shape, **self.state_dict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["shape"], state["clip"])  # type: ignore[misc]
+        self.load_state_dict(state)
+
+    def __repr__(self) -> str:
+        return f"Normalizer({self.shape}, clip={self.clip}, count={self.count})"
+
+    def _adopt(self, array: Any) -> None:
+        """Become of the kind and on the device of ``array``."""
+        kind = (type(array), None if isinstance(array, NUMPY) else device(array))
+        if kind == self._kind:
+            return
+        xp = namespace(array)
+        mean, m2 = (like(to_numpy(value), array) for value in (self.mean, self.m2))
+        if mean.dtype != xp.float64:
+            raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
+        self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
+        self._update_factors()
+
+    def _update_factors(self) -> None:
+        if self.count < 2:
+            self._shift, self._factor = self._xp.zeros_like(self.mean), self._xp.ones_like(self.mean)
+        else:
+            # Rounding can leave M2 of a constant just below zero: the floor is applied before the root.
+            variance = self._xp.maximum(self.m2 / (self.count - 1), STD_FLOOR**2)
+            self._shift, self._factor = self.mean, 1.0 / self._xp.sqrt(variance)
+
+    def _float64(self, array: Any) -> Any:
+        if self._xp is np:
+            return array.astype(np.float64, copy=False)
+        return self._xp.astype(array, self._xp.float64, copy=False)
+
+    def _sums(self, deviations: Any) -> tuple[Any, Any]:
+        """Sums of the deviations and of their squares over the batch."""
+        if self._xp is np:  # no general form is as fast; BLAS is left alone, its threads would spin beside the physics
+            return np.add.reduce(deviations, 0), np.einsum("i...,i...->...", deviations, deviations)
+        return self._xp.sum(deviations, axis=0), self._xp.sum(deviations * deviations, axis=0)
+
+    def _finish(self, normalized: Any, dtype: Any) -> Any:
+        xp = self._xp
+        if xp is np:
+            clipped = normalized.clip(-self.clip, self.clip)
+            return clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+        clipped = xp.clip(normalized, -self.clip, self.clip)
+        return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
+
+
+def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
+    """The normalizer that a wrapper was given, or a new one.
+
+    Args:
+        owner: What needs it, for the error.
+        norm: What was given; None for a new one.
+        shape: What it must fit.
+        clip: Of a new one; None for 5. One that was given has its own.
+
+    Raises:
+        TypeError: If ``norm`` is something else.
+        ValueError: If its shape does not fit, or it comes together with a clip that is not its own.
+    """
+    if norm is None:
+        return Normalizer(shape, CLIP if clip is None else clip)
+    if not isinstance(norm, Normalizer):
+        raise TypeError(f"{owner} needs a Normalizer, got {type(norm).__name__}")
+    if norm.shape != tuple(shape):
+        raise ValueError(f"{owner} needs a Normalizer of shape {tuple(shape)}, got one of shape {norm.shape}")
+    if clip is not None and clip != norm.clip:
+        raise ValueError(f"{owner} was given clip={clip} and a Normalizer with clip={norm.clip}: leave clip out")
+    return norm

@@ -1,0 +1,319 @@
+"""Train with OmniSafe 0.5: every registered id is an environment of OmniSafe, with costs and in batches.
+
+Import this module before anything imports ``omnisafe``, which cannot be imported without Safety-Gymnasium otherwise::
+
+    import legged_envs.wrappers.omnisafe
+    import omnisafe
+
+    cfgs = {"vector_env_nums": 64, "total_steps": 1_280_000}
+    omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", train_terminal_cfgs=cfgs).learn()
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import ModuleType
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from legged_envs.registration import register_tasks
+from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.time_limit import TimeLimit
+
+INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023, so it is installed by
+`make omnisafe`, or by
+    pip install --no-deps omnisafe==0.5.0
+    pip install pyyaml rich typer tensorboard wandb seaborn pandas matplotlib gdown moviepy"""
+
+
+class _NoSafetyGymnasium(ModuleType):
+    """Stands for ``safety_gymnasium`` while OmniSafe is imported: only OmniSafe's own environments use that one."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"safety_gymnasium.{name}: Safety-Gymnasium cannot be imported, so its ids cannot be made")
+
+
+@contextmanager
+def _safety_gymnasium() -> Iterator[None]:
+    """Satisfies ``import safety_gymnasium`` where that fails. Other libraries still find it missing afterwards."""
+    name = "safety_gymnasium"
+    with suppress(Exception):  # it is missing, or 1.0.0, which present Gymnasium and Python break in several ways
+        __import__(name)
+    if name in sys.modules:
+        yield
+        return
+    _forget(name)
+    sys.modules[name] = _NoSafetyGymnasium(name)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+def _forget(package: str) -> None:
+    """Remove what an import that failed half-way has left."""
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        del sys.modules[name]
+
+
+if "omnisafe" not in sys.modules:
+    _forget("omnisafe")
+with _safety_gymnasium():
+    try:
+        from omnisafe.envs.core import CMDP, env_register, env_unregister, make, support_envs
+    except ImportError as error:
+        raise ImportError(INSTALL.format(error=error)) from error
+
+
+class LeggedCMDP(CMDP):
+    """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
+
+    It resets by itself in the same step and has its own time limit, so OmniSafe adds neither. Tensors are float32
+    (flags bool) on ``device`` and belong to the caller; with ``num_envs=1`` they have no batch dimension, as OmniSafe
+    expects. ``info`` holds ``costs`` and, on steps that end episodes, ``final_observation`` and
+    ``_final_observation``. An episode that is terminated on its very last step is not truncated as well: OmniSafe's
+    off-policy algorithms would take that for a time-out and bootstrap.
+
+    Its log gets ``Cost/…`` (mean per step, comparable with the limits), ``Reward/…`` (per second) and ``Termination/…``
+    (fraction), each a mean over the episodes that ended.
+
+    Args:
+        env_id: An id that :func:`register` knows.
+        num_envs: Size of the batch.
+        device: Where OmniSafe trains. The environment may live elsewhere.
+        render_mode: None or ``"rgb_array"``.
+        camera_name: None or ``"track"``, the one camera.
+        camera_id: None.
+        width, height: OmniSafe always asks for a size; pictures have the environment's.
+        env_cfgs: Keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes them on; for the
+            others :func:`register` an id that has them.
+
+    Raises:
+        ValueError: If the environment does not reset in the same step, or observations or actions are not a Box, or
+            there is no such camera.
+    """
+
+    need_time_limit_wrapper = False
+    need_auto_reset_wrapper = False
+    _support_envs: ClassVar[list[str]] = []
+    makers: ClassVar[dict[str, Callable[..., VectorEnv]]] = {}
+    """What makes the environment of each id."""
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        device: torch.device | str = "cpu",
+        *,
+        render_mode: str | None = None,
+        camera_name: str | None = None,
+        camera_id: int | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        **env_cfgs: Any,
+    ):
+        super().__init__(env_id)
+        if camera_id is not None or camera_name not in (None, "track"):
+            raise ValueError(
+                f"the camera is camera_name='track', got camera_name={camera_name!r}, camera_id={camera_id!r}"
+            )
+        self.env = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
+        """The vector environment."""
+        self._num_envs = num_envs
+        self._device = torch.device(device)
+        self._env_device = torch.device("cpu")
+        self._metadata = self.env.metadata
+        self._observation_space = self.env.single_observation_space
+        self._action_space = self.env.single_action_space
+        self._check(env_id)
+        self._seeded = False
+        self._log: dict[str, Any] | None = None
+        self.env_spec_log: dict[str, float] = dict.fromkeys(_log_keys(self.env.unwrapped), 0.0)
+        """The keys that :meth:`spec_log` adds to OmniSafe's log."""
+
+    def _check(self, env_id: str) -> None:
+        if self._metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                f"OmniSafe needs an environment with autoreset_mode SAME_STEP, {env_id!r} has "
+                f"{self._metadata.get('autoreset_mode')}"
+            )
+        for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
+            if not isinstance(space, gym.spaces.Box):
+                raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
+
+    @property
+    def cost_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``info["costs"]``."""
+        return tuple(self.env.unwrapped.cost_names)  # type: ignore[attr-defined]
+
+    @property
+    def cost_limits(self) -> tuple[float, ...]:
+        """What each column of ``info["costs"]`` may be on average per step."""
+        return tuple(self.env.unwrapped.cost_limits)  # type: ignore[attr-defined]
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        """The time limit inside the environment, None if there is none."""
+        env: Any = self.env
+        while env is not env.unwrapped:
+            if isinstance(env, TimeLimit):
+                return env.time_limit
+            env = env.env
+        return None
+
+    def set_seed(self, seed: int) -> None:
+        self.reset(seed=seed)
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Start new episodes.
+
+        OmniSafe gives a seed to the environment that it trains on, not to the one that it evaluates on: without one,
+        the first reset takes it from torch's generator, which OmniSafe has seeded.
+        """
+        if seed is None and not self._seeded:
+            seed = int(torch.randint(2**31, ()))
+        self._seeded = True
+        observation, _ = self.env.reset(seed=seed, options=options)
+        if not isinstance(observation, torch.Tensor):
+            raise TypeError(
+                f"OmniSafe needs an environment of torch tensors, got {type(observation).__name__}: make it with "
+                "array='torch', or put ToTorch on top"
+            )
+        self._env_device = observation.device
+        return self._row(self._copy(observation)), {}
+
+    def step(
+        self, action: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Advance by one control step.
+
+        Args:
+            action: Shape: (num_envs, A); (A,) if ``num_envs`` is 1. One row is for all environments: OmniSafe's
+                off-policy algorithms act so at random before they learn, and store that one action for all.
+
+        Raises:
+            ValueError: If the environment reports no cost.
+        """
+        action = action.detach().expand(self._num_envs, -1).to(self._env_device)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        cost = transition_cost(info, "cost")
+        if cost is None:
+            raise ValueError(f"OmniSafe needs a cost on every step, but {self.env} reports no info['cost']")
+        extra = {"costs": self._copy(info["costs"])} if "costs" in info else {}
+        if "final_obs" in info:
+            extra["final_observation"] = self._copy(info["final_obs"])
+            extra["_final_observation"] = info["_final_obs"].to(self._device)
+        self._log = info.get("log")
+        values = (
+            self._copy(observation),
+            self._copy(reward),
+            self._copy(cost),
+            terminated.to(self._device),
+            (truncated & ~terminated).to(self._device),
+        )
+        observation, reward, cost, terminated, truncated = map(self._row, values)
+        return observation, reward, cost, terminated, truncated, {key: self._row(extra[key]) for key in extra}
+
+    def _copy(self, value: torch.Tensor) -> torch.Tensor:
+        # OmniSafe normalises in place and keeps observations until after the next step.
+        return value.to(self._device, torch.float32, copy=True)
+
+    def _row(self, value: torch.Tensor) -> torch.Tensor:
+        return value[0] if self._num_envs == 1 else value
+
+    def spec_log(self, logger: Any) -> None:
+        """Add to OmniSafe's log. OmniSafe calls it once for each episode that ended in the last step.
+
+        The environment reports the mean over these episodes; its repetition has the right weight in the log's mean.
+        """
+        if self._log is None:
+            return
+        episodes = self._log["episodes"]
+        for key in self.env_spec_log:
+            value = self._log[key[0].lower() + key[1:]]
+            logger.store({key: value / episodes if key.startswith("Termination/") else value})
+
+    def render(self) -> Any:
+        """A picture of the first environment. Shape: (height, width, 3), uint8."""
+        frames = self.env.render()
+        assert frames is not None
+        return frames[0]
+
+    def close(self) -> None:
+        self.env.close()
+
+
+def _log_keys(core: Any) -> list[str]:
+    """The keys for the log: what an environment of this package writes to ``info["log"]``, nothing for another one."""
+    kinds = {"Cost": "costs", "Reward": "rewards", "Termination": "terminations"}
+    managers = {kind: getattr(core, attribute, None) for kind, attribute in kinds.items()}
+    return [f"{kind}/{name}" for kind, manager in managers.items() for name in getattr(manager, "names", ())]
+
+
+def register(env_id: str, make: Callable[..., VectorEnv]) -> str:
+    """Let OmniSafe know an environment, so that ``omnisafe.Agent(algo, env_id)`` makes it; returns the id.
+
+    With this an id has settings or wrappers of its own::
+
+        register("Go2-Short", partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=200))
+
+    Args:
+        env_id: Any name. An id that was registered here before is replaced.
+        make: Called with ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords. It returns a vector
+            environment of torch tensors that resets in the same step and reports ``info["cost"]``.
+
+    Raises:
+        TypeError: If ``make`` cannot be called.
+        ValueError: If the id belongs to another of OmniSafe's environments.
+    """
+    if not callable(make):
+        raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")
+    if env_id in support_envs() and env_id not in LeggedCMDP.makers:
+        raise ValueError(f"{env_id!r} is an id of another environment of OmniSafe: choose another name")
+    LeggedCMDP.makers[env_id] = make
+    _publish()
+    return env_id
+
+
+def _publish() -> None:
+    """OmniSafe reads a class's ids when it registers the class."""
+    LeggedCMDP._support_envs = list(LeggedCMDP.makers)
+    try:
+        env_register(LeggedCMDP)
+    except ValueError:  # it knows a class of that name
+        env_unregister(LeggedCMDP)
+        env_register(LeggedCMDP)
+
+
+def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
+    """Σ of the limits of all costs × steps of a full episode.
+
+    Limits of this package are averages per step; a ``cost_limit`` of OmniSafe is a sum over an episode. It limits the
+    sum of the costs, so one cost may exceed its own limit where others stay below theirs. An episode that ends early
+    costs less: compare with the mean length in the log.
+
+    Raises:
+        ValueError: If the environment has no costs, or no time limit of its own.
+    """
+    env = make(env_id, **env_cfgs)
+    try:
+        if not hasattr(env.env.unwrapped, "cost_limits") or env.max_episode_steps is None:
+            raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")
+        return sum(env.cost_limits) * env.max_episode_steps
+    finally:
+        env.close()
+
+
+_publish()
+register_tasks()
+for _id, _spec in gym.registry.items():
+    if _spec.vector_entry_point == "legged_envs.registration:make_vector_env":
+        register(_id, partial(gym.make_vec, _id, array="torch"))

@@ -1,0 +1,184 @@
+"""Train with rl_games: the environment as its ``IVecEnv``, and a PPO that bootstraps from true final observations.
+
+After ``register("Legged/Go2-Flat-v0")`` an rl_games configuration has ``env_name: Legged/Go2-Flat-v0``, ``num_actors``
+and, in ``env_config``, further keywords of ``gymnasium.make_vec``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+from rl_games.algos_torch.a2c_continuous import A2CAgent
+from rl_games.common import env_configurations, vecenv
+from rl_games.common.algo_observer import AlgoObserver
+from rl_games.common.ivecenv import IVecEnv
+from rl_games.torch_runner import Runner
+
+from legged_envs.wrappers.base import first_array
+
+OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
+
+
+class RlGamesVecEnv(IVecEnv):
+    """A vector environment as rl_games' ``IVecEnv``.
+
+    Observations are ``{"obs", "states"}``. Of an environment made with ``observations="dict"`` these are its groups
+    ``policy`` and ``critic``, for rl_games' ``central_value_config``; of others both are the observation. ``infos`` has
+    ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``, the true next
+    observations, and ``episode``, the environment's log, which rl_games' ``IsaacAlgoObserver`` writes.
+
+    rl_games uses tensors as they are, so its ``device`` must be the environment's.
+
+    Args:
+        env: Made with ``array="torch"`` and ``autoreset_mode`` SAME_STEP.
+        seed: Of the first reset.
+
+    Raises:
+        ValueError: If the environment was made otherwise.
+    """
+
+    def __init__(self, env: VectorEnv, seed: int | None = None):
+        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise ValueError(f"rl_games needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
+        self.env = env
+        self._seed = seed
+        space = env.single_observation_space
+        self._grouped = isinstance(space, gym.spaces.Dict)
+        groups = space.spaces if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
+        if OBSERVATION_GROUP not in groups:
+            raise ValueError(f"rl_games needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
+        self.observation_space = groups[OBSERVATION_GROUP]
+        self.state_space = groups.get(STATE_GROUP)
+        self.action_space = env.single_action_space
+
+    def reset(self) -> dict[str, torch.Tensor]:
+        observation, _ = self.env.reset(seed=self._seed)
+        self._seed = None
+        if not isinstance(first_array(observation), torch.Tensor):
+            raise ValueError(
+                f"rl_games needs tensors, got {type(first_array(observation)).__name__}: make the environment with "
+                "array='torch', or wrap it in legged_envs.wrappers.ToTorch"
+            )
+        return self._split(observation)
+
+    def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        infos: dict[str, Any] = {"time_outs": truncated & ~terminated}
+        infos |= {key: info[key] for key in ("cost", "costs") if key in info}
+        if "final_obs" in info:
+            infos["final_obs"] = self._split(info["final_obs"])
+        if "log" in info:
+            infos["episode"] = dict(info["log"])
+        return self._split(observation), reward.float(), terminated | truncated, infos
+
+    def get_env_info(self) -> dict[str, Any]:
+        return {
+            "observation_space": self.observation_space,
+            "state_space": self.state_space,
+            "action_space": self.action_space,
+            "agents": 1,
+            "value_size": 1,
+        }
+
+    def render(self, mode: str | None = None) -> Any:
+        return self.env.render()
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _split(self, observation: Any) -> dict[str, torch.Tensor]:
+        if not self._grouped:
+            return {"obs": observation, "states": observation}
+        policy = observation[OBSERVATION_GROUP]
+        return {"obs": policy, "states": observation.get(STATE_GROUP, policy)}
+
+
+def register(env_id: str, **arguments: Any) -> None:
+    """Make an id that Gymnasium knows an ``env_name`` of rl_games.
+
+    Args:
+        env_id: A registered id.
+        arguments: Keywords of ``gymnasium.make_vec``; those in ``env_config`` come on top.
+    """
+    make = partial(_make, env_id, arguments)
+    env_configurations.register(env_id, {"vecenv_type": "legged_envs", "env_creator": make})
+
+
+def _make(
+    env_id: str, arguments: dict[str, Any], num_envs: int = 1, seed: int | None = None, **further: Any
+) -> RlGamesVecEnv:
+    return RlGamesVecEnv(gym.make_vec(env_id, num_envs=num_envs, **{"array": "torch", **arguments, **further}), seed)
+
+
+def _create(config_name: str, num_actors: int, **env_config: Any) -> RlGamesVecEnv:
+    """What rl_games calls to make the ``num_actors`` environments of a training."""
+    creator = env_configurations.configurations[config_name]["env_creator"]
+    return creator(**{**env_config, "num_envs": num_actors})
+
+
+vecenv.register("legged_envs", _create)
+
+
+class BootstrapPPO(A2CAgent):
+    """rl_games' ``a2c_continuous`` with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
+
+    rl_games' own uses V(s_t), the value of the observation before the step.
+
+    Raises:
+        ValueError: If ``num_actors`` does not fit the mini-batches, or the central value network is recurrent.
+    """
+
+    rewards_shaper: Any
+
+    def __init__(self, base_name: str, params: dict[str, Any]):
+        _check_num_actors(params["config"])
+        super().__init__(base_name, params)
+        if self.has_central_value and self.central_value_net.is_rnn:
+            raise ValueError("BootstrapPPO cannot ask a recurrent central value network about final observations")
+        self._shape = self.rewards_shaper
+        self.rewards_shaper = self._shape_and_bootstrap
+        self._cut_off: torch.Tensor | None = None
+
+    def env_step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        observation, rewards, dones, infos = super().env_step(actions)
+        time_outs = infos.pop("time_outs")  # rl_games would bootstrap these itself
+        self._cut_off = None
+        if self.value_bootstrap and time_outs.any():
+            self._cut_off = self.gamma * self.get_values(infos["final_obs"]) * time_outs[:, None]
+        return observation, rewards, dones, infos
+
+    def _shape_and_bootstrap(self, rewards: torch.Tensor) -> torch.Tensor:
+        """The shaped rewards of the last ``env_step``, to which γ V(s_{t+1}) of its time-outs is added."""
+        shaped = self._shape(rewards)
+        return shaped if self._cut_off is None else shaped + self._cut_off
+
+
+class BootstrapRunner(Runner):
+    """rl_games' ``Runner`` whose algorithm ``a2c_continuous`` is :class:`BootstrapPPO`."""
+
+    def __init__(self, algo_observer: AlgoObserver | None = None):
+        super().__init__(algo_observer)
+        self.algo_factory.register_builder("a2c_continuous", BootstrapPPO)
+
+
+def _check_num_actors(config: dict[str, Any]) -> None:
+    """Raise a ValueError, with numbers that work, unless a rollout divides into mini-batches and sequences."""
+    num_actors, horizon = config["num_actors"], config["horizon_length"]
+    parts = {"seq_length": config.get("seq_length", 4)}
+    for name, part in (("", config), ("central_value_config.", config.get("central_value_config") or {})):
+        if "minibatch_size" in part:
+            parts[f"{name}minibatch_size"] = part["minibatch_size"]
+    least = math.lcm(*parts.values())
+    least //= math.gcd(least, horizon)
+    if num_actors % least:
+        below, above = num_actors // least * least, (num_actors // least + 1) * least
+        listed = ", ".join(f"{name} {size}" for name, size in parts.items())
+        raise ValueError(
+            f"num_actors {num_actors} does not work: horizon_length {horizon} × num_actors must be a multiple of "
+            f"{listed}. Numbers that do: {', '.join(str(n) for n in (below, above) if n)}"
+        )

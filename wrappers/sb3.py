@@ -1,0 +1,228 @@
+"""Train with Stable-Baselines3: a Gymnasium vector environment as its ``VecEnv``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+
+from legged_envs.wrappers.base import first_array
+from legged_envs.wrappers.episode_statistics import EpisodeStatistics
+
+_NOT_PER_ENVIRONMENT = ("final_obs", "final_info", "log")
+
+
+class Sb3VecEnv(VecEnv):
+    """A vector environment that resets in the same step as Stable-Baselines3's ``VecEnv``.
+
+    An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
+    ``cost`` and ``costs`` (K,). Where an episode ended it also holds what its last step reported,
+    ``terminal_observation``, the true last observation; ``TimeLimit.truncated``, whether a time limit and no
+    termination ended it; and ``episode``: return ``r``, length ``l``, seconds ``t`` and, if the environment counts it,
+    summed cost ``c``. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
+
+    Stable-Baselines3 goes through infos and time-outs in Python loops over environments, so hundreds of environments
+    suit it better than thousands. The adapter takes 0.3 µs for each environment and step, a robot on two cores 30 µs.
+    Its PPO is fastest with ``device="cpu"`` unless the networks are large.
+
+    Args:
+        env: A vector environment of NumPy arrays, such as ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)``.
+
+    Raises:
+        ValueError: If the environment was made otherwise; the message has the call that works.
+    """
+
+    def __init__(self, env: VectorEnv):
+        if not isinstance(env, VectorEnv):
+            raise ValueError(f"Sb3VecEnv needs a vector environment, got {env}: make it with {_make_vec_call(env)}")
+        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                f"Stable-Baselines3 needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}: make the "
+                f"environment with {_make_vec_call(env)}"
+            )
+        if not any(isinstance(layer, (EpisodeStatistics, RecordEpisodeStatistics)) for layer in _layers(env)):
+            env = RecordEpisodeStatistics(env)
+        self.env = env
+        self.spec = env.spec
+        self._actions: Any = None
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+
+    # --- stepping ----------------------------------------------------------------------------------------------------
+
+    def reset(self) -> VecEnvObs:
+        """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``.
+
+        Raises:
+            ValueError: If the observations are not NumPy arrays, or the options differ between environments.
+        """
+        options = self._options[0]
+        if any(other != options for other in self._options):
+            raise ValueError("a vector environment takes one dict of reset options for all environments, got several")
+        observation, info = self.env.reset(seed=self._seeds[0], options=options or None)
+        self._reset_seeds()
+        self._reset_options()
+        if not isinstance(first_array(observation), np.ndarray):
+            raise ValueError(
+                f"Stable-Baselines3 takes NumPy arrays, got {type(first_array(observation)).__name__}: make the "
+                f"environment with {_make_vec_call(self.env)}, or wrap it in legged_envs.wrappers.ToNumpy"
+            )
+        self.reset_infos = [{} for _ in range(self.num_envs)]
+        self._hand_out(info, self.reset_infos, range(self.num_envs))
+        return observation
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = np.asarray(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observation, reward, terminated, truncated, info = self.env.step(self._actions)
+        done = terminated | truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        self._hand_out(info, infos, range(self.num_envs))
+        if done.any():
+            self._describe_ends(np.flatnonzero(done).tolist(), truncated & ~terminated, info, infos)
+        return observation, np.array(reward, dtype=np.float32), done, infos
+
+    def _describe_ends(
+        self, ended: list[int], time_outs: np.ndarray, info: dict[str, Any], infos: list[dict[str, Any]]
+    ) -> None:
+        if "final_obs" not in info:
+            raise ValueError(f"{self.env} ended an episode without info['final_obs'], which SAME_STEP promises")
+        # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
+        final_info = info.get("final_info", {})
+        last_step = {
+            key: value
+            for key, value in final_info.items()
+            if key.startswith("_") or key not in info or f"_{key}" in info
+        }
+        self._hand_out(last_step, infos, ended)
+        final = info["final_obs"]
+        for i in ended:
+            grouped = isinstance(final, dict)
+            infos[i]["terminal_observation"] = {key: rows[i] for key, rows in final.items()} if grouped else final[i]
+            infos[i]["TimeLimit.truncated"] = bool(time_outs[i])
+
+    def _hand_out(self, info: dict[str, Any], infos: Any, rows: Any) -> None:
+        """Give to each of ``rows`` its part of a batch's info; a mask ``_key`` says which rows have ``key``."""
+        for key, value in info.items():
+            if key.startswith("_") or key in _NOT_PER_ENVIRONMENT:
+                continue
+            mask = info.get(f"_{key}")
+            having = rows if mask is None else [i for i in rows if mask[i]]
+            if isinstance(value, dict):
+                nested: dict[int, dict[str, Any]] = {i: {} for i in having}
+                self._hand_out(value, nested, having)
+                for i, part in nested.items():
+                    infos[i][key] = part
+            elif np.ndim(value) > 0 and len(value) == self.num_envs:
+                values = value.tolist() if value.ndim == 1 else value
+                for i in having:
+                    infos[i][key] = values[i]
+
+    # --- the environments one by one ---------------------------------------------------------------------------------
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """An attribute of each environment; one of the batch, such as ``cost_limits``, is given for each alike."""
+        chosen = list(self._get_indices(indices))
+        core: Any = self.env.unwrapped
+        if hasattr(core, "get_attr"):
+            values = core.get_attr(attr_name)
+            return [values[i] for i in chosen]
+        value = getattr(self._owner(attr_name), attr_name)
+        return [value for _ in chosen]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of environments, or of the batch.
+
+        Raises:
+            ValueError: If ``indices`` are some of the environments of a batch that shares its attributes.
+        """
+        chosen = list(self._get_indices(indices))
+        core: Any = self.env.unwrapped
+        if hasattr(core, "set_attr"):
+            every = len(set(chosen)) == self.num_envs
+            values = [value] * self.num_envs if every else list(core.get_attr(attr_name))
+            for i in chosen:
+                values[i] = value
+            core.set_attr(attr_name, values)
+            return
+        self._check_all(chosen, f"set_attr({attr_name!r})")
+        owner = self._owner(attr_name) if self.has_attr(attr_name) else core
+        setattr(owner, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list:
+        """Call a method of each environment, or once that of the batch.
+
+        What a batch's method returns is split into rows if it is a sequence with one entry per environment, and given
+        for each environment alike if not.
+
+        Raises:
+            ValueError: If ``indices`` are some of the environments and the method is the batch's.
+        """
+        chosen = list(self._get_indices(indices))
+        core: Any = self.env.unwrapped
+        if hasattr(core, "envs"):
+            return [core.envs[i].get_wrapper_attr(method_name)(*method_args, **method_kwargs) for i in chosen]
+        self._check_all(chosen, f"env_method({method_name!r})")
+        if hasattr(core, "call"):
+            return list(core.call(method_name, *method_args, **method_kwargs))
+        result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
+        split = isinstance(result, (list, tuple, np.ndarray)) and len(result) == self.num_envs
+        return list(result) if split else [result for _ in chosen]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        """Whether a wrapper is in the stack or around the single environments of it.
+
+        Stable-Baselines3 asks for its ``Monitor`` to know whether infos hold ``episode``: they do.
+        """
+        whole = issubclass(wrapper_class, Monitor) or any(
+            isinstance(layer, wrapper_class) for layer in _layers(self.env)
+        )
+        envs = getattr(self.env.unwrapped, "envs", None)
+        return [whole or (envs is not None and is_wrapped(envs[i], wrapper_class)) for i in self._get_indices(indices)]
+
+    def get_images(self) -> list[np.ndarray]:
+        """Pictures of the environments that the batch draws, each (height, width, 3) uint8."""
+        pictures: Any = self.env.render()
+        return list(pictures or ())
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _owner(self, name: str) -> Any:
+        """The outermost layer that has an attribute."""
+        for layer in _layers(self.env):
+            if hasattr(layer, name):
+                return layer
+        raise AttributeError(f"{self.env} has no attribute {name!r}")
+
+    def _check_all(self, chosen: list[int], call: str) -> None:
+        if len(set(chosen)) != self.num_envs:
+            raise ValueError(f"{call} concerns all {self.num_envs} environments of this batch: leave out indices")
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """The wrappers of a stack from the outside in, and the environment."""
+    while env is not env.unwrapped:
+        yield env
+        env = env.env
+    yield env
+
+
+def _make_vec_call(env: Any) -> str:
+    """The call of ``make_vec`` that makes an environment like this one as Stable-Baselines3 needs it."""
+    spec = getattr(env, "spec", None)
+    name = "id" if spec is None else repr(spec.id)
+    call = f"gymnasium.make_vec({name}, num_envs={getattr(env, 'num_envs', 'N')}"
+    if spec is not None and str(spec.vector_entry_point).startswith("legged_envs."):
+        return f"{call}, autoreset_mode='SameStep', array='numpy')"
+    return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"

@@ -1,0 +1,162 @@
+"""Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations.
+
+skrl's own Gymnasium wrapper runs this package's environments made with ``array="numpy"``, with three faults: it copies
+every array, it has no state for a critic, and its agents take the first observation of the next episode for the last
+of the one that ended. PPO then bootstraps a time-out from a state of another episode; and with its default
+``time_limit_bootstrap=False`` its advantages run on across time-outs. What is here mends all of that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+from skrl.agents.torch.ppo import PPO
+from skrl.envs.wrappers.torch import Wrapper
+from skrl.utils.runner.torch import Runner
+
+from legged_envs.wrappers.base import first_array
+
+OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
+
+
+class SkrlVecEnv(Wrapper):
+    """A vector environment as skrl's ``Wrapper``: tensors as they are, without copies.
+
+    Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's observation (``OBSERVATIONS`` in
+    a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a time-out alone, without the
+    episodes that fall as they time out. ``infos`` is the environment's; on steps that end episodes ``final_obs`` and
+    ``final_states`` in it are the true next observation and state of every environment, for
+    :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means.
+
+    Args:
+        env: Made with ``array="torch"`` and ``autoreset_mode`` SAME_STEP. It is reset here.
+        seed: Of that first reset.
+
+    Raises:
+        ValueError: If the environment was made otherwise.
+    """
+
+    def __init__(self, env: VectorEnv, seed: int | None = None):
+        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
+            raise ValueError(f"skrl needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
+        super().__init__(env)
+        space = env.single_observation_space
+        self._grouped = isinstance(space, gym.spaces.Dict)
+        groups = space.spaces if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
+        if OBSERVATION_GROUP not in groups:
+            raise ValueError(f"skrl needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
+        self._observation_space = groups[OBSERVATION_GROUP]
+        self._state_space = groups.get(STATE_GROUP)
+        observation, self._info = env.reset(seed=seed)
+        if not isinstance(first_array(observation), torch.Tensor):
+            raise ValueError(
+                f"skrl needs tensors, got {type(first_array(observation)).__name__}: make the environment with "
+                "array='torch', or wrap it in legged_envs.wrappers.ToTorch"
+            )
+        self._device = first_array(observation).device
+        self._observation, self._state = self._split(observation)
+        self._new_episodes = True
+
+    @property
+    def observation_space(self) -> gym.Space:
+        return self._observation_space
+
+    @property
+    def state_space(self) -> gym.Space | None:
+        return self._state_space
+
+    @property
+    def action_space(self) -> gym.Space:
+        return self._env.single_action_space
+
+    def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Start new episodes. Those that began in the constructor or, of a single environment, with the last step are
+        new already: skrl's trainers reset a single environment after each episode."""
+        if not self._new_episodes:
+            observation, self._info = self._env.reset()
+            self._observation, self._state = self._split(observation)
+            self._new_episodes = True
+        return self._observation, self._info
+
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        actions = actions.reshape(self._env.action_space.shape)
+        observation, reward, terminated, truncated, info = self._env.step(actions)
+        self._observation, self._state = self._split(observation)
+        if "final_obs" in info:
+            final_observation, final_state = self._split(info["final_obs"])
+            info = {**info, "final_obs": final_observation, "final_states": final_state}
+        self._new_episodes = self.num_envs == 1 and bool(terminated | truncated)
+        time_outs = truncated & ~terminated
+        # skrl adds to the rewards in place
+        return self._observation, reward.float().clone()[:, None], terminated[:, None], time_outs[:, None], info
+
+    def state(self) -> torch.Tensor | None:
+        return self._state
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Pictures, or None from an environment made without ``render_mode``: skrl's trainers call this every step."""
+        return None if self._env.render_mode is None else self._env.render()
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _split(self, observation: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Observation and state, each (num_envs, size)."""
+        if not self._grouped:
+            return observation.reshape(self.num_envs, -1), None
+        state = observation.get(STATE_GROUP)
+        flat = observation[OBSERVATION_GROUP].reshape(self.num_envs, -1)
+        return flat, None if state is None else state.reshape(self.num_envs, -1)
+
+
+class FinalObservations:
+    """Makes an agent class learn from true next observations: ``class MySAC(FinalObservations, SAC)``."""
+
+    def record_transition(
+        self, *, next_observations: torch.Tensor, next_states: torch.Tensor | None, infos: Any, **transition: Any
+    ) -> None:
+        if "final_obs" in infos:
+            if len(infos["final_obs"]) != len(next_observations):
+                raise ValueError(
+                    f"{type(self).__name__} got {len(next_observations)} of {len(infos['final_obs'])} environments: "
+                    "several agents cannot share one SkrlVecEnv, give each its own"
+                )
+            next_observations, next_states = infos["final_obs"], infos["final_states"]
+        super().record_transition(  # type: ignore[misc]
+            next_observations=next_observations, next_states=next_states, infos=infos, **transition
+        )
+
+
+class BootstrapPPO(FinalObservations, PPO):
+    """skrl's PPO with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
+
+    It takes skrl's PPO's arguments; ``time_limit_bootstrap`` is always on.
+
+    Raises:
+        ValueError: If a rollout has fewer than two samples for each mini-batch.
+    """
+
+    def __init__(self, **arguments: Any):
+        super().__init__(**arguments)
+        self.cfg.time_limit_bootstrap = True
+        if self.memory is None:
+            return
+        # A mini-batch of one sample has no variance: skrl's scaler would turn every weight into NaN.
+        num_envs, needed = self.memory.num_envs, -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
+        if num_envs < needed:
+            raise ValueError(
+                f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps need num_envs of at least "
+                f"{needed}, got {num_envs}"
+            )
+
+
+class BootstrapRunner(Runner):
+    """skrl's ``Runner`` whose agent class ``PPO`` is :class:`BootstrapPPO`."""
+
+    def _component(self, name: str) -> type:
+        return BootstrapPPO if name.lower() == "ppo" else super()._component(name)
