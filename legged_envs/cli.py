@@ -149,10 +149,29 @@ def physics(
     module.main(task_id, policy, rounds, episodes, markdown)
 
 
+def storage(rounds: int = 30) -> None:
+    """Measure the rollout buffer against indexing and copying the same tensors by hand.
+
+    Args:
+        rounds: Paired rounds; medians are reported.
+    """
+    from legged_envs.rl import storage_bench as module
+
+    module.main(rounds)
+
+
 def main() -> None:
     """Entry point of the command ``legged-envs``."""
     tyro.extras.subcommand_cli_from_dict(
-        {"list": list_tasks, "train": train, "play": play, "eval": evaluate, "bench": bench, "physics": physics},
+        {
+            "list": list_tasks,
+            "train": train,
+            "play": play,
+            "eval": evaluate,
+            "bench": bench,
+            "physics": physics,
+            "storage": storage,
+        },
         prog="legged-envs",
         description="Legged robots as vectorized Gymnasium environments.",
     )

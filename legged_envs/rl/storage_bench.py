@@ -13,6 +13,8 @@ from dataclasses import fields
 from typing import Any
 
 import torch
+from rich.console import Console
+from rich.table import Table
 
 from legged_envs.storage import RolloutStorageMM, Transition
 
@@ -165,3 +167,25 @@ def _index_by_hand(storage: RolloutStorageMM) -> None:
         if flat_earlier:
             previous = torch.where(indices >= s.num_envs, indices - s.num_envs, indices)
             batch += [buffer[previous] for buffer in flat_earlier]
+
+
+def main(rounds: int) -> None:
+    """Measure and print. See :func:`bench_storage`."""
+    title = f"RolloutStorageMM, {NUM_ENVS} environments × {NUM_STEPS} steps × {OBS_SIZE} observations; medians"
+    table = Table(title=title, title_justify="left")
+    headers = ("fields", "epoch [ms]", "by hand [ms]", "ratio", "limit", "filling [ms]", "copies by hand [ms]", "ratio")
+    for i, header in enumerate(headers):
+        table.add_column(header, justify="right" if i else "left")
+    for row in bench_storage(rounds):
+        good = row["batches_ratio"] <= BATCH_LIMIT
+        table.add_row(
+            row["setting"],
+            f"{row['batches_ms']:.1f}",
+            f"{row['indexing_ms']:.1f}",
+            f"[{'green' if good else 'red'}]{row['batches_ratio']:.2f}[/]",
+            f"{BATCH_LIMIT:g}",
+            f"{row['add_ms']:.1f}",
+            f"{row['copies_ms']:.1f}",
+            f"{row['add_ratio']:.2f}",
+        )
+    Console().print(table)
