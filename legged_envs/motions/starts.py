@@ -138,7 +138,10 @@ class StartSampler:
 
     def _make_bins(self) -> None:
         """Cut each clip into bins of equal length: first and last interval, clip, and the bins ahead of each."""
-        library, start, end, clip_of_bin, ahead, first_bin = self.library, [], [], [], [], []
+        library = self.library
+        start: list[int] = []
+        end: list[int] = []
+        clip_of_bin, ahead, first_bin = [], [], []
         for clip, (first, length) in enumerate(
             zip(library.first_frame.tolist(), library.num_frames.tolist(), strict=True)
         ):
