@@ -183,7 +183,7 @@ def test_sb3_is_told_what_its_own_vec_env_tells(make, grouped, assert_same):
                 assert info["episode"]["r"] == pytest.approx(other["episode"]["r"], abs=1e-5)
                 assert info["episode"]["l"] == other["episode"]["l"]
                 ends.append(info["TimeLimit.truncated"])
-    assert True in ends and False in ends
+    assert set(ends) == {True, False}
 
 
 def test_sb3_gets_the_summed_cost_of_an_episode():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from array_api_compat import array_namespace, device
@@ -37,17 +38,22 @@ def autoreset_mode(env: VectorEnv) -> AutoresetMode:
     return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
 
 
+def layers(env: Any) -> Iterator[Any]:
+    """The wrappers of a stack from the outside in, and the environment itself."""
+    while env is not env.unwrapped:
+        yield env
+        env = env.env
+    yield env
+
+
 def end_episodes(env: Any, mask: Any) -> None:
     """Tell every layer below that keeps statistics that the episodes of ``mask`` are over until they are reset.
 
     Layers take part by having a method ``end_episodes(mask)``.
     """
-    while True:
-        if hasattr(type(env), "end_episodes"):
-            env.end_episodes(mask)
-        if env is env.unwrapped:
-            return
-        env = env.env
+    for layer in layers(env):
+        if hasattr(type(layer), "end_episodes"):
+            layer.end_episodes(mask)
 
 
 class StatefulWrapper(VectorWrapper):
@@ -86,11 +92,9 @@ class StatefulWrapper(VectorWrapper):
         ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the outer one counts.
         """
         saved: dict[str, Any] = {}
-        env: Any = self
-        while env is not env.unwrapped:
-            if hasattr(env, "saved_as"):
-                saved.setdefault(env.saved_as, env.normalizer)
-            env = env.env
+        for layer in layers(self):
+            if hasattr(type(layer), "saved_as"):
+                saved.setdefault(layer.saved_as, layer.normalizer)
         return dict(reversed(saved.items()))
 
     def get_state(self) -> dict[str, Any]:

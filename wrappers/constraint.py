@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,9 +12,10 @@ from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, reset_mask
+from legged_envs.wrappers.cost_reduce import transition_cost
 
 
-class ConstraintWrapper(StatefulWrapper):
+class ConstraintWrapper(StatefulWrapper, ABC):
     """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
 
     What an environment does between the end of its episode and its reset belongs to no episode and enters no mean:
@@ -115,34 +117,21 @@ class ConstraintWrapper(StatefulWrapper):
     def _read_costs(self, reward: Any, info: dict[str, Any]) -> Any:
         """The costs of every row, also of those that ended. Shape: (num_envs, K)."""
         xp = self._xp
-        costs = info.get("original_costs", info.get("costs"))
-        if costs is None or ("_costs" in info and "original_costs" not in info):
-            costs = self._gather_costs(info)
+        keys = ("original_costs", "costs", "original_cost", "cost")
+        costs = next((found for key in keys if (found := transition_cost(info, key)) is not None), None)
         if costs is None:
             if self._over is None or not xp.all(self._over):
                 raise ValueError(
                     f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}"
                 )
             costs = xp.zeros((self.num_envs, len(self.limits)), dtype=reward.dtype, device=device(reward))
+        costs = costs if costs.ndim == 2 else costs[:, None]
         if costs.shape != (self.num_envs, len(self.limits)):
             raise ValueError(
                 f"{type(self).__name__} has {len(self.limits)} limits, so costs must have shape "
                 f"{(self.num_envs, len(self.limits))}, got {tuple(costs.shape)}"
             )
         return costs if costs.dtype == reward.dtype else xp.astype(costs, reward.dtype)
-
-    def _gather_costs(self, info: dict[str, Any]) -> Any | None:
-        """Costs as Gymnasium's vector environments report them: those of rows that ended are in ``final_info``."""
-        for key in ("costs", "original_cost", "cost"):
-            costs, last = info.get(key), info.get("final_info", {}).get(key)
-            if costs is None:
-                costs = last
-            elif last is not None and f"_{key}" in info:
-                given = info[f"_{key}"] if costs.ndim == 1 else info[f"_{key}"][:, None]
-                costs = self._xp.where(given, costs, last)
-            if costs is not None:
-                return costs if costs.ndim == 2 else costs[:, None]
-        return None
 
     # --- adapting ----------------------------------------------------------------------------------------------------
 
@@ -172,6 +161,7 @@ class ConstraintWrapper(StatefulWrapper):
         """What costs are measured in: their limits, and 1 in place of 0. Shape: (K,)."""
         return np.where(self.limits > 0.0, self.limits, 1.0)
 
+    @abstractmethod
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         """Adapt.
 
@@ -180,14 +170,13 @@ class ConstraintWrapper(StatefulWrapper):
             count: Transitions of the interval.
             adapt: False during the warm-up.
         """
-        raise NotImplementedError
 
     # --- arrays, log, state ------------------------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def adapted(self) -> Any:
         """The number that is adapted for each cost; None before the first step. Shape: (K,)."""
-        raise NotImplementedError
 
     def _vector(self, values: Any) -> Any:
         """K numbers of the kind and on the device of the environment's arrays. Shape: (K,), float64."""

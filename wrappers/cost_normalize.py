@@ -6,7 +6,8 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers.array_kinds import any_row, where_rows
+from legged_envs.wrappers.array_kinds import any_row
+from legged_envs.wrappers.cost_reduce import transition_cost
 from legged_envs.wrappers.normalizer import check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
 from legged_envs.wrappers.return_scale import ReturnScale
@@ -82,7 +83,7 @@ class CostNormalize(NormalizingWrapper):
         counted = self._counted(reward)
         info = {**reported}
         for kind in KINDS:
-            values = _of_this_step(info, kind, ended)
+            values = transition_cost(info, kind)
             if values is not None:
                 self._check_kind(kind, tuple(values.shape[1:]))
                 _replace(info, kind, values, self._scales[kind](values, ended, counted, self.frozen))
@@ -122,18 +123,6 @@ class CostNormalize(NormalizingWrapper):
                 self._add_kind(kind, state["normalizer"][kind]["mean"].shape)
             self._scales[kind].load_state_dict(own)
         super().load_state_dict(state)
-
-
-def _of_this_step(info: dict[str, Any], kind: str, ended: Any) -> Any:
-    """The costs of this transition, None if there are none.
-
-    Where Gymnasium's vector environments reset in the same step, what the ended environments reported is in
-    ``final_info``. A mask beside the values (``_cost``), or no values at all, tells that they are of that form.
-    """
-    values, last = info.get(kind), info.get("final_info", {}).get(kind)
-    if last is None or (values is not None and f"_{kind}" not in info):
-        return values
-    return last if values is None else where_rows(ended, last, values)
 
 
 def _replace(info: dict[str, Any], kind: str, values: Any, scaled: Any) -> None:

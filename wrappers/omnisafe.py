@@ -23,6 +23,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.registration import register_tasks
+from legged_envs.wrappers.base import layers
 from legged_envs.wrappers.cost_reduce import transition_cost
 from legged_envs.wrappers.time_limit import TimeLimit
 
@@ -160,12 +161,7 @@ class LeggedCMDP(CMDP):
     @property
     def max_episode_steps(self) -> int | None:
         """The time limit inside the environment, None if there is none."""
-        env: Any = self.env
-        while env is not env.unwrapped:
-            if isinstance(env, TimeLimit):
-                return env.time_limit
-            env = env.env
-        return None
+        return next((layer.time_limit for layer in layers(self.env) if isinstance(layer, TimeLimit)), None)
 
     def set_seed(self, seed: int) -> None:
         self.reset(seed=seed)

@@ -10,6 +10,7 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
+from legged_envs.wrappers.base import layers
 from legged_envs.wrappers.time_limit import TimeLimit
 
 
@@ -82,11 +83,10 @@ class RslRlVecEnv(VecEnv):
 
 
 def _find_time_limit(env: Any) -> TimeLimit:
-    while not isinstance(env, TimeLimit):
-        if env is env.unwrapped:
-            raise ValueError("rsl_rl needs an environment with the TimeLimit wrapper")
-        env = env.env
-    return env
+    for layer in layers(env):
+        if isinstance(layer, TimeLimit):
+            return layer
+    raise ValueError("rsl_rl needs an environment with the TimeLimit wrapper")
 
 
 class BootstrapPPO(PPO):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +13,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from legged_envs.wrappers.base import first_array
+from legged_envs.wrappers.base import first_array, layers
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 
 _NOT_PER_ENVIRONMENT = ("final_obs", "final_info", "log")
@@ -48,7 +47,7 @@ class Sb3VecEnv(VecEnv):
                 f"Stable-Baselines3 needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}: make the "
                 f"environment with {_make_vec_call(env)}"
             )
-        if not any(isinstance(layer, (EpisodeStatistics, RecordEpisodeStatistics)) for layer in _layers(env)):
+        if not any(isinstance(layer, (EpisodeStatistics, RecordEpisodeStatistics)) for layer in layers(env)):
             env = RecordEpisodeStatistics(env)
         self.env = env
         self.spec = env.spec
@@ -185,7 +184,7 @@ class Sb3VecEnv(VecEnv):
         Stable-Baselines3 asks for its ``Monitor`` to know whether infos hold ``episode``: they do.
         """
         whole = issubclass(wrapper_class, Monitor) or any(
-            isinstance(layer, wrapper_class) for layer in _layers(self.env)
+            isinstance(layer, wrapper_class) for layer in layers(self.env)
         )
         envs = getattr(self.env.unwrapped, "envs", None)
         return [whole or (envs is not None and is_wrapped(envs[i], wrapper_class)) for i in self._get_indices(indices)]
@@ -200,7 +199,7 @@ class Sb3VecEnv(VecEnv):
 
     def _owner(self, name: str) -> Any:
         """The outermost layer that has an attribute."""
-        for layer in _layers(self.env):
+        for layer in layers(self.env):
             if hasattr(layer, name):
                 return layer
         raise AttributeError(f"{self.env} has no attribute {name!r}")
@@ -208,14 +207,6 @@ class Sb3VecEnv(VecEnv):
     def _check_all(self, chosen: list[int], call: str) -> None:
         if len(set(chosen)) != self.num_envs:
             raise ValueError(f"{call} concerns all {self.num_envs} environments of this batch: leave out indices")
-
-
-def _layers(env: Any) -> Iterator[Any]:
-    """The wrappers of a stack from the outside in, and the environment."""
-    while env is not env.unwrapped:
-        yield env
-        env = env.env
-    yield env
 
 
 def _make_vec_call(env: Any) -> str:

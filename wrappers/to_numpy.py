@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from legged_envs.wrappers.array_kinds import as_kind_of, as_numpy, map_arrays
 from legged_envs.wrappers.base import StatefulWrapper, first_array
 
 
-class ArrayConversion(StatefulWrapper):
+class ArrayConversion(StatefulWrapper, ABC):
     """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted, arrays that go converted back.
 
     Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations.
@@ -21,9 +22,9 @@ class ArrayConversion(StatefulWrapper):
         super().__init__(env)
         self._example: Any = None
 
+    @abstractmethod
     def convert(self, array: Any) -> Any:
         """An array of the environment as the kind that this wrapper gives."""
-        raise NotImplementedError
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None

@@ -30,6 +30,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.rl.bench_report import ANT, RATIO_LIMITS, WRAPPER_LIMITS, print_bench
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.wrappers import ActionScale, CostNormalize, ObsNormalize, RewardNormalize, TimeLimit
+from legged_envs.wrappers.base import layers
 
 SCALING_SIZES = (256, 1024, 4096, 16384)
 PROBE_ENVS = 4096
@@ -224,14 +225,6 @@ class _PlainLoop(_RawLoop):
             mj_step(model, data, decimation)
 
 
-def layers(envs: VectorEnv) -> list[VectorEnv]:
-    """The wrappers around an environment from the outside in, and the environment itself."""
-    found = [envs]
-    while found[-1] is not found[-1].unwrapped:
-        found.append(found[-1].env)  # type: ignore[attr-defined]
-    return found
-
-
 def measure_throughput(task_id: str, num_envs: int, rounds: int, compile: bool = False) -> dict[str, Any]:
     """Time full environment steps against raw physics; the ratio is to the faster of the two raw loops."""
     env = _EnvLoop(task_id, num_envs, compile)
@@ -336,7 +329,7 @@ def _normalised(envs: VectorEnv) -> VectorEnv:
 def measure_wrappers(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, Any]:
     """Time that a stack of seven wrappers takes beside the environment's own steps and partial resets."""
     env = _EnvLoop(task_id, num_envs, compile, _normalised)
-    names = [type(layer).__name__ for layer in layers(env.envs)[:-1]]
+    names = [type(layer).__name__ for layer in [*layers(env.envs)][:-1]]
     clocks = [_Clock(env.core.step), _Clock(env.core.reset)]
     env.core.step, env.core.reset = clocks  # type: ignore[method-assign]
     inside, outside = [], []
