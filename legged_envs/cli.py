@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import tyro
 
 from legged_envs.rl.config import TrainCfg
-from legged_envs.tasks import TASKS, make_task_cfg
+from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
 
 TaskId = Annotated[str, tyro.conf.Positional]
 
@@ -51,9 +51,10 @@ def play(
     vx: float | None = None,
     vy: float | None = None,
     wz: float | None = None,
+    clips: tuple[str, ...] = (),
     seconds: float | None = None,
 ) -> None:
-    """Watch a policy walk, in a window or as a video.
+    """Watch a policy walk, or imitate motions, in a window or as a video.
 
     Args:
         task_id: Registered id.
@@ -62,8 +63,18 @@ def play(
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
         wz: Turning command, rad/s.
-        seconds: How long each command holds.
+        clips: Motions to imitate, for mimic tasks; by default all of the task's.
+        seconds: How long each command holds or each motion is imitated.
     """
+    if is_mimic(make_task_cfg(task_id)):
+        if not (vx is None and vy is None and wz is None):
+            raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
+        from legged_envs.rl.mimic_play import play_mimic
+
+        play_mimic(task_id, policy, video, clips, seconds)
+        return
+    if clips:
+        raise ValueError(f"{task_id!r} follows velocity commands: it takes --vx, --vy and --wz, not --clips")
     from legged_envs.rl.play import play as run
 
     run(task_id, policy, video, vx, vy, wz, seconds)
@@ -73,29 +84,45 @@ def evaluate(
     task_id: TaskId,
     policy: Path | None = None,
     episodes: int = 256,
+    clips: tuple[str, ...] = (),
     seed: int | None = None,
+    changes: dict[str, float | None] | None = None,
     json: Path | None = None,
 ) -> None:
-    """Measure how well a policy walks, on episodes that it was not trained on.
+    """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
 
     Args:
         task_id: Registered id.
         policy: A policy.pt; by default the one that ships with the package.
-        episodes: How many.
+        episodes: How many; for each clip of a mimic task.
+        clips: Motions to imitate, for mimic tasks; by default all of the task's.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
+        changes: Changes to the task, e.g. --changes costs.joint_torque.params.soft_limit 0.3
         json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
     """
     from rich.console import Console
 
-    from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, print_evaluation
+    from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluation, Evaluator, print_evaluation
+    from legged_envs.rl.mimic_evaluate import MimicEvaluation, MimicEvaluator, print_mimic_evaluation
     from legged_envs.rl.policy import load_policy, load_shipped_policy
+    from legged_envs.tasks.task import override
 
     loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
-    evaluator = Evaluator(task_id, make_task_cfg(task_id), episodes)
-    loaded.check(evaluator.core)
     seed = EVALUATION_SEED if seed is None else seed
-    result = evaluator.run(loaded, seed=seed)
-    print_evaluation(result, Console())
+    cfg = override(make_task_cfg(task_id), changes or {})
+    result: Evaluation | MimicEvaluation
+    if is_mimic(cfg):
+        imitation = MimicEvaluator(task_id, cfg, clips, episodes, tuple(loaded.inputs))
+        loaded.check(imitation.core)
+        result = imitation.run(loaded, seed)
+        print_mimic_evaluation(result, Console())
+    elif clips:
+        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips")
+    else:
+        evaluator = Evaluator(task_id, cfg, episodes)
+        loaded.check(evaluator.core, ("policy",))
+        result = evaluator.run(loaded, seed=seed)
+        print_evaluation(result, Console())
     if json is None and policy is not None:
         json = policy.parent / "eval.json"
     if json is not None:

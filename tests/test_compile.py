@@ -17,15 +17,15 @@ from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 
-TASK = "Legged/Go2-Flat-v0"
+TASK, MIMIC = "Legged/Go2-Flat-v0", "Legged/Go2-Mimic-v0"
 STEPS = 60
 COMPILER = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
 needs_compiler = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"needs the C++ compiler {COMPILER}")
 
 
-def make(num_envs: int, compile: bool) -> LeggedVectorEnv:
+def make(num_envs: int, compile: bool, task: str = TASK) -> LeggedVectorEnv:
     """With frequent pushes and commands, and a term that is not the package's own."""
-    cfg = make_task_cfg(TASK)
+    cfg = make_task_cfg(task)
     cfg.commands["velocity"].resampling_time_s = (0.1, 0.5)
     cfg.only_positive_rewards = False
     cfg.events["push"].interval_s = (0.1, 0.5)
@@ -59,9 +59,12 @@ def rollout(env: LeggedVectorEnv, actions: np.ndarray) -> list[dict[str, Any]]:
 
 
 @needs_compiler
-def test_compiled_values_are_those_of_the_default(compiled, random_actions):
+@pytest.mark.parametrize("task", [TASK, MIMIC])
+def test_compiled_values_are_those_of_the_default(task, compiled, random_actions):
     actions = random_actions(STEPS, 8)
-    default = make(8, compile=False)
+    default = make(8, False, task)
+    if task == MIMIC:
+        compiled = make(8, True, task)
     rewards = []
     for mine, expected in zip(rollout(compiled, actions), rollout(default, actions), strict=True):
         assert list(mine) == list(expected)

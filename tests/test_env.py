@@ -25,7 +25,10 @@ from legged_envs import make_task_cfg
 from legged_envs.managers import CostTermCfg, RewardTermCfg, TerminationTermCfg
 
 GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"
-IDS = pytest.mark.parametrize("task", [GO2, G1])
+GO2_MIMIC, G1_MIMIC = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"
+IDS = pytest.mark.parametrize("task", [GO2, G1, GO2_MIMIC, G1_MIMIC])
+GO2_IDS = pytest.mark.parametrize("task", [GO2, GO2_MIMIC])
+NUM_JOINTS = {GO2: 12, G1: 12, GO2_MIMIC: 12, G1_MIMIC: 29}
 MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 GROUP_SIZES = {GO2: {"policy": 45, "critic": 45 + 3 + 1 + 4 + 4 + 4 + 1 + 1 + 3 + 2}}
 
@@ -99,13 +102,14 @@ def test_check_env_of_stable_baselines3_passes_without_a_warning(task, make_sing
 def test_spaces_are_batched_and_contain_what_is_returned(task, observations, make_vec):
     env = make_vec(4, task, observations=observations)
     assert isinstance(env, VectorEnv) and env.num_envs == 4
-    assert env.action_space == gym.spaces.Box(-1.0, 1.0, (4, 12))
-    assert env.single_action_space == gym.spaces.Box(-1.0, 1.0, (12,))
+    num_joints = NUM_JOINTS[task]
+    assert env.action_space == gym.spaces.Box(-1.0, 1.0, (4, num_joints))
+    assert env.single_action_space == gym.spaces.Box(-1.0, 1.0, (num_joints,))
     space = env.single_observation_space
     if observations == "dict":
         assert set(space.spaces) == set(env.unwrapped.cfg.observations)
         space = space["policy"]
-    assert (space.shape, space.dtype) == ((45,), np.float32)
+    assert (space.shape, space.dtype) == ((9 + 3 * num_joints,), np.float32)
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
     env.action_space.seed(0)
@@ -245,12 +249,12 @@ def test_a_picture_of_each_of_the_first_environments_and_none_without_a_render_m
 # --- determinism and isolation ----------------------------------------------------------------------------------------
 
 
-@IDS
+@pytest.mark.parametrize("task", [GO2, G1, GO2_MIMIC])
 @MODES
 def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
     task, mode, make_vec, random_actions, assert_same
 ):
-    actions = random_actions(15, 3)
+    actions = random_actions(15, 3, NUM_JOINTS[task])
     traces = []
     for seed in (5, 5, 6):
         env = make_vec(3, task, max_episode_steps=6, autoreset_mode=mode, observations="dict")
@@ -264,13 +268,14 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
     assert_same(log_free, [[x[:4], x[4]["cost"]] for x in traces[0][1]])
 
 
+@GO2_IDS
 @pytest.mark.parametrize("num_envs", [1, 3, 8])
 def test_an_environment_does_the_same_whatever_the_number_of_environments(
-    num_envs, make_vec, random_actions, assert_same
+    num_envs, task, make_vec, random_actions, assert_same
 ):
     actions = random_actions(60, 64)
-    small = make_vec(num_envs, observations="dict", max_episode_steps=25)
-    large = make_vec(64, observations="dict", max_episode_steps=25)
+    small = make_vec(num_envs, task, observations="dict", max_episode_steps=25)
+    large = make_vec(64, task, observations="dict", max_episode_steps=25)
     few = slice(0, num_envs)
     assert_same(small.reset(seed=4)[0], rows(large.reset(seed=4)[0], few, 64))
     ends = 0
@@ -286,11 +291,12 @@ def test_an_environment_does_the_same_whatever_the_number_of_environments(
     assert ends >= 2 * num_envs
 
 
+@GO2_IDS
 @pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.SAME_STEP])
-def test_a_reset_of_one_environment_leaves_the_others_bit_identical(mode, make_vec, random_actions, assert_same):
+def test_a_reset_of_one_environment_leaves_the_others_bit_identical(mode, task, make_vec, random_actions, assert_same):
     actions = random_actions(30, 4)
     undisturbed, disturbed = (
-        make_vec(4, autoreset_mode=mode, observations="dict", cfg={"terminations": {}}) for _ in range(2)
+        make_vec(4, task, autoreset_mode=mode, observations="dict", cfg={"terminations": {}}) for _ in range(2)
     )
     others = np.array([0, 1, 3])
     mask = np.array([False, False, True, False])
@@ -308,8 +314,9 @@ def test_a_reset_of_one_environment_leaves_the_others_bit_identical(mode, make_v
     assert not np.array_equal(one[0]["policy"][2], other[0]["policy"][2])
 
 
-def test_a_partial_reset_with_a_seed_starts_that_environment_as_a_whole_reset_would(make_vec, assert_same):
-    one, other = make_vec(4), make_vec(4)
+@GO2_IDS
+def test_a_partial_reset_with_a_seed_starts_that_environment_as_a_whole_reset_would(task, make_vec, assert_same):
+    one, other = make_vec(4, task), make_vec(4, task)
     one.reset(seed=2)
     mask = np.array([False, True, False, True])
     partial = one.reset(seed=7, options={"reset_mask": mask})[0]
@@ -323,7 +330,7 @@ def test_the_unbatched_environment_does_what_environment_0_of_a_batch_does(
     single, batched = make_single(task, max_episode_steps=12), make_vec(3, task, max_episode_steps=12)
     observation, _ = single.reset(seed=8)
     assert_same(observation, batched.reset(seed=8)[0][0])
-    for action in random_actions(30, 3):
+    for action in random_actions(30, 3, NUM_JOINTS[task]):
         observation, reward, terminated, truncated, info = single.step(action[0])
         all_obs, all_rewards, all_terminated, all_truncated, all_infos = batched.step(action)
         ended = terminated or truncated
@@ -484,11 +491,12 @@ def scribble(tree: Any) -> None:
         tree[...] = True if tree.dtype == np.bool_ else 77
 
 
+@GO2_IDS
 @MODES
 @pytest.mark.parametrize("array", ["numpy", "torch"])
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_what_the_caller_does_to_a_returned_array_reaches_nothing(
-    mode, array, num_envs, make_vec, random_actions, assert_same
+    mode, array, num_envs, task, make_vec, random_actions, assert_same
 ):
     def steps(env: VectorEnv, after: Callable[[Any], None]) -> list[Any]:
         results = [env.reset(seed=1)]
@@ -508,8 +516,8 @@ def test_what_the_caller_does_to_a_returned_array_reaches_nothing(
         return trace
 
     kwargs = {"array": array, "observations": "dict", "max_episode_steps": 5, "autoreset_mode": mode}
-    expected = steps(make_vec(num_envs, **kwargs), lambda tree: None)[1:]
-    assert_same(steps(make_vec(num_envs, **kwargs), scribble), expected)
+    expected = steps(make_vec(num_envs, task, **kwargs), lambda tree: None)[1:]
+    assert_same(steps(make_vec(num_envs, task, **kwargs), scribble), expected)
 
 
 @MODES
@@ -532,8 +540,9 @@ def test_a_returned_array_never_changes_later(mode, array, num_envs, cost_names,
     assert_same(kept, copies)
 
 
-def test_arrays_of_the_unbatched_environment_never_change_later(make_single, random_actions, assert_same):
-    env = make_single()
+@GO2_IDS
+def test_arrays_of_the_unbatched_environment_never_change_later(task, make_single, random_actions, assert_same):
+    env = make_single(task)
     kept = [env.reset(seed=1)]
     copies = [copy.deepcopy(kept[0])]
     for action in random_actions(12, 1)[:, 0]:
@@ -585,7 +594,7 @@ def test_environments_side_by_side_do_not_disturb_each_other(make_vec, random_ac
 def test_importing_the_package_loads_neither_torch_nor_mujoco():
     printed = python(
         "import gymnasium, legged_envs\n"
-        "assert 'Legged/Go2-Flat-v0' in gymnasium.registry and 'Legged/G1-Flat-v0' in gymnasium.registry\n"
+        f"assert {[*NUM_JOINTS]} == [name for name in gymnasium.registry if name.startswith('Legged/')]\n"
         "print([name for name in ('torch', 'mujoco', 'rsl_rl') if name in sys.modules])"
     )
     assert printed.strip() == "[]"

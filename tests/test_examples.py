@@ -9,7 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-@pytest.mark.parametrize("name", ["quickstart", "custom_term"])
+@pytest.mark.parametrize("name", ["quickstart", "custom_term", "mimic_go2"])
 def test_the_example_runs(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

@@ -149,6 +149,8 @@ def test_an_event_term_gets_the_environments_a_stream_of_its_own_and_its_paramet
 class CountingCommand:
     """A command of one number: how many steps its episode has had."""
 
+    tensors = ("value", "moving", "still")
+
     def __init__(self, env: Any):
         self.value = torch.zeros(env.num_envs, 1)
         self.moving = torch.ones(env.num_envs)
@@ -156,6 +158,9 @@ class CountingCommand:
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.value = self.value.index_fill(0, env_ids, 0.0)
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        assert (self.value[env_ids] == 0.0).all()
 
     def hold(self, command: torch.Tensor) -> None:
         self.value = command.expand_as(self.value).clone()

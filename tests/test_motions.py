@@ -36,12 +36,13 @@ from legged_envs.motions import (
 from legged_envs.motions.choreography import Clip, Plan, default_stance, make_motion, solve
 from legged_envs.motions.coordinates import angular_velocity_b
 from legged_envs.motions.generate import all_clips, generate
+from legged_envs.motions.gestures import Gesturing, Reach, Swing
 from legged_envs.motions.inverse_kinematics import FootIK
 from legged_envs.motions.kinematics import body_names, centre_of_mass, robot_model
 from legged_envs.motions.planted import Key, Planted
 from legged_envs.motions.shipped import FOLDER
 from legged_envs.rng import RandomStreams, Stream
-from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.robots import G1, G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.sim.scene import build_scene
 
@@ -143,7 +144,7 @@ def test_products_rotations_and_logarithms_equal_mujocos():
 # --- kinematics and velocities ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
+@pytest.mark.parametrize("robot", [GO2, G1_29], ids=lambda robot: robot.name)
 def test_body_states_equal_those_of_mj_forward(robot):
     motion = wandering(robot)
     model = build_scene(robot, SimCfg())
@@ -389,6 +390,30 @@ def test_starts_that_cannot_be_are_refused():
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
+def random_walk(frames: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Base positions and orientations (w, x, y, z) and G1's 29 joints within their ranges, smooth in time."""
+    rng = np.random.default_rng(5)
+    t = np.arange(frames)[:, None] / 50.0
+    low, high = robot_model(G1_29).jnt_range[1:].T
+    joints = (low + high) / 2 + 0.45 * (high - low) * np.sin(4 * t + rng.uniform(0, 6, 29))
+    quat = quaternion.from_rotation_vector(torch.from_numpy(0.3 + t * rng.normal(size=3))).numpy()
+    return np.array([0.0, 0.0, 0.8]) + t * rng.normal(size=3), quat, joints
+
+
+def plain_kinematics(
+    pos: np.ndarray, quat: np.ndarray, joints: np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Names, positions and orientations of G1_29's bodies by mj_kinematics alone."""
+    model = mujoco.MjModel.from_xml_path(str(G1_29.path))
+    data = mujoco.MjData(model)
+    body_pos, body_quat = np.zeros((len(pos), model.nbody - 1, 3)), np.zeros((len(pos), model.nbody - 1, 4))
+    for i, qpos in enumerate(np.hstack((pos, quat, joints))):
+        data.qpos[:] = qpos
+        mujoco.mj_kinematics(model, data)
+        body_pos[i], body_quat[i] = data.xpos[1:], data.xquat[1:]
+    return tuple(model.body(i).name for i in range(1, model.nbody)), body_pos, body_quat
+
+
 def lafan1_lines(frames: int = 4) -> list[str]:
     """Frame i turns by 0.1 i rad about z, and joint j is at 0.01 j + 0.001 i rad."""
     rows = []
@@ -401,15 +426,28 @@ def lafan1_lines(frames: int = 4) -> list[str]:
 def test_lafan1_csv(tmp_path: Path):
     path = tmp_path / "walk1_subject1.csv"
     path.write_text("\n".join(lafan1_lines()) + "\n")
-    motion = load_lafan1_csv(path, G1, ignore_extra_joints=True)
+    motion = load_lafan1_csv(path, G1_29)
     assert (motion.name, motion.frame_rate, motion.num_frames, motion.loop) == ("walk1_subject1", 30.0, 4, False)
     assert np.allclose(motion.root_quat_w[2], [math.cos(0.1), 0, 0, math.sin(0.1)], atol=1e-5)
-    assert np.allclose(motion.joint_pos[3], [0.01 * j + 0.003 for j in range(12)], atol=1e-5)
+    assert np.allclose(motion.joint_pos[3], [0.01 * j + 0.003 for j in range(29)], atol=1e-5)
     assert np.allclose(motion.root_lin_vel_w, [[3.0, 0.0, 0.0]] * 4, atol=1e-4)
     assert np.allclose(motion.root_ang_vel_b, [[0.0, 0.0, 3.0]] * 4, atol=1e-3)
     assert np.allclose(motion.joint_vel, 0.03, atol=1e-4)
-    part = load_lafan1_csv(path, G1, ignore_extra_joints=True, lines=(2, 3))
+    part = load_lafan1_csv(path, G1_29, lines=(2, 3))
     assert torch.allclose(part.joint_pos, motion.joint_pos[1:3])
+    legs = load_lafan1_csv(path, G1, ignore_extra_joints=True)
+    assert torch.equal(legs.joint_pos, motion.joint_pos[:, :12])
+
+
+def test_bodies_of_a_lafan1_csv_are_where_mujoco_puts_them(tmp_path: Path):
+    pos, quat, joints = random_walk(20)
+    path = tmp_path / "dance.csv"
+    np.savetxt(path, np.hstack((pos, quat[:, [1, 2, 3, 0]], joints)), delimiter=",", fmt="%.9f")
+    motion = load_lafan1_csv(path, G1_29)
+    names, body_pos, body_quat = plain_kinematics(pos, quat, joints)
+    assert motion.body_names == names
+    assert np.allclose(motion.body_pos_w, body_pos, atol=1e-6)
+    assert np.allclose(abs((motion.body_quat_w.numpy() * body_quat).sum(-1)), 1.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +466,7 @@ def test_errors_in_a_csv_name_file_line_and_column(tmp_path: Path, line, change,
     path = tmp_path / "broken.csv"
     path.write_text("\n".join(rows))
     with pytest.raises(MotionError, match=r"broken\.csv: " + message):
-        load_lafan1_csv(path, G1, ignore_extra_joints=True)
+        load_lafan1_csv(path, G1_29)
 
 
 def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
@@ -444,40 +482,61 @@ def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
 
 
 def beyondmimic_arrays(order: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """G1's wandering motion as such a file holds it, joints in ``order``, bodies without feet."""
-    motion = wandering(G1)
-    bodies = [i for i, name in enumerate(motion.body_names) if name not in G1.foot_names]
-    joints = {field: np.zeros((12, 29), dtype=np.float32) for field in ("joint_pos", "joint_vel")}
-    for field, values in joints.items():
-        values[:, [order.index(name) for name in G1.joint_names]] = getattr(motion, field)
+    """A random walk as such a file holds it: joints in ``order``, bodies without feet, velocities by differences."""
+    pos, quat, joints = random_walk(12)
+    names, body_pos, body_quat = plain_kinematics(pos, quat, joints)
+    bodies = [i for i, name in enumerate(names) if name not in G1_29.foot_names]
+    columns = [G1_29.joint_names.index(name) for name in order]
+    turning = np.stack([angular_velocity_b(torch.from_numpy(body_quat[:, b]), 50.0).numpy() for b in bodies], axis=1)
     return {
         "fps": np.array([50]),
-        **joints,
-        **{
-            f"body_{f}": getattr(motion, f"body_{f}")[:, bodies].numpy()
-            for f in ("pos_w", "quat_w", "lin_vel_w", "ang_vel_w")
-        },
+        "joint_pos": joints[:, columns].astype(np.float32),
+        "joint_vel": np.gradient(joints, 0.02, axis=0)[:, columns].astype(np.float32),
+        "body_pos_w": body_pos[:, bodies].astype(np.float32),
+        "body_quat_w": body_quat[:, bodies].astype(np.float32),
+        "body_lin_vel_w": np.gradient(body_pos[:, bodies], 0.02, axis=0).astype(np.float32),
+        "body_ang_vel_w": quaternion.rotate(torch.from_numpy(body_quat[:, bodies]), torch.from_numpy(turning))
+        .numpy()
+        .astype(np.float32),
     }
 
 
 @pytest.mark.parametrize("order", [G1_LIMB_BY_LIMB, G1_LEVEL_BY_LEVEL], ids=["mjlab", "isaac"])
 def test_beyondmimic_npz(tmp_path: Path, order):
     path = tmp_path / "dance.npz"
-    np.savez(path, **beyondmimic_arrays(order))
-    motion = load_beyondmimic_npz(path, G1, joint_names=order, ignore_extra_joints=True)
-    expected = wandering(G1)
+    arrays = beyondmimic_arrays(order)
+    np.savez(path, **arrays)
+    motion = load_beyondmimic_npz(path, G1_29, joint_names=order)
+    pos, quat, joints = random_walk(12)
     assert (motion.name, motion.frame_rate) == ("dance", 50.0)
-    for field in (*LINEAR, "root_quat_w", "body_quat_w", "body_ang_vel_w"):
-        assert torch.allclose(getattr(motion, field), getattr(expected, field), atol=1e-3), field
+    assert np.allclose(motion.joint_pos, joints, atol=1e-6) and np.allclose(motion.root_pos_w, pos, atol=1e-6)
+    assert np.allclose(motion.joint_vel, np.gradient(joints, 0.02, axis=0), atol=1e-4)
+    assert np.allclose(motion.root_ang_vel_b, angular_velocity_b(torch.from_numpy(quat), 50.0), atol=1e-4)
+    names, body_pos, body_quat = plain_kinematics(pos, quat, joints)
+    assert motion.body_names == names
+    assert np.allclose(motion.body_pos_w, body_pos, atol=1e-5)
+    assert np.allclose(abs((motion.body_quat_w.numpy() * body_quat).sum(-1)), 1.0, atol=1e-6)
+    bodies = [i for i, name in enumerate(names) if name not in G1_29.foot_names]
+    differences = arrays["body_lin_vel_w"][1:-1] - motion.body_lin_vel_w[1:-1, bodies].numpy()
+    assert abs(differences).mean() < 0.02, "they differ by those of finite differences only"
+    legs = load_beyondmimic_npz(path, G1, joint_names=order, ignore_extra_joints=True)
+    assert torch.equal(legs.joint_pos, motion.joint_pos[:, :12])
     other = G1_LEVEL_BY_LEVEL if order is G1_LIMB_BY_LIMB else G1_LIMB_BY_LIMB
     with pytest.raises(
         MotionError, match=r"dance\.npz: frame \d+: body_pos_w has no body within .* say which with joint_names"
     ):
-        load_beyondmimic_npz(path, G1, joint_names=other, ignore_extra_joints=True)
+        load_beyondmimic_npz(path, G1_29, joint_names=other)
 
 
 def test_the_two_joint_orders_of_g1_are_of_the_same_29_joints():
     assert len(set(G1_LIMB_BY_LIMB)) == 29 and set(G1_LIMB_BY_LIMB) == set(G1_LEVEL_BY_LEVEL)
+    assert G1_LIMB_BY_LIMB[:3] == ("left_hip_pitch_joint", "left_hip_roll_joint", "left_hip_yaw_joint")
+    assert G1_LIMB_BY_LIMB[12:16] == (
+        "waist_yaw_joint",
+        "waist_roll_joint",
+        "waist_pitch_joint",
+        "left_shoulder_pitch_joint",
+    )
     assert G1_LEVEL_BY_LEVEL[:5] == (
         "left_hip_pitch_joint",
         "right_hip_pitch_joint",
@@ -493,7 +552,7 @@ def test_the_two_joint_orders_of_g1_are_of_the_same_29_joints():
         ({"joint_acc": np.zeros(3)}, "has the unknown field 'joint_acc'"),
         ({"body_quat_w": None}, "lacks field 'body_quat_w'"),
         ({"joint_pos": np.zeros((11, 29))}, r"joint_pos must be \(12, 29\), got \(11, 29\)"),
-        ({"body_quat_w": np.full((12, 13, 4), 0.6)}, "frame 0: body_quat_w must be a unit quaternion"),
+        ({"body_quat_w": np.full((12, 30, 4), 0.6)}, "frame 0: body_quat_w must be a unit quaternion"),
         ({"fps": np.array("fifty")}, "fps must hold numbers"),
         ({"fps": np.array([0])}, "frame rate must be finite and positive"),
     ],
@@ -503,7 +562,7 @@ def test_errors_in_an_archive_name_file_and_field(tmp_path: Path, change, messag
     path = tmp_path / "broken.npz"
     np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
     with pytest.raises(MotionError, match=r"broken\.npz: " + message):
-        load_beyondmimic_npz(path, G1, ignore_extra_joints=True)
+        load_beyondmimic_npz(path, G1_29)
 
 
 def amp_content(width: int) -> dict:
@@ -512,7 +571,7 @@ def amp_content(width: int) -> dict:
     for i in range(3):
         root = [0.0, 0.02 * i, 0.3, 0.0, 0.0, 0.70711, 0.70711]
         joints = [0.1 * j + 0.01 * i for j in range(12)]
-        feet, velocity = [9.0] * 12, [1.0, 0.0, 0.0, 0.1, 0.2, 0.3]
+        feet, velocity = [9.0, 0.0, 9.0] * 4, [1.0, 0.0, 0.0, 0.1, 0.2, 0.3]
         frames.append([*root, *joints, *feet, *velocity, *(float(j) for j in range(12)), *feet][:width])
     return {
         "LoopMode": "Wrap",
@@ -539,6 +598,21 @@ def test_amp_json_of_61_columns(tmp_path: Path):
     left_first = [name.replace("FR", "x").replace("FL", "FR").replace("x", "FL") for name in GO2.joint_names]
     swapped = load_amp_json(path, GO2, joint_names=left_first)
     assert torch.equal(swapped.joint_pos[:, :3], motion.joint_pos[:, 3:6])
+
+
+def test_amp_json_whose_legs_are_in_another_order_is_recognised_by_its_feet(tmp_path: Path):
+    """AMP_for_hardware's own files begin with the right front leg; a fork's of a Go1 begin with the left one."""
+    content = amp_content(61)
+    for frame in content["Frames"]:
+        frame[7:19] = GO2.default_joint_pos
+        frame[19:31] = [0.2, 0.13, -0.3, 0.2, -0.13, -0.3, -0.2, 0.13, -0.3, -0.2, -0.13, -0.3]
+    path = tmp_path / "trot1.txt"
+    path.write_text(json.dumps(content))
+    with pytest.raises(MotionError, match=r"trot1\.txt: foot 0 .* leg 'FR' .* give their order as joint_names"):
+        load_amp_json(path, GO2)
+    order = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf")]
+    motion = load_amp_json(path, GO2, joint_names=order)
+    assert motion.joint_vel[0].tolist() == [3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 9.0, 10.0, 11.0, 6.0, 7.0, 8.0]
 
 
 def test_amp_json_of_19_columns_has_velocities_from_differences(tmp_path: Path):
@@ -667,10 +741,10 @@ def test_shipped_files_are_what_the_generator_makes(generated: Path):
                     assert np.allclose(one[key], other[key], atol=2e-4 if "vel" in key else 2e-6), (path, key)
                 else:
                     assert np.array_equal(one[key], other[key]), (path, key)
-    assert sum((FOLDER / path).stat().st_size for path in shipped) < 1e6
+    assert sum((FOLDER / path).stat().st_size for path in shipped) < 1.5e6
 
 
-@pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
+@pytest.mark.parametrize("robot", [GO2, G1_29], ids=lambda robot: robot.name)
 def test_robots_can_make_the_shipped_motions(robot):
     motions = shipped_motions(robot)
     model = robot_model(robot)
@@ -739,7 +813,7 @@ def test_a_turn_and_a_trot_go_on_over_many_repetitions():
 
 
 def test_velocities_of_made_motions_are_those_of_their_positions():
-    for motion in (*shipped_motions(GO2, "trot", "sit_to_stand"), *shipped_motions(G1, "march")):
+    for motion in (*shipped_motions(GO2, "trot", "sit_to_stand"), *shipped_motions(G1_29, "march", "wave")):
         moved = motion.joint_pos.diff(dim=0) * motion.frame_rate
         between = (motion.joint_vel[1:] + motion.joint_vel[:-1]) / 2
         assert (moved - between).abs().mean() < 0.05, motion.name
@@ -748,11 +822,119 @@ def test_velocities_of_made_motions_are_those_of_their_positions():
 
 
 def test_slow_motions_keep_the_centre_of_mass_above_the_middle_of_the_feet():
-    for robot, name in ((GO2, "sit_to_stand"), (G1, "squat"), (G1, "stand")):
+    for robot, name in ((GO2, "sit_to_stand"), (G1_29, "squat"), (G1_29, "stand")):
         motion = shipped_motions(robot, name)[0]
         feet = [motion.body_names.index(foot) for foot in robot.foot_names]
         mass = centre_of_mass(robot, motion.root_pos_w, motion.root_quat_w, motion.joint_pos)
         assert (mass[:, :2] - motion.body_pos_w[:, feet, :2].mean(1)).abs().max() < 1e-3, name
+
+
+G1_CLIPS = pytest.mark.parametrize("name", ["march", "squat", "stand", "wave"])
+
+
+def soles(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+    """Where the spheres of the soles touch the ground, m. Shape: (n, 2)."""
+    spheres = [g for g in range(model.ngeom) if model.geom(g).name.endswith("_collision")]
+    spheres = [g for g in spheres if model.body(model.geom_bodyid[g]).name in G1_29.foot_names]
+    return np.array([data.geom_xpos[g, :2] for g in spheres if data.geom_xpos[g, 2] < G1_29.foot_radius + 1e-3])
+
+
+def depth(point: np.ndarray, corners: np.ndarray) -> float:
+    """How deep ``point`` is in the convex hull of ``corners``, m; negative outside."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 720, endpoint=False)
+    directions = np.stack((np.cos(angle), np.sin(angle)))
+    return float(((corners @ directions).max(0) - point @ directions).min())
+
+
+def posed_states(motion: Motion):
+    """Each frame of a looping motion as MuJoCo data with positions, velocities and accelerations."""
+    model = mujoco.MjModel.from_xml_path(str(G1_29.path))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    data = mujoco.MjData(model)
+    positions = torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), 1).double().numpy()
+    velocities = torch.cat((motion.root_lin_vel_w, motion.root_ang_vel_b, motion.joint_vel), 1).double().numpy()
+    last = motion.num_frames - 1
+    for i in range(last):
+        data.qpos[:], data.qvel[:] = positions[i], velocities[i]
+        data.qacc[:] = (velocities[i + 1] - velocities[(i - 1) % last]) * motion.frame_rate / 2.0
+        mujoco.mj_inverse(model, data)
+        yield model, data
+
+
+@G1_CLIPS
+def test_the_ground_can_push_as_the_motion_needs(name):
+    """The point where the ground would have to push, by inverse dynamics, is under the soles that stand."""
+    deepest = []
+    for model, data in posed_states(shipped_motions(G1_29, name)[0]):
+        force, torque = data.qfrc_inverse[:3], data.xmat[1].reshape(3, 3) @ data.qfrc_inverse[3:6]
+        moment = np.cross(data.xpos[1], force) + torque
+        deepest.append(depth(np.array([-moment[1], moment[0]]) / force[2], soles(model, data)))
+        assert force[2] > 0.5 * model.body_mass.sum() * 9.81
+    assert min(deepest) > (0.004 if name == "march" else 0.06), "march stands on one sole 55 mm wide"
+
+
+@G1_CLIPS
+def test_standing_feet_are_flat_and_slow_motions_balanced(name):
+    motion = shipped_motions(G1_29, name)[0]
+    feet = [motion.body_names.index(foot) for foot in G1_29.foot_names]
+    stands = foot_contacts(motion, G1_29)
+    upward = quaternion.rotate(motion.body_quat_w[:, feet], torch.tensor([0.0, 0.0, 1.0]))
+    assert (1.0 - upward[stands][:, 2]).max() < 1e-6
+    assert stands.any(1).all() and (stands.all() or name == "march")
+    if name != "march":
+        for model, data in posed_states(motion):
+            assert depth(data.subtree_com[1, :2], soles(model, data)) > 0.08
+
+
+@G1_CLIPS
+def test_hands_stay_clear_of_the_body(name):
+    """The physics has no self collision that would tell."""
+    for model, data in posed_states(shipped_motions(G1_29, name)[0]):
+        shapes = [g for g in range(model.ngeom) if model.geom_conaffinity[g]]
+        of_arm = ("forearm", "hand")
+        arms = [g for g in shapes if any(part in model.geom(g).name for part in of_arm)]
+        others = [g for g in shapes if "arm" not in model.geom(g).name and g not in arms]
+        assert min(mujoco.mj_geomDistance(model, data, a, b, 1.0, None) for a in arms for b in others) > 0.03
+
+
+def test_a_wave_is_a_wave():
+    motion = shipped_motions(G1_29, "wave")[0]
+    place = {name: motion.body_pos_w[:, motion.body_names.index(name)] for name in motion.body_names}
+    right, left = place["right_wrist_yaw_link"], place["left_wrist_yaw_link"]
+    up = right[:, 2] > place["torso_link"][:, 2] + 0.35
+    assert 2.0 < up.sum() / motion.frame_rate < 3.5 and not up[0] and not up[-1]
+    assert (right[up][:, 1] < place["torso_link"][up][:, 1] - 0.2).all(), "beside the head"
+    sideways = right[up].diff(dim=0)[:, 1].sign()
+    assert ((sideways[1:] * sideways[:-1]) < 0).sum() >= 5, "to and fro"
+    assert (left - left[0]).norm(dim=-1).max() < 0.05
+    assert 0.01 < (motion.root_pos_w[:, 1].max() - motion.root_pos_w[0, 1]) < 0.05
+
+
+def test_marching_lifts_the_feet_and_swings_each_arm_with_the_other_sides_knee():
+    motion = shipped_motions(G1_29, "march")[0]
+    place = {name: motion.body_pos_w[:, motion.body_names.index(name)] for name in motion.body_names}
+    for side, other in (("left", "right"), ("right", "left")):
+        assert abs(place[f"{side}_foot"][:, 2].max() - G1_29.foot_radius - 0.1) < 0.005
+        hand = place[f"{side}_wrist_yaw_link"][:, 0] - place["pelvis"][:, 0]
+        assert hand.max() - hand.min() > 0.15
+        knee = place[f"{other}_knee_link"][:, 2]
+        assert np.corrcoef(hand, knee)[0, 1] > 0.7
+
+
+def test_gestures_start_and_end_where_the_plan_is():
+    rest = default_stance(G1_29)
+    reach = Reach({"left_elbow_joint": -0.5}, 0.2, 0.6, 1.0, 1.4)
+    swing = Swing({"left_elbow_joint": 0.1, "waist_yaw_joint": -0.2}, 0.4, 0.25, during=(0.2, 1.4))
+    times = torch.tensor([0.0, 0.2, 0.8, 1.4, 2.0], dtype=torch.float64)
+    plan = Gesturing(Planted((Key(0.0, 0.78),), rest), G1_29, (reach, swing))(times)
+    added = plan.joint_pos - rest.joint_pos
+    elbow, waist = (G1_29.joint_names.index(joint) for joint in ("left_elbow_joint", "waist_yaw_joint"))
+    assert np.allclose(added[:, elbow], [0, 0, -0.6, 0, 0]) and np.allclose(added[:, waist], [0, 0, 0.2, 0, 0])
+    assert added.abs().sum() == added[:, [elbow, waist]].abs().sum()
+    always = Swing({"waist_yaw_joint": 1.0}, 2.0).offsets(torch.tensor([0.5, 100.5]))["waist_yaw_joint"]
+    assert np.allclose(always, 1.0, atol=1e-4)
+    with pytest.raises(ValueError, match="robot 'g1' has no joint 'left_elbow_joint'; joints: left_hip"):
+        Gesturing(Planted((Key(0.0, 0.78),), rest), G1, (swing,))
 
 
 def test_inspection_finds_what_a_robot_cannot_do():
@@ -835,5 +1017,7 @@ def test_joints_that_move_no_foot_follow_the_plan(tmp_path: Path):
 def test_unknown_shipped_motions_are_named():
     with pytest.raises(ValueError, match="no motion 'jog' of robot 'go2'; motions: bound"):
         shipped_motions(GO2, "jog")
-    with pytest.raises(ValueError, match="no motions of robot 'robot'"):
-        shipped_motions(replace(GO2, name="robot"))
+    with pytest.raises(
+        ValueError, match="no motions of robot 'g1' come with the package; there are some of g1_29, go2"
+    ):
+        shipped_motions(G1)

@@ -439,6 +439,29 @@ def test_a_copy_is_exact_and_separate(kind, again):
         assert type(copied.mean) is type(normalizer.mean)
 
 
+@KINDS
+def test_pushing_and_normalising_at_once_equals_one_after_the_other(kind):
+    rng = np.random.default_rng(0)
+    once, twice = Normalizer((4,)), Normalizer((4,))
+    for size in (0, 1, 1, 0, 7, 3):
+        samples = convert(rng.normal(1e3, 2.0, (size, 4)).astype(np.float32), kind)
+        result = once.push_and_normalize(samples)
+        twice.push(samples)
+        assert type(result) is type(samples) and result.dtype == samples.dtype
+        np.testing.assert_allclose(to_numpy(result), to_numpy(twice.normalize(samples)), atol=1e-6)
+    assert (to_numpy(once.m2) == to_numpy(twice.m2)).all() and once.count == twice.count == 12
+    with pytest.raises(ValueError, match=r"\(num_samples, 4\)"):
+        once.push_and_normalize(convert(np.zeros((2, 3)), kind))
+
+
+def test_a_single_number_is_normalised_too():
+    normalizer = Normalizer(())
+    normalizer.push(np.array([1.0, 3.0]))
+    for number in (np.float64(4.0), np.array(4.0)):
+        assert normalizer.normalize(number) == pytest.approx(2.0 / np.sqrt(2.0))
+        assert normalizer.scale(number) == pytest.approx(4.0 / np.sqrt(2.0))
+
+
 def test_a_state_is_a_copy():
     normalizer = Normalizer((2,))
     normalizer.push(np.random.default_rng(0).normal(size=(5, 2)))

@@ -17,12 +17,14 @@ from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
+from legged_envs.rl.mimic_evaluate import MimicEvaluator
 from legged_envs.rl.mirrored_ppo import HalfMirror
 from legged_envs.rl.play import film
-from legged_envs.rl.policy import SHIPPED, load_policy, load_shipped_policy
+from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.train import CHECKPOINT, Trainer, train
 
 GO2 = "Legged/Go2-Flat-v0"
+GO2_MIMIC = "Legged/Go2-Mimic-v0"
 
 
 def tiny(run_dir, **kwargs):
@@ -200,10 +202,9 @@ def test_a_film_is_written(run, tmp_path):
     assert (tmp_path / "walk.mp4").stat().st_size > 2000
 
 
-@pytest.mark.parametrize("task_id", SHIPPED)
-def test_the_shipped_policy_walks_and_stands(task_id):
-    evaluator = Evaluator(task_id, make_task_cfg(task_id), episodes=32)
-    policy = load_shipped_policy(task_id)
+def test_the_shipped_policy_walks_and_stands():
+    evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=32)
+    policy = load_shipped_policy(GO2)
     policy.check(evaluator.core)
     result = evaluator.run(policy)
     assert result.walks(lin_vel_error=0.08, ang_vel_error=0.08, falls=0.0)
@@ -211,6 +212,20 @@ def test_the_shipped_policy_walks_and_stands(task_id):
     assert 0.27 < result.base_height < 0.36
     assert result.diagonal_agreement > 0.8
     assert result.still_joint_speed < 0.5
+
+
+def test_the_shipped_mimic_policy_imitates_and_follows_commands():
+    evaluator = MimicEvaluator(GO2_MIMIC, make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk"), episodes=8)
+    policy = load_shipped_policy(GO2_MIMIC)
+    policy.check(evaluator.core)
+    result = evaluator.run(policy, seed=3)
+    for clip in result.clips.values():
+        assert clip.joint_error < 0.05
+        assert clip.lin_vel_error < 0.15
+        assert clip.contact_agreement > 0.8
+        assert clip.falls == 0.0
+    assert result.command["command_lin_vel_error"] < 0.35
+    assert result.command["falls"] == 0.0
 
 
 def test_a_task_without_a_shipped_policy_says_so():

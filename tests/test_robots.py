@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +12,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.robots import G1, G1_29, GO2, RobotCfg
 
-ROBOTS = pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
+ROBOTS = pytest.mark.parametrize("robot", [GO2, G1, G1_29], ids=lambda robot: robot.name)
 GRAVITY = 9.81
 
 
@@ -83,8 +84,9 @@ def go2_links() -> list[Link]:
     return links
 
 
-def g1_links() -> list[Link]:
-    """G1: MJCF `g1_12dof` of unitree_rl_gym; armature from LeggedGym-Ex `G1RoughCfg`."""
+def g1_legs() -> list[Link]:
+    """G1's legs: MJCF `g1_12dof` of unitree_rl_gym, `g1_29dof_rev_1_0` of unitree_ros has the same; armature from
+    LeggedGym-Ex `G1RoughCfg`."""
     roll_quat = {
         "left": (0.97780777, -1.9711895e-05, 0.20557595, -0.040379291),
         "right": (0.97780777, 1.9711895e-05, 0.20557595, 0.040379291),
@@ -100,17 +102,7 @@ def g1_links() -> list[Link]:
     }
     roll_range = {"left": (-0.5236, 2.9671), "right": (-2.9671, 0.5236)}
     x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-    links = [
-        Link(
-            "pelvis",
-            None,
-            (0.0, 0.0, 0.0),
-            17.7349,
-            (0.0144905, 0.000151462, 0.144068),
-            (0.552723, 0.454092, 0.211762),
-            (0.99988081, -0.0005055429, -0.015427597, 0.00032840794),
-        )
-    ]
+    links = []
     for side in ("left", "right"):
         s = 1.0 if side == "left" else -1.0
         names = [f"{side}_{part}_link" for part in ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch")]
@@ -194,6 +186,162 @@ def g1_links() -> list[Link]:
     return links
 
 
+def g1_links() -> list[Link]:
+    """G1 with 12 joints: MJCF `g1_12dof` of unitree_rl_gym."""
+    pelvis = Link(
+        "pelvis",
+        None,
+        (0.0, 0.0, 0.0),
+        17.7349,
+        (0.0144905, 0.000151462, 0.144068),
+        (0.552723, 0.454092, 0.211762),
+        (0.99988081, -0.0005055429, -0.015427597, 0.00032840794),
+    )
+    return [pelvis, *g1_legs()]
+
+
+def g1_29_links() -> list[Link]:
+    """G1 with 29 joints: MJCF `g1_29dof_rev_1_0` of unitree_ros; armature from LeggedGym-Ex `G1MimicCfg`."""
+    pelvis = Link(
+        "pelvis",
+        None,
+        (0.0, 0.0, 0.0),
+        3.813,
+        (0.0, 0.0, -0.07605),
+        (0.010549, 0.0093089, 0.0079184),
+        (0.99999992, 0.0, -0.00039914797, 0.0),
+    )
+    waist = [
+        Link(
+            "waist_yaw_link",
+            "pelvis",
+            (0.0, 0.0, 0.0),
+            0.214,
+            (0.003494, 0.000233, 0.018034),
+            (0.000163531, 0.000107714, 0.000102205),
+            (0.28969699, 0.59100097, -0.33779498, 0.67282097),
+            (0.0, 0.0, 1.0),
+            0.0101775,
+            (-2.618, 2.618),
+        ),
+        Link(
+            "waist_roll_link",
+            "waist_yaw_link",
+            (-0.0039635, 0.0, 0.044),
+            0.086,
+            (0.0, 2.3e-05, 0.0),
+            (8.245e-06, 7.079e-06, 6.339e-06),
+            (0.5, 0.5, -0.5, 0.5),
+            (1.0, 0.0, 0.0),
+            0.00721945,
+            (-0.52, 0.52),
+        ),
+        Link(
+            "torso_link",
+            "waist_roll_link",
+            (0.0, 0.0, 0.0),
+            7.818,
+            (0.00203158, 0.000339683, 0.184568),
+            (0.121847, 0.109825, 0.0273735),
+            (0.99980258, -6.0331875e-05, 0.019825592, 0.0013198594),
+            (0.0, 1.0, 0.0),
+            0.00721945,
+            (-0.52, 0.52),
+        ),
+    ]
+    return [pelvis, *g1_legs(), *waist, *g1_arm("left"), *g1_arm("right")]
+
+
+def g1_arm(side: str) -> list[Link]:
+    """One arm of G1: where the two sides differ by more than the sign of y, both figures are there."""
+    left = side == "left"
+    s = 1.0 if left else -1.0
+    joints = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
+    names = [f"{side}_{joint}_link" for joint in joints]
+    x, y, z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    rows: list[tuple[Any, ...]] = [
+        (
+            (0.0039563, 0.10022 if left else -0.10021, 0.24778),
+            0.718,
+            (0.0, 0.035892 * s, -0.011628),
+            (0.000465864, 0.000432842, 0.000406394),
+            (0.65415192, 0.013045798, -0.32626696, 0.68224991),
+            y,
+            0.00360972,
+            (-3.0892, 2.6704),
+            (0.99026414, 0.13920102 * s, 1.3872202e-05, -9.8686814e-05 * s),
+        ),
+        (
+            (0.0, 0.038 * s, -0.013831),
+            0.643,
+            (-0.000227, 0.00727 * s, -0.063243),
+            (0.000691311, 0.000618011, 0.000388977),
+            (0.70125603, -0.019622301, -0.0071031703, 0.71260403),
+            x,
+            0.00360972,
+            (-1.5882, 2.2515) if left else (-2.2515, 1.5882),
+            (0.99026822, -0.13917203 * s, 0.0, 0.0),
+        ),
+        (
+            (0.0, 0.00624 * s, -0.1032),
+            0.734,
+            (0.010773, -0.002949 * s, -0.072009),
+            (0.00106187, 0.00103217, 0.000400661),
+            (0.71687871, -0.096482862, -0.067994173, 0.68713373),
+            z,
+            0.00360972,
+            (-2.618, 2.618),
+        ),
+        (
+            (0.015783, 0.0, -0.080518),
+            0.6,
+            (0.064956, 0.004454 * s, -0.010062),
+            (0.000443035, 0.000421612, 0.000259353),
+            (0.54176524, 0.63613228, 0.38882117, 0.38812917),
+            y,
+            0.00360972,
+            (-1.0472, 2.0944),
+        ),
+        (
+            (0.1, 0.00188791 * s, -0.01),
+            0.085445,
+            (0.0171394, 0.000537591 * s, 4.8864e-07),
+            (5.48211e-05, 4.96646e-05, 3.57798e-05),
+            (0.57533837, 0.41166726, -0.57490637, 0.41109426),
+            x,
+            0.00360972,
+            (-1.97222, 1.97222),
+        ),
+        (
+            (0.038, 0.0, 0.0),
+            0.48405,
+            (0.0229999, -0.00111685 * s, -0.00111658),
+            (0.000430353, 0.000429873, 0.000164648),
+            (0.24999783, 0.66136255, 0.2930358, 0.64360756),
+            y,
+            0.00425,
+            (-1.61443, 1.61443),
+        ),
+        (
+            (0.046, 0.0, 0.0),
+            0.254576,
+            (0.0708244, 0.000191745 * s, 0.00161742),
+            (0.000646113, 0.000559993, 0.000147566),
+            (0.51057085, 0.52629484, 0.46807786, 0.49318785),
+            z,
+            0.00425,
+            (-1.61443, 1.61443),
+        ),
+    ]
+    links = []
+    for name, parent, row in zip(names, ["torso_link", *names], rows, strict=False):
+        pos, mass, com, inertia, quat, *rest = row
+        # The right side's principal frame is that of the left mirrored at y = 0, (w, -x, y, -z), with its first and
+        # its third axis exchanged: the tables write the numbers of the left side in reverse.
+        links.append(Link(name, parent, pos, mass, com, inertia, quat if left else quat[::-1], *rest))
+    return links
+
+
 @dataclass(frozen=True)
 class Published:
     """Everything published about one robot."""
@@ -220,6 +368,16 @@ PUBLISHED = {
         32.1069,
         (88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2,
         (32.0, 20.0, 32.0, 20.0, 37.0, 37.0) * 2,
+        "{}_ankle_roll_link",
+        ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03)),
+        0.005,
+    ),
+    # MJCF of unitree_ros `g1_29dof_rev_1_0` and mujoco_menagerie (soles), motors of mjlab `g1_constants` (limits).
+    "g1_29": Published(
+        g1_29_links(),
+        33.34114,
+        (*(88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2, 88.0, 50.0, 50.0, *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2),
+        (*(32.0, 20.0, 32.0, 20.0, 37.0, 37.0) * 2, 32.0, 37.0, 37.0, *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2),
         "{}_ankle_roll_link",
         ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03)),
         0.005,
@@ -296,7 +454,7 @@ def mass_matrix(links: list[Link], qpos: np.ndarray) -> np.ndarray:
 # --- Model under test -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[GO2, G1], ids=lambda robot: robot.name)
+@pytest.fixture(scope="module", params=[GO2, G1, G1_29], ids=lambda robot: robot.name)
 def loaded(request: pytest.FixtureRequest) -> tuple[RobotCfg, mujoco.MjModel, mujoco.MjData]:
     model = mujoco.MjModel.from_xml_path(str(request.param.path))
     return request.param, model, mujoco.MjData(model)
@@ -399,10 +557,10 @@ def test_feet_are_welded(loaded) -> None:
 
 
 def test_only_cheap_collision_shapes_that_meet_the_ground_alone(loaded) -> None:
-    _, model, _ = loaded
+    robot, model, _ = loaded
     geoms = collision_geoms(model)
     assert {int(model.geom_type[g]) for g in geoms} <= {mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE}
-    assert len(geoms) <= 15
+    assert len(geoms) <= (15 if robot.num_joints == 12 else 21), "three more on each arm"
     assert not model.geom_contype.any(), "self collision"
     assert (model.geom_group[geoms] == 3).all()
     assert set(model.geom_group[[g for g in range(model.ngeom) if g not in geoms]]) == {2}
@@ -441,8 +599,11 @@ def test_mirror_swaps_left_and_right(loaded, seed: int) -> None:
     sign = np.concatenate([reflect, -reflect, [s for _, s in robot.mirror]])
     index = [*range(6), *(6 + robot.joint_names.index(partner) for partner, _ in robot.mirror)]
     expected = sign[:, None] * matrix[np.ix_(index, index)] * sign
-    # The published trunks are slightly asymmetric, and so are the G1's knees.
-    np.testing.assert_allclose(mirrored_matrix[6:, 6:], expected[6:, 6:], atol=2e-4)
+    # The published trunks are slightly asymmetric, and so are the G1's knees. Between base and limbs is the G1's waist.
+    limbs = [6 + i for i, joint in enumerate(robot.joint_names) if robot.mirror[i][0] != joint]
+    within = np.ix_(limbs, limbs)
+    np.testing.assert_allclose(mirrored_matrix[within], expected[within], atol=2e-4)
+    np.testing.assert_allclose(mirrored_matrix[6:, 6:], expected[6:, 6:], atol=2e-3)
     np.testing.assert_allclose(mirrored_matrix, expected, atol=1e-2)
 
 
@@ -454,26 +615,51 @@ def test_pose_gains_and_limits_are_symmetric(robot: RobotCfg) -> None:
         assert [values[j] for j in partner] == list(values)
 
 
-@ROBOTS
-def test_weight_rests_on_the_foot_bodies(robot: RobotCfg) -> None:
-    """Held stiffly in its standing pose the robot stays put, and the contact forces on the feet carry its weight."""
+def on_ground(robot: RobotCfg, kp: Sequence[float], kd: Sequence[float], upright: bool = False) -> mujoco.MjModel:
+    """The robot with PD actuators on flat ground; ``upright`` lets its base move up and down only."""
     spec = mujoco.MjSpec.from_file(str(robot.path))
     spec.option.timestep = 0.005
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     floor = spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 0.05])
     floor.contype, floor.conaffinity = 1, 0
-    for joint in robot.joint_names:
-        spec.add_actuator(target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_position(kp=1000.0, kv=50.0)
-    model = spec.compile()
+    if upright:
+        spec.joint("root").type, spec.joint("root").axis = mujoco.mjtJoint.mjJNT_SLIDE, [0, 0, 1]
+    for joint, p, d in zip(robot.joint_names, kp, kd, strict=True):
+        spec.add_actuator(target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_position(kp=p, kv=d)
+    return spec.compile()
+
+
+@ROBOTS
+def test_weight_rests_on_the_foot_bodies(robot: RobotCfg) -> None:
+    """Held stiffly in its standing pose the robot stands for 2 s, and the contact forces on its feet carry it."""
+    model = on_ground(robot, [1000.0] * robot.num_joints, [50.0] * robot.num_joints)
     data = mujoco.MjData(model)
     data.qpos[:] = standing_qpos(robot)
     data.ctrl[:] = robot.default_joint_pos
-    mujoco.mj_step(model, data, 200)
+    mujoco.mj_step(model, data, 400)
     mujoco.mj_rnePostConstraint(model, data)
     forces = np.array([data.body(foot).cfrc_ext[5] for foot in robot.foot_names])
     assert data.qpos[2] == pytest.approx(robot.base_height, abs=0.01)
+    assert data.body(robot.base_body).xmat[8] > 0.99
     assert (forces > 0).all()
     assert forces.sum() == pytest.approx(PUBLISHED[robot.name].total_mass * GRAVITY, rel=0.01)
+
+
+@ROBOTS
+def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
+    """Kept from tipping, the robot stands for 2 s on its own gains: it sags a little, far from its torque limits.
+
+    Free, G1 tips over: 2 · 40 N m/rad in the ankles are less than the m g h of 220 N m/rad that balance would take.
+    """
+    model = on_ground(robot, robot.kp, robot.kd, upright=True)
+    data = mujoco.MjData(model)
+    data.qpos[:] = [0.0, *robot.default_joint_pos]
+    data.ctrl[:] = robot.default_joint_pos
+    mujoco.mj_step(model, data, 400)
+    assert -0.04 < data.qpos[0] < 0.0
+    assert abs(data.qpos[1:] - robot.default_joint_pos).max() < 0.2
+    assert abs(data.qvel).max() < 0.05
+    assert (abs(data.actuator_force) < 0.5 * np.asarray(robot.torque_limits)).all()
 
 
 @pytest.mark.parametrize(

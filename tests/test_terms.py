@@ -261,7 +261,8 @@ def _throw(env: LeggedVectorEnv, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("module", ORACLES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_every_term_has_an_oracle(module):
-    assert term_functions(module) == set(ORACLES[module])
+    """Those of mimic tasks have theirs in test_mimic.py, where ``reference`` is in their name."""
+    assert {name for name in term_functions(module) if "reference" not in name} == set(ORACLES[module])
 
 
 @pytest.mark.parametrize(("module", "name"), ALL_TERMS)

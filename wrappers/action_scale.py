@@ -61,8 +61,14 @@ class ActionScale(StatefulWrapper):
         if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
             constants = self._constants = self._constants_for(actions)
         scale, offset, low, high = constants
-        xp = np if isinstance(actions, np.ndarray) else array_namespace(actions)
-        return self.env.step(xp.minimum(xp.maximum(actions * scale + offset, low), high))
+        scaled = actions * scale + offset
+        if isinstance(scaled, np.ndarray):
+            np.maximum(scaled, low, out=scaled)
+            np.minimum(scaled, high, out=scaled)
+        else:
+            xp = array_namespace(scaled)
+            scaled = xp.minimum(xp.maximum(scaled, low), high)
+        return self.env.step(scaled)
 
     def _constants_for(self, actions: Any) -> tuple[Any, Any, Any, Any]:
         """Scale, offset and bounds as full batches: these multiply faster than rows that have to be repeated."""

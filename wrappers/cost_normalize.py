@@ -7,7 +7,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row
-from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.cost_reduce import transition_costs
 from legged_envs.wrappers.normalizer import check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
 from legged_envs.wrappers.return_scale import ReturnScale
@@ -80,26 +80,31 @@ class CostNormalize(NormalizingWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, reported = self.env.step(actions)
         ended = terminated | truncated
-        counted = self._counted(reward)
+        if not any_row(ended):
+            ended = None
+        counted = None if self._over is None else self._counted(reward)
         info = {**reported}
-        for kind in KINDS:
-            values = transition_cost(info, kind)
+        for kind, values in zip(KINDS, transition_costs(reported), strict=True):
             if values is not None:
-                self._check_kind(kind, tuple(values.shape[1:]))
-                _replace(info, kind, values, self._scales[kind](values, ended, counted, self.frozen))
+                scale = self._scales.get(kind)
+                if scale is None or values.shape[1:] != scale.normalizer.shape:
+                    scale = self._scale_for(kind, tuple(values.shape[1:]))
+                _replace(info, kind, values, scale(values, ended, counted, self.frozen))
             elif kind in self._scales and (counted is None or any_row(counted)):
                 raise ValueError(
                     f"CostNormalize needs info[{kind!r}] on every step, {self.env} reports {sorted(reported)}: put it "
                     "above what reports costs, or leave it out"
                 )
-        self._end_of_step(ended)
+        if ended is not None or counted is not None:
+            self._end_of_step(ended)
         return observation, reward, terminated, truncated, info
 
     def _add_kind(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> None:
         normalizer = check_normalizer(f"CostNormalize of info[{kind!r}]", norm, shape, self._clip)
         self._scales[kind] = ReturnScale(normalizer, *self._arguments)
 
-    def _check_kind(self, kind: str, shape: tuple[int, ...]) -> None:
+    def _scale_for(self, kind: str, shape: tuple[int, ...]) -> ReturnScale:
+        """What scales a kind of costs that is new, or that has another shape than before."""
         if kind not in self._scales:
             if not self._takes_more:
                 raise ValueError(
@@ -112,6 +117,7 @@ class CostNormalize(NormalizingWrapper):
             raise ValueError(
                 f"CostNormalize has a Normalizer of shape {expected} for info[{kind!r}], whose rows have shape {shape}"
             )
+        return self._scales[kind]
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "scales": {kind: scale.state_dict() for kind, scale in self._scales.items()}}
@@ -127,6 +133,6 @@ class CostNormalize(NormalizingWrapper):
 
 def _replace(info: dict[str, Any], kind: str, values: Any, scaled: Any) -> None:
     """Put scaled values where the raw ones were reported, and the raw ones beside them."""
-    info.update({kind: scaled, f"original_{kind}": values})
-    if kind in info.get("final_info", {}):
+    info[kind], info[f"original_{kind}"] = scaled, values
+    if "final_info" in info and kind in info["final_info"]:
         info["final_info"] = {**info["final_info"], kind: scaled, f"original_{kind}": values}

@@ -29,6 +29,13 @@ def transition_cost(info: dict[str, Any], key: str) -> Any:
     return blank_rows(~rows, final_costs) if costs is None else choose_rows(rows, final_costs, costs)
 
 
+def transition_costs(info: dict[str, Any]) -> tuple[Any, Any]:
+    """``info["cost"]`` and ``info["costs"]`` of a step's transition, each as :func:`transition_cost` finds it."""
+    if "final_info" not in info:
+        return info.get("cost"), info.get("costs")
+    return transition_cost(info, "cost"), transition_cost(info, "costs")
+
+
 def cost_attribute(env: VectorEnv, name: str) -> Any:
     """``cost_names`` or ``cost_limits`` of an environment, or None.
 

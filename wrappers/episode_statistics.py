@@ -7,12 +7,12 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied
+from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied, float64
 from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, reset_mask, zeros_like_batch
-from legged_envs.wrappers.cost_reduce import cost_attribute, transition_cost
+from legged_envs.wrappers.cost_reduce import cost_attribute, transition_costs
 from legged_envs.wrappers.rows import blank_rows, without_rows
 
 KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}
@@ -94,7 +94,7 @@ class EpisodeStatistics(StatefulWrapper):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._steps += 1
         over = self._over
-        self._add(reward, transition_cost(info, "cost"), transition_cost(info, "costs"))
+        self._add(reward, *transition_costs(info))
         ended = terminated | truncated
         if over is not None:
             ended = ended & ~over
@@ -122,10 +122,7 @@ class EpisodeStatistics(StatefulWrapper):
         if cost is not None:
             self._cost_sums = self._cost_sums + cost
         if costs is not None:
-            if self._costs_sums is None:
-                xp = array_namespace(costs)
-                self._costs_sums = xp.zeros(costs.shape, dtype=xp.float64, device=device(costs))
-            self._costs_sums = self._costs_sums + costs
+            self._costs_sums = float64(costs) if self._costs_sums is None else self._costs_sums + costs
 
     def _begin(self, rows: Any) -> None:
         """New episodes of the rows."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
-from legged_envs.wrappers.array_kinds import NUMPY, like, namespace, to_numpy
+from legged_envs.wrappers.array_kinds import NUMPY, float64, like, namespace, to_numpy
 
 CLIP = 5.0
 """Normalised values are clipped to [−5, 5] unless said otherwise, as in OmniSafe's wrappers."""
@@ -73,23 +74,21 @@ class Normalizer:
         Raises:
             ValueError: If the samples have another shape.
         """
-        if samples.shape[1:] != self.shape or samples.ndim == 0:
-            expected = ", ".join(map(str, ("num_samples", *self.shape)))
-            raise ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
+        if samples.shape[1:] != self.shape or not samples.ndim:
+            raise self._wrong_shape(samples)
         if rows is not None:
             samples = samples[rows]
-        if not samples.shape[0]:
-            return
-        self._adopt(samples)
-        samples = self._float64(samples)
-        if not self.count:
-            self.mean = self._xp.mean(samples, axis=0)
-        total, squares = self._sums(samples - self.mean)
-        self.count += samples.shape[0]
-        change = total / self.count
-        self.mean = self.mean + change
-        self.m2 = self.m2 + (squares - total * change)
-        self._update_factors()
+        if samples.shape[0]:
+            self._merge(samples)
+
+    def push_and_normalize(self, samples: Any) -> Any:
+        """:meth:`push` all samples and then :meth:`normalize` them, in one pass."""
+        if samples.shape[1:] != self.shape or not samples.ndim or self.count + samples.shape[0] < 2:
+            self.push(samples)
+            return self.normalize(samples)
+        deviations, change = self._merge(samples)
+        deviations -= change
+        return self._finish(deviations, samples.dtype)
 
     def normalize(self, values: Any) -> Any:
         """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers).
@@ -99,13 +98,18 @@ class Normalizer:
         Args:
             values: Shape: (…, ``*shape``).
         """
-        self._adopt(values)
-        return self._finish((self._float64(values) - self._shift) * self._factor, values.dtype)
+        if type(values) is not self._type:
+            self._adopt(values)
+        deviations = float64(values)
+        if self.count > 1:
+            deviations -= self.mean
+        return self._finish(deviations, values.dtype)
 
     def scale(self, values: Any) -> Any:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
-        self._adopt(values)
-        return self._finish(self._float64(values) * self._factor, values.dtype)
+        if type(values) is not self._type:
+            self._adopt(values)
+        return self._finish(float64(values), values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
         """The statistics as NumPy arrays."""
@@ -139,6 +143,10 @@ class Normalizer:
     def __repr__(self) -> str:
         return f"Normalizer({self.shape}, clip={self.clip}, count={self.count})"
 
+    def _wrong_shape(self, samples: Any) -> ValueError:
+        expected = ", ".join(map(str, ("num_samples", *self.shape)))
+        return ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
+
     def _adopt(self, array: Any) -> None:
         """Become of the kind and on the device of ``array``."""
         kind = (type(array), None if isinstance(array, NUMPY) else device(array))
@@ -149,33 +157,44 @@ class Normalizer:
         if mean.dtype != xp.float64:
             raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
         self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
-        self._update_factors()
+        self._type = np.ndarray if xp is np else None
 
-    def _update_factors(self) -> None:
-        if self.count < 2:
-            self._shift, self._factor = self._xp.zeros_like(self.mean), self._xp.ones_like(self.mean)
-        else:
-            # Rounding can leave M2 of a constant just below zero: the floor is applied before the root.
-            variance = self._xp.maximum(self.m2 / (self.count - 1), STD_FLOOR**2)
-            self._shift, self._factor = self.mean, 1.0 / self._xp.sqrt(variance)
+    def _merge(self, samples: Any) -> tuple[Any, Any]:
+        """Add samples. Returns their deviations from the mean before, a new float64 array, and by how much it changed.
 
-    def _float64(self, array: Any) -> Any:
-        if self._xp is np:
-            return array.astype(np.float64, copy=False)
-        return self._xp.astype(array, self._xp.float64, copy=False)
+        The first batch has its own mean before.
+        """
+        if type(samples) is not self._type:
+            self._adopt(samples)
+        deviations = float64(samples)
+        if not self.count:
+            self.mean = self._xp.mean(deviations, axis=0)
+        deviations -= self.mean
+        total, squares = self._sums(deviations)
+        self.count += samples.shape[0]
+        change = total / float(self.count)
+        self.mean = self.mean + change
+        self.m2 = self.m2 + (squares - total * change)
+        return deviations, change
 
     def _sums(self, deviations: Any) -> tuple[Any, Any]:
         """Sums of the deviations and of their squares over the batch."""
-        if self._xp is np:  # no general form is as fast; BLAS is left alone, its threads would spin beside the physics
-            return np.add.reduce(deviations, 0), np.einsum("i...,i...->...", deviations, deviations)
-        return self._xp.sum(deviations, axis=0), self._xp.sum(deviations * deviations, axis=0)
+        squares = deviations * deviations
+        if self._xp is np:  # BLAS is left alone: its threads would spin beside the physics
+            return np.add.reduce(deviations, 0), np.add.reduce(squares, 0)
+        return self._xp.sum(deviations, axis=0), self._xp.sum(squares, axis=0)
 
-    def _finish(self, normalized: Any, dtype: Any) -> Any:
-        xp = self._xp
+    def _finish(self, deviations: Any, dtype: Any) -> Any:
+        """Divide float64 values of one's own by the standard deviation and clip them."""
+        xp, clip = self._xp, self.clip
+        if self.count > 1:
+            freedom = self.count - 1.0  # rounding can leave M2 of a constant just below zero
+            deviations *= math.sqrt(freedom) / xp.sqrt(xp.maximum(self.m2, STD_FLOOR**2 * freedom))
         if xp is np:
-            clipped = normalized.clip(-self.clip, self.clip)
-            return clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
-        clipped = xp.clip(normalized, -self.clip, self.clip)
+            np.maximum(deviations, -clip, out=deviations)
+            np.minimum(deviations, clip, out=deviations)
+            return deviations.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+        clipped = xp.clip(deviations, -clip, clip)
         return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
 
 

@@ -72,12 +72,10 @@ class NormalizingWrapper(StatefulWrapper):
         return None if self._over is None else ~like(self._over, kind)
 
     def _end_of_step(self, ended: Any) -> None:
-        """Note which environments' episodes this step has ended. Shape: (num_envs,), bool."""
-        if self._mode is AutoresetMode.SAME_STEP:
-            return
+        """Note which environments' episodes this step has ended, None if nobody's. Shape: (num_envs,), bool."""
         if self._mode is AutoresetMode.NEXT_STEP:
-            self._over = ended if any_row(ended) else None
-        elif self._over is not None or any_row(ended):
+            self._over = ended
+        elif self._mode is AutoresetMode.DISABLED and ended is not None:
             self._over = ended if self._over is None else like(self._over, ended) | ended
 
     def state_dict(self) -> dict[str, Any]:

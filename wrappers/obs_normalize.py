@@ -9,8 +9,8 @@ from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.array_kinds import where_rows
-from legged_envs.wrappers.normalizer import check_normalizer
+from legged_envs.wrappers.array_kinds import any_row, where_rows
+from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper, map_tree
 
 
@@ -65,22 +65,26 @@ class ObsNormalize(NormalizingWrapper):
             info["original_final_obs"] = final
             ended = info.get("_final_obs", terminated | truncated)
             normalized_final = self._normalize_final(final, ended)
-        self._push(observation, self._counted(reward))
-        normalized = self._normalize(observation)
+        if self._over is None and not self.frozen:
+            normalized = map_tree(Normalizer.push_and_normalize, self.normalizer, observation)
+        else:
+            self._push(observation, self._counted(reward))
+            normalized = self._normalize(observation)
         if final is not None:
             if not _in_rows(final):
                 normalized_final = map_tree(lambda *both: where_rows(ended, *both), normalized_final, normalized)
             info["final_obs"] = normalized_final
         if self._mode is AutoresetMode.DISABLED:
-            self._end_of_step(terminated | truncated)
+            ended = terminated | truncated
+            self._end_of_step(ended if any_row(ended) else None)
         return normalized, reward, terminated, truncated, info
 
     def _push(self, observation: Any, rows: Any = None) -> None:
         if not self.frozen:
-            map_tree(lambda array, normalizer: normalizer.push(array, rows), observation, self.normalizer)
+            map_tree(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
 
     def _normalize(self, observation: Any) -> Any:
-        return map_tree(lambda array, normalizer: normalizer.normalize(array), observation, self.normalizer)
+        return map_tree(Normalizer.normalize, self.normalizer, observation)
 
     def _normalize_final(self, final: Any, ended: Any) -> Any:
         """The last observations, counted and normalised. Rows of environments that go on have no meaning."""

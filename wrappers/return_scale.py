@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from array_api_compat import device
-
-from legged_envs.wrappers.array_kinds import like, namespace, to_numpy, zero_rows
+from legged_envs.wrappers.array_kinds import float64, like, to_numpy, zero_rows
 from legged_envs.wrappers.normalizer import Normalizer
 
 SCALES = ("return", "step")
@@ -50,7 +48,7 @@ class ReturnScale:
 
         Args:
             values: Rewards or costs. Shape: (num_envs, ``*shape``).
-            ended: Whose episode this step ended. Shape: (num_envs,), bool.
+            ended: Whose episode this step ended, None for nobody's. Shape: (num_envs,), bool.
             counted: Whose step belongs to an episode, None for all. The others enter no statistics, and standardised
                 they are 0: taking the mean off the 0 of a step that only resets would give them a reward.
                 Shape: (num_envs,), bool.
@@ -61,17 +59,14 @@ class ReturnScale:
                 self.normalizer.push(values, counted)
             scaled = self.normalizer.normalize(values)
             return scaled if counted is None else zero_rows(~counted, scaled)
-        self._add(values)
+        first = self.returns is None
+        returns = float64(values) if first else like(self.returns, values) * self.gamma + values
         if not frozen:
-            self.normalizer.push(self.returns, counted)
-        self.returns = zero_rows(ended if counted is None else ended | ~counted, self.returns)
+            self.normalizer.push(returns, counted)
+        if ended is not None:
+            returns = zero_rows(ended, returns)
+        self.returns = returns if counted is None else zero_rows(~counted, returns)
         return self.normalizer.scale(values)
-
-    def _add(self, values: Any) -> None:
-        if self.returns is None:
-            xp = namespace(values)
-            self.returns = xp.zeros(values.shape, dtype=xp.float64, device=device(values))
-        self.returns = like(self.returns, values) * self.gamma + values
 
     def state_dict(self) -> dict[str, Any]:
         """The returns and what they are scaled by."""

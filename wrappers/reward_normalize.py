@@ -6,6 +6,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
+from legged_envs.wrappers.array_kinds import any_row
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import NormalizingWrapper
 from legged_envs.wrappers.return_scale import ReturnScale
@@ -55,8 +56,12 @@ class RewardNormalize(NormalizingWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         ended = terminated | truncated
-        scaled = self._scale(reward, ended, self._counted(reward), self.frozen)
-        self._end_of_step(ended)
+        if not any_row(ended):
+            ended = None
+        counted = None if self._over is None else self._counted(reward)
+        scaled = self._scale(reward, ended, counted, self.frozen)
+        if ended is not None or counted is not None:
+            self._end_of_step(ended)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}
 
     def state_dict(self) -> dict[str, Any]:

@@ -19,9 +19,11 @@ def without_rows(rows: Any, mask: Any) -> Any:
 
 def blank_rows(mask: Any, array: Any) -> Any:
     """``array`` with 0, False or None in the rows of ``mask``."""
-    if isinstance(array, np.ndarray) and array.dtype == object:
-        return choose_rows(mask, np.full_like(array, None), array)
-    return choose_rows(mask, namespace(array).zeros_like(array), array)
+    if isinstance(array, np.ndarray):
+        blank = np.full((), None) if array.dtype == object else np.zeros((), array.dtype)
+    else:
+        blank = namespace(array).zeros_like(array)
+    return choose_rows(mask, blank, array)
 
 
 def choose_rows(mask: Any, one: Any, other: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.array_kinds import any_row, as_kind_of, copied
+from legged_envs.wrappers.array_kinds import any_row, as_kind_of, copied, namespace, where_rows
 from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
 from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, end_episodes, kept, reset_mask, zeros_like_batch
-from legged_envs.wrappers.rows import blank_rows, choose_rows, without_rows
+from legged_envs.wrappers.rows import choose_rows, without_rows
 
 
 class TimeLimit(StatefulWrapper):
@@ -33,21 +33,32 @@ class TimeLimit(StatefulWrapper):
         if not isinstance(time_limit, (int, np.integer)) or isinstance(time_limit, bool) or time_limit < 1:
             raise ValueError(f"time_limit must be a positive integer, got {time_limit!r}")
         self.time_limit = int(time_limit)
-        self.elapsed_steps: Any = None
-        """Steps of each environment's present episode. Shape: (num_envs,), int64."""
+        self._steps = 0
+        self._begun: Any = None  # (num_envs,) int64: at how many steps each environment's present episode began
+        self._due = 0  # no limit is reached before this many steps; 0 with an autoreset below
         self._mode = autoreset_mode(env)
         self._over: Any = None  # rows that count nothing, None if there are none
         self._cut: Any = None  # rows that the limit ended and that the next step has to reset, None if there are none
+
+    @property
+    def elapsed_steps(self) -> Any:
+        """Steps of each environment's present episode, to be replaced as a whole. Shape: (num_envs,), int64."""
+        return None if self._begun is None else self._steps - self._begun
+
+    @elapsed_steps.setter
+    def elapsed_steps(self, elapsed: Any) -> None:
+        self._begun = None if elapsed is None else self._steps - elapsed
+        self._update_due()
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         mask = reset_mask(options)
         observation, info = self.env.reset(seed=seed, options=kept(options))
-        if mask is None or self.elapsed_steps is None:
+        if mask is None or self._begun is None:
             self.elapsed_steps = zeros_like_batch(observation, self.num_envs, "int64")
         else:
-            self.elapsed_steps = blank_rows(mask, self.elapsed_steps)
+            self._begin(mask)
         self._over, self._cut = without_rows(self._over, mask), without_rows(self._cut, mask)
         return observation, info
 
@@ -56,14 +67,25 @@ class TimeLimit(StatefulWrapper):
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
             observation, reward, terminated, truncated, info = step_and_reset(self.env, self._cut, actions)
-        elapsed = self.elapsed_steps + 1
+        self._steps += 1
         if self._over is not None:
-            elapsed = choose_rows(self._over, self.elapsed_steps, elapsed)
-        self.elapsed_steps = elapsed
-        reached = elapsed >= self.time_limit
+            self._begun = choose_rows(self._over, self._begun + 1, self._begun)
+        elif self._steps < self._due:
+            return observation, reward, terminated, truncated, info
+        reached = self._begun <= self._steps - self.time_limit
         if self._mode is not AutoresetMode.DISABLED:
             observation, info = self._start_next(terminated | truncated, reached, observation, info)
         return observation, reward, terminated, truncated | reached, info
+
+    def _begin(self, rows: Any) -> None:
+        """New episodes of the rows."""
+        self._begun = where_rows(as_kind_of(rows, self._begun), self._steps, self._begun)
+        self._update_due()
+
+    def _update_due(self) -> None:
+        """Find when the first limit is due: until then a step has nothing to compare."""
+        if self._begun is not None and self._mode is AutoresetMode.DISABLED:
+            self._due = self.time_limit + int(namespace(self._begun).min(self._begun))
 
     def _start_next(
         self, ended_below: Any, reached: Any, observation: Any, info: dict[str, Any]
@@ -73,7 +95,7 @@ class TimeLimit(StatefulWrapper):
         self._over = self._cut = None
         if not any_row(ended):
             return observation, info
-        self.elapsed_steps = blank_rows(ended, self.elapsed_steps)
+        self._begin(ended)
         cut = reached & ~ended_below
         if self._mode is AutoresetMode.NEXT_STEP:
             self._over = ended
@@ -86,7 +108,7 @@ class TimeLimit(StatefulWrapper):
 
     def end_episodes(self, mask: Any) -> None:
         """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
-        mask = as_kind_of(mask, self.elapsed_steps)
+        mask = as_kind_of(mask, self._begun)
         self._over = mask if self._over is None else self._over | mask
 
     def state_dict(self) -> dict[str, Any]:

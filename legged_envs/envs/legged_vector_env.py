@@ -116,8 +116,8 @@ class LeggedVectorEnv(VectorEnv):
             """Control time step, s."""
             self.random = RandomStreams(num_envs, self.device)
             self.robot = RobotState(self.sim, self.step_dt)
-            self.actions = ActionManager(cfg.action, self.robot, self.random)
             self.commands = CommandManager(self, cfg.commands, self.random)
+            self.actions = ActionManager(self, cfg.action, self.random)
             self.events = EventManager(self, cfg.events, self.random)
             self._all_ids = torch.arange(num_envs, device=self.device)
             self.robot.reset(self._all_ids)
@@ -153,10 +153,10 @@ class LeggedVectorEnv(VectorEnv):
     def _state(self) -> list[Place]:
         """Where the changing tensors are that terms read."""
         return [
-            *((self.robot, name) for name in (*RobotState.READS, *RobotState.WRITES)),
+            *((self.robot, name) for name in (*self.robot.READS, *self.robot.WRITES)),
             *((self.sim.parameters, name) for name in vars(self.sim.parameters)),
             *((self.actions, name) for name in ("current", "previous", "before_previous")),
-            *((term, name) for term in self.commands.terms.values() for name in ("value", "moving", "still")),
+            *((term, name) for term in self.commands.terms.values() for name in term.tensors),
         ]
 
     @property
@@ -324,11 +324,12 @@ class LeggedVectorEnv(VectorEnv):
             self.events.apply("startup", env_ids)
             self._needs_seed = False
         self.sim.reset(env_ids)
+        self.commands.reset(env_ids)
         self.events.reset(env_ids)
         self.sim.forward(env_ids)
         self.actions.reset(env_ids)
         self.robot.reset(env_ids)
-        self.commands.reset(env_ids)
+        self.commands.placed(env_ids)
         self.terminations.reset(env_ids)
         self._episode_steps[env_ids] = 0
         if self._some_ended:

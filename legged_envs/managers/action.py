@@ -8,18 +8,21 @@ from typing import Any
 import torch
 
 from legged_envs.managers.term import table
+from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.rng import RandomStreams
-from legged_envs.sim import RobotState
 
 
 @dataclass
 class ActionCfg:
-    """Joint position targets ``default_joint_pos + scale · clip(action, −1, 1)``."""
+    """Joint position targets ``default_joint_pos + scale · clip(action, −1, 1)``, or around a reference."""
 
     scale: float | tuple[float, ...] = 0.5
     """Joint angle that action 1 commands, rad; one for all joints or one each."""
     max_delay: int = 0
     """An episode's actions act 0 to ``max_delay`` control steps late (0 or 1)."""
+    reference: str | None = None
+    """A motion command whose joint positions, one control step ahead, take the place of ``default_joint_pos`` where
+    there is a reference: the policy corrects them (Xie et al. 2018, "Feedback control for Cassie")."""
 
 
 class ActionManager:
@@ -29,10 +32,12 @@ class ActionManager:
     routinely; ``current`` holds the clipped action.
     """
 
-    def __init__(self, cfg: ActionCfg, robot: RobotState, random: RandomStreams):
+    def __init__(self, env: Any, cfg: ActionCfg, random: RandomStreams):
         if cfg.max_delay not in (0, 1):
             raise ValueError(f"ActionCfg.max_delay must be 0 or 1 control steps, got {cfg.max_delay}")
         self.cfg = cfg
+        self._motion = _motion(env, cfg.reference)
+        robot = env.robot
         n, num_joints = robot.sim.num_envs, len(robot.default_joint_pos)
         scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=robot.sim.device)
         if scale.ndim > 0 and scale.shape != (num_joints,):
@@ -57,7 +62,14 @@ class ActionManager:
         self.before_previous, self.previous = self.previous, self.current
         self.current = action.clamp(-1.0, 1.0)
         applied = torch.where(self.delayed, self.previous, self.current) if self.cfg.max_delay else self.current
-        return torch.addcmul(self._default, applied, self.scale)
+        return torch.addcmul(self._centre(), applied, self.scale)
+
+    def _centre(self) -> torch.Tensor:
+        """The joint targets of action 0. Shape: (num_joints,) or (num_envs, num_joints)."""
+        motion = self._motion
+        if motion is None:
+            return self._default
+        return torch.where(motion.available.unsqueeze(1) > 0.0, motion.target_joint_pos, self._default)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         for name in ("current", "previous", "before_previous"):
@@ -75,5 +87,16 @@ class ActionManager:
             setattr(self, name, value.clone())
 
     def __str__(self) -> str:
-        rows = [("joint_position", self.current.shape[1], self.cfg.scale, self.cfg.max_delay)]
-        return table("Actions", ("term", "size", "scale [rad]", "max delay [steps]"), rows)
+        centre = self.cfg.reference or "default pose"
+        rows = [("joint_position", self.current.shape[1], self.cfg.scale, centre, self.cfg.max_delay)]
+        return table("Actions", ("term", "size", "scale [rad]", "around", "max delay [steps]"), rows)
+
+
+def _motion(env: Any, reference: str | None) -> MotionCommand | None:
+    """The command that ``ActionCfg.reference`` names."""
+    if reference is None:
+        return None
+    try:
+        return motion_command(env.commands, reference)
+    except ValueError as error:
+        raise ValueError(f"ActionCfg.reference: {error}") from error

@@ -20,7 +20,15 @@ class CommandTerm(Protocol):
     still: torch.Tensor
     """1 − ``moving``."""
 
-    def reset(self, env_ids: torch.Tensor) -> None: ...
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Names of its tensors that other terms read."""
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Draw anew for ``env_ids``, before their robots are placed."""
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """Take in that the robots of ``env_ids`` stand in their first pose."""
 
     def hold(self, command: torch.Tensor) -> None: ...
 
@@ -63,6 +71,11 @@ class CommandManager:
     def reset(self, env_ids: torch.Tensor) -> None:
         for term in self.terms.values():
             term.reset(env_ids)
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """Take in that the robots of ``env_ids`` stand in their first pose."""
+        for term in self.terms.values():
+            term.placed(env_ids)
 
     def advance(self) -> None:
         """Let one control step pass."""

@@ -33,10 +33,9 @@ class RewardManager(WeightedTerms):
         self.only_positive = only_positive
         active = {name: term for name, term in cfg.items() if term.weight != 0.0}
         super().__init__(env, [Term("reward", name, term.func, term.params) for name, term in active.items()])
-        weights = [term.weight for term in active.values()]
-        self._scale = torch.tensor(weights, device=env.device).mul_(env.step_dt)
-        self._weights = weights
-
+        self.weights = tuple(term.weight for term in active.values())
+        """Weight of each term, 1/s."""
+        self._scale = torch.tensor(self.weights, device=env.device).mul_(env.step_dt)
         self.total = self.episode_sums.sum(1)
         """The reward of the last step. Shape: (num_envs,)."""
 
@@ -51,6 +50,6 @@ class RewardManager(WeightedTerms):
         self.total = total.clamp_min_(0.0) if self.only_positive else total
 
     def __str__(self) -> str:
-        rows = [(t.name, f"{w:g}", format_params(t.params)) for t, w in zip(self.terms, self._weights, strict=True)]
+        rows = [(t.name, f"{w:g}", format_params(t.params)) for t, w in zip(self.terms, self.weights, strict=True)]
         title = "Rewards (sum floored at 0)" if self.only_positive else "Rewards"
         return table(title, ("term", "weight [1/s]", "parameters"), rows)

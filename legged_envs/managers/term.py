@@ -24,6 +24,12 @@ def format_params(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
+def _is_own(function: Callable[..., Any]) -> bool:
+    """Whether it is a function of these modules, not one that says so (``functools.wraps``)."""
+    module, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    return module.startswith(RECORDABLE) and getattr(sys.modules[module], name, None) is function
+
+
 class Term:
     """A term function bound to its environment and parameters."""
 
@@ -37,9 +43,9 @@ class Term:
 
     @property
     def recordable(self) -> bool:
-        """Whether it is a function of the package itself, not one that says so (``functools.wraps``)."""
-        module, name = getattr(self.func, "__module__", ""), getattr(self.func, "__name__", "")
-        return module.startswith(RECORDABLE) and getattr(sys.modules[module], name, None) is self.func
+        """Whether it, and every function among its parameters, is the package's own."""
+        functions = [self.func, *(value for value in self.params.values() if callable(value))]
+        return all(map(_is_own, functions))
 
     def check(self, env: Any, *, shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor:
         """Evaluate once and raise if the value is not what the manager can use.

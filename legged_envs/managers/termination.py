@@ -65,6 +65,7 @@ class TerminationManager:
     def reset(self, env_ids: torch.Tensor) -> None:
         self._held.index_fill_(0, env_ids, 0)
         self.reasons = self.reasons.index_fill(0, env_ids, False)
+        self.terminated = self.reasons.any(1)
 
     def state_dict(self) -> dict[str, Any]:
         return {"held": self._held.clone(), "reasons": self.reasons.clone()}
@@ -72,6 +73,7 @@ class TerminationManager:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._held.copy_(state["held"])
         self.reasons = state["reasons"].clone()
+        self.terminated = self.reasons.any(1)
 
     def __str__(self) -> str:
         rows = [(name, term.grace_s, format_params(term.params)) for name, term in self.cfg.items()]

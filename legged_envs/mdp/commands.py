@@ -67,13 +67,16 @@ class VelocityCommand:
         self._heading = torch.zeros(n, device=device)
         self._steering = torch.zeros(n, dtype=torch.bool, device=device)
 
+    tensors = ("value", "moving", "still")
+    """Names of the tensors that terms read."""
+
     def _set(self, value: torch.Tensor) -> None:
         self.value = value
         self.moving = (torch.linalg.vector_norm(value, dim=1) > STILL_COMMAND).float()
         self.still = 1.0 - self.moving
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw new commands for ``env_ids``."""
+        """Draw new commands for ``env_ids``; those that steer towards a heading do so from :meth:`placed` on."""
         draw = self._random.uniform(self._low, self._high, 6, env_ids)
         command = draw[:, :3]
         if self.cfg.small_command > 0.0:
@@ -84,6 +87,9 @@ class VelocityCommand:
         self._heading[env_ids] = draw[:, 3]
         self._steering[env_ids] = ~standing
         self._resampling.start(env_ids, draw[:, 5])
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """Steer towards the headings, now that the robots of ``env_ids`` have one."""
         if self.cfg.heading:
             self._steer()
 
@@ -98,7 +104,7 @@ class VelocityCommand:
         due = self._resampling.advance()
         if due is not None:
             self.reset(due)
-        elif self.cfg.heading:
+        if self.cfg.heading:
             self._steer()
 
     def _steer(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import torch
 
@@ -20,11 +21,20 @@ class Actions(Protocol):
 class Commands(Protocol):
     """See :class:`legged_envs.managers.CommandManager`."""
 
+    @property
+    def terms(self) -> Mapping[str, Any]: ...
+
     def __getitem__(self, name: str) -> torch.Tensor: ...
 
     def moving(self, name: str) -> torch.Tensor: ...
 
     def still(self, name: str) -> torch.Tensor: ...
+
+
+class Terminations(Protocol):
+    """See :class:`legged_envs.managers.TerminationManager`."""
+
+    terminated: torch.Tensor
 
 
 class Env(Protocol):
@@ -38,3 +48,4 @@ class Env(Protocol):
     robot: RobotState
     actions: Actions
     commands: Commands
+    terminations: Terminations

@@ -74,3 +74,30 @@ def push(env: Env, env_ids: torch.Tensor, random: Stream, velocity: float) -> No
     change = torch.zeros(len(env_ids), 3, device=env.device)
     change[:, :2] = random.uniform(-velocity, velocity, 2, env_ids)
     env.sim.push(env_ids, change)
+
+
+def reset_to_reference(
+    env: Env,
+    env_ids: torch.Tensor,
+    random: Stream,
+    joint_pos: float = 0.0,
+    velocity: float = 0.0,
+    motion: str = "motion",
+) -> None:
+    """Place the robots that have a reference where it is: reference state initialisation (Peng et al. 2018).
+
+    The others stay as they were placed before.
+
+    Args:
+        joint_pos: Half-width of the change of each joint position, rad.
+        velocity: Half-width of the change of each component of the base's velocity, m/s and rad/s.
+    """
+    draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
+    followers, pose = env.commands.terms[motion].start_pose(env_ids)
+    draw = draw[torch.isin(env_ids, followers)]
+    low, high = env.robot.soft_joint_pos_limits(1.0)
+    lin_vel = torch.add(pose.root_lin_vel_w, draw[:, :3], alpha=velocity)
+    ang_vel = torch.add(pose.root_ang_vel_b, draw[:, 3:6], alpha=velocity)
+    env.sim.write_root_state(followers, pose.root_pos_w, pose.root_quat_w, lin_vel, ang_vel)
+    joints = torch.add(pose.joint_pos, draw[:, 6:], alpha=joint_pos).clamp_(low, high)
+    env.sim.write_joint_state(followers, joints, pose.joint_vel)

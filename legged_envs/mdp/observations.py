@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from legged_envs.mdp.context import Env
+from legged_envs.motions import quaternion
 
 
 def command(env: Env, name: str = "velocity") -> torch.Tensor:
@@ -82,3 +83,41 @@ def gain_scale(env: Env) -> torch.Tensor:
     robot = env.sim.robot
     kp, kd = env.sim.get_parameter("kp")[:, :1], env.sim.get_parameter("kd")[:, :1]
     return torch.cat((kp * (1.0 / robot.kp[0]), kd * (1.0 / robot.kd[0])), dim=1)
+
+
+def reference_window(env: Env, motion: str = "motion") -> torch.Tensor:
+    """The reference of the steps to come, 0 where there is none: see :class:`~legged_envs.mdp.MotionCommand`."""
+    return env.commands[motion]
+
+
+def reference_available(env: Env, motion: str = "motion") -> torch.Tensor:
+    """1 where there is a reference to imitate, else 0."""
+    return env.commands.terms[motion].available.unsqueeze(1)
+
+
+def command_or_reference_velocity(env: Env, command: str = "velocity", motion: str = "motion") -> torch.Tensor:
+    """(vx, vy, ωz) in the base frame: of the reference where there is one, else as commanded, m/s and rad/s."""
+    reference = env.commands.terms[motion]
+    velocity = torch.cat((reference.target_lin_vel_b[:, :2], reference.target_ang_vel_b[:, 2:]), dim=1)
+    return torch.where(reference.available.unsqueeze(1) > 0.0, velocity, env.commands[command])
+
+
+def reference_window_and_root(env: Env, motion: str = "motion") -> torch.Tensor:
+    """Each frame of :func:`reference_window`, followed by where the base is to be from where it is.
+
+    That is the way there in the base frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small].
+    Shape: (num_envs, len(window) · (frame size + 6)).
+    """
+    reference, robot = env.commands.terms[motion], env.robot
+    to_base = quaternion.conjugate(robot.root_quat_w).unsqueeze(1)
+    way = quaternion.rotate(to_base, reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1))
+    turn = quaternion.multiply(to_base, reference.window_root_quat_w)
+    turn = 2.0 * turn[..., 1:] * torch.where(turn[..., :1] < 0.0, -1.0, 1.0)
+    frames = reference.value.unflatten(1, (way.shape[1], -1))
+    return torch.cat((frames, torch.cat((way, turn), dim=2) * reference.available[:, None, None]), dim=2).flatten(1)
+
+
+def reference_key_error(env: Env, motion: str = "motion") -> torch.Tensor:
+    """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference."""
+    reference = env.commands.terms[motion]
+    return (reference.target_key_pos_b - env.robot.watched_pos_b).flatten(1) * reference.available.unsqueeze(1)

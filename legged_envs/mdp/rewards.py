@@ -8,7 +8,9 @@ velocities in its frame, c = (vx, vy, ωz) the command.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -182,3 +184,63 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> tor
     if joints is not None:
         offset = offset[:, env.robot.joint_index(joints)]
     return offset.square().sum(1)
+
+
+def without_reference(
+    env: Env, term: Callable[..., torch.Tensor], motion: str = "motion", **params: Any
+) -> torch.Tensor:
+    """``term(env, **params)`` of this module where there is no reference to imitate, else 0."""
+    return term(env, **params) * (1.0 - env.commands.terms[motion].available)
+
+
+def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
+    """exp(−Σ (q − q̂)² / σ), q̂ the reference (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
+    reference = env.commands.terms[motion]
+    error = env.robot.joint_pos - reference.target_joint_pos
+    return error.square_().sum(1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+
+
+def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
+    """exp(−Σ |q̇ − q̇̂| / σ) (LeggedGym-Ex ``tracking_ref_dof_vel``, σ 100), 0 without a reference."""
+    reference = env.commands.terms[motion]
+    error = env.robot.joint_vel - reference.target_joint_vel
+    return error.abs_().sum(1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+
+
+def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> torch.Tensor:
+    """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference.
+
+    d² = 2 (1 − |⟨quat, quat̂⟩|) is LeggedGym-Ex's ``tracking_ref_root_pose`` (σ 0.2) with the nearer of the two
+    quaternions of the reference's rotation. Without ``planar``, for policies that cannot know where on the ground they
+    are, the heights alone are compared, and d² = ‖g − ĝ‖² / 4 of the directions of gravity, which is the same for small
+    tilts without a turn.
+    """
+    reference, robot = env.commands.terms[motion], env.robot
+    if planar:
+        distance = (robot.root_pos_w - reference.window_root_pos_w[:, 0]).square_().sum(1)
+        turn = 2.0 * (1.0 - (robot.root_quat_w * reference.window_root_quat_w[:, 0]).sum(1).abs_())
+    else:
+        distance = (robot.root_pos_w[:, 2] - reference.window_root_pos_w[:, 0, 2]).square_()
+        turn = 0.25 * (robot.projected_gravity - reference.target_gravity).square_().sum(1)
+    return torch.add(distance, turn, alpha=0.1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+
+
+def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> torch.Tensor:
+    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference.
+
+    LeggedGym-Ex's ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest.
+    """
+    reference, robot = env.commands.terms[motion], env.robot
+    error = (robot.lin_vel_b - reference.target_lin_vel_b).square_().sum(1)
+    turning = (robot.ang_vel_b - reference.target_ang_vel_b).square_().sum(1)
+    return torch.add(error, turning, alpha=angular).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+
+
+def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
+    """exp(−Σ ‖x − x̂‖² / σ) over the key bodies, 0 without a reference.
+
+    Positions are in the base frame; LeggedGym-Ex's ``tracking_ref_key_pos`` (σ 0.1) compares them in the world.
+    """
+    reference = env.commands.terms[motion]
+    error = env.robot.watched_pos_b - reference.target_key_pos_b
+    return error.square_().sum((1, 2)).mul_(-1.0 / sigma).exp_().mul_(reference.available)

@@ -15,3 +15,24 @@ def illegal_contact(env: Env, threshold: float = 10.0) -> torch.Tensor:
 def fallen(env: Env, max_projected_gravity: float = -0.1) -> torch.Tensor:
     """g_z > ``max_projected_gravity``: −0.1 is a tilt of 84° (LeggedGym-Ex ``max_projected_gravity``)."""
     return env.robot.projected_gravity[:, 2] > max_projected_gravity
+
+
+def reference_lost(
+    env: Env,
+    height: float = 0.25,
+    tilt: float = 0.8,
+    key_body: float = 0.25,
+    motion: str = "motion",
+) -> torch.Tensor:
+    """The robot is too far from its reference, where it has one (BeyondMimic: 0.25 m, 0.8, 0.25 m).
+
+    Args:
+        height: Largest difference of the heights of the base, m.
+        tilt: Largest length of the difference of the directions of gravity in the base frame.
+        key_body: Largest distance of a key body from its target in the base frame, m.
+    """
+    reference, robot = env.commands.terms[motion], env.robot
+    lost = (robot.root_pos_w[:, 2] - reference.window_root_pos_w[:, 0, 2]).abs() > height
+    lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
+    distance = (robot.watched_pos_b - reference.target_key_pos_b).square().sum(2)
+    return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)

@@ -24,7 +24,7 @@ from legged_envs.robots import RobotCfg
 QUADRUPED_JOINTS = tuple(
     f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf")
 )
-"""Joint order of the files of AMP_for_hardware."""
+"""Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
 
 _REQUIRED = ("LoopMode", "FrameDuration", "Frames")
 _OPTIONAL = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation", "MotionWeight")
@@ -36,7 +36,8 @@ def load_amp_json(
     """Read a clip, named after the file.
 
     Velocities are the file's where it has them. Foot positions and velocities are not used: they are those of the
-    robot that the file was made for, and ``robot``'s model gives its own.
+    robot that the file was made for, and ``robot``'s model gives its own. But where a file has a foot for each of
+    ``robot``'s, they must lie on the sides where its legs are, or the joints are in another order.
 
     Args:
         path: The file.
@@ -63,7 +64,7 @@ def load_amp_json(
         velocities["root_lin_vel_w"] = quaternion.rotate(quat, table[:, start : start + 3])
         velocities["root_ang_vel_b"] = table[:, start + 3 : start + 6]
         velocities["joint_vel"] = table[:, start + 6 : start + 6 + len(joint_names)][:, wanted]
-    return motion_from_coordinates(
+    motion = motion_from_coordinates(
         robot,
         Path(path).stem,
         1.0 / content["FrameDuration"],
@@ -75,6 +76,29 @@ def load_amp_json(
         weight=content.get("MotionWeight", 1.0),
         source=origin,
     )
+    if velocities and num_feet == len(robot.foot_names):
+        feet = table[:, pose_only : pose_only + 3 * num_feet].unflatten(1, (num_feet, 3))
+        _check_sides(feet, motion, robot, joint_names)
+    return motion
+
+
+def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]) -> None:
+    """Raise if the file's feet (T, num_feet, 3), in the base frame, are left where the robot's legs are right."""
+    legs = list(dict.fromkeys(name.split("_")[0] for name in joint_names))
+    names = [next((foot for foot in robot.foot_names if foot.startswith(leg)), "") for leg in legs]
+    if len(legs) != feet.shape[1] or "" in names:
+        return  # joints that are not called after their legs tell nothing
+    bodies = motion.body_pos_w[:, [motion.body_names.index(name) for name in names]]
+    to_base = quaternion.conjugate(motion.root_quat_w).unsqueeze(1)
+    ours = quaternion.rotate(to_base, bodies - motion.root_pos_w.unsqueeze(1)).mean(0)
+    theirs = feet.mean(0)
+    for k, leg in enumerate(legs):
+        if ours[k, 1] * theirs[k, 1] < 0.0:
+            raise MotionError(
+                f"{motion.origin}: foot {k} of the file lies at y = {theirs[k, 1]:.3f} m in the base frame, but leg "
+                f"{leg!r} of {robot.name!r} puts it at {ours[k, 1]:.3f} m: the file's joints are not in the order "
+                f"{', '.join(legs)}; give their order as joint_names"
+            )
 
 
 def _read(path: str | Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def generate(folder: Path = FOLDER) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_motion(path, motion)
         lines.append(
-            f"{clip.robot.name:4} {clip.name:13} {motion.duration:5.2f} s {path.stat().st_size / 1024:6.1f} KiB  "
+            f"{clip.robot.name:5} {clip.name:13} {motion.duration:5.2f} s {path.stat().st_size / 1024:6.1f} KiB  "
             f"slip {1e3 * report.foot_slip:5.3f} mm/frame  margin {report.joint_margin:5.3f} rad "
             f"({report.tightest_joint})  speed {report.joint_speed:4.2f} ({report.fastest_joint})  "
             f"lowest {1e3 * report.lowest:6.2f} mm"

@@ -1,7 +1,7 @@
 """Motions of Unitree's LAFAN1 retargeting dataset: text files without a header, one frame a line.
 
 Columns: base position x, y, z [m], base orientation x, y, z, w, joint positions [rad], 30 frames a second. G1 has 29
-joints, so 36 columns.
+joints, so 36 columns, in the order of :data:`~legged_envs.robots.G1_29`.
 """
 
 from __future__ import annotations

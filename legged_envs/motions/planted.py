@@ -23,6 +23,8 @@ class Key:
     """rad, positive nose down."""
     forward: float = 0.0
     """Place of the base ahead of that of the default stance, m."""
+    left: float = 0.0
+    """Place of the base to the left of that of the default stance, m."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,11 @@ class Planted:
 
     def __call__(self, times: torch.Tensor) -> Plan:
         """The plan at ``times`` (T,), s."""
-        forward, height, pitch = self._base(times).unbind(-1)
+        forward, left, height, pitch = self._base(times).unbind(-1)
         num_feet = len(self.stance.foot_pos)
         flat = quaternion.from_yaw(torch.zeros(len(times), num_feet, dtype=torch.float64))
         return Plan(
-            root_pos_w=torch.stack((forward, torch.zeros_like(forward), height), dim=-1),
+            root_pos_w=torch.stack((forward, left, height), dim=-1),
             root_quat_w=quaternion.from_pitch(pitch),
             foot_pos_w=self.stance.foot_pos.repeat(len(times), 1, 1),
             foot_quat_w=flat,
@@ -46,8 +48,10 @@ class Planted:
         )
 
     def _base(self, times: torch.Tensor) -> torch.Tensor:
-        """Forward, height and pitch. Shape: (T, 3)."""
-        values = [torch.tensor((key.forward, key.height, key.pitch), dtype=torch.float64) for key in self.keys]
+        """Forward, left, height and pitch. Shape: (T, 4)."""
+        values = [
+            torch.tensor((key.forward, key.left, key.height, key.pitch), dtype=torch.float64) for key in self.keys
+        ]
         base = values[0].repeat(len(times), 1)
         for i in range(1, len(self.keys)):
             start, end = self.keys[i - 1].time, self.keys[i].time

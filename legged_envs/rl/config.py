@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from tyro.conf import Positional
+
+from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
 
 
 @dataclass
@@ -51,9 +54,17 @@ class TrainCfg:
     """Where to write; by default runs/<task>/<date>."""
     resume: Path | None = None
     """A run folder to go on with, up to ``minutes`` or ``iterations`` in all."""
-    changes: dict[str, float] = field(default_factory=dict)
+    changes: dict[str, float | None] = field(default_factory=dict)
     """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002``."""
+    algo: Literal["auto", "ppo", "mmppo", "distillation"] = "auto"
+    """rsl_rl's PPO for velocity tasks; motion-mimic PPO, or distillation of a teacher, for mimic tasks."""
+    clips: tuple[str, ...] = ()
+    """Clips that a mimic task imitates; by default those of the task."""
+    teacher: Path | None = None
+    """A run folder or policy.pt trained with ``--mmppo.privileged-actor``, for distillation and DAgger."""
     ppo: PPOCfg = field(default_factory=PPOCfg)
+    mmppo: MimicPPOCfg = field(default_factory=MimicPPOCfg)
+    distillation: MimicDistillationCfg = field(default_factory=MimicDistillationCfg)
     compile: bool = False
     """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0

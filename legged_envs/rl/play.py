@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import gymnasium as gym
 import torch
 from rich.console import Console
 
-from legged_envs.envs import unwrap
+from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.evaluate import evaluation_cfg
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy
+from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.task import TaskCfg
 
@@ -30,10 +32,6 @@ TOUR = (
 )
 """Commands (vx m/s, vy m/s, ωz rad/s) of a video, each for ``TOUR_SECONDS``."""
 TOUR_SECONDS = 2.5
-RENDER_SIZE = (1280, 720)
-VIDEO_WIDTH = 720
-"""Frames are rendered larger than the video and scaled down: the cheapest antialiasing without a GPU."""
-FRAMES_PER_SECOND = 25
 
 
 def _rollout(
@@ -42,15 +40,14 @@ def _rollout(
     policy: Policy,
     commands: Sequence[tuple[float, float, float]],
     seconds: float,
-    on_step: Callable[[gym.vector.VectorEnv], None],
-) -> None:
-    """Run one robot through ``commands``, each held for ``seconds``, and call ``on_step`` after each control step."""
+) -> Iterator[LeggedVectorEnv]:
+    """Run one robot through ``commands``, each held for ``seconds``; gives the environment after each control step."""
     cfg = evaluation_cfg(cfg)
     cfg.events.pop("base_mass", None)
     cfg.events.pop("base_com", None)
     env = gym.make_vec(task_id, num_envs=1, cfg=cfg, array="torch", max_episode_steps=10**9)
     core = unwrap(env)
-    policy.check(core)
+    policy.check(core, ("policy",))
     observation, _ = env.reset(seed=0)
     for command in commands:
         value = torch.tensor(command)
@@ -59,7 +56,7 @@ def _rollout(
             observation, _, terminated, _, _ = env.step(policy(observation))
             if terminated.any():
                 core.commands.hold("velocity", value)
-            on_step(env)
+            yield core
     env.close()
 
 
@@ -72,47 +69,23 @@ def film(
     seconds: float = TOUR_SECONDS,
 ) -> None:
     """Write an mp4 of one robot that follows ``commands``, each for ``seconds``."""
-    import imageio_ffmpeg
-
-    width, height = RENDER_SIZE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    steps_per_frame = max(1, round(1.0 / (cfg.sim.step_dt * FRAMES_PER_SECOND)))
-    writer = imageio_ffmpeg.write_frames(
-        str(path),
-        RENDER_SIZE,
-        fps=1.0 / (cfg.sim.step_dt * steps_per_frame),
-        quality=6,
-        output_params=["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"],
-    )
-    writer.send(None)
-    steps = 0
-
-    def write(env: gym.vector.VectorEnv) -> None:
-        nonlocal steps
-        if steps % steps_per_frame == 0:
-            writer.send(unwrap(env).sim.render(0, width, height).tobytes())
-        steps += 1
-
-    try:
-        _rollout(task_id, cfg, policy, commands, seconds, write)
-    finally:
-        writer.close()
+    steps = islice(_rollout(task_id, cfg, policy, commands, seconds), 0, None, steps_per_frame(cfg.sim.step_dt))
+    write_video(path, (core.sim.render(0, *RENDER_SIZE) for core in steps), cfg.sim.step_dt)
 
 
-def _view(
-    task_id: str, cfg: TaskCfg, policy: Policy, commands: Sequence[tuple[float, float, float]], seconds: float
-) -> None:
-    """Show the robot in MuJoCo's viewer in real time until its window is closed."""
+def view(steps: Iterable[LeggedVectorEnv]) -> None:
+    """Show the robot in MuJoCo's viewer in real time until the steps, or its window, come to an end."""
     next_frame = time.perf_counter()
-
-    def show(env: gym.vector.VectorEnv) -> None:
-        nonlocal next_frame
-        if not unwrap(env).sim.view(0):
-            sys.exit(0)
-        next_frame += unwrap(env).step_dt
+    for core in steps:
+        if not core.sim.view(0):
+            return
+        next_frame += core.step_dt
         time.sleep(max(0.0, next_frame - time.perf_counter()))
 
-    _rollout(task_id, cfg, policy, commands, seconds, show)
+
+def has_display() -> bool:
+    """Whether a window can be opened."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY"))
 
 
 def play(
@@ -142,9 +115,8 @@ def play(
         commands = ((vx or 0.0, vy or 0.0, wz or 0.0),)
     seconds = seconds or (TOUR_SECONDS if len(commands) > 1 else 10.0)
     cfg = make_task_cfg(task_id)
-    has_display = sys.platform != "linux" or bool(os.environ.get("DISPLAY"))
-    if video is None and has_display:
-        _view(task_id, cfg, loaded, commands, seconds)
+    if video is None and has_display():
+        view(_rollout(task_id, cfg, loaded, commands, seconds))
         return
     video = video or Path("play.mp4")
     film(task_id, cfg, loaded, video, commands, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,23 @@ from typing import Any
 import torch
 
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.mdp.motion_command import motion_command
 
 _CONTRACT_FILE = "contract.json"
-SHIPPED = {"Legged/Go2-Flat-v0": "go2_flat.pt"}
+SHIPPED = {"Legged/Go2-Flat-v0": "go2_flat.pt", "Legged/Go2-Mimic-v0": "go2_mimic.pt"}
 """Task id → policy in ``legged_envs/policies``."""
 
 
-def contract(task_id: str, env: LeggedVectorEnv) -> dict[str, Any]:
-    """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot."""
+def contract(task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("policy",)) -> dict[str, Any]:
+    """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot.
+
+    ``inputs`` are the observation groups that the policy takes, one argument each.
+    """
     robot = env.cfg.robot
-    sizes = env.observations.term_sizes("policy")
-    terms = env.cfg.observations["policy"].terms
-    return {
+    centre = "default_joint_pos"
+    if env.cfg.action.reference is not None:
+        centre = "(joint_pos of the reference one control step ahead where there is one, else default_joint_pos)"
+    meaning = {
         "task_id": task_id,
         "robot": robot.name,
         "control_dt": env.step_dt,
@@ -31,42 +37,62 @@ def contract(task_id: str, env: LeggedVectorEnv) -> dict[str, Any]:
         "kd": list(robot.kd),
         "torque_limits": list(robot.torque_limits),
         "action_scale": env.actions.scale.tolist(),
-        "action": "joint target = default_joint_pos + action_scale * clip(action, -1, 1)",
-        "observation": [
-            {"name": name, "size": sizes[name], "scale": term.scale, "noise": term.noise, "clip": term.clip}
-            for name, term in terms.items()
-        ],
+        "action": f"joint target = {centre} + action_scale * clip(action, -1, 1)",
+        "observation": _terms(env, groups[0]),
+        "inputs": {group: _terms(env, group) for group in groups},
     }
+    if "motion" in env.commands.terms:
+        motion = motion_command(env.commands)
+        meaning["reference"] = {"control_steps_ahead": list(motion.cfg.window), "frame": motion.frame_sizes}
+    return meaning
+
+
+def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
+    """The terms of an observation group, in order."""
+    sizes = env.observations.term_sizes(group)
+    return [
+        {"name": name, "size": sizes[name], "scale": term.scale, "noise": term.noise, "clip": term.clip}
+        for name, term in env.cfg.observations[group].terms.items()
+    ]
 
 
 class Policy:
-    """A deterministic policy: observation (n, size) → action (n, num_joints), with its contract."""
+    """A deterministic policy: the observations of its groups, each (n, size), → action (n, num_joints)."""
 
     def __init__(self, module: torch.jit.ScriptModule, contract: dict[str, Any]):
         self._module = module
         self.contract = contract
 
-    def __call__(self, observation: torch.Tensor) -> torch.Tensor:
-        with torch.inference_mode():
-            return self._module(observation)
+    @property
+    def inputs(self) -> dict[str, list[dict[str, Any]]]:
+        """The observation groups that it takes, in order, and their terms."""
+        return self.contract.get("inputs") or {"policy": self.contract.get("observation", [])}
 
-    def check(self, env: LeggedVectorEnv) -> None:
-        """Raise if this policy is not for the environment.
+    def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():
+            return self._module(*observations)
+
+    def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
+        """Raise if this policy is not for the environment, or does not take ``groups``.
 
         Raises:
-            ValueError: Naming what differs: robot, joints or observation terms.
+            ValueError: Naming what differs: robot, joints, action scale, time step or observations.
         """
-        ours = contract(self.contract.get("task_id", ""), env)
-        for key in ("robot", "joint_names", "observation", "action_scale", "control_dt"):
-            theirs = self.contract.get(key)
-            if key == "observation":
-                same = [(t["name"], t["size"], t["scale"]) for t in theirs or []] == [
-                    (t["name"], t["size"], t["scale"]) for t in ours[key]
-                ]
-            else:
-                same = theirs == ours[key]
-            if not same:
-                raise ValueError(f"the policy was trained with {key} = {theirs}, this environment has {ours[key]}")
+        if groups is not None and tuple(self.inputs) != tuple(groups):
+            raise ValueError(f"the policy must take {', '.join(groups)}, but takes {', '.join(self.inputs)}")
+        known = set(self.inputs) <= set(env.cfg.observations)
+        ours = contract(self.contract.get("task_id", ""), env, tuple(self.inputs) if known else ("policy",))
+        for key in ("robot", "joint_names", "action_scale", "control_dt", "reference", "action"):
+            if self.contract.get(key) != ours.get(key):
+                theirs = self.contract.get(key)
+                raise ValueError(f"the policy was trained with {key} = {theirs}, this environment has {ours.get(key)}")
+        if _layout(self.inputs) != _layout(ours["inputs"]):
+            theirs, has = _layout(self.inputs), _layout(ours["inputs"])
+            raise ValueError(f"the policy was trained with observation = {theirs}, this environment has {has}")
+
+
+def _layout(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, list[tuple[Any, ...]]]:
+    return {group: [(term["name"], term["size"], term["scale"]) for term in terms] for group, terms in inputs.items()}
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
@@ -79,14 +105,15 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
     """Write a policy as ONNX; the contract's entries are the model's metadata, lists and dicts as JSON."""
     import onnx
 
-    size = sum(term["size"] for term in contract["observation"])
+    sizes = [sum(term["size"] for term in terms) for terms in contract["inputs"].values()]
+    names = ["obs", *list(contract["inputs"])[1:]]
     torch.onnx.export(
         module.cpu().eval(),
-        (torch.zeros(1, size),),
+        tuple(torch.zeros(1, size) for size in sizes),
         str(path),
-        input_names=["obs"],
+        input_names=names,
         output_names=["actions"],
-        dynamic_axes={"obs": {0: "n"}, "actions": {0: "n"}},
+        dynamic_axes={name: {0: "n"} for name in (*names, "actions")},
         opset_version=18,
         dynamo=False,
     )

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
@@ -23,12 +23,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
-from legged_envs.rl.config import TrainCfg
+from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import Evaluation, Evaluator, print_evaluation
+from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import contract, load_policy, save_onnx, save_policy
-from legged_envs.tasks import make_task_cfg
-from legged_envs.tasks.task import override
+from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks.task import TaskCfg, override
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 WALK = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
@@ -37,7 +38,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 class Trainer:
-    """One training run.
+    """One training run, with rsl_rl's PPO on a velocity task.
 
     Args:
         cfg: What to train and for how long.
@@ -50,7 +51,7 @@ class Trainer:
             raise ValueError(f"minutes and iterations must be positive, got {cfg.minutes} and {cfg.iterations}")
         self.cfg = cfg
         self.console = console
-        self.task = override(make_task_cfg(cfg.task_id), cfg.changes)
+        self.task = self._make_task()
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
@@ -75,11 +76,20 @@ class Trainer:
         if cfg.resume is not None:
             self._load(cfg.resume / CHECKPOINT)
 
+    def _make_task(self) -> TaskCfg:
+        return override(make_task_cfg(self.cfg.task_id), self.cfg.changes)
+
+    @property
+    def _schedule(self) -> PPOCfg | MimicPPOCfg | MimicDistillationCfg:
+        """What has the learning rates and the length of a rollout."""
+        return self.cfg.ppo
+
     def _new_run_dir(self) -> Path:
         stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
         return Path("runs") / self.cfg.task_id.split("/")[-1] / stamp
 
-    def _make_algorithm(self) -> BootstrapPPO:
+    def _make_algorithm(self) -> Any:
+        """rsl_rl's PPO, or what has its interface."""
         ppo = self.cfg.ppo
         model = {
             "class_name": "rsl_rl.models:MLPModel",
@@ -131,8 +141,7 @@ class Trainer:
                 f"interrupted; go on with: legged-envs train {self.cfg.task_id} --resume {self._run_dir}"
             )
             return self._run_dir
-        result = self._evaluate_export()
-        print_evaluation(result, self.console)
+        self._evaluate_export()
         self._draw()
         return self._run_dir
 
@@ -162,14 +171,13 @@ class Trainer:
                     recent.append(row["steps_per_second"])
                     for name, value in row.items():
                         writer.add_scalar(f"train/{name}", value, self.iteration)
-                    self._check_walk(row)
+                    self._watch(row)
                     if self.seconds - saved > 60.0 * self.cfg.checkpoint_minutes:
                         self._save()
                         saved = self.seconds
-                    text = (
-                        f"{sum(recent) / len(recent):6.0f} steps/s  reward {row['reward']:5.2f}/s  "
-                        f"error {row['lin_vel_error']:.2f} m/s {row['ang_vel_error']:.2f} rad/s"
-                    )
+                    errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.ERRORS.items())
+                    speed = sum(recent) / len(recent)
+                    text = f"{speed:6.0f} steps/s  reward {row['reward']:5.2f}/s  error {errors}"
                     progress.update(bar, completed=self._progress(), description=text)
         finally:
             writer.close()
@@ -182,15 +190,15 @@ class Trainer:
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def _set_learning_rate(self, done: float) -> None:
-        ppo = self.cfg.ppo
-        rate = ppo.learning_rate + (ppo.final_learning_rate - ppo.learning_rate) * min(done, 1.0)
+        start, end = self._schedule.learning_rate, self._schedule.final_learning_rate
+        rate = start + (end - start) * min(done, 1.0)
         self.algorithm.learning_rate = rate
         for group in self.algorithm.optimizer.param_groups:
             group["lr"] = rate
 
     def _iterate(self) -> dict[str, float]:
         """One rollout and one update."""
-        algorithm, steps = self.algorithm, self.cfg.ppo.steps_per_env
+        algorithm, steps = self.algorithm, self._schedule.steps_per_env
         begun = time.perf_counter()
         observation = self.env.get_observations()
         reward_sum = torch.zeros(())
@@ -204,14 +212,12 @@ class Trainer:
         losses = algorithm.update()
         ended = time.perf_counter()
         self.iteration += 1
-        robot, command = self.core.robot, self.core.commands["velocity"]
         samples = steps * self.cfg.num_envs
         return {
             "iteration": self.iteration,
             "env_steps": self.iteration * samples,
             "reward": reward_sum.item() / (steps * self.core.step_dt),
-            "lin_vel_error": (command[:, :2] - robot.lin_vel_b[:, :2]).norm(dim=1).mean().item(),
-            "ang_vel_error": (command[:, 2] - robot.ang_vel_b[:, 2]).abs().mean().item(),
+            **self._errors(),
             "steps_per_second": samples / (ended - begun),
             "rollout_steps_per_second": samples / (collected - begun),
             "update_steps_per_second": samples / (ended - collected),
@@ -219,7 +225,18 @@ class Trainer:
             **{f"loss_{name}": value for name, value in losses.items() if name != "symmetry"},
         }
 
-    def _check_walk(self, row: dict[str, float]) -> None:
+    ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
+    """Entries of ``_errors`` that the progress bar shows, and their units."""
+
+    def _errors(self) -> dict[str, float]:
+        """How far the robots are from what they are asked to do, at this moment."""
+        robot, command = self.core.robot, self.core.commands["velocity"]
+        return {
+            "lin_vel_error": (command[:, :2] - robot.lin_vel_b[:, :2]).norm(dim=1).mean().item(),
+            "ang_vel_error": (command[:, 2] - robot.ang_vel_b[:, 2]).abs().mean().item(),
+        }
+
+    def _watch(self, row: dict[str, float]) -> None:
         """Evaluate, at most every 15 s, once the training errors are near the threshold and until the robot walks."""
         near = row["lin_vel_error"] < WALK["lin_vel_error"] + 0.1 and row["ang_vel_error"] < WALK["ang_vel_error"] + 0.1
         if self.time_to_walk is not None or not near or self.seconds - self._walk_checked < 15.0:
@@ -248,29 +265,35 @@ class Trainer:
         with torch.inference_mode():
             return self._evaluator.run(policy, still)
 
+    GROUPS: tuple[str, ...] = ("policy",)
+    """Observation groups that the exported policy takes."""
+
     def _export(self) -> None:
-        meaning = contract(self.cfg.task_id, self.core)
+        meaning = contract(self.cfg.task_id, self.core, self.GROUPS)
         save_policy(self._run_dir / "policy.pt", self.algorithm.get_policy().as_jit(), meaning)
         save_onnx(self._run_dir / "policy.onnx", self.algorithm.get_policy().as_onnx(verbose=False), meaning)
 
-    def _evaluate_export(self) -> Evaluation:
+    def _evaluate_export(self) -> None:
         result = self._evaluate(load_policy(self._run_dir / "policy.pt"), still=True)
+        print_evaluation(result, self.console)
+        self._report(time_to_walk=self.time_to_walk, **result.as_dict())
+
+    def _report(self, **results: Any) -> None:
+        """Write eval.json."""
         report = {
             "task_id": self.cfg.task_id,
             "seed": self.cfg.seed,
             "training_seconds": round(self.seconds, 1),
             "env_steps": self.curve[-1]["env_steps"],
-            "time_to_walk": self.time_to_walk,
-            **result.as_dict(),
+            **results,
         }
         (self._run_dir / "eval.json").write_text(json.dumps(report, indent=1) + "\n")
-        return result
 
     def _draw(self) -> None:
         from legged_envs.rl.play import film
         from legged_envs.rl.plots import plot_learning_curve
 
-        plot_learning_curve(self.curve, self._run_dir / "learning_curve.png")
+        plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.ERRORS)
         if self.cfg.video:
             film(self.cfg.task_id, self.task, load_policy(self._run_dir / "policy.pt"), self._run_dir / "video.mp4")
 
@@ -316,5 +339,30 @@ def _plain(value: Any) -> Any:
 
 
 def train(cfg: TrainCfg) -> Path:
-    """Run a training. Returns the run folder."""
-    return Trainer(cfg, Console()).run()
+    """Run a training. Returns the run folder.
+
+    Raises:
+        ValueError: If the algorithm is not one for the task.
+    """
+    return make_trainer(cfg, Console()).run()
+
+
+def make_trainer(cfg: TrainCfg, console: Console) -> Trainer:
+    """The trainer for the task and the algorithm of ``cfg``.
+
+    Raises:
+        ValueError: If the algorithm is not one for the task.
+    """
+    mimic = is_mimic(make_task_cfg(cfg.task_id))
+    algo = cfg.algo if cfg.algo != "auto" else "mmppo" if mimic else "ppo"
+    if (algo == "ppo") == mimic:
+        known = "mmppo and distillation" if mimic else "ppo"
+        raise ValueError(f"{cfg.task_id!r} is trained with --algo {known}, got {cfg.algo!r}")
+    if not mimic:
+        for option in ("clips", "teacher"):
+            if getattr(cfg, option):
+                raise ValueError(f"--{option} is for mimic tasks, and {cfg.task_id!r} is none")
+        return Trainer(cfg, console)
+    from legged_envs.rl.mimic_train import DistillationTrainer, MimicTrainer
+
+    return (MimicTrainer if algo == "mmppo" else DistillationTrainer)(cfg, console)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.simulation import SimCfg, Simulation
+from legged_envs.sim.simulation import Pose, SimCfg, Simulation
 
 if sys.platform == "linux" and not os.environ.get("DISPLAY"):
     os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is imported
@@ -38,6 +38,8 @@ _DIVERGED = [
     )
 ]
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
+_GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
+_NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the renderer lets cast no shadow
 _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 
 
@@ -373,9 +375,11 @@ class MujocoSimulation(Simulation):
         self._constants_changed[:] = state["constants_changed"]
         self._mark(self._converted, _ALL)
 
-    def render(self, env_id: int = 0, width: int = 640, height: int = 480) -> np.ndarray:
+    def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
         if not 0 <= env_id < self.num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
+        if ghost is not None:
+            ghost.check(self.robot)
         if self._renderer is None or (self._renderer.width, self._renderer.height) != (width, height):
             if self._renderer is not None:
                 self._renderer.close()
@@ -384,7 +388,19 @@ class MujocoSimulation(Simulation):
         data = self.batch.get_data(env_id, self._render_data)
         mujoco.mj_forward(self.model, data)
         self._renderer.update_scene(data, camera="track")
+        if ghost is not None:
+            self._add_ghost(self._renderer.scene, data, ghost)
         return self._renderer.render()
+
+    def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
+        """Append the shapes of the robot in a pose. ``data`` is overwritten."""
+        data.qpos[:] = torch.cat((ghost.root_pos_w, ghost.root_quat_w, ghost.joint_pos)).cpu().numpy()
+        mujoco.mj_kinematics(self.model, data)
+        first = scene.ngeom
+        dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # the robot; the ground is static
+        mujoco.mjv_addGeoms(self.model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
+        for geom in scene.geoms[first : scene.ngeom]:
+            geom.rgba, geom.emission, geom.category = _GHOST_RGBA, 0.0, _NO_SHADOW
 
     def _make_renderer(self, width: int, height: int) -> mujoco.Renderer:
         try:

@@ -35,7 +35,7 @@ class RobotState:
     which quantities lag by one physics step.
     """
 
-    READS = (
+    READS: tuple[str, ...] = (
         "root_pos_w",
         "root_quat_w",
         "root_lin_vel_w",
@@ -53,7 +53,7 @@ class RobotState:
         "_joint_vel",
     )
     """Names of the changing tensors that ``compute`` reads, or changes in place."""
-    WRITES = (
+    WRITES: tuple[str, ...] = (
         "lin_vel_b",
         "projected_gravity",
         "joint_offset",
@@ -132,6 +132,24 @@ class RobotState:
         self.previous_joint_vel = torch.zeros(n, len(robot.joint_names), device=device)
         """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
         self._joint_vel = torch.zeros_like(self.previous_joint_vel)
+        self.watched_pos_b = torch.zeros(n, 0, 3, device=device)
+        """Positions of the watched bodies in the base frame, m. Shape: (num_envs, num_watched, 3)."""
+        self._watched: list[int] = []
+
+    def watch_bodies(self, names: tuple[str, ...]) -> None:
+        """Keep :attr:`watched_pos_b` of these bodies from now on.
+
+        Raises:
+            ValueError: If the robot has no body of that name, or other bodies are watched already.
+        """
+        base, *watched = self.sim.body_ids((self.sim.robot.base_body, *names))
+        if self._watched and watched != self._watched:
+            raise ValueError(f"only one set of bodies can be watched, so {names} cannot be too")
+        self._base, self._watched = base, watched
+        self.READS = (*RobotState.READS, "_base_quat_w", "_to_watched_w")
+        self.WRITES = (*RobotState.WRITES, "watched_pos_b")
+        self._read_watched()
+        self._compute_pose()
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Lower and upper limits, shrunk about the middle of each range to ``fraction`` of it, rad. (num_joints,)."""
@@ -168,6 +186,14 @@ class RobotState:
         self.joint_pos, self.joint_vel, self.joint_torque = sim.joint_pos, sim.joint_vel, sim.joint_torque
         self.contact_force_w = sim.contact_force_w
         self.foot_pos_w, self.foot_lin_vel_w = sim.foot_pos_w, sim.foot_lin_vel_w
+        if self._watched:
+            self._read_watched()
+
+    def _read_watched(self) -> None:
+        """Take in the way from the base to the watched bodies, all of one moment: that of the last physics step."""
+        pos = self.sim.body_pos_w
+        self._base_quat_w = self.sim.body_quat_w[:, self._base]
+        self._to_watched_w = pos[:, self._watched] - pos[:, self._base, None]
 
     def compute(self) -> None:
         """Compute what follows from what was read; pure, so that it can be recorded."""
@@ -187,6 +213,8 @@ class RobotState:
     def _compute_pose(self) -> None:
         self.joint_offset = self.joint_pos - self.default_joint_pos
         self.foot_speed = torch.linalg.vector_norm(self.foot_lin_vel_w[..., :2], dim=2)
+        if self._watched:
+            self.watched_pos_b = _rotate_inverse(self._base_quat_w, self._to_watched_w)
 
     def _base_vectors(self, quat: torch.Tensor, lin_vel: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Velocity and direction of gravity in the base frame. Shapes: (n, 4), (n, 3) → (n, 3), (n, 3)."""

@@ -44,6 +44,29 @@ class SimCfg:
         return self.dt * self.decimation
 
 
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """Where one robot is and how its joints stand, as float tensors."""
+
+    root_pos_w: torch.Tensor
+    """Base position, m. Shape: (3,)."""
+    root_quat_w: torch.Tensor
+    """Base orientation (w, x, y, z). Shape: (4,)."""
+    joint_pos: torch.Tensor
+    """rad, in the order of ``RobotCfg.joint_names``. Shape: (num_joints,)."""
+
+    def check(self, robot: RobotCfg) -> None:
+        """Raise ValueError, naming the field, if this is no pose of ``robot``."""
+        for name, size in (("root_pos_w", 3), ("root_quat_w", 4), ("joint_pos", robot.num_joints)):
+            values = getattr(self, name)
+            if tuple(values.shape) != (size,):
+                raise ValueError(
+                    f"Pose.{name} of robot {robot.name!r} must have shape ({size},), got {tuple(values.shape)}"
+                )
+            if not torch.isfinite(values).all():
+                raise ValueError(f"Pose.{name} must be finite, got {values.tolist()}")
+
+
 class Simulation(ABC):
     """``num_envs`` copies of one robot on one ground, stepped together.
 
@@ -248,8 +271,15 @@ class Simulation(ABC):
         """Return exactly to a state from ``get_state`` of a simulation made with the same arguments."""
 
     @abstractmethod
-    def render(self, env_id: int = 0, width: int = 640, height: int = 480) -> np.ndarray:
-        """A picture of one environment, (height, width, 3) uint8, from the robot's tracking camera."""
+    def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
+        """A picture of one environment, (height, width, 3) uint8, from the robot's tracking camera.
+
+        Args:
+            env_id: The environment.
+            width: Pixels.
+            height: Pixels.
+            ghost: Also draw a transparent robot in this pose, without a shadow. It is in the picture only.
+        """
 
     @abstractmethod
     def view(self, env_id: int = 0) -> bool:

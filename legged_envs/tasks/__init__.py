@@ -21,9 +21,23 @@ def _g1_flat() -> TaskCfg:
     return g1_flat()
 
 
+def _go2_mimic() -> TaskCfg:
+    from legged_envs.tasks.mimic import go2_mimic
+
+    return go2_mimic()
+
+
+def _g1_mimic() -> TaskCfg:
+    from legged_envs.tasks.mimic import g1_mimic
+
+    return g1_mimic()
+
+
 TASKS: dict[str, Callable[[], TaskCfg]] = {
     "Legged/Go2-Flat-v0": _go2_flat,
     "Legged/G1-Flat-v0": _g1_flat,
+    "Legged/Go2-Mimic-v0": _go2_mimic,
+    "Legged/G1-Mimic-v0": _g1_mimic,
 }
 """Registered id → a function that makes a fresh configuration."""
 
@@ -40,3 +54,8 @@ def make_task_cfg(task_id: str) -> TaskCfg:
     if task_id not in TASKS:
         raise ValueError(f"unknown task {task_id!r}; tasks: {', '.join(TASKS)}")
     return TASKS[task_id]()
+
+
+def is_mimic(cfg: TaskCfg) -> bool:
+    """Whether a task imitates motions: it has a command called ``motion``."""
+    return "motion" in cfg.commands

@@ -1,0 +1,292 @@
+"""Reference motions as a command: imitate this clip from here on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from legged_envs.mdp.context import Env
+from legged_envs.motions import (
+    Motion,
+    MotionLibrary,
+    MotionPlayer,
+    MotionSample,
+    StartCfg,
+    StartSampler,
+    quaternion,
+    shipped_motions,
+)
+from legged_envs.rng import RandomStreams
+from legged_envs.robots import RobotCfg
+
+MOVING_SPEED = 0.1
+"""A reference whose base moves faster than this asks the robot to move (m/s and rad/s together)."""
+FRAME_SCALES = {"joint_vel": 0.05, "ang_vel": 0.25}
+"""Scales in the window, those of the policy's own observation."""
+
+
+@dataclass
+class MotionCommandCfg:
+    """Each episode imitates a clip from a drawn time on, or has no reference at all."""
+
+    motions: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions
+    """Gives the clips, all of one frame rate; by default those that come with the package. Your own:
+    ``lambda robot: [load_motion("kick.npz", robot)]``."""
+    clips: tuple[str, ...] = ()
+    """Names of the clips to imitate; empty for all of them."""
+    key_bodies: tuple[str, ...] = ()
+    """Bodies whose position in the base frame is to be that of the reference; empty for the feet."""
+    window: tuple[int, ...] = (1, 2, 4, 8)
+    """Which control steps ahead the reference observation shows; the first must be 1."""
+    reference_fraction: float = 0.7
+    """Probability that an episode has a reference; the others follow the velocity command."""
+    end: Literal["clip", "loop", "hold"] = "clip"
+    """What follows the end of a clip: see :class:`~legged_envs.motions.MotionLibrary`."""
+    starts: StartCfg = field(default_factory=StartCfg)
+    """Where episodes start. With ``adaptive`` the starts of an environment depend on the failures of all since they
+    were made, also of those before a ``reset`` with a seed."""
+
+    def build(self, env: Env, random: RandomStreams) -> MotionCommand:
+        return MotionCommand(self, env, random)
+
+    def load(self, robot: RobotCfg) -> list[Motion]:
+        """The clips of ``robot`` to imitate.
+
+        Raises:
+            ValueError: If there is no clip of one of the names.
+        """
+        motions = list(self.motions(robot))
+        known = [motion.name for motion in motions]
+        unknown = [name for name in self.clips if name not in known]
+        if unknown:
+            raise ValueError(f"MotionCommandCfg.clips: there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
+        return [motion for motion in motions if not self.clips or motion.name in self.clips]
+
+
+class MotionCommand:
+    """The reference of every environment: its target one control step ahead, and a window of the steps to come.
+
+    After a step the robot should be where the ``target_…`` of before the step said. Where there is no reference
+    (``available`` 0) the window is 0, and the targets are those of a clip that plays on unseen.
+
+    The bodies' targets are one physics step older than the others, as are the simulation's own body positions.
+    """
+
+    def __init__(self, cfg: MotionCommandCfg, env: Env, random: RandomStreams):
+        if not cfg.window or cfg.window[0] != 1 or list(cfg.window) != sorted(set(cfg.window)):
+            raise ValueError(f"MotionCommandCfg.window must rise from 1, e.g. (1, 2, 4, 8), got {cfg.window}")
+        if not 0.0 <= cfg.reference_fraction <= 1.0:
+            raise ValueError(f"MotionCommandCfg.reference_fraction must be in [0, 1], got {cfg.reference_fraction}")
+        self.cfg = cfg
+        self._env = env
+        robot, device = env.sim.robot, env.device
+        motions = cfg.load(robot)
+        self.key_bodies = cfg.key_bodies or robot.foot_names
+        """Names of the bodies of ``target_key_pos_b`` and of ``RobotState.watched_pos_b``."""
+        self.player = MotionPlayer(MotionLibrary(motions, robot, device, cfg.end, bodies=()), env.num_envs)
+        """Which clip each environment imitates and the time in it, that of the robots' present state."""
+        self._bodies = MotionLibrary(motions, robot, device, cfg.end, bodies=(robot.base_body, *self.key_bodies))
+        self._sampler = StartSampler(self.player.library, cfg.starts)
+        self._random = random.stream("command/motion")
+        self._window = torch.tensor(cfg.window, dtype=torch.float64, device=device) * env.step_dt
+        self._body_offset = env.step_dt - env.sim.cfg.dt
+        self._has_reference = torch.ones(env.num_envs, dtype=torch.bool, device=device)
+        self._pinned: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._withheld: torch.Tensor | None = None
+        env.robot.watch_bodies(self.key_bodies)
+        self._set(self._targets(torch.arange(env.num_envs, device=device)))
+
+    tensors = (
+        "value",
+        "moving",
+        "still",
+        "available",
+        "window_root_pos_w",
+        "window_root_quat_w",
+        "target_gravity",
+        "target_lin_vel_b",
+        "target_ang_vel_b",
+        "target_joint_pos",
+        "target_joint_vel",
+        "target_key_pos_b",
+    )
+    """Names of the tensors that terms read."""
+
+    value: torch.Tensor
+    """The window, frame after frame: see :meth:`frame_sizes`. Shape: (num_envs, len(window) · frame size)."""
+    moving: torch.Tensor
+    """1 where the target's base moves, else 0. Shape: (num_envs,), float32."""
+    still: torch.Tensor
+    """1 − ``moving``. Shape: (num_envs,)."""
+    available: torch.Tensor
+    """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
+    window_root_pos_w: torch.Tensor
+    """Base positions of the window, the target first, m. Shape: (num_envs, len(window), 3)."""
+    window_root_quat_w: torch.Tensor
+    """Base orientations of the window. Shape: (num_envs, len(window), 4)."""
+    target_gravity: torch.Tensor
+    """Direction of gravity in the base frame. Shape: (num_envs, 3)."""
+    target_lin_vel_b: torch.Tensor
+    """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
+    target_ang_vel_b: torch.Tensor
+    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    target_joint_pos: torch.Tensor
+    """rad. Shape: (num_envs, num_joints)."""
+    target_joint_vel: torch.Tensor
+    """rad/s. Shape: (num_envs, num_joints)."""
+    target_key_pos_b: torch.Tensor
+    """Positions of the key bodies in the base frame, m. Shape: (num_envs, num_key_bodies, 3)."""
+
+    @property
+    def frame_sizes(self) -> dict[str, int]:
+        """What a frame of the window consists of, in this order, and how many numbers each is.
+
+        Joint positions relative to the default pose [rad], joint velocities [rad/s] · 0.05, direction of gravity and
+        velocity [m/s] in the base frame, angular velocity [rad/s] · 0.25, height of the base [m].
+        """
+        joints = self._env.sim.robot.num_joints
+        return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
+
+    def hold(self, command: torch.Tensor) -> None:
+        """From its next reset on, let every environment start clip ``command[..., 0]`` at ``command[..., 1]`` s.
+
+        Args:
+            command: Numbers of clips in ``player.library.names``, and times. Shape: (2,) or (num_envs, 2).
+
+        Raises:
+            ValueError: If the command has another shape, a clip does not exist or a time is not finite.
+        """
+        n = self._env.num_envs
+        command = torch.as_tensor(command, dtype=torch.float64, device=self._env.device)
+        if command.shape not in ((2,), (n, 2)):
+            raise ValueError(f"hold needs (clip, time) of shape (2,) or ({n}, 2), got {tuple(command.shape)}")
+        clips, times = command.expand(n, 2).unbind(1)
+        if not times.isfinite().all():
+            raise ValueError(f"times must be finite, got {times.tolist()}")
+        if not ((clips >= 0) & (clips < self.player.library.num_clips) & (clips == clips.floor())).all():
+            names = ", ".join(f"{i} {name}" for i, name in enumerate(self.player.library.names))
+            raise ValueError(f"clips must be whole numbers of {names}; got {clips.tolist()}")
+        self._pinned = clips.long(), times.clone()
+
+    def withhold(self, mask: torch.Tensor) -> None:
+        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference.
+
+        Raises:
+            ValueError: If the mask has another shape or dtype.
+        """
+        if mask.shape != (self._env.num_envs,) or mask.dtype != torch.bool:
+            expected = f"({self._env.num_envs},) torch.bool"
+            raise ValueError(f"withhold needs a mask {expected}, got {tuple(mask.shape)} {mask.dtype}")
+        self._withheld = mask.to(self._env.device).clone()
+
+    def release(self) -> None:
+        """Undo :meth:`hold` and :meth:`withhold`: starts are drawn again."""
+        self._pinned = self._withheld = None
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Choose clip and time of ``env_ids``, whose robots are placed there after this."""
+        if self.cfg.starts.adaptive:
+            failed = self._env.terminations.terminated[env_ids] & self._has_reference[env_ids]
+            self._sampler.record(self.player.clip[env_ids], self.player.time[env_ids], failed)
+        clips, times = self._sampler.draw(self._random, env_ids)
+        has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
+        if self._pinned is not None:
+            clips, times = self._pinned[0][env_ids], self._pinned[1][env_ids]
+            has_reference = torch.ones_like(has_reference)
+        if self._withheld is not None:
+            has_reference = has_reference & ~self._withheld[env_ids]
+        self.player.start(env_ids, clips, times)
+        self._has_reference = self._has_reference.index_copy(0, env_ids, has_reference)
+        targets = self._targets(env_ids)
+        self._set({name: getattr(self, name).index_copy(0, env_ids, rows) for name, rows in targets.items()})
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """The robots of ``env_ids`` stand in their first pose: nothing here depends on it."""
+
+    def advance(self) -> None:
+        """Let one control step pass."""
+        self.player.advance(self._env.step_dt)
+        self._set(self._targets(slice(None)))
+
+    def start_pose(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, MotionSample]:
+        """Those of ``env_ids`` (m,) with a reference, and the reference (m, …) at their present time."""
+        env_ids = env_ids[self._has_reference[env_ids]]
+        return env_ids, self.player.library.sample(self.player.clip[env_ids], self.player.time[env_ids])
+
+    def _set(self, targets: dict[str, torch.Tensor]) -> None:
+        for name, value in targets.items():
+            setattr(self, name, value.contiguous())  # compiled terms trust the strides
+
+    def _targets(self, env_ids: torch.Tensor | slice) -> dict[str, torch.Tensor]:
+        """Every tensor that terms read, for ``env_ids``."""
+        clip, time = self.player.clip[env_ids], self.player.time[env_ids]
+        window = self.player.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + self._window)
+        available = self._has_reference[env_ids] & window.valid[:, 0]
+        to_base = quaternion.conjugate(window.root_quat_w)
+        lin_vel = quaternion.rotate(to_base, window.root_lin_vel_w)
+        gravity = quaternion.rotate(to_base, lin_vel.new_tensor((0.0, 0.0, -1.0)))
+        frames = torch.cat(
+            (
+                window.joint_pos - self._env.robot.default_joint_pos,
+                window.joint_vel * FRAME_SCALES["joint_vel"],
+                gravity,
+                lin_vel,
+                window.root_ang_vel_b * FRAME_SCALES["ang_vel"],
+                window.root_pos_w[..., 2:],
+            ),
+            dim=-1,
+        )
+        visible = available.float()
+        moving = window.root_lin_vel_w[:, 0].norm(dim=1) + window.root_ang_vel_b[:, 0].norm(dim=1) > MOVING_SPEED
+        return {
+            "value": (frames * visible[:, None, None]).flatten(1),
+            "moving": moving.float(),
+            "still": 1.0 - moving.float(),
+            "available": visible,
+            "window_root_pos_w": window.root_pos_w,
+            "window_root_quat_w": window.root_quat_w,
+            "target_gravity": gravity[:, 0],
+            "target_lin_vel_b": lin_vel[:, 0],
+            "target_ang_vel_b": window.root_ang_vel_b[:, 0],
+            "target_joint_pos": window.joint_pos[:, 0],
+            "target_joint_vel": window.joint_vel[:, 0],
+            "target_key_pos_b": self._key_pos(clip, time),
+        }
+
+    def _key_pos(self, clip: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
+        bodies = self._bodies.sample(clip, time + self._body_offset)
+        base, others = bodies.body_pos_w[:, :1], bodies.body_pos_w[:, 1:]
+        return quaternion.rotate(quaternion.conjugate(bodies.body_quat_w[:, :1]), others - base)
+
+    def state_dict(self) -> dict[str, Any]:
+        pinned = None if self._pinned is None else tuple(value.clone() for value in self._pinned)
+        return {
+            "player": self.player.state_dict(),
+            "sampler": self._sampler.state_dict(),
+            "has_reference": self._has_reference.clone(),
+            "pinned": pinned,
+            "withheld": None if self._withheld is None else self._withheld.clone(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.player.load_state_dict(state["player"])
+        self._sampler.load_state_dict(state["sampler"])
+        self._has_reference = state["has_reference"].clone()
+        self._pinned = None if state["pinned"] is None else tuple(value.clone() for value in state["pinned"])
+        self._withheld = None if state["withheld"] is None else state["withheld"].clone()
+        self._set(self._targets(slice(None)))
+
+
+def motion_command(commands: Any, name: str = "motion") -> MotionCommand:
+    """The motion command called ``name`` of an environment's :class:`~legged_envs.managers.CommandManager`.
+
+    Raises:
+        ValueError: If it has none.
+    """
+    term = commands.terms.get(name)
+    if not isinstance(term, MotionCommand):
+        raise ValueError(f"the task has no motion command {name!r}; its commands: {', '.join(commands.terms)}")
+    return term

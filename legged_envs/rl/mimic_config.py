@@ -1,0 +1,142 @@
+"""What motion-mimic learning can be told; every field is a flag of the command that trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+ACTOR_GROUPS = ("policy", "reference", "reference_mask")
+CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
+"""Observation groups of a network: observation, reference window, mask."""
+
+
+@dataclass
+class MimicNetworkCfg:
+    """The networks of actor, critic and cost critic: an encoder of the reference, then an MLP."""
+
+    hidden: tuple[int, ...] = (256, 128)
+    """Hidden layers behind observation and encoded reference."""
+    activation: str = "elu"
+    encoder: Literal["mlp", "transformer"] = "mlp"
+    """What encodes the window of reference frames; the transformer takes each frame as a token."""
+    encoder_hidden: tuple[int, ...] = (128,)
+    """Hidden layers of the MLP encoder, or of the MLP in each layer of the transformer."""
+    encoder_size: int = 64
+    """Numbers that encode a window; the width of the transformer as well."""
+    encoder_layers: int = 1
+    """Attention layers of the transformer."""
+    encoder_heads: int = 4
+    """Attention heads of the transformer; they divide ``encoder_size``."""
+    init_std: float = 0.3
+    """Standard deviation of the first actions where there is a reference; 1 is the whole action range."""
+    init_free_std: float = 0.5
+    """Standard deviation of the first actions where there is none."""
+
+
+@dataclass
+class DaggerCfg:
+    """A loss beside PPO's that pulls the policy's mean to a teacher's action in every visited state."""
+
+    coefficient: float = 0.0
+    """Weight of the mean squared error at the start; 0 is off."""
+    decay_iterations: int = 0
+    """The weight falls linearly to 0 over so many iterations; 0 keeps it."""
+
+
+@dataclass
+class AmpCfg:
+    """Adversarial motion prior: a reward for moving as the reference does."""
+
+    amp_reward_weight: float = 0.0
+    """Weight of the style reward, which is from 0 to 1 each control step; 0 is off."""
+    task_reward_weight: float = 1.0
+    """Weight of the environment's own reward, where AMP is on."""
+    hidden: tuple[int, ...] = (256, 128)
+    """Hidden layers of the discriminator."""
+    activation: str = "elu"
+    learning_rate: float = 1e-4
+    """Of the discriminator's own optimiser, constant."""
+    gradient_penalty: float = 10.0
+    """w of the loss's term w/2 · E‖∇D‖² at the expert's pairs (Peng et al. 2021)."""
+
+
+@dataclass
+class RndCfg:
+    """Random network distillation: a reward for observations that are new."""
+
+    weight: float = 0.0
+    """Weight of the intrinsic reward each control step; 0 is off."""
+    group: str = "critic"
+    """Observation group that novelty is judged by."""
+    hidden: tuple[int, ...] = (64,)
+    """Hidden layers of predictor and target."""
+    outputs: int = 16
+    """Numbers that the predictor guesses."""
+    learning_rate: float = 1e-3
+    """Of the predictor's own optimiser, constant."""
+
+
+@dataclass
+class LagrangeCfg:
+    """Keeps each cost term under its limit by a Lagrange multiplier."""
+
+    enabled: bool = False
+    rate: float = 0.05
+    """What a multiplier rises by in an iteration whose mean cost is twice the limit."""
+    initial: float = 0.0
+    """Multipliers at the start."""
+    maximum: float = 10.0
+    """Upper bound of the multipliers."""
+
+
+@dataclass
+class MimicPPOCfg(MimicNetworkCfg):
+    """Motion-mimic PPO. Whoever runs it moves the learning rate from the first value to the last."""
+
+    steps_per_env: int = 24
+    """Control steps of each environment between two updates."""
+    epochs: int = 5
+    mini_batches: int = 4
+    learning_rate: float = 1e-3
+    """At the start."""
+    final_learning_rate: float = 1e-4
+    """At the end."""
+    schedule: Literal["fixed", "adaptive"] = "fixed"
+    """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] ·
+    ``desired_kl``; nobody else should then set it."""
+    desired_kl: float = 0.01
+    """KL divergence between the policies before and after an update, for the adaptive schedule."""
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    entropy: float = 0.002
+    value_loss: float = 1.0
+    max_grad_norm: float = 1.0
+    """Largest norm of each network's gradient."""
+    privileged_actor: bool = False
+    """Whether the actor sees ``critic`` and ``critic_reference`` in place of ``policy`` and ``reference``, as teachers
+    do."""
+    amp: AmpCfg = field(default_factory=AmpCfg)
+    dagger: DaggerCfg = field(default_factory=DaggerCfg)
+    rnd: RndCfg = field(default_factory=RndCfg)
+    lagrange: LagrangeCfg = field(default_factory=LagrangeCfg)
+
+
+@dataclass
+class MimicDistillationCfg(MimicNetworkCfg):
+    """Distillation of a teacher into a student that sees ``policy`` and ``reference``."""
+
+    init_std: float = 0.1
+    """Standard deviation of the student's actions while it collects; it stays as it is."""
+    init_free_std: float = 0.1
+    """The same where there is no reference."""
+    steps_per_env: int = 24
+    """Control steps of each environment between two updates."""
+    epochs: int = 2
+    """Passes over a rollout, one step of the optimiser for each of its control steps."""
+    learning_rate: float = 1e-3
+    """At the start."""
+    final_learning_rate: float = 1e-4
+    """At the end."""
+    max_grad_norm: float = 1.0
+    """Largest norm of the gradient."""

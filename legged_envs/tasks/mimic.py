@@ -1,0 +1,111 @@
+"""Imitation of reference motions on flat ground.
+
+Rewards and randomisation start from LeggedGym-Ex's ``g1_mimic``; terminations are BeyondMimic's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from legged_envs.managers import (
+    ActionCfg,
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+from legged_envs.mdp import events, observations, rewards, terminations
+from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.motion_command import MotionCommandCfg
+from legged_envs.robots import G1_29, GO2, RobotCfg
+from legged_envs.tasks.task import TaskCfg
+from legged_envs.tasks.velocity import go2_flat, velocity_task
+
+
+def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
+    """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards."""
+    cfg = velocity_task(robot)
+    cfg.commands = {"velocity": VelocityCommandCfg(standing_fraction=0.15), "motion": motion}
+    _observe_reference(cfg.observations)
+    cfg.rewards = _rewards(robot)
+    cfg.only_positive_rewards = False
+    cfg.terminations["reference_lost"] = TerminationTermCfg(terminations.reference_lost)
+    cfg.events["reference"] = EventTermCfg(
+        events.reset_to_reference, "reset", params={"joint_pos": 0.1, "velocity": 0.2}
+    )
+    cfg.events["push"].params["velocity"] = 0.5
+    return cfg
+
+
+def _observe_reference(groups: dict[str, ObservationGroupCfg]) -> None:
+    """The reference's velocity stands in for the command, and the reference itself has groups of its own."""
+    for group in groups.values():
+        group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
+    groups["critic"].terms["key_error"] = ObservationTermCfg(observations.reference_key_error, scale=5.0)
+    available = {"available": ObservationTermCfg(observations.reference_available)}
+    groups["reference"] = ObservationGroupCfg({"window": ObservationTermCfg(observations.reference_window)})
+    groups["reference_mask"] = ObservationGroupCfg(available)
+    window_and_root = {"window": ObservationTermCfg(observations.reference_window_and_root)}
+    groups["critic_reference"] = ObservationGroupCfg(window_and_root)
+    groups["critic_reference_mask"] = ObservationGroupCfg(available)
+
+
+def _free(term: Callable[..., torch.Tensor], weight: float, **params: Any) -> RewardTermCfg:
+    """A reward term of the velocity task, for the time without a reference."""
+    return RewardTermCfg(rewards.without_reference, weight, {"term": term, **params})
+
+
+def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
+    return {
+        "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
+        "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
+        "reference_root_pose": RewardTermCfg(rewards.reference_root_pose, 1.0, {"sigma": 0.005}),
+        "reference_root_vel": RewardTermCfg(rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}),
+        "reference_key_pos": RewardTermCfg(rewards.reference_key_pos, 1.0, {"sigma": 0.02}),
+        "tracking_lin_vel": _free(rewards.tracking_lin_vel, 2.5, sigma=0.25),
+        "tracking_ang_vel": _free(rewards.tracking_ang_vel, 2.25, sigma=0.25),
+        "base_height": _free(rewards.base_height, -10.0, target=robot.base_height),
+        "orientation": _free(rewards.orientation, -2.0),
+        "posture": _free(rewards.dof_close_to_default, -0.2),
+        "torques": RewardTermCfg(rewards.torques, -5e-5),
+        "dof_acc": RewardTermCfg(rewards.dof_acc, -5e-8),
+        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
+        "collision": RewardTermCfg(rewards.collision, -0.5),
+        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+    }
+
+
+def go2_mimic() -> TaskCfg:
+    """Go2 imitates the motions that come with the package; in three of ten episodes it follows velocity commands."""
+    cfg = mimic_task(GO2, MotionCommandCfg())
+    cfg.action = ActionCfg(scale=0.6, reference="motion")
+    cfg.terminations["reference_lost"].params = {"height": 0.15, "tilt": 0.6, "key_body": 0.2}
+    walk = go2_flat().rewards
+    for name in ("trot", "feet_air_time"):
+        cfg.rewards[name] = _free(walk[name].func, walk[name].weight, **walk[name].params)
+    cfg.rewards["base_height"].params["target"] = 0.30
+    return cfg
+
+
+G1_KEY_BODIES = tuple(
+    f"{side}_{part}" for side in ("left", "right") for part in ("foot", "knee_link", "elbow_link", "wrist_yaw_link")
+)
+
+
+def g1_mimic() -> TaskCfg:
+    """G1 (29 joints) imitates the motions that come with the package."""
+    cfg = mimic_task(G1_29, MotionCommandCfg(key_bodies=("torso_link", *G1_KEY_BODIES)))
+    cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8))
+    cfg.action = ActionCfg(scale=0.5, reference="motion")
+    cfg.rewards["reference_joint_pos"].params["sigma"] = 1.0
+    cfg.rewards["reference_joint_vel"].params["sigma"] = 50.0
+    cfg.rewards["reference_key_pos"].params["sigma"] = 0.05
+    cfg.rewards["torques"].weight = -1e-5
+    cfg.rewards["dof_acc"].weight = -2.5e-8
+    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 1.0)
+    return cfg

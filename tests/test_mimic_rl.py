@@ -1,0 +1,590 @@
+"""Learning to imitate: run folders, policy files, resuming, teachers and the evaluation, with tiny budgets."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from rich.console import Console
+
+from legged_envs import make_task_cfg
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.managers import ActionCfg
+from legged_envs.mdp.motion_command import motion_command
+from legged_envs.rl import mimic_evaluate
+from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.evaluate import EVALUATION_SEED
+from legged_envs.rl.mimic_config import (
+    ACTOR_GROUPS,
+    CRITIC_GROUPS,
+    AmpCfg,
+    DaggerCfg,
+    LagrangeCfg,
+    MimicDistillationCfg,
+    MimicPPOCfg,
+    RndCfg,
+)
+from legged_envs.rl.mimic_evaluate import ClipEvaluation, MimicEvaluation, MimicEvaluator, _agreement, _mean
+from legged_envs.rl.mimic_train import AmpStates
+from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
+from legged_envs.rl.train import CHECKPOINT, Trainer, make_trainer, train
+from legged_envs.tasks.task import override
+
+GO2, G1, FLAT = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0", "Legged/Go2-Flat-v0"
+NETWORK: dict[str, Any] = {"hidden": (16,), "encoder_hidden": (16,), "encoder_size": 8}
+
+
+def tiny(run_dir: Path | None, task: str = GO2, **kwargs: Any) -> TrainCfg:
+    """Two updates of a small network; ``mmppo`` holds changes of MimicPPOCfg."""
+    mmppo = MimicPPOCfg(steps_per_env=4, epochs=1, mini_batches=2, **NETWORK, **kwargs.pop("mmppo", {}))
+    kwargs = {"num_envs": 8, "iterations": 2, "episodes": 2, "clips": ("trot",), "video": False, **kwargs}
+    distillation = MimicDistillationCfg(steps_per_env=4, epochs=1, **NETWORK)
+    return TrainCfg(task, run_dir=run_dir, mmppo=mmppo, distillation=distillation, **kwargs)
+
+
+def trainer_of(cfg: TrainCfg) -> Any:
+    return make_trainer(cfg, Console(quiet=True))
+
+
+def iterate(trainer: Any, times: int) -> list[dict[str, float]]:
+    rows = []
+    for _ in range(times):
+        trainer._set_learning_rate(trainer._progress())
+        rows.append(trainer._iterate())
+    return rows
+
+
+def export(trainer: Any, folder: Path) -> Path:
+    folder.mkdir()
+    trainer._run_dir = folder
+    trainer._export()
+    return folder
+
+
+def make_core(task: str = GO2, changes: dict[str, Any] | None = None, num_envs: int = 2) -> LeggedVectorEnv:
+    return LeggedVectorEnv(override(make_task_cfg(task), changes or {}), num_envs, array="torch", observations="dict")
+
+
+def inputs_of(policy: Policy, n: int, seed: int = 0) -> list[torch.Tensor]:
+    """Random inputs of every group of a policy, with and without a reference."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = [sum(term["size"] for term in terms) for terms in policy.inputs.values()]
+    observation, reference = (torch.randn(n, size, generator=generator) for size in sizes[:2])
+    return [observation, reference, (torch.arange(n) % 2).float()[:, None]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of two updates."""
+    return train(tiny(tmp_path_factory.mktemp("runs") / "two", algo="mmppo"))
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exported policy of a privileged actor after one update."""
+    trainer = trainer_of(tiny(tmp_path_factory.mktemp("runs"), mmppo={"privileged_actor": True}))
+    iterate(trainer, 1)
+    return export(trainer, trainer.cfg.run_dir / "teacher")
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_folder_holds_what_is_promised(run):
+    names = {path.name for path in run.iterdir()}
+    pictures = {"tracking.png", "learning_curve.png"}
+    assert {CHECKPOINT, "policy.pt", "policy.onnx", "eval.json", "config.json", "task.txt", *pictures} <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    report = json.loads((run / "eval.json").read_text())
+    assert report["task_id"] == GO2 and report["env_steps"] == 2 * 4 * 8 and report["episodes"] == 2
+    assert set(report["clips"]) == {"trot"}
+    assert set(report["clips"]["trot"]) == {field.name for field in dataclasses.fields(ClipEvaluation)}
+    assert set(report["command"]) == {"command_lin_vel_error", "command_ang_vel_error", "falls"}
+    assert set(report["costs"]) == set(report["cost_limits"]) == set(make_task_cfg(GO2).costs)
+    config = json.loads((run / "config.json").read_text())
+    assert config["training"]["mmppo"]["hidden"] == [16]
+    assert config["task"]["commands"]["motion"]["clips"] == ["trot"]
+    assert config["task"]["commands"]["motion"]["motions"] == "legged_envs.motions.shipped.shipped_motions"
+    for picture in pictures:
+        assert (run / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_torchscript_and_onnx_are_the_trained_network_and_carry_the_contract(run):
+    policy = load_policy(run / "policy.pt")
+    trainer = trainer_of(tiny(None, resume=run))
+    network, inputs = trainer.algorithm.get_policy(), inputs_of(policy, 6)
+    with torch.inference_mode():
+        expected = network.network.eval()(*inputs)
+    torch.testing.assert_close(policy(*inputs), expected)
+    assert not torch.equal(expected[1], policy(*inputs[:2], torch.zeros(6, 1))[1])
+    session = onnxruntime.InferenceSession(str(run / "policy.onnx"))
+    names = ["obs", "reference", "reference_mask"]
+    assert [entry.name for entry in session.get_inputs()] == names
+    fed = {name: value.numpy() for name, value in zip(names, inputs, strict=True)}
+    np.testing.assert_allclose(session.run(None, fed)[0], expected, atol=1e-5)
+    metadata = {entry.key: entry.value for entry in onnx.load(str(run / "policy.onnx")).metadata_props}
+    decoded = {
+        key: value if key in ("task_id", "robot", "action") else json.loads(value) for key, value in metadata.items()
+    }
+    assert decoded == policy.contract
+    assert tuple(policy.inputs) == ACTOR_GROUPS
+    assert policy.contract["reference"]["control_steps_ahead"] == [1, 2, 4, 8]
+    sizes = {group: sum(term["size"] for term in terms) for group, terms in policy.inputs.items()}
+    assert sizes == {group: trainer.core.observations.group_sizes[group] for group in ACTOR_GROUPS}
+    assert 4 * sum(policy.contract["reference"]["frame"].values()) == sizes["reference"]
+
+
+def test_a_resumed_run_continues_bit_for_bit(tmp_path, assert_same):
+    everything = {"amp": AmpCfg(amp_reward_weight=0.5), "rnd": RndCfg(weight=0.1), "lagrange": LagrangeCfg(True)}
+    cfg = tiny(tmp_path, iterations=4, mmppo=everything)
+    whole = trainer_of(cfg)
+    iterate(whole, 4)
+    half = trainer_of(cfg)
+    iterate(half, 2)
+    half._save()
+    resumed = trainer_of(dataclasses.replace(cfg, run_dir=None, resume=tmp_path))
+    iterate(resumed, 2)
+    assert resumed.iteration == whole.iteration == 4
+    assert_same(resumed.algorithm.save(), whole.algorithm.save())
+    assert torch.equal(resumed.core.sim.joint_pos, whole.core.sim.joint_pos)
+
+
+def test_the_same_seed_trains_the_same_policy_and_another_seed_another(assert_same):
+    def trained(seed: int) -> dict[str, Any]:
+        trainer = trainer_of(tiny(None, seed=seed))
+        iterate(trainer, 1)
+        return trainer.algorithm.save()["actor"]
+
+    one, same, other = trained(3), trained(3), trained(4)
+    assert_same(one, same)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_learning_rate_falls_linearly_unless_it_adapts():
+    for schedule in ("fixed", "adaptive"):
+        trainer = trainer_of(tiny(None, iterations=4, mmppo={"schedule": schedule}))
+        rates = []
+        for done in (0.0, 0.5, 1.0):
+            trainer._set_learning_rate(done)
+            rates.append(trainer.algorithm.optimizer.param_groups[0]["lr"])
+        assert rates == pytest.approx([1e-3, 5.5e-4, 1e-4] if schedule == "fixed" else [1e-3] * 3)
+
+
+# --- algorithms and tasks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("task", "algo"), [(GO2, "ppo"), (FLAT, "mmppo"), (FLAT, "distillation")])
+def test_an_algorithm_for_other_tasks_is_refused(task, algo):
+    known = "ppo" if task == FLAT else "mmppo and distillation"
+    with pytest.raises(ValueError, match=rf"{task}.*--algo {known}, got '{algo}'"):
+        trainer_of(tiny(None, task, algo=algo, clips=()))
+
+
+def test_each_task_has_its_algorithm():
+    cfg = TrainCfg(FLAT, num_envs=2, ppo=PPOCfg(steps_per_env=2, hidden=(8,)))
+    assert type(trainer_of(cfg)) is Trainer
+    assert type(trainer_of(tiny(None))).__name__ == "MimicTrainer"
+
+
+def test_unknown_clips_are_refused():
+    with pytest.raises(ValueError, match=r"'walz'.*trot"):
+        trainer_of(tiny(None, clips=("walz",)))
+
+
+def test_clips_of_a_task_without_clips_are_refused():
+    with pytest.raises(ValueError, match="clips"):
+        trainer_of(TrainCfg(FLAT, num_envs=2, clips=("trot",)))
+
+
+def test_the_g1_is_trained_too():
+    (row,) = iterate(trainer_of(tiny(None, G1, num_envs=4, clips=("squat",))), 1)
+    assert all(np.isfinite(value) for value in row.values())
+
+
+EXTRAS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "amp": ({"amp": AmpCfg(amp_reward_weight=0.5)}, {"amp", "amp_expert", "amp_policy", "style_reward"}),
+    "privileged amp": (
+        {"amp": AmpCfg(amp_reward_weight=0.5), "privileged_actor": True},
+        {"amp", "amp_expert", "amp_policy", "style_reward"},
+    ),
+    "lagrange": (
+        {"lagrange": LagrangeCfg(enabled=True)},
+        {"cost_value", "cost/foot_slip", "multiplier/foot_slip", "cost/joint_torque", "multiplier/joint_torque"},
+    ),
+    "rnd": ({"rnd": RndCfg(weight=0.1)}, {"rnd", "rnd_reward"}),
+    "dagger": ({"dagger": DaggerCfg(coefficient=1.0)}, {"dagger"}),
+    "transformer": ({"encoder": "transformer"}, set()),
+}
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_what_is_switched_on_trains_and_reports(name, teacher):
+    mmppo, entries = EXTRAS[name]
+    trainer = trainer_of(tiny(None, mmppo=mmppo, teacher=teacher if name == "dagger" else None))
+    (row,) = iterate(trainer, 1)
+    always = {"surrogate", "value", "entropy", "kl"}
+    rest = {"joint_error", "lin_vel_error", "reward", "action_std", "env_steps", "steps_per_second"}
+    assert {f"loss_{entry}" for entry in always | entries} | rest <= set(row)
+    assert all(np.isfinite(value) for value in row.values())
+    if name != "lagrange":
+        assert {entry for entry in row if entry.startswith("loss_")} == {f"loss_{e}" for e in always | entries}
+
+
+def test_errors_while_training_are_of_the_robots_with_a_reference():
+    trainer = trainer_of(tiny(None, num_envs=16, changes={"commands.motion.reference_fraction": 1.0}))
+    motion, robot = motion_command(trainer.core.commands), trainer.core.robot
+    motion.withhold(torch.arange(16) % 2 == 0)
+    trainer.core.reset(seed=0)
+    near = motion.available > 0.0
+    assert near.tolist() == [False, True] * 8
+    expected = (robot.joint_pos - motion.target_joint_pos).abs()[near].mean()
+    assert trainer._errors()["joint_error"] == pytest.approx(expected.item(), rel=1e-5)
+    expected = (robot.lin_vel_b - motion.target_lin_vel_b)[near].norm(dim=1).mean()
+    assert trainer._errors()["lin_vel_error"] == pytest.approx(expected.item(), rel=1e-5)
+    motion.withhold(torch.ones(16, dtype=torch.bool))
+    trainer.core.reset(seed=0)
+    assert trainer._errors() == {"joint_error": 0.0, "lin_vel_error": 0.0}
+
+
+# --- teachers and students --------------------------------------------------------------------------------------------
+
+
+def test_a_privileged_teacher_is_distilled_into_a_student_of_the_actors_inputs(teacher, tmp_path):
+    assert tuple(load_policy(teacher / "policy.pt").inputs) == CRITIC_GROUPS
+    for path in (teacher, teacher / "policy.pt"):
+        trainer = trainer_of(tiny(None, algo="distillation", teacher=path))
+        (row,) = iterate(trainer, 1)
+        assert row["loss_distillation"] > 0.0 and np.isfinite(row["joint_error"])
+    student = load_policy(export(trainer, tmp_path / "student") / "policy.pt")
+    assert tuple(student.inputs) == ACTOR_GROUPS
+    student.check(trainer.core, ACTOR_GROUPS)
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{"algo": "distillation"}, {"mmppo": {"dagger": DaggerCfg(coefficient=1.0)}}], ids=str
+)
+def test_a_teacher_that_is_missing_or_sees_what_a_student_sees_is_refused(kwargs, run, tmp_path):
+    with pytest.raises(ValueError, match=r"--teacher.*--mmppo\.privileged-actor"):
+        trainer_of(tiny(None, **kwargs))
+    with pytest.raises(ValueError, match=r"must take critic, critic_reference.*takes policy, reference"):
+        trainer_of(tiny(None, **kwargs, teacher=run))
+    with pytest.raises(FileNotFoundError, match=r"policy\.pt"):
+        trainer_of(tiny(None, **kwargs, teacher=tmp_path))
+
+
+# --- policy files -----------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
+    policy = load_policy(run / "policy.pt")
+    policy.check(make_core(), ACTOR_GROUPS)
+    with pytest.raises(ValueError, match=r"must take critic.*takes policy, reference, reference_mask"):
+        policy.check(make_core(), CRITIC_GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "message"),
+    [
+        (G1, {}, r"robot = go2.*g1_29"),
+        (FLAT, {}, r"reference = .*control_steps_ahead.*None"),
+        (GO2, {"commands.motion.window": (1, 2)}, r"reference = .*\[1, 2, 4, 8\].*\[1, 2\]"),
+        (GO2, {"commands.motion.window": (1, 2, 4, 9)}, r"reference = .*\[1, 2, 4, 8\].*\[1, 2, 4, 9\]"),
+        (GO2, {"action.scale": 0.5}, r"action_scale = .*0\.6.*0\.5"),
+        (GO2, {"sim.decimation": 2}, r"control_dt = 0\.02.*0\.01"),
+        (GO2, {"observations.policy.terms.ang_vel.scale": 1.0}, r"observation = .*ang_vel"),
+        (GO2, {"action": ActionCfg(scale=0.6)}, r"action = .*reference.*default_joint_pos"),
+    ],
+    ids=str,
+)
+def test_a_policy_for_something_else_is_refused_by_what_differs(task, changes, message, run):
+    with pytest.raises(ValueError, match=message):
+        load_policy(run / "policy.pt").check(make_core(task, changes))
+
+
+def test_the_shipped_velocity_policy_fits_its_task_and_no_mimic_task():
+    policy = load_shipped_policy(FLAT)
+    core = make_core(FLAT)
+    policy.check(core)
+    policy.check(core, ("policy",))
+    observation, _ = core.reset(seed=0)
+    assert policy(observation["policy"]).shape == (2, 12)
+    with pytest.raises(ValueError, match="reference = None"):
+        policy.check(make_core(GO2))
+
+
+def test_a_written_policy_is_read_back(tmp_path):
+    class Twice(torch.nn.Module):
+        def forward(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return 2.0 * observation[:, :12] * mask
+
+    meaning = {"task_id": GO2, "inputs": {group: [] for group in ACTOR_GROUPS}}
+    save_policy(tmp_path / "twice.pt", Twice(), meaning)
+    policy = load_policy(tmp_path / "twice.pt")
+    assert policy.contract == meaning
+    assert torch.equal(policy(torch.ones(2, 45), torch.zeros(2, 1), torch.ones(2, 1)), torch.full((2, 12), 2.0))
+
+
+# --- the evaluation ---------------------------------------------------------------------------------------------------
+
+
+def contacts(steps: int = 200, feet: int = 4) -> torch.Tensor:
+    """Feet that stand and swing in turn every 20 steps, each at its own phase."""
+    time = torch.arange(steps)[:, None] + 5 * torch.arange(feet)
+    return (time // 20 % 2 == 0).unsqueeze(1)
+
+
+def test_the_agreement_of_contacts_is_in_phase_and_at_the_best_lag():
+    should = contacts()
+    counted = torch.ones(200, 1, dtype=torch.bool)
+
+    def agreement(stands: torch.Tensor, counts: torch.Tensor = counted) -> tuple[float, float]:
+        return tuple(value.item() for value in _agreement(stands, should, counts, 0.02))  # type: ignore[return-value]
+
+    assert agreement(should) == (1.0, 1.0)
+    opposite, style = agreement(~should)
+    assert (opposite, style) == (0.0, 1.0)  # half a period is less than half a second
+    for lag in (-7, 7):
+        in_phase, style = agreement(should.roll(lag, dims=0))
+        assert in_phase == pytest.approx(1.0 - 7 / 20, abs=0.02) and style == 1.0
+    never = torch.zeros_like(should)
+    assert agreement(never) == pytest.approx((0.5, 0.5), abs=0.1)
+    early = counted.clone()
+    early[60:] = False
+    broken = should.clone()
+    broken[60:] = ~broken[60:]
+    assert agreement(broken)[0] < 0.5 and agreement(broken, early)[0] == 1.0
+    broken[:60] = ~broken[:60]
+    assert agreement(broken, early)[0] == 0.0
+
+
+def test_lags_longer_than_half_a_second_do_not_count():
+    slow = (torch.arange(400)[:, None, None] // 100 % 2 == 0).expand(400, 1, 4)
+    counted = torch.ones(400, 1, dtype=torch.bool)
+    _, style = _agreement(slow.roll(60, dims=0), slow, counted, 0.02)
+    assert 0.5 < style.item() < 0.8
+
+
+def test_a_robot_that_falls_early_is_not_compared_with_the_two_steps_that_happen_to_fit():
+    generator = torch.Generator().manual_seed(0)
+    stands, should = (torch.rand(200, 1, 4, generator=generator) < 0.5 for _ in range(2))
+    counted = torch.zeros(200, 1, dtype=torch.bool)
+    counted[:27] = True
+    stands[25:27] = should[:2]
+    assert _agreement(stands, should, counted, 0.02)[1].item() < 0.9
+
+
+def test_means_are_over_the_steps_that_count_and_nan_where_none_does():
+    values = torch.tensor([[1.0, 5.0, 2.0], [3.0, torch.nan, 4.0]])
+    counted = torch.tensor([[True, True, False], [True, False, False]])
+    mean = _mean(values, counted)
+    assert mean[:2].tolist() == [2.0, 5.0] and mean[2].isnan()
+    vectors = _mean(torch.stack((values, 2.0 * values), dim=2), counted)
+    assert vectors[:2].tolist() == [[2.0, 4.0], [5.0, 10.0]] and vectors[2].isnan().all()
+
+
+def test_means_over_clips_are_of_the_clips():
+    fields = [field.name for field in dataclasses.fields(ClipEvaluation)]
+    clips = {name: ClipEvaluation(**dict.fromkeys(fields, float(i))) for i, name in enumerate(("a", "b", "c"))}
+    result = MimicEvaluation(1, clips, {}, {}, {})
+    assert result.mean("joint_error") == result.mean("falls") == 1.0
+
+
+@pytest.fixture
+def evaluator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., MimicEvaluator]]:
+    """Makes an evaluator of trot and stand over two seconds."""
+    made = []
+
+    def make(clips: tuple[str, ...] = ("trot", "stand"), episodes: int = 3, **changes: Any) -> MimicEvaluator:
+        monkeypatch.setattr(mimic_evaluate, "SECONDS", 2.0)
+        made.append(MimicEvaluator(GO2, override(make_task_cfg(GO2), changes), clips, episodes))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def do_nothing(observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(len(observation), 12)
+
+
+def follow_exactly(evaluator: MimicEvaluator, monkeypatch: pytest.MonkeyPatch, **offset: float) -> None:
+    """Put physics out of action: after each step the robots are where the reference is, bodies one physics step late.
+
+    Keywords move what is written, e.g. ``height=0.1``.
+    """
+    core, player = evaluator.core, evaluator.motion.player
+    everyone = torch.arange(core.num_envs)
+
+    def write(time: torch.Tensor) -> None:
+        pose = player.library.sample(player.clip, time)
+        pos = pose.root_pos_w + torch.tensor((0.0, 0.0, offset.get("height", 0.0)))
+        lin_vel = pose.root_lin_vel_w + torch.tensor((0.0, 0.0, offset.get("speed", 0.0)))
+        core.sim.write_root_state(everyone, pos, pose.root_quat_w, lin_vel, pose.root_ang_vel_b)
+        core.sim.write_joint_state(everyone, pose.joint_pos + offset.get("joints", 0.0), pose.joint_vel)
+
+    def step(num_steps: int) -> None:
+        write(player.time + core.step_dt - core.sim.cfg.dt)
+        core.sim.forward(everyone)
+        write(player.time + core.step_dt)
+
+    monkeypatch.setattr(core.sim, "step", step)
+
+
+def test_a_robot_that_is_where_the_reference_is_makes_no_error(evaluator, monkeypatch):
+    judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.01, "tilt": 0.01, "key_body": 0.01}})
+    follow_exactly(judge, monkeypatch)
+    result, curves = judge.run_with_curves(do_nothing)
+    assert list(result.clips) == list(curves) == ["stand", "trot"] and result.episodes == 3
+    for name, clip in result.clips.items():
+        errors = [clip.joint_error, clip.lin_vel_error, clip.ang_vel_error, clip.height_error, clip.key_error]
+        assert max(errors) < 5e-4, name  # bodies are interpolated along lines, not arcs
+        assert clip.falls == 0.0 and clip.tracking == pytest.approx(1.0, abs=1e-3)
+        assert clip.contact_agreement > 0.9 and clip.style_agreement >= clip.contact_agreement
+        rows = curves[name]
+        assert {field: tuple(value.shape) for field, value in rows.items()} == {
+            field: (100, 3) for field in ("phase", "joint_error", "lin_vel_error")
+        }
+        phase = rows["phase"]
+        assert ((phase >= 0.0) & (phase <= 1.0)).all()
+        assert torch.allclose(phase.diff(dim=0) % 1.0, torch.tensor(0.01), atol=1e-4)
+    assert result.clips["stand"].contact_agreement == 1.0
+    assert set(result.costs) == set(judge.core.cost_names)
+
+
+def test_errors_are_in_the_units_that_they_are_said_to_be_in(evaluator, monkeypatch):
+    judge = evaluator(clips=("stand",), **{"terminations": {}})
+    follow_exactly(judge, monkeypatch, height=0.02, joints=0.05, speed=0.3)
+    clip = judge.run(do_nothing).clips["stand"]
+    assert clip.joint_error == pytest.approx(0.05, abs=1e-4)
+    assert clip.height_error == pytest.approx(0.02, abs=1e-4)
+    assert clip.lin_vel_error == pytest.approx(0.3, abs=1e-3)
+    assert clip.ang_vel_error == pytest.approx(0.0, abs=1e-4)
+    assert 0.005 < clip.key_error < 0.05
+
+
+def test_a_robot_that_stays_where_it_is_walks_at_no_speed(evaluator):
+    result = evaluator(episodes=8).run(lambda *inputs: torch.zeros(len(inputs[0]), 12))
+    assert result.clips["stand"].falls == 0.0
+    assert result.clips["stand"].joint_error < 0.15
+    assert result.command["falls"] == 0.0
+    judge = evaluator(episodes=8)
+    judge.motion.withhold(torch.ones(judge.core.num_envs, dtype=torch.bool))
+    judge.core.reset(seed=EVALUATION_SEED)
+    command = judge.core.commands["velocity"][-8:]
+    assert result.command["command_lin_vel_error"] == pytest.approx(command[:, :2].norm(dim=1).mean().item(), abs=0.05)
+    assert result.command["command_ang_vel_error"] == pytest.approx(command[:, 2].abs().mean().item(), abs=0.05)
+
+
+def test_robots_that_fall_or_lose_the_reference_count_as_fallen_and_until_then(evaluator):
+    calls = iter(range(1000))
+
+    def throw_down(observation: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        thrown = next(calls) > 30
+        return (
+            torch.tensor((1.0, -1.0) * 6).expand(len(observation), 12) if thrown else torch.zeros(len(observation), 12)
+        )
+
+    judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.1, "tilt": 0.3, "key_body": 0.1}})
+    result, curves = judge.run_with_curves(throw_down)
+    assert result.clips["stand"].falls == 1.0
+    errors = curves["stand"]["joint_error"]
+    assert errors[:30].isfinite().all() and errors[-40:].isnan().all()
+    assert result.clips["stand"].joint_error == pytest.approx(errors.nanmean(0).mean().item(), rel=1e-4)
+
+
+def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_nothing_held(evaluator):
+    judge = evaluator(episodes=8)
+    starts: list[tuple[list[int], torch.Tensor, torch.Tensor]] = []
+
+    def look(observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if len(starts) == 0 or judge.core._episode_steps[0] == 0:
+            starts.append((judge.motion.player.clip.tolist(), judge.motion.player.time.clone(), mask.clone()))
+        return torch.zeros(len(observation), 12)
+
+    first, second = judge.run(look), judge.run(look)
+    other = judge.run(look, seed=7)
+    assert json.dumps(first.as_dict()) == json.dumps(second.as_dict()) != json.dumps(other.as_dict())
+    (clips, times, mask), (_, same, _), (_, different, _) = starts
+    assert clips[:16] == [0] * 8 + [1] * 8
+    assert mask.squeeze(1).tolist() == [1.0] * 16 + [0.0] * 8
+    assert torch.equal(times, same) and not torch.isclose(times, different).any()
+    assert len(times[:16].unique()) == 16 and times[:8].max() - times[:8].min() > 0.8
+    judge.core.reset(seed=0)
+    assert not judge.motion.available.any()
+
+
+def test_policies_of_other_groups_are_evaluated_on_theirs(evaluator, monkeypatch):
+    monkeypatch.setattr(mimic_evaluate, "SECONDS", 1.0)
+    judge = MimicEvaluator(GO2, make_task_cfg(GO2), ("trot",), 2, CRITIC_GROUPS)
+    sizes = judge.core.observations.group_sizes
+    seen = []
+
+    def look(*inputs: torch.Tensor) -> torch.Tensor:
+        seen.append([tuple(value.shape) for value in inputs])
+        return torch.zeros(4, 12)
+
+    judge.run(look)
+    judge.close()
+    assert seen[0] == [(4, sizes[group]) for group in CRITIC_GROUPS]
+
+
+def test_an_evaluation_of_a_task_without_motions_or_of_unknown_clips_is_refused():
+    with pytest.raises(ValueError, match=r"'jump'.*trot"):
+        MimicEvaluator(GO2, make_task_cfg(GO2), ("jump",), 1)
+    cfg = make_task_cfg(GO2)
+    cfg.commands["motion"] = cfg.commands["velocity"]
+    with pytest.raises(TypeError, match=r"'motion'.*Go2-Mimic.*MotionCommandCfg"):
+        MimicEvaluator(GO2, cfg, (), 1)
+
+
+# --- states of the adversarial prior ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", ["policy", "critic"])
+def test_the_priors_states_are_the_same_quantities_of_robot_and_reference(group):
+    core = make_core(GO2, {"events.reference.params": {}, "commands.motion.reference_fraction": 1.0}, 4)
+    core.reset(seed=0)
+    observation = core.step(torch.zeros(4, 12))[0]
+    states, robot = AmpStates(core, group), core.robot
+
+    def scaled(
+        gravity: torch.Tensor, ang_vel: torch.Tensor, joints: torch.Tensor, speeds: torch.Tensor
+    ) -> torch.Tensor:
+        return torch.cat((gravity, 0.25 * ang_vel, joints - robot.default_joint_pos, 0.05 * speeds), dim=1)
+
+    of_robot = states.of_robot(observation[group])
+    exact = scaled(robot.projected_gravity, robot.ang_vel_b, robot.joint_pos, robot.joint_vel)
+    widths = torch.cat([torch.full((n,), w) for n, w in ((3, 0.05), (3, 0.05), (12, 0.01), (12, 0.025))])
+    motion = motion_command(core.commands)
+    mask = torch.tensor([True, True, False, True])
+    target = scaled(motion.target_gravity, motion.target_ang_vel_b, motion.target_joint_pos, motion.target_joint_vel)
+    window = observation["reference" if group == "policy" else "critic_reference"]
+    draws = [states.of_reference((window, mask)) for _ in range(40)]
+    assert all(torch.equal(got, mask) for _, got in draws)
+    away = torch.stack([of_reference - target for of_reference, _ in draws])
+    if group == "critic":
+        torch.testing.assert_close(of_robot, exact)
+        assert away.abs().max() < 1e-5
+    else:
+        assert ((of_robot - exact).abs() <= widths + 1e-6).all() and not torch.allclose(of_robot, exact, atol=1e-3)
+        assert (away.abs() <= widths + 1e-5).all()
+        assert (away.amax((0, 1)) > 0.8 * widths).all() and (away.amin((0, 1)) < -0.8 * widths).all()
+    extractors = states.as_cfg()
+    assert extractors["amp_obs_extractor"](observation[group]).shape == (4, 30)
+    rollout = window.expand(5, 4, -1)
+    assert extractors["amp_ref_obs_extractor"]((rollout, mask.expand(5, 4)))[0].shape == (5, 4, 30)
+
+
+def test_a_prior_needs_one_scale_per_term():
+    core = make_core(GO2, {"observations.policy.terms.gravity.scale": (1.0, 1.0, 2.0)})
+    with pytest.raises(TypeError, match=r"one scale.*\(1\.0, 1\.0, 2\.0\)"):
+        AmpStates(core, "policy")
