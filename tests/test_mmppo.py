@@ -638,6 +638,18 @@ def test_multipliers_rise_above_the_limit_fall_below_it_and_keep_their_bounds() 
     assert constraint.multipliers.tolist() == [0.0, 0.0]
 
 
+def test_an_excess_counts_as_twice_the_limit_at_most_and_only_the_chosen_costs_count() -> None:
+    constraint = lagrange(costs=("two",), rate=0.1)
+    assert constraint.names == ("two",)
+    costs = torch.tensor([[9.0, 0.05], [9.0, 0.15]])  # of the chosen one on average ten times the limit
+    scaled = constraint.scaled(costs)
+    assert scaled.shape == (2, 1)
+    assert constraint.ascend(scaled.unsqueeze(0)).tolist() == pytest.approx([0.1])
+    assert constraint.multipliers.tolist() == pytest.approx([0.1])
+    with pytest.raises(ValueError, match=r"costs must be names of cost terms \(one, two\), got 'three'"):
+        lagrange(costs=("three",))
+
+
 def test_advantages_are_those_of_the_lagrangian_in_units_of_the_limits() -> None:
     rng = np.random.default_rng(0)
     advantages = rng.normal(size=(6, 4, 1))

@@ -81,8 +81,11 @@ class LagrangeCfg:
     """Keeps each cost term under its limit by a Lagrange multiplier."""
 
     enabled: bool = False
+    costs: tuple[str, ...] = ()
+    """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
+    up cannot keep the base level."""
     rate: float = 0.05
-    """What a multiplier rises by in an iteration whose mean cost is twice the limit."""
+    """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
     initial: float = 0.0
     """Multipliers at the start."""
     maximum: float = 10.0

@@ -393,13 +393,14 @@ class Lagrange(nn.Module):
     See :meth:`combine_` for what becomes of them.
 
     Args:
-        names: Of the terms.
+        names: Of the environment's terms, from which ``cfg.costs`` chooses K.
         limits: Mean cost per control step that each term may have.
         discount: γλ of the advantages.
         cfg: Rate, start and bound of the multipliers.
 
     Raises:
-        ValueError: If a limit is not positive, their number is not that of the names, or ``discount`` is not below 1.
+        ValueError: If a limit is not positive, their number is not that of the names, ``cfg.costs`` names none of them,
+            or ``discount`` is not below 1.
     """
 
     multipliers: torch.Tensor
@@ -416,17 +417,23 @@ class Lagrange(nn.Module):
             )
         if discount >= 1.0:
             raise ValueError(f"lagrange needs gamma · gae_lambda below 1, got {discount}")
-        self.names, self.cfg = tuple(names), cfg
+        if unknown := [name for name in cfg.costs if name not in names]:
+            raise ValueError(f"lagrange.costs must be names of cost terms ({', '.join(names)}), got {unknown[0]!r}")
+        self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
+        self.names = tuple(names[k] for k in self._columns)
+        """Of the terms that have a multiplier."""
+        limits = [limits[k] for k in self._columns]
+        self.cfg = cfg
         self.scale = 1.0 - discount
         self.register_buffer("multipliers", torch.full((len(limits),), cfg.initial, dtype=torch.float32))
         self.register_buffer("limits", torch.tensor(limits, dtype=torch.float32), persistent=False)
 
     def scaled(self, costs: torch.Tensor) -> torch.Tensor:
-        """What the storage gets of the costs of a step. Shape: (num_envs, K)."""
-        return costs * (self.scale / self.limits)
+        """What the storage gets of the costs of a step. Shapes: (…, all terms) → (…, K)."""
+        return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor) -> torch.Tensor:
-        """λ_k ← λ_k + rate · (mean cost_k − limit_k) / limit_k, kept in [0, maximum].
+        """λ_k ← λ_k + rate · min((mean cost_k − limit_k) / limit_k, 1), kept in [0, maximum].
 
         Args:
             scaled_costs: Of a rollout. Shape: (num_steps, num_envs, K).
@@ -435,7 +442,8 @@ class Lagrange(nn.Module):
             The mean costs per control step. Shape: (K,).
         """
         fractions = scaled_costs.mean(dim=(0, 1)) / self.scale
-        self.multipliers.add_(fractions - 1.0, alpha=self.cfg.rate).clamp_(0.0, self.cfg.maximum)
+        excess = (fractions - 1.0).clamp_(max=1.0)  # a robot that still falls would price everything else out
+        self.multipliers.add_(excess, alpha=self.cfg.rate).clamp_(0.0, self.cfg.maximum)
         return fractions * self.limits
 
     def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor) -> None:
@@ -506,7 +514,9 @@ class MimicPPO(_MimicAlgorithm):
             self.lagrange = self._add(
                 "lagrange", Lagrange(cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange)
             )
-            self.cost_critic = self._add("cost_critic", MimicNetwork(critic_sizes, frames, len(cost_limits), cfg))
+            self.cost_critic = self._add(
+                "cost_critic", MimicNetwork(critic_sizes, frames, len(self.lagrange.names), cfg)
+            )
         self._critics = [critic for critic in (self.critic, self.cost_critic) if critic is not None]
         self._make_optimizer(self.actor, *self._critics)
         self.discriminator: Discriminator | None = None
@@ -528,7 +538,7 @@ class MimicPPO(_MimicAlgorithm):
             rnd_state_shape=None if self.rnd is None else [self.rnd.num_states],
             amp_cfg=None if self.discriminator is None else amp_cfg,
             device=self.device,
-            num_costs=0 if self.lagrange is None else len(cost_limits),
+            num_costs=0 if self.lagrange is None else len(self.lagrange.names),
         )
         self._time_outs = torch.zeros(cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device)
         self._final_inputs: list[Inputs] = []
