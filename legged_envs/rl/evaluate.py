@@ -192,9 +192,14 @@ def print_evaluation(result: Evaluation, console: Console) -> None:
         value = getattr(result, name)
         table.add_row(name.replace("_", " "), f"{value:.1%}" if not unit else f"{value:.3f} {unit}")
     console.print(table)
-    costs = Table(title="costs per step")
+    print_costs(result.costs, result.cost_limits, console)
+
+
+def print_costs(costs: dict[str, float], limits: dict[str, float], console: Console) -> None:
+    """Print each cost beside its limit."""
+    table = Table(title="costs per step")
     for column in ("cost", "mean", "limit"):
-        costs.add_column(column, justify="left" if column == "cost" else "right")
-    for name, value in result.costs.items():
-        costs.add_row(name, f"{value:.4f}", f"{result.cost_limits[name]:g}")
-    console.print(costs)
+        table.add_column(column, justify="left" if column == "cost" else "right")
+    for name, value in costs.items():
+        table.add_row(name, f"{value:.4f}", f"{limits[name]:g}")
+    console.print(table)

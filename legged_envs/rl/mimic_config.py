@@ -84,12 +84,13 @@ class LagrangeCfg:
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
     up cannot keep the base level."""
-    rate: float = 0.05
+    rate: float = 0.02
     """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
     initial: float = 0.0
     """Multipliers at the start."""
-    maximum: float = 10.0
-    """Upper bound of the multipliers."""
+    maximum: float = 1.0
+    """Upper bound of the multipliers: at 1 a cost weighs as much as the reward. If it weighs several times as much, a
+    robot that can end its episode by falling learns to fall."""
 
 
 @dataclass

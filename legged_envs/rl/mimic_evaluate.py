@@ -16,7 +16,7 @@ from legged_envs.envs import unwrap
 from legged_envs.mdp.motion_command import MotionCommandCfg, motion_command
 from legged_envs.motions import MotionLibrary
 from legged_envs.motions.report import STANDING_HEIGHT
-from legged_envs.rl.evaluate import EVALUATION_SEED, evaluation_cfg
+from legged_envs.rl.evaluate import EVALUATION_SEED, evaluation_cfg, print_costs
 from legged_envs.rl.mimic_config import ACTOR_GROUPS
 from legged_envs.tasks.task import TaskCfg, override
 
@@ -260,9 +260,4 @@ def print_mimic_evaluation(result: MimicEvaluation, console: Console) -> None:
         f"without a reference: {command['command_lin_vel_error']:.3f} m/s and "
         f"{command['command_ang_vel_error']:.3f} rad/s from the command, {command['falls']:.1%} falls"
     )
-    costs = Table(title="costs per step")
-    for column in ("cost", "mean", "limit"):
-        costs.add_column(column, justify="left" if column == "cost" else "right")
-    for name, value in result.costs.items():
-        costs.add_row(name, f"{value:.4f}", f"{result.cost_limits[name]:g}")
-    console.print(costs)
+    print_costs(result.costs, result.cost_limits, console)
