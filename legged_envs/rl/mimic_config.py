@@ -84,7 +84,7 @@ class LagrangeCfg:
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
     up cannot keep the base level."""
-    rate: float = 0.02
+    rate: float = 0.05
     """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
     initial: float = 0.0
     """Multipliers at the start."""
