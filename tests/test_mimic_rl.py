@@ -199,6 +199,20 @@ def test_unknown_clips_are_refused():
         trainer_of(tiny(None, clips=("walz",)))
 
 
+def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run, tmp_path, assert_same):
+    before = torch.load(run / CHECKPOINT, weights_only=False)["algorithm"]
+    trainer = trainer_of(tiny(tmp_path, warm_start=run, mmppo={"lagrange": LagrangeCfg(enabled=True)}))
+    after = trainer.algorithm.save()
+    for part in ("actor", "critic"):
+        assert_same(after[part], before[part])
+    assert (trainer.iteration, after["iteration"], after["optimizer"]["state"]) == (0, 0, {})
+    iterate(trainer, 1)
+    with pytest.raises(FileNotFoundError, match=r"there is no checkpoint .*nowhere"):
+        trainer_of(tiny(tmp_path, warm_start=tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="--warm-start is for mimic tasks"):
+        trainer_of(TrainCfg(FLAT, num_envs=2, warm_start=run))
+
+
 def test_clips_of_a_task_without_clips_are_refused():
     with pytest.raises(ValueError, match="clips"):
         trainer_of(TrainCfg(FLAT, num_envs=2, clips=("trot",)))

@@ -62,6 +62,8 @@ class TrainCfg:
     """Clips that a mimic task imitates; by default those of the task."""
     teacher: Path | None = None
     """A run folder or policy.pt trained with ``--mmppo.privileged-actor``, for distillation and DAgger."""
+    warm_start: Path | None = None
+    """A run folder of a mimic task whose actor and critic to begin with, e.g. to add constraints."""
     ppo: PPOCfg = field(default_factory=PPOCfg)
     mmppo: MimicPPOCfg = field(default_factory=MimicPPOCfg)
     distillation: MimicDistillationCfg = field(default_factory=MimicDistillationCfg)

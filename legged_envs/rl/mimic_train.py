@@ -12,7 +12,7 @@ from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistil
 from legged_envs.rl.mimic_evaluate import MimicEvaluator, print_mimic_evaluation
 from legged_envs.rl.mmppo import MimicDistillation, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy
-from legged_envs.rl.train import Trainer
+from legged_envs.rl.train import CHECKPOINT, Trainer
 from legged_envs.tasks.task import TaskCfg, override
 
 
@@ -40,7 +40,7 @@ class MimicTrainer(Trainer):
 
     def _make_algorithm(self) -> Any:
         cfg = self.cfg.mmppo
-        return MimicPPO(
+        algorithm = MimicPPO(
             self.env.get_observations(),
             self.env.num_actions,
             self.cfg.num_envs,
@@ -52,6 +52,9 @@ class MimicTrainer(Trainer):
             amp_cfg=AmpStates(self.core, self.GROUPS[0]).as_cfg() if cfg.amp.amp_reward_weight else None,
             device=self.env.device,
         )
+        if self.cfg.warm_start is not None:
+            algorithm.load(self._read(self.cfg.warm_start / CHECKPOINT)["algorithm"], {"actor": True, "critic": True})
+        return algorithm
 
     def _load_teacher(self) -> Policy:
         path = self.cfg.teacher

@@ -312,12 +312,17 @@ class Trainer:
         torch.save(state, path.with_suffix(".tmp"))
         path.with_suffix(".tmp").replace(path)
 
-    def _load(self, path: Path) -> None:
+    def _read(self, path: Path) -> dict[str, Any]:
+        """A checkpoint of this task."""
         if not path.is_file():
-            raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to resume from")
+            raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
         state = torch.load(path, weights_only=False)
         if state["task_id"] != self.cfg.task_id:
             raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {self.cfg.task_id!r}")
+        return state
+
+    def _load(self, path: Path) -> None:
+        state = self._read(path)
         self.algorithm.load(state["algorithm"], None, strict=True)
         self.env.set_state(state["env"])
         torch.set_rng_state(state["rng"])
@@ -359,9 +364,9 @@ def make_trainer(cfg: TrainCfg, console: Console) -> Trainer:
         known = "mmppo and distillation" if mimic else "ppo"
         raise ValueError(f"{cfg.task_id!r} is trained with --algo {known}, got {cfg.algo!r}")
     if not mimic:
-        for option in ("clips", "teacher"):
+        for option in ("clips", "teacher", "warm_start"):
             if getattr(cfg, option):
-                raise ValueError(f"--{option} is for mimic tasks, and {cfg.task_id!r} is none")
+                raise ValueError(f"--{option.replace('_', '-')} is for mimic tasks, and {cfg.task_id!r} is none")
         return Trainer(cfg, console)
     from legged_envs.rl.mimic_train import DistillationTrainer, MimicTrainer
 
