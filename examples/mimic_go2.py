@@ -40,7 +40,7 @@ envs = gym.make_vec(
 core = envs.unwrapped
 motion = motion_command(core.commands)
 policy = load_policy(args.policy) if args.policy else load_shipped_policy(TASK)
-policy.check(core)
+policy.check(core, ("policy", "reference", "reference_mask"))
 
 observation, info = envs.reset(seed=0)
 print("observation groups:", {name: tuple(group.shape) for name, group in observation.items()})

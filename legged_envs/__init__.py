@@ -3,6 +3,12 @@
 Importing this package registers the ids; torch and MuJoCo are imported when an environment is made.
 """
 
+import os
+import sys
+
+if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+    os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is imported
+
 from legged_envs.registration import register_tasks
 from legged_envs.tasks import make_task_cfg
 

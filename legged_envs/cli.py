@@ -52,6 +52,8 @@ def play(
     vy: float | None = None,
     wz: float | None = None,
     clips: tuple[str, ...] = (),
+    motions: tuple[Path, ...] = (),
+    changes: dict[str, float | None] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
@@ -63,7 +65,9 @@ def play(
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
         wz: Turning command, rad/s.
-        clips: Motions to imitate, for mimic tasks; by default all of the task's.
+        clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
+        motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
+        changes: Changes to the task, e.g. --changes action.scale 0.8
         seconds: How long each command holds or each motion is imitated.
     """
     if is_mimic(make_task_cfg(task_id)):
@@ -71,13 +75,15 @@ def play(
             raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
         from legged_envs.rl.mimic_play import play_mimic
 
-        play_mimic(task_id, policy, video, clips, seconds)
+        play_mimic(task_id, policy, video, clips, motions, changes, seconds)
         return
-    if clips:
-        raise ValueError(f"{task_id!r} follows velocity commands: it takes --vx, --vy and --wz, not --clips")
+    if clips or motions:
+        raise ValueError(
+            f"{task_id!r} follows velocity commands: it takes --vx, --vy and --wz, not --clips or --motions"
+        )
     from legged_envs.rl.play import play as run
 
-    run(task_id, policy, video, vx, vy, wz, seconds)
+    run(task_id, policy, video, vx, vy, wz, changes, seconds)
 
 
 def evaluate(
@@ -85,6 +91,7 @@ def evaluate(
     policy: Path | None = None,
     episodes: int = 256,
     clips: tuple[str, ...] = (),
+    motions: tuple[Path, ...] = (),
     seed: int | None = None,
     changes: dict[str, float | None] | None = None,
     json: Path | None = None,
@@ -95,7 +102,8 @@ def evaluate(
         task_id: Registered id.
         policy: A policy.pt; by default the one that ships with the package.
         episodes: How many; for each clip of a mimic task.
-        clips: Motions to imitate, for mimic tasks; by default all of the task's.
+        clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
+        motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
         changes: Changes to the task, e.g. --changes costs.joint_torque.params.soft_limit 0.3
         json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
@@ -105,6 +113,7 @@ def evaluate(
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluation, Evaluator, print_evaluation
     from legged_envs.rl.mimic_evaluate import MimicEvaluation, MimicEvaluator, print_mimic_evaluation
     from legged_envs.rl.policy import load_policy, load_shipped_policy
+    from legged_envs.tasks.mimic import imitating
     from legged_envs.tasks.task import override
 
     loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
@@ -112,12 +121,13 @@ def evaluate(
     cfg = override(make_task_cfg(task_id), changes or {})
     result: Evaluation | MimicEvaluation
     if is_mimic(cfg):
-        imitation = MimicEvaluator(task_id, cfg, clips, episodes, tuple(loaded.inputs))
+        cfg = imitating(cfg, motions=motions)
+        imitation = MimicEvaluator(task_id, cfg, clips or loaded.clips, episodes, tuple(loaded.inputs))
         loaded.check(imitation.core)
         result = imitation.run(loaded, seed)
         print_mimic_evaluation(result, Console())
-    elif clips:
-        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips")
+    elif clips or motions:
+        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")
     else:
         evaluator = Evaluator(task_id, cfg, episodes)
         loaded.check(evaluator.core, ("policy",))

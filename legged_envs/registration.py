@@ -38,6 +38,7 @@ def make_vector_env(
     cfg: TaskCfg | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     max_episode_steps: int = EPISODE_STEPS,
+    statistics: bool = True,
     **kwargs: Any,
 ) -> VectorEnv:
     """The environment with ``TimeLimit``, ``EpisodeStatistics`` and, unless it is DISABLED, ``AutoReset``.
@@ -49,6 +50,8 @@ def make_vector_env(
             ``{"rewards.torques.weight": 0.0}``.
         autoreset_mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: Time limit, control steps.
+        statistics: Whether ``EpisodeStatistics`` is there. Gymnasium's ``RecordEpisodeStatistics`` uses the same key of
+            ``info``, ``"episode"``, and cannot be put around it.
         kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``, ``compile``: see
             :class:`~legged_envs.envs.LeggedVectorEnv`.
 
@@ -61,7 +64,9 @@ def make_vector_env(
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
     env: VectorEnv = LeggedVectorEnv(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
-    env = EpisodeStatistics(TimeLimit(env, max_episode_steps))
+    env = TimeLimit(env, max_episode_steps)
+    if statistics:
+        env = EpisodeStatistics(env)
     return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
 
 
@@ -103,7 +108,7 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
-    known = (*known, "cfg", "max_episode_steps", *(("autoreset_mode",) if "array" in known else ()))
+    known = (*known, "cfg", "max_episode_steps", *(("autoreset_mode", "statistics") if "array" in known else ()))
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is loaded
-if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-    os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is loaded
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

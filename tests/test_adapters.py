@@ -9,6 +9,7 @@ import re
 import runpy
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from rl_games.common.player import BasePlayer
@@ -30,7 +31,17 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
-from legged_envs.wrappers import AutoReset, EpisodeStatistics, rl_games, skrl
+from legged_envs.wrappers import (
+    AutoReset,
+    ConstraintsAsTerminations,
+    EpisodeStatistics,
+    LagrangianReward,
+    ToNumpy,
+    ToTorch,
+    VectorCMDP,
+    rl_games,
+    skrl,
+)
 from legged_envs.wrappers.sb3 import Sb3VecEnv
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -130,6 +141,29 @@ def make_counters(num_envs: int = NUM_ENVS, **kwargs: Any) -> VectorEnv:
 
 def make_sync(num_envs: int = NUM_ENVS, grouped: bool = False, mode: str = "SameStep", **kwargs: Any) -> VectorEnv:
     return SyncVectorEnv([lambda: Counter(grouped, **kwargs)] * num_envs, autoreset_mode=mode)
+
+
+def make_pendulum(mode: str = "SameStep", **kwargs: Any) -> VectorEnv:
+    """Float32 observations; all episodes end together."""
+    return make_gymnasium("Pendulum-v1", mode, **kwargs)
+
+
+def make_cheetah(mode: str = "SameStep", **kwargs: Any) -> VectorEnv:
+    """Float64 observations; all episodes end together."""
+    return make_gymnasium("HalfCheetah-v5", mode, **kwargs)
+
+
+def make_gymnasium(env_id: str, mode: str, num_envs: int = NUM_ENVS) -> VectorEnv:
+    arguments = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}, "max_episode_steps": 3}
+    env = gym.make_vec(env_id, num_envs, **arguments)
+    return ToTorch(AutoReset(env) if mode == "Disabled" else env)
+
+
+def make_reset_cheetah(**kwargs: Any) -> VectorEnv:
+    return make_cheetah("Disabled", **kwargs)
+
+
+GYMNASIUM = pytest.mark.parametrize("make", [make_pendulum, make_cheetah, make_reset_cheetah])
 
 
 def make_dummy(num_envs: int = NUM_ENVS, grouped: bool = False) -> DummyVecEnv:
@@ -260,6 +294,24 @@ def test_sb3_refuses_an_end_without_a_last_observation():
             env.step(action)
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "key"),
+    [(LagrangianReward, "lagrange_multipliers"), (ConstraintsAsTerminations, "max_probabilities")],
+)
+@pytest.mark.parametrize("num_envs", [2, NUM_ENVS], ids=["as many as costs", "more than costs"])
+def test_sb3_leaves_whole_what_has_a_number_for_each_cost(wrapper, key, num_envs):
+    env, plain = Sb3VecEnv(wrapper(make_counters(num_envs), interval=2)), wrapper(make_counters(num_envs), interval=2)
+    env.seed(SEED)
+    env.reset()
+    plain.reset(seed=SEED)
+    for action in draw(8, num_envs):
+        expected = plain.step(action)[4][key]
+        assert expected.shape == (2,)
+        for info in env.step(action)[3]:
+            assert np.array_equal(info[key], expected)
+    assert expected[0] != expected[1]
+
+
 class CheckBootstrap(BaseCallback):
     """Compares PPO's stored rewards with r + γ V(true last observation) for time-outs and r for all else."""
 
@@ -351,6 +403,8 @@ def test_sb3_reaches_the_attributes_and_methods_of_a_batch():
     env.set_attr("difficulty", 3)
     assert env.env.unwrapped.difficulty == 3
     assert env.has_attr("difficulty") and not env.has_attr("colour")
+    with pytest.raises(AttributeError, match="Counters and its wrappers have no attribute 'colour'"):
+        env.get_attr("colour")
     assert env.env_is_wrapped(EpisodeStatistics) == [True] * NUM_ENVS
     assert env.env_is_wrapped(RecordEpisodeStatistics, [1]) == [False]
     with pytest.raises(ValueError, match="leave out indices"):
@@ -403,6 +457,13 @@ def test_sb3_learns_on_environments_of_gymnasium():
     env = Sb3VecEnv(env)
     SAC("MlpPolicy", env, learning_starts=16, batch_size=8, buffer_size=100, device="cpu").learn(24)
     assert np.isfinite(env.step(np.zeros((2, 6), np.float32))[3][0]["x_velocity"])
+
+
+def test_sb3_names_the_environment_in_a_line(make_vec):
+    """Printed, it is a table for each manager."""
+    with pytest.raises(AttributeError, match=r"LeggedVectorEnv.*no attribute 'nope'") as error:
+        Sb3VecEnv(make_vec()).get_attr("nope")
+    assert len(str(error.value)) < 120
 
 
 @pytest.mark.parametrize("observations", ["policy", "dict"])
@@ -564,6 +625,24 @@ def test_skrls_runner_trains_on_go2(runner, make_vec):
     runner.run("eval")
 
 
+@GYMNASIUM
+def test_skrl_trains_on_environments_of_gymnasium(make):
+    env = skrl.SkrlVecEnv(make(), seed=SEED)
+    runner = skrl.BootstrapRunner(env, skrl_cfg(False, timesteps=16, rollouts=8))
+    before = copy.deepcopy(runner.agent.policy.state_dict())
+    runner.run("train")
+    after = runner.agent.policy.state_dict()
+    assert all(torch.isfinite(value).all() for value in after.values())
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    env.reset()
+    for _ in range(3):
+        observation, _, _, truncated, infos = env.step(torch.zeros(env.num_envs, *env.action_space.shape))
+    assert truncated.all()
+    final = infos["final_obs"]
+    assert final.shape == observation.shape and final.dtype == observation.dtype == torch.float32
+    assert (final != observation).any(1).all()
+
+
 def test_skrls_trainer_takes_the_ppo_without_a_runner():
     env = skrl.SkrlVecEnv(make_counters(array="torch"), seed=SEED)
     models = SkrlRunner(env, skrl_cfg(False, 1, 8)).agent.models
@@ -715,6 +794,36 @@ def test_rl_games_runner_trains_and_plays_go2(arguments, capsys):
     assert "av steps: 5.0" in capsys.readouterr().out
 
 
+@GYMNASIUM
+def test_rl_games_trains_on_environments_of_gymnasium(make):
+    rl_games.register("Gymnasium", make)
+    cfg = rl_games_cfg("Gymnasium", NUM_ENVS, 8, central_value=False, full_experiment_name="gymnasium")
+    rl_games_runner(cfg).run({"train": True})
+    weights = torch.load(next(Path("runs/gymnasium/nn").glob("last_*.pth")), weights_only=False)
+    assert weights["epoch"] == 2
+    assert all(torch.isfinite(value).all() for value in weights["model"].values())
+    env = rl_games.RlGamesVecEnv(make(), seed=SEED)
+    env.reset()
+    for _ in range(3):
+        observation, reward, dones, infos = env.step(torch.zeros(NUM_ENVS, *env.action_space.shape))
+    assert infos["time_outs"].all() and dones.all() and reward.dtype == torch.float32
+    for group, final in infos["final_obs"].items():
+        assert final.shape == observation[group].shape and final.dtype == observation[group].dtype == torch.float32
+        assert (final != observation[group]).any(1).all()
+
+
+def test_rl_games_leaves_images_as_they_are():
+    """Its networks divide what is uint8 by 255."""
+
+    class Images(VectorWrapper):
+        def reset(self, **kwargs: Any) -> Any:
+            observation, info = self.env.reset(**kwargs)
+            return observation.to(torch.uint8), info
+
+    env = rl_games.RlGamesVecEnv(Images(make_counters(array="torch")), seed=SEED)
+    assert env.reset()["obs"].dtype == torch.uint8
+
+
 def test_rl_games_trains_a_recurrent_policy():
     rl_games.register(COUNTERS)
     cfg = rl_games_cfg(COUNTERS, NUM_ENVS, 8, central_value=False, seq_length=4, full_experiment_name="lstm")
@@ -741,7 +850,36 @@ def test_rl_games_player_is_the_librarys_own():
     assert isinstance(player, BasePlayer) and isinstance(player.env, rl_games.RlGamesVecEnv)
 
 
-# --- both -------------------------------------------------------------------------------------------------------------
+# --- several ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wrapper", "array"), [(ToNumpy, "numpy"), (ToTorch, "torch")])
+@pytest.mark.parametrize("grouped", [False, True], ids=["array", "dict"])
+@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"])
+def test_last_observations_of_gymnasiums_environments_become_a_batch(vector, grouped, wrapper, array, assert_same):
+    """Some episodes end where others go on."""
+    env = wrapper(vector([partial(Counter, grouped)] * NUM_ENVS, autoreset_mode="SameStep"))
+    plain = make_counters(array=array, grouped=grouped)
+    assert_same(env.reset(seed=SEED)[0], plain.reset(seed=SEED)[0])
+    ends = []
+    for action in draw(8) if array == "numpy" else torch.from_numpy(draw(8)):
+        observation, _, _, _, info = env.step(action)
+        expected, _, _, _, expected_info = plain.step(action)
+        assert_same(observation, expected)
+        assert ("final_obs" in info) == ("final_obs" in expected_info)
+        if "final_obs" in info:
+            assert_same(info["final_obs"], expected_info["final_obs"])
+            ends.append(int(info["_final_obs"].sum()))
+    assert 0 < min(ends) < NUM_ENVS
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "array"), [(Sb3VecEnv, "numpy"), (skrl.SkrlVecEnv, "torch"), (rl_games.RlGamesVecEnv, "torch")]
+)
+def test_an_environment_whose_step_returns_the_cost_is_refused(adapter, array):
+    with pytest.raises(ValueError, match="leave VectorCMDP out"):
+        adapter(VectorCMDP(make_counters(array=array)))
 
 
 @pytest.mark.parametrize("adapter", [skrl.SkrlVecEnv, rl_games.RlGamesVecEnv])

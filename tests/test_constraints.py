@@ -23,7 +23,15 @@ from rich.console import Console
 
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.train import Trainer
-from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
+from legged_envs.wrappers import (
+    ActionRepeat,
+    AutoReset,
+    CostNormalize,
+    CostReduce,
+    EpisodeStatistics,
+    TimeLimit,
+    VectorCMDP,
+)
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 
@@ -372,6 +380,28 @@ def test_a_limit_of_zero_only_ever_raises_the_price_and_ignores_a_constraint_tha
     assert (prices[:, 1] == 0).all()
 
 
+@WRAPPERS
+@ARRAYS
+def test_whole_rewards_leave_costs_and_prices_their_fractions(wrapper, array):
+    class Whole(Scripts):
+        def step(self, actions: Any) -> Any:
+            observation, _, *rest = super().step(actions)
+            return observation, self.given(np.full(self.num_envs, 3, self.dtype)), *rest
+
+    traces = []
+    for dtype in (np.int64, np.float32):
+        core = Whole(array=array)
+        core.dtype = dtype
+        env = AutoReset(wrapper(core, interval=2))
+        env.reset(seed=0)
+        traces.append(drive(env, 20))
+        assert to_numpy(traces[-1][0][3]["original_reward"]).dtype == dtype
+    for (whole, *_), (expected, *_) in zip(*traces, strict=True):
+        assert whole.dtype == np.float32
+        np.testing.assert_array_equal(whole, expected)
+    assert len({float(step[0][0]) for step in traces[0]}) > 4
+
+
 # --- a learner that follows the reward keeps its limits ---------------------------------------------------------------
 
 
@@ -657,6 +687,55 @@ def test_the_log_names_what_is_adapted(wrap, above):
     assert all(log["episodes"] >= 1 for log in logs)
 
 
+@STACKS
+@pytest.mark.parametrize("change", ["num_envs", "costs"])
+def test_a_state_of_other_environments_or_costs_is_refused_and_changes_nothing(wrap, change, assert_same):
+    class Three(Scripts):
+        cost_names, cost_limits = ("first", "second", "third"), (0.3, 0.05, 0.1)
+
+        def step(self, actions: Any) -> Any:
+            *step, info = super().step(actions)
+            return *step, {"costs": np.concatenate((info["costs"], info["costs"][:, :1]), axis=1)}
+
+    env, other = wrap(Scripts()), wrap(Scripts(NUM_ENVS + 1) if change == "num_envs" else Three())
+    for each in (env, other):
+        each.reset(seed=0)
+        drive(each, 8)
+    before, scripts = env.state_dict(), pickle.dumps(env.unwrapped.envs)
+    name = type(env).__name__
+    with pytest.raises(ValueError, match=rf"{name} needs a state whose '\w+' has shape \([52],\), got \([63],\)"):
+        env.load_state_dict(other.state_dict())
+    with pytest.raises(ValueError, match=rf"{name} needs a state whose"):
+        env.set_state(other.get_state())
+    with pytest.raises(ValueError, match=rf"{name} needs a state with 'over', got one of \['ended'\]"):
+        env.load_state_dict({"ended": None})
+    assert_same(env.state_dict(), before)
+    assert pickle.dumps(env.unwrapped.envs) == scripts
+
+
+@WRAPPERS
+@pytest.mark.parametrize("wrap", [lambda env: AutoReset(env, NEXT_STEP), lambda env: AutoReset(ActionRepeat(env, 3))])
+def test_what_is_adapted_stays_whole_where_there_are_as_many_environments_as_costs(wrapper, wrap):
+    core = wrapper(Scripts(num_envs=2), (0.01, 0.01), interval=1)
+    key = "lagrange_multipliers" if wrapper is LagrangianReward else "max_probabilities"
+    env = wrap(core)
+    taken: list[np.ndarray] = []
+    below = core.step
+
+    def step(actions: Any) -> Any:
+        result = below(actions)
+        taken.append(result[4][key].copy())
+        return result
+
+    core.step = step
+    env.reset(seed=0)
+    for _ in range(20):
+        info = drive(env, 1)[0][-1]
+        np.testing.assert_array_equal(info[key], taken[-1])
+        np.testing.assert_array_equal(info.get("final_info", info)[key], taken[-1])
+    assert (np.max(taken, axis=0) > 0.0).all()
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -719,6 +798,34 @@ def test_an_environment_that_reports_no_costs_or_others_is_refused_on_its_first_
         wrapped.reset(seed=0)
         with pytest.raises(ValueError, match=message):
             drive(wrapped, 1)
+
+
+def test_limits_and_names_are_found_within_gymnasiums_environments(make_vec):
+    env = SyncVectorEnv([lambda: gym.make("Legged/Go2-Flat-v0")])
+    try:
+        wrapped = LagrangianReward(env)
+        bare = make_vec(1).unwrapped
+        assert tuple(wrapped.limits) == bare.cost_limits and wrapped.cost_names == bare.cost_names
+    finally:
+        env.close()
+
+
+def test_errors_name_the_environment_in_a_line(make_vec):
+    class Without(gym.vector.VectorWrapper):
+        def step(self, actions: Any) -> Any:
+            return *super().step(actions)[:4], {}
+
+    env = make_vec(1, cfg={"costs": {}})
+    assert len(str(env.unwrapped)) > 1000
+    below = Without(env)
+    stepped = (VectorCMDP(below), CostNormalize(below))
+    below.reset(seed=0)
+    calls: list[Callable[[], Any]] = [lambda: LagrangianReward(env), lambda: CostReduce(env, "sum")]
+    calls += [lambda wrapped=wrapped: wrapped.step(np.zeros((1, 12), np.float32)) for wrapped in stepped]
+    for call in calls:
+        with pytest.raises(ValueError, match="LeggedVectorEnv 'Legged/Go2-Flat-v0'") as error:
+            call()
+        assert len(str(error.value)) < 450
 
 
 # --- the robots -------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs import make_task_cfg
+from legged_envs.envs import unwrap
 from legged_envs.managers import CostTermCfg, RewardTermCfg, TerminationTermCfg
 
 GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"
@@ -64,8 +66,11 @@ def rows(tree: Any, index: Any, num_envs: int) -> Any:
     return tree[index] if tree.ndim and len(tree) == num_envs else tree
 
 
-def python(code: str) -> str:
-    """Run ``code`` in a fresh interpreter, in which this package can be imported; returns what it prints."""
+def python(code: str, without: tuple[str, ...] = ()) -> str:
+    """Run ``code`` in a fresh interpreter, in which this package can be imported; returns what it prints.
+
+    Variables ``without`` are not in its environment.
+    """
     root = str(Path(__file__).resolve().parent.parent)
     result = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"],
@@ -73,6 +78,7 @@ def python(code: str) -> str:
         text=True,
         timeout=120,
         check=False,
+        env={name: value for name, value in os.environ.items() if name not in without},
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -436,6 +442,32 @@ def test_a_state_of_another_environment_is_refused_and_nothing_changes(make_vec,
         assert_same(_without_ages(env.get_state()), before)
 
 
+def test_a_state_with_other_observations_is_refused(make_vec):
+    env, other = make_vec(2), make_vec(2, observations="dict")
+    env.reset(seed=0), other.reset(seed=0)
+    with pytest.raises(ValueError, match=r"observations \{'policy': \(2, 45\)\}, this one has .*'critic'"):
+        unwrap(other).set_state(unwrap(env).get_state())
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_or_a_pickle_goes_on_as_the_environment_does(single, copied, make_vec, make_single, random_actions):
+    env = make_single() if single else make_vec(3, max_episode_steps=6)
+    actions = random_actions(8, 3)
+    if single:
+        actions = actions[:, 0]
+    env.reset(seed=0)
+    for action in actions[:4]:
+        env.step(action)
+    other = copied(env)
+    for action in actions[4:]:
+        expected, got = env.step(action), other.step(action)
+        for a, b in zip(expected[:4], got[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert expected[4].keys() == got[4].keys()
+    other.close()
+
+
 # --- bad physics ------------------------------------------------------------------------------------------------------
 
 
@@ -588,6 +620,19 @@ def test_environments_side_by_side_do_not_disturb_each_other(make_vec, random_ac
     assert_same(trace, expected)
 
 
+# --- Gymnasium's own statistics ---------------------------------------------------------------------------------------
+
+
+def test_gymnasiums_statistics_take_the_place_of_ours():
+    envs = gym.make_vec(GO2, num_envs=2, statistics=False, max_episode_steps=3)
+    envs = gym.wrappers.vector.RecordEpisodeStatistics(envs)
+    envs.reset(seed=0)
+    for _ in range(3):
+        info = envs.step(np.zeros((2, 12), np.float32))[4]
+    assert info["episode"]["l"].tolist() == [3, 3] and info["_episode"].all()
+    envs.close()
+
+
 # --- imports ----------------------------------------------------------------------------------------------------------
 
 
@@ -610,6 +655,18 @@ def test_the_module_prefix_replaces_the_import():
         "print('rsl_rl' in sys.modules)"
     )
     assert printed.split("\n")[:3] == ["(2, 45)", "(45,)", "False"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo renders without EGL")
+def test_pictures_need_no_variable_of_the_environment():
+    printed = python(
+        "import gymnasium, legged_envs\n"
+        "env = gymnasium.make('Legged/Go2-Flat-v0', render_mode='rgb_array')\n"
+        "env.reset(seed=0)\n"
+        "print(env.render().std() > 10.0)",
+        without=("MUJOCO_GL", "DISPLAY"),
+    )
+    assert printed.strip() == "True"
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -744,6 +801,8 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"num_envs": -2}, ValueError, r"num_envs.*-2"),
         ({"num_envs": 2.5}, ValueError, r"num_envs.*2\.5"),
         ({"num_envs": "3"}, ValueError, r"num_envs.*'3'"),
+        ({"num_envs": True}, ValueError, r"num_envs.*True"),
+        ({"compile": "yes"}, ValueError, r"compile.*'yes'"),
         ({"device": "toaster"}, ValueError, r"device.*'toaster'"),
         ({"device": "cuda"}, ValueError, r"device.*'cuda'"),
         ({"sim": "bullet"}, ValueError, r"'bullet'.*'mujoco'"),
@@ -758,6 +817,22 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"cfg": {"rewards.juggling.weight": 1.0}}, ValueError, r"'juggling'.*tracking_lin_vel"),
         ({"cfg": {"sim.timestep": 0.01}}, ValueError, r"'timestep'.*dt"),
         ({"cfg": "fast"}, TypeError, r"cfg.*str"),
+        ({"cfg": {1: 2}}, TypeError, r"paths must be strings.*1"),
+        ({"cfg": {"robot.kp": -5}}, TypeError, r"'robot.kp' needs tuple\[float, ...\], got -5"),
+        ({"cfg": {"robot": "g1"}}, TypeError, r"'robot' needs RobotCfg, got 'g1'"),
+        ({"cfg": {"costs": None}}, TypeError, r"'costs' needs dict.*None"),
+        ({"cfg": {"rewards.torques": -1.0}}, TypeError, r"'rewards.torques' needs RewardTermCfg, got -1.0"),
+        ({"cfg": {"only_positive_rewards": "no"}}, TypeError, r"needs bool, got 'no'"),
+        ({"cfg": {"commands.velocity.lin_vel_x": 1.0}}, TypeError, r"needs tuple\[float, float\], got 1.0"),
+        ({"cfg": {"commands.velocity.lin_vel_x": (0, 1, 2)}}, TypeError, r"needs tuple\[float, float\]"),
+        ({"cfg": {"events.push.mode": "always"}}, ValueError, r"'push': mode must be one of.*'always'"),
+        ({"cfg": {"events.push.func": 3}}, TypeError, r"needs .*Callable.*3"),
+        ({"cfg": {"rewards.torques.weight": float("nan")}}, ValueError, r"'rewards.torques.weight' needs a number"),
+        ({"cfg": {"events.push.params.velocity": float("nan")}}, ValueError, r"velocity' needs a number"),
+        ({"cfg": {"action.scale": float("inf")}}, ValueError, r"scale must be positive and finite"),
+        ({"cfg": {"commands.velocity.resampling_time_s": (0, 0)}}, ValueError, r"resampling_time_s must be positive"),
+        ({"cfg": {"events.push.interval_s": (0, 0)}}, ValueError, r"'push': interval_s must be positive"),
+        ({"cfg": {"events.friction.params.range": (2, 1)}}, ValueError, r"'friction': range must be \(low, high\)"),
     ],
     ids=str,
 )
@@ -779,6 +854,25 @@ def test_arguments_of_make_vec_that_make_no_sense_are_named(kwargs, error, culpr
 def test_arguments_of_make_that_make_no_sense_are_named(kwargs, culprit):
     with pytest.raises(TypeError, match=culprit):
         gym.make(GO2, **kwargs)
+
+
+@pytest.mark.parametrize("term", ["friction", "base_mass"])
+def test_a_randomised_parameter_below_zero_is_refused(term, make_vec):
+    env = make_vec(2, cfg={f"events.{term}.params.range": (-100.0, -99.0)})
+    with pytest.raises(ValueError, match=r"must not be negative, got -\d"):
+        env.reset(seed=0)
+
+
+def test_none_removes_a_term_and_a_cfg_that_changes_later_changes_no_environment(make_vec):
+    cfg = make_task_cfg(GO2)
+    env = unwrap(make_vec(2, cfg={"rewards.torques": None, "events.push": None, "costs.foot_slip": None}))
+    assert env.rewards.names == tuple(name for name in cfg.rewards if name != "torques")
+    assert env.cost_names == tuple(name for name in cfg.costs if name != "foot_slip")
+    env = unwrap(make_vec(2, cfg=cfg))
+    limits = env.cost_limits
+    del cfg.costs["joint_torque"]
+    cfg.costs["foot_slip"].limit = 9.0
+    assert env.cost_limits == limits and len(limits) == len(env.cost_names)
 
 
 def test_terms_of_the_wrong_shape_are_named_when_the_environment_is_made():

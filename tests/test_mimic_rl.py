@@ -15,10 +15,11 @@ import pytest
 import torch
 from rich.console import Console
 
-from legged_envs import make_task_cfg
+from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.managers import ActionCfg
 from legged_envs.mdp.motion_command import motion_command
+from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.rl import mimic_evaluate
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED
@@ -36,6 +37,7 @@ from legged_envs.rl.mimic_evaluate import ClipEvaluation, MimicEvaluation, Mimic
 from legged_envs.rl.mimic_train import AmpStates
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.train import CHECKPOINT, Trainer, make_trainer, train
+from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.tasks.task import override
 
 GO2, G1, FLAT = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0", "Legged/Go2-Flat-v0"
@@ -292,6 +294,60 @@ def test_a_teacher_that_is_missing_or_sees_what_a_student_sees_is_refused(kwargs
         trainer_of(tiny(None, **kwargs, teacher=run))
     with pytest.raises(FileNotFoundError, match=r"policy\.pt"):
         trainer_of(tiny(None, **kwargs, teacher=tmp_path))
+
+
+def test_options_that_would_not_be_read_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"--teacher with --algo mmppo needs --mmppo.dagger.coefficient"):
+        trainer_of(tiny(None, teacher=tmp_path))
+    with pytest.raises(ValueError, match="--warm-start is for --algo mmppo"):
+        trainer_of(tiny(None, algo="distillation", teacher=tmp_path, warm_start=tmp_path))
+    with pytest.raises(ValueError, match=r"--motions is for mimic tasks"):
+        trainer_of(tiny(None, FLAT, clips=(), motions=(tmp_path / "kick.npz",)))
+
+
+def test_a_machine_that_cannot_render_trains_all_the_same(tmp_path, monkeypatch):
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no GL here")
+
+    monkeypatch.setattr("legged_envs.rl.mimic_play.film_task", fail)
+    console = Console(record=True, width=200)
+    folder = make_trainer(tiny(tmp_path / "run", iterations=1, video=True), console).run()
+    assert (folder / "eval.json").is_file() and not (folder / "video.mp4").exists()
+    assert "no video: no GL here" in console.export_text()
+
+
+# --- motions from files -----------------------------------------------------------------------------------------------
+
+
+def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
+    file = tmp_path / "kick.npz"
+    save_motion(file, dataclasses.replace(shipped_motions(GO2_ROBOT, "trot")[0], name="kick"))
+    trainer = trainer_of(tiny(tmp_path / "run", iterations=1, clips=(), motions=(file,)))
+    assert motion_command(trainer.core.commands).player.library.names == ("kick",)
+    folder = trainer.run()
+    assert load_policy(folder / "policy.pt").clips == ("kick",)
+    assert json.loads((folder / "config.json").read_text())["task"]["commands"]["motion"]["motions"] == {
+        "paths": [str(file)]
+    }
+    trained = (folder / "eval.json").read_text()
+    with pytest.raises(ValueError, match="there is no clip 'kick'; clips: bound"):
+        cli.evaluate(GO2, folder / "policy.pt", episodes=1)
+    assert (folder / "eval.json").read_text() == trained
+    cli.evaluate(GO2, folder / "policy.pt", episodes=1, motions=(file,))
+    assert list(json.loads((folder / "eval.json").read_text())["clips"]) == ["kick"]
+    video = tmp_path / "play.mp4"
+    cli.play(GO2, folder / "policy.pt", video, motions=(file,), seconds=0.1)
+    assert video.is_file()
+
+
+def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
+    changes = {"action.reference": None, "action.scale": 0.8}
+    folder = train(tiny(tmp_path / "run", iterations=1, changes=changes))
+    video = tmp_path / "play.mp4"
+    with pytest.raises(ValueError, match="action_scale"):
+        cli.play(GO2, folder / "policy.pt", video, seconds=0.1)
+    cli.play(GO2, folder / "policy.pt", video, changes=changes, seconds=0.1)
+    assert video.is_file()
 
 
 # --- policy files -----------------------------------------------------------------------------------------------------

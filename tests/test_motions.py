@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from legged_envs.motions import (
     G1_LIMB_BY_LIMB,
     Motion,
     MotionError,
+    MotionFiles,
     MotionLibrary,
     MotionPlayer,
     StartCfg,
@@ -183,6 +185,21 @@ def test_a_constant_turn_has_its_rate_in_the_base_frame():
     times = torch.arange(20, dtype=torch.float64).unsqueeze(1) / 30.0
     quat = quaternion.multiply(tilted, quaternion.from_rotation_vector(times * rate))
     assert torch.allclose(angular_velocity_b(quat, 30.0), rate.expand(20, 3), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["trot", "bound", "turn_left"])
+def test_velocities_of_a_loop_are_those_of_its_repetition(name):
+    """As differences within three repetitions one after the other give them, also at the seam."""
+    clip = shipped_motions(GO2, name)[0]
+    last = clip.num_frames - 1
+    loop, again = (
+        motion_from_coordinates(GO2, name, 50.0, m.root_pos_w, m.root_quat_w, m.joint_pos, loop=m is clip)
+        for m in (clip, MotionLibrary([clip], GO2).sample(ids(0), torch.arange(-last, 2 * last + 1) / 50.0))
+    )
+    for field, tolerance in (("root_lin_vel_w", 1e-3), ("root_ang_vel_b", 1e-3), ("joint_vel", 1e-3)):
+        expected = getattr(again, field)[last : 2 * last + 1]
+        assert torch.allclose(getattr(loop, field), expected, atol=tolerance), field
+    assert torch.allclose(loop.body_lin_vel_w, again.body_lin_vel_w[last : 2 * last + 1], atol=2e-3)
 
 
 def test_quaternions_come_out_continuous_in_sign():
@@ -457,6 +474,11 @@ def test_bodies_of_a_lafan1_csv_are_where_mujoco_puts_them(tmp_path: Path):
         (3, lambda cells: [*cells, "1.0"], r"line 3: expected 36 columns, got 37"),
         (3, lambda cells: [*cells[:8], "nan", *cells[9:]], r"line 3: column\[left_hip_roll_joint\] must be a finite"),
         (1, lambda cells: ["x", *cells[1:]], r"line 1: column\[root x\] must be a number, got 'x'"),
+        (
+            2,
+            lambda cells: [*cells[:-1], "1_0.002"],
+            r"line 2: column\[right_wrist_yaw_joint\] must be a .* got '1_0.002'",
+        ),
         (4, lambda cells: [*cells[:6], "0.5", *cells[7:]], r"line 4: root quaternion \(x, y, z, w\) must be a unit"),
     ],
 )
@@ -469,6 +491,43 @@ def test_errors_in_a_csv_name_file_line_and_column(tmp_path: Path, line, change,
         load_lafan1_csv(path, G1_29)
 
 
+def test_a_csv_that_is_no_utf_8_is_refused_with_its_line(tmp_path: Path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("\n".join([*lafan1_lines(2), "0,1°,2"]).encode("latin-1"))
+    with pytest.raises(MotionError, match=r"latin\.csv: line 3: not UTF-8 text"):
+        load_lafan1_csv(path, G1_29)
+
+
+def test_files_of_every_format_are_known_by_their_ending_and_content(tmp_path: Path):
+    (tmp_path / "walk.csv").write_text("\n".join(lafan1_lines()))
+    np.savez(tmp_path / "dance.npz", **beyondmimic_arrays(G1_LIMB_BY_LIMB))
+    save_motion(tmp_path / "own.npz", shipped_motions(G1_29, "wave")[0])
+    files = MotionFiles([tmp_path / name for name in ("walk.csv", "dance.npz", "own.npz")])
+    assert [(m.name, m.frame_rate) for m in files(G1_29)] == [("walk", 30.0), ("dance", 50.0), ("wave", 50.0)]
+    (tmp_path / "trot0.json").write_text(json.dumps(amp_content(61)))
+    assert [motion.name for motion in MotionFiles((str(tmp_path / "trot0.json"),))(GO2)] == ["trot0"]
+    with pytest.raises(MotionError, match=r"kick\.bvh'.*must be \.npz, \.csv, \.json or \.txt"):
+        MotionFiles(("kick.bvh",))(GO2)
+    for name in ("missing.npz", "missing.csv", "missing.json"):
+        with pytest.raises(FileNotFoundError, match=name):
+            MotionFiles((tmp_path / name,))(GO2)
+
+
+def test_a_joint_that_is_named_twice_is_refused(tmp_path: Path):
+    """Else the second column would be dropped."""
+    (tmp_path / "g1.csv").write_text("\n".join(lafan1_lines()))
+    np.savez(tmp_path / "g1.npz", **beyondmimic_arrays(G1_LIMB_BY_LIMB))
+    (tmp_path / "go2.txt").write_text(json.dumps({**amp_content(19), "Frames": [[*f, 0.0] for f in amp_frames(19)]}))
+    twice = (*G1_LIMB_BY_LIMB[:-1], G1_LIMB_BY_LIMB[0])
+    for load in (
+        lambda: load_lafan1_csv(tmp_path / "g1.csv", G1, joint_names=twice, ignore_extra_joints=True),
+        lambda: load_beyondmimic_npz(tmp_path / "g1.npz", G1, joint_names=twice, ignore_extra_joints=True),
+        lambda: load_amp_json(tmp_path / "go2.txt", GO2, joint_names=(*GO2.joint_names, GO2.joint_names[0])),
+    ):
+        with pytest.raises(MotionError, match=r"(g1|go2)\..*: joint_names must be unique, but '.*' is there twice"):
+            load()
+
+
 def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
     path = tmp_path / "g1.csv"
     path.write_text("\n".join(lafan1_lines()))
@@ -479,6 +538,9 @@ def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
     path.write_text("")
     with pytest.raises(MotionError, match="at least 2 lines, got 0"):
         load_lafan1_csv(path, G1, ignore_extra_joints=True)
+
+
+BODY_STATES = ("pos", "quat", "lin_vel", "ang_vel")
 
 
 def beyondmimic_arrays(order: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -553,7 +615,12 @@ def test_the_two_joint_orders_of_g1_are_of_the_same_29_joints():
         ({"body_quat_w": None}, "lacks field 'body_quat_w'"),
         ({"joint_pos": np.zeros((11, 29))}, r"joint_pos must be \(12, 29\), got \(11, 29\)"),
         ({"body_quat_w": np.full((12, 30, 4), 0.6)}, "frame 0: body_quat_w must be a unit quaternion"),
-        ({"fps": np.array("fifty")}, "fps must hold numbers"),
+        ({"fps": np.array("fifty")}, "fps must be one number, got 'fifty'"),
+        (
+            {f"body_{field}_w": np.zeros((12, 0, 4 if field == "quat" else 3)) for field in BODY_STATES},
+            "body_pos_w must have at least the base, got 12 frames of 0 bodies",
+        ),
+        ({"joint_vel": np.zeros(12)}, r"joint_vel must have 2 dimensions, got \(12,\)"),
         ({"fps": np.array([0])}, "frame rate must be finite and positive"),
     ],
 )
@@ -565,7 +632,7 @@ def test_errors_in_an_archive_name_file_and_field(tmp_path: Path, change, messag
         load_beyondmimic_npz(path, G1_29)
 
 
-def amp_content(width: int) -> dict:
+def amp_frames(width: int) -> list[list[float]]:
     """Three frames of 19 or 61 numbers, base turned by 90° about z, moving 1 m/s ahead, that is along world y."""
     frames = []
     for i in range(3):
@@ -573,13 +640,17 @@ def amp_content(width: int) -> dict:
         joints = [0.1 * j + 0.01 * i for j in range(12)]
         feet, velocity = [9.0, 0.0, 9.0] * 4, [1.0, 0.0, 0.0, 0.1, 0.2, 0.3]
         frames.append([*root, *joints, *feet, *velocity, *(float(j) for j in range(12)), *feet][:width])
+    return frames
+
+
+def amp_content(width: int) -> dict:
     return {
         "LoopMode": "Wrap",
         "FrameDuration": 0.02,
         "EnableCycleOffsetPosition": True,
         "EnableCycleOffsetRotation": True,
         "MotionWeight": 0.5,
-        "Frames": frames,
+        "Frames": amp_frames(width),
     }
 
 
@@ -624,6 +695,18 @@ def test_amp_json_of_19_columns_has_velocities_from_differences(tmp_path: Path):
     assert np.allclose(motion.joint_vel, 0.5, atol=1e-4) and np.allclose(motion.root_ang_vel_b, 0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["bound", "turn_left"])
+def test_amp_json_of_19_columns_that_wraps_has_no_jump_in_its_velocities(tmp_path: Path, name):
+    motion = shipped_motions(GO2, name)[0]
+    frames = torch.cat((motion.root_pos_w, motion.root_quat_w[:, [1, 2, 3, 0]], motion.joint_pos), 1).tolist()
+    path = tmp_path / "loop.txt"
+    path.write_text(json.dumps({"LoopMode": "Wrap", "FrameDuration": 0.02, "Frames": frames}))
+    loaded = load_amp_json(path, GO2, joint_names=GO2.joint_names)
+    again = MotionLibrary([loaded], GO2).sample(ids(0), torch.tensor([loaded.duration]))
+    for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel", "body_lin_vel_w", "body_ang_vel_w"):
+        assert torch.allclose(getattr(again, field)[0], getattr(loaded, field)[-1], atol=1e-3), field
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -638,6 +721,12 @@ def test_amp_json_of_19_columns_has_velocities_from_differences(tmp_path: Path):
             r"frame 0: Frames\[FR_hip_joint\] must be a finite",
         ),
         ({"Frames": []}, "Frames must be a list of at least 2 frames"),
+        (
+            {"Frames": [amp_frames(19)[0], [10**400] * 19]},
+            r"frame 1: Frames\[root x\] must be a finite number, got 100",
+        ),
+        ({"FrameDuration": 10**400}, "FrameDuration must be a positive number and finite, got 100"),
+        ({"MotionWeight": 10**400}, "MotionWeight must be a positive number and finite, got 100"),
     ],
 )
 def test_errors_in_json_name_file_frame_and_field(tmp_path: Path, change, message):
@@ -665,6 +754,67 @@ def test_our_own_files_keep_everything(tmp_path: Path):
     (tmp_path / "text.npz").write_text("no archive")
     with pytest.raises(MotionError, match=r"text\.npz: not a NumPy archive"):
         load_motion(tmp_path / "text.npz", GO2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"frame_rate": np.array([50.0, 50.0])}, r"frame_rate must be one number, got shape \(2,\)"),
+        ({"frame_rate": np.array("fast")}, "frame_rate must be one number, got 'fast'"),
+        ({"weight": np.array("much")}, "weight must be one number, got 'much'"),
+        ({"loop": np.array([True, True])}, r"loop must be one bool, got shape \(2,\)"),
+        ({"loop": np.array("False")}, "loop must be one bool, got 'False'"),
+        ({"loop": np.array(0)}, "loop must be one bool, got 0"),
+        ({"name": np.array(["a", "b"])}, r"name must be one text, got shape \(2,\)"),
+        ({"joint_names": np.array("FR_hip_joint")}, r"joint_names must be texts of shape \(J,\)"),
+        (
+            {"joint_names": np.array([*GO2.joint_names, "FR_hip_joint"])},
+            "joint_names must be .* 'FR_hip_joint' is there",
+        ),
+        ({"root_quat_w": np.zeros((12, 4), dtype=int)}, "frame 0: root_quat_w must be a unit quaternion"),
+        ({"valid": np.ones(12)}, "valid must hold bools, got float64"),
+    ],
+)
+def test_errors_in_our_own_files_name_file_and_field(tmp_path: Path, change, message):
+    path = tmp_path / "broken.npz"
+    save_motion(path, wandering())
+    with np.load(path) as archive:
+        np.savez(path, **{**archive, **change})
+    with pytest.raises(MotionError, match=r"broken\.npz: " + message):
+        load_motion(path, GO2)
+
+
+def test_numbers_of_our_own_files_may_be_of_any_type(tmp_path: Path):
+    path = tmp_path / "upright.npz"
+    upright = torch.tensor([1.0, 0.0, 0.0, 0.0]).repeat(12, 1)
+    motion = wandering()
+    save_motion(path, replace(motion, root_quat_w=upright))
+    for dtype in (np.int64, np.uint8, ">f4", np.float16):
+        with np.load(path) as archive:
+            np.savez(path, **{**archive, "root_quat_w": upright.numpy().astype(dtype), "weight": np.array(1)})
+        again = load_motion(path, GO2)
+        assert torch.equal(again.root_quat_w, upright) and torch.equal(again.joint_pos, motion.joint_pos)
+    whole = motion_from_coordinates(GO2, "whole", 50.0, motion.root_pos_w, upright.long(), motion.joint_pos)
+    assert torch.equal(whole.root_quat_w, upright)
+
+
+def test_damaged_archives_are_refused_with_the_field(tmp_path: Path):
+    path = tmp_path / "damaged.npz"
+    save_motion(path, wandering())
+    sound = path.read_bytes()
+    begin = sound.index(b"joint_pos.npy") + 60
+    path.write_bytes(sound[:begin] + b"\xff" * 30 + sound[begin + 30 :])
+    with pytest.raises(MotionError, match=r"damaged\.npz: not a NumPy archive .*: field 'joint_pos': "):
+        load_motion(path, GO2)
+    np.save(tmp_path / "single.npy", np.zeros(3))
+    with pytest.raises(MotionError, match=r"single\.npy: not a NumPy archive .* a single array without a name"):
+        load_motion(tmp_path / "single.npy", GO2)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("loop", "no array")
+    with pytest.raises(MotionError, match=r"damaged\.npz: not a NumPy archive .* field 'loop': it is no array"):
+        load_motion(path, GO2)
+    with pytest.raises(FileNotFoundError):
+        load_motion(tmp_path / "nowhere.npz", GO2)
 
 
 # --- bad motions ------------------------------------------------------------------------------------------------------

@@ -917,6 +917,42 @@ def test_a_run_goes_on_bit_for_bit_from_its_saved_state(mode, single, kind, asse
         assert_same(run(other), expected)
 
 
+@pytest.mark.parametrize("wrapper", [ObsNormalize, RewardNormalize, CostNormalize])
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, assert_same):
+    class Named(gym.vector.VectorWrapper):
+        cost_names = ("one", "two", "three")
+
+        @property
+        def unwrapped(self) -> Any:
+            return self
+
+    def used(env: VectorEnv, **kwargs: Any) -> Any:
+        env = wrapper(env, **kwargs)
+        env.reset(seed=0)
+        for _ in range(7):
+            env.step(np.zeros((env.num_envs, 1), np.float32))
+        return env
+
+    env = used(sync(NEXT_STEP))
+    before = copy.deepcopy(env.state_dict())
+    more = used(SyncVectorEnv([Walk] * (NUM_ENVS + 1))).state_dict()
+    states = [
+        ({**more, "over": np.zeros(NUM_ENVS + 1, bool)}, rf"'over' has shape \({NUM_ENVS},\), got \({NUM_ENVS + 1},\)"),
+        (used(sync(NEXT_STEP), clip=3.0).state_dict(), r"clip=3\.0\), not of .* clip=5\.0"),
+    ]
+    if wrapper is ObsNormalize:
+        states += [(used(sync(NEXT_STEP, GroupedWalk)).state_dict(), "the state has no 'mean'")]
+    else:
+        states += [({**more, "over": None}, rf"returns of shape \({NUM_ENVS + 1},.*, not \({NUM_ENVS},")]
+    for state, message in states:
+        with pytest.raises(ValueError, match=rf"{wrapper.__name__} needs a state .*{message}"):
+            env.load_state_dict(state)
+        assert_same(env.state_dict(), before)
+    if wrapper is CostNormalize:
+        with pytest.raises(ValueError, match=r"CostNormalize .* rows of 3 costs, not of shape \(2,\)"):
+            CostNormalize(Named(sync(NEXT_STEP))).load_state_dict(env.state_dict())
+
+
 @MODES
 def test_the_wrappers_can_be_pickled_and_copied(mode, assert_same):
     env = CostNormalize(RewardNormalize(ObsNormalize(resetting(Walks(), mode))))

@@ -34,11 +34,13 @@ from legged_envs.wrappers import omnisafe as adapter
 from legged_envs.wrappers.action_repeat import ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale
 from legged_envs.wrappers.auto_reset import AutoReset
+from legged_envs.wrappers.cmdp import VectorCMDP
 from legged_envs.wrappers.cost_normalize import CostNormalize
 from legged_envs.wrappers.normalizer import Normalizer
 from legged_envs.wrappers.obs_normalize import ObsNormalize
 from legged_envs.wrappers.reward_normalize import RewardNormalize
 from legged_envs.wrappers.time_limit import TimeLimit
+from legged_envs.wrappers.to_torch import ToTorch
 from legged_envs.wrappers.unsqueeze import Unsqueeze
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -221,6 +223,10 @@ def test_importing_and_registering_again_does_no_harm() -> None:
     make_cmdp(SHORT).close()
 
 
+def make_costly() -> str:
+    return adapter.register("Test/SixValues", lambda **kwargs: VectorCMDP(make_short(**kwargs)))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -229,10 +235,11 @@ def test_importing_and_registering_again_does_no_harm() -> None:
         (lambda: make_cmdp(GO2, autoreset_mode="Disabled"), ValueError, "SAME_STEP"),
         (lambda: make_cmdp(GO2, observations="dict"), ValueError, "in a Box"),
         (lambda: make_cmdp(GO2, array="numpy").reset(), TypeError, "array='torch'.*ToTorch"),
+        (lambda: make_cmdp(make_costly()), ValueError, "leave VectorCMDP out"),
         (lambda: adapter.register("Nothing", None), TypeError, "function that makes a vector environment"),
         (lambda: adapter.register("Simple-v0", gym.make_vec), ValueError, "another environment of OmniSafe"),
     ],
-    ids=["camera", "keyword", "autoreset", "dict", "numpy", "maker", "taken"],
+    ids=["camera", "keyword", "autoreset", "dict", "numpy", "VectorCMDP", "maker", "taken"],
 )
 def test_what_omnisafe_cannot_use_is_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
@@ -274,6 +281,37 @@ def test_omnisafe_trains(algorithm: str, num_envs: int, tmp_path: Path) -> None:
     terms = sum(value for key, value in epochs[0].items() if key.startswith("Cost/"))
     assert terms * 12 == pytest.approx(epochs[0]["Metrics/EpCost"], rel=1e-4)
     assert epochs[0]["Metrics/EpCost"] > 0
+
+
+class Effort(gym.vector.VectorWrapper):
+    """Reports the mean size of the actions as a cost."""
+
+    def step(self, actions: Any) -> Any:
+        *values, info = self.env.step(actions)
+        return *values, {**info, "cost": np.abs(actions).mean(1)}
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+@NUM_ENVS
+def test_omnisafe_trains_on_environments_of_gymnasium(num_envs: int, mode: str, tmp_path: Path) -> None:
+    def make(**kwargs: Any) -> VectorEnv:
+        arguments = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}, "max_episode_steps": 12}
+        env = gym.make_vec("HalfCheetah-v5", **arguments, **kwargs)
+        return ToTorch(Effort(env if mode == "SameStep" else AutoReset(env)))
+
+    adapter.register("Test/Gymnasium", make)
+    _, epochs = train("PPOLag", "Test/Gymnasium", num_envs, tmp_path)
+    assert [epoch["Metrics/EpLen"] for epoch in epochs] == [12, 12]
+    assert epochs[-1]["Metrics/EpCost"] > 0 and np.isfinite(epochs[-1]["Metrics/EpRet"])
+    cmdp = make_cmdp("Test/Gymnasium", num_envs=num_envs)
+    observation, _ = cmdp.reset(seed=0)
+    for _ in range(12):
+        observation, *_, truncated, info = cmdp.step(torch.zeros(num_envs, 6))
+    assert truncated.all() and info["_final_observation"].all()
+    final = info["final_observation"]
+    assert final.shape == observation.shape and final.dtype == observation.dtype == torch.float32
+    assert not torch.equal(final, observation)
+    cmdp.close()
 
 
 def test_omnisafe_evaluates_what_it_has_trained_where_episodes_end_early(tmp_path: Path, capsys) -> None:

@@ -7,17 +7,20 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from rsl_rl.models import MLPModel
+from rsl_rl.runners import OnPolicyRunner
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
+from toy_envs import ToyVectorEnv
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.managers import TerminationTermCfg
-from legged_envs.wrappers import AutoReset
+from legged_envs.wrappers import AutoReset, TimeLimit, ToTorch, VectorCMDP
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 NUM_ENVS = 4
@@ -135,8 +138,7 @@ def test_it_goes_on_from_a_saved_state(scripted, moves):
     [
         ({"autoreset_mode": "NextStep"}, r"SAME_STEP.*NEXT_STEP"),
         ({"autoreset_mode": "Disabled"}, r"SAME_STEP.*DISABLED"),
-        ({"array": "numpy"}, r"array='torch'"),
-        ({"observations": "policy"}, r"observations='dict'"),
+        ({"array": "numpy"}, r"got ndarray.*array='torch'.*ToTorch"),
     ],
     ids=str,
 )
@@ -146,8 +148,91 @@ def test_environments_made_otherwise_are_refused(kwargs, culprit, scripted):
 
 
 def test_an_environment_without_a_time_limit_is_refused(scripted):
-    with pytest.raises(ValueError, match="TimeLimit"):
-        RslRlVecEnv(AutoReset(scripted().unwrapped))
+    with pytest.raises(ValueError, match=r"TimeLimit\(env, steps\)"):
+        RslRlVecEnv(AutoReset(ToyVectorEnv(array="torch")))
+
+
+def test_an_environment_whose_step_returns_the_cost_is_refused(scripted):
+    with pytest.raises(ValueError, match="leave VectorCMDP out"):
+        RslRlVecEnv(VectorCMDP(scripted()))
+
+
+# --- environments of others -------------------------------------------------------------------------------------------
+
+
+def test_any_batch_of_tensors_will_do(random_actions):
+    """It has no device and no cfg, and its observation is no dict."""
+
+    def make() -> Any:
+        return AutoReset(TimeLimit(ToyVectorEnv(array="torch"), 4))
+
+    env, plain = RslRlVecEnv(make()), make()
+    assert (env.device, env.cfg, env.max_episode_length) == (torch.device("cpu"), {}, 4)
+    assert torch.equal(env.get_observations()["policy"], plain.reset()[0])
+    ended = 0
+    for action in torch.from_numpy(random_actions(8, 3, 2)):
+        observation, reward, done, extras = env.step(action)
+        expected, expected_reward, terminated, truncated, info = plain.step(action)
+        assert list(observation.keys()) == ["policy"]
+        assert torch.equal(observation["policy"], expected) and torch.equal(reward, expected_reward)
+        assert torch.equal(done, terminated | truncated)
+        if done.any():
+            assert torch.equal(extras["final_obs"]["policy"], info["final_obs"])
+            ended += 1
+    assert ended > 0
+
+
+def make_cheetah(mode: str = "SameStep") -> Any:
+    arguments = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}, "max_episode_steps": LIMIT}
+    return gym.make_vec("HalfCheetah-v5", NUM_ENVS, **arguments)
+
+
+MAKE = pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ToTorch(make_cheetah()),
+        lambda: TimeLimit(ToTorch(make_cheetah()), LIMIT),
+        lambda: ToTorch(TimeLimit(make_cheetah(), LIMIT)),
+        lambda: ToTorch(AutoReset(make_cheetah("Disabled"))),
+    ],
+    ids=["same step", "TimeLimit outside", "TimeLimit inside", "AutoReset"],
+)
+
+
+@MAKE
+def test_the_runner_trains_on_environments_of_gymnasium(make):
+    env = RslRlVecEnv(make(), seed=0)
+    assert (env.device, env.cfg, env.max_episode_length) == (torch.device("cpu"), {}, LIMIT)
+    network = {"class_name": "rsl_rl.models:MLPModel", "hidden_dims": [16], "obs_normalization": True}
+    noise = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": 0.5}
+    cfg = {
+        "algorithm": {"class_name": BootstrapPPO, "num_learning_epochs": 1, "num_mini_batches": 2},
+        "actor": {**network, "distribution_cfg": noise},
+        "critic": network,
+        "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
+        "num_steps_per_env": 8,
+        "save_interval": 100,
+    }
+    runner = OnPolicyRunner(env, cfg)
+    before = copy.deepcopy(runner.alg.save()["critic_state_dict"])
+    runner.learn(2, init_at_random_ep_len=True)
+    after = runner.alg.save()["critic_state_dict"]
+    assert all(torch.isfinite(value).all() for value in after.values())
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+@MAKE
+def test_time_limits_of_environments_of_gymnasium_move(make):
+    env = RslRlVecEnv(make(), seed=0)
+    env.episode_length_buf = torch.tensor([4, 3, 0, 2])
+    for ends in ([0], [1], [3]):
+        observation, reward, _, extras = env.step(torch.zeros(NUM_ENVS, 6))
+        rows = extras["time_outs"]
+        assert rows.nonzero().squeeze(1).tolist() == ends
+        final = extras["final_obs"]["policy"]
+        assert final.dtype == observation["policy"].dtype == reward.dtype == torch.float32
+        assert torch.equal((final != observation["policy"]).any(1), rows), "other environments go on"
+    assert env.episode_length_buf.tolist() == [2, 1, 3, 0]
 
 
 # --- PPO --------------------------------------------------------------------------------------------------------------

@@ -551,6 +551,27 @@ def test_a_state_of_another_storage_is_refused() -> None:
         make(obs_shape=[8]).load_state_dict(state)
 
 
+def test_a_state_of_more_steps_is_refused_and_changes_nothing() -> None:
+    state = fill(plain()).state_dict()
+    storage = plain()
+    for step in (STEPS + 1, 99, -1):
+        with pytest.raises(ValueError, match=rf"state\['step'\] must be from 0 to 7, got {step}"):
+            storage.load_state_dict(state | {"step": step})
+    assert storage.step == 0 and not storage.values.any()
+
+
+def test_a_state_loaded_in_inference_mode_can_be_gone_on_with_outside() -> None:
+    storage, original = plain(), plain()
+    original.add_transitions(numbered(0, hidden=True))
+    with torch.inference_mode():
+        storage.load_state_dict(original.state_dict())
+    for step in range(1, STEPS):
+        storage.add_transitions(numbered(step, hidden=True))
+    storage.compute_returns(torch.zeros(ENVS), 0.9, 0.9)
+    batch = next(storage.trajectory_batches(1))
+    assert torch.equal(batch.hidden_states[0][0, :, 0].long(), batch.indices[0])  # type: ignore[index]
+
+
 # --- buffers ----------------------------------------------------------------------------------------------------------
 
 
@@ -801,6 +822,44 @@ def test_a_time_out_without_an_end_is_refused_where_it_is() -> None:
         storage.compute_returns(torch.zeros(ENVS), 0.9, 0.9, time_outs=time_outs, final_values=torch.zeros(STEPS, ENVS))
     with pytest.raises(ValueError, match="num_costs is 0"):
         storage.compute_returns(torch.zeros(ENVS), 0.9, 0.9, last_cost_values=torch.zeros(ENVS, COSTS))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("field", ["rewards", "values", "last_values", "final_values"])
+@pytest.mark.parametrize("kind", ["", "cost_"])
+def test_a_number_that_is_not_finite_is_named_with_its_place(kind: str, field: str, number: float) -> None:
+    name = field.replace("values", f"{kind}values") if "_" in field else kind + field
+    dones = np.zeros((STEPS, ENVS), dtype=bool)
+    dones[3, 2] = True
+    storage = fill(make(), dones)
+    arguments = {
+        "last_values": torch.zeros(ENVS, 1),
+        "last_cost_values": torch.zeros(ENVS, COSTS),
+        "time_outs": torch.as_tensor(dones),
+        "final_values": torch.zeros(STEPS, ENVS, 1),
+        "final_cost_values": torch.zeros(STEPS, ENVS, COSTS),
+    }
+    step = STEPS - 1 if "last" in field else 3
+    tensor = arguments[name].expand(STEPS, ENVS, -1) if name in arguments else getattr(storage, name)
+    tensor[step, 2, -1] = number
+    column = ", column 1" if kind else ""
+    message = rf"^{name} must be finite, got {number} at step {step} in environment 2{column}$"
+    with pytest.raises(ValueError, match=message):
+        storage.compute_returns(**arguments, gamma=0.9, lam=0.9)
+    with pytest.raises(RuntimeError, match="compute_returns"):
+        storage.mini_batches(2)
+    tensor[step, 2, -1] = 0.0
+    storage.compute_returns(**arguments, gamma=0.9, lam=0.9)
+    assert storage.advantages.isfinite().all()
+
+
+def test_returns_that_overflow_are_refused_and_large_ones_are_not() -> None:
+    storage = fill(plain())
+    storage.rewards[3:5] = 3e38
+    with pytest.raises(ValueError, match=r"^returns must be finite, got inf at step 0 in environment 0$"):
+        storage.compute_returns(torch.zeros(ENVS), 1.0, 1.0, normalize_advantage=False)
+    storage.compute_returns(torch.zeros(ENVS), 0.0, 0.0, normalize_advantage=False)
+    assert storage.returns.isfinite().all() and storage.returns.sum().isinf()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from legged_envs.wrappers.action_repeat import ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale
 from legged_envs.wrappers.array_kinds import as_numpy, map_arrays
 from legged_envs.wrappers.auto_reset import AutoReset
+from legged_envs.wrappers.cmdp import VectorCMDP
+from legged_envs.wrappers.cost_normalize import CostNormalize
 from legged_envs.wrappers.cost_reduce import CostReduce, transition_cost
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.time_limit import TimeLimit
@@ -295,6 +297,36 @@ def test_wrong_orders_say_which_order_works():
         Unsqueeze(ToyVectorEnv())
     with pytest.raises(TypeError, match=r"gymnasium.Env, got int"):
         Unsqueeze(3)
+    six = VectorCMDP(ToyVectorEnv())
+    for wrapper in (lambda env: TimeLimit(env, 5), AutoReset, EpisodeStatistics, ToTorch, VectorCMDP):
+        for env in (six, gym.vector.VectorWrapper(six)):
+            with pytest.raises(ValueError, match=r"got those of VectorCMDP below it: .*put VectorCMDP outermost"):
+                wrapper(env)
+
+
+@MODES
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_a_time_limit_over_parallel_environments_loses_no_step_or_is_refused(mode, shared_memory):
+    """Gymnasium's workers forget the end of an unseen step at a reset only where they share memory."""
+    make = functools.partial(make_toy_env, None)
+    env = AsyncVectorEnv([make] * 3, autoreset_mode=mode, shared_memory=shared_memory)
+    try:
+        if mode is NEXT_STEP and not shared_memory:
+            with pytest.raises(ValueError, match=r"shared_memory=True.*AutoReset\(TimeLimit\(env, time_limit\)"):
+                TimeLimit(env, 2)
+            return
+        limited: VectorEnv = TimeLimit(env, 2)
+        ages = []
+        observation, _ = limited.reset(seed=SEEDS)
+        for action in moves(30):
+            observation, _, terminated, truncated, _ = limited.step(action)
+            ages.append(observation[:, 1].copy())
+            if mode is DISABLED and (terminated | truncated).any():
+                limited.reset(options={"reset_mask": terminated | truncated})
+        cycle = {DISABLED: [1, 2], SAME_STEP: [1, 0], NEXT_STEP: [1, 2, 0]}[mode]
+        np.testing.assert_array_equal(ages, np.tile(cycle, 30)[:30, None] * np.ones(3))
+    finally:
+        env.close()
 
 
 # --- ActionRepeat -----------------------------------------------------------------------------------------------------
@@ -562,6 +594,46 @@ def test_terms_are_reduced_to_the_cost_that_the_name_says(array, mode):
                 np.testing.assert_array_equal(info["final_info"]["cost"], info["cost"])
             seen |= {(how, value) for value in info["cost"].tolist()}
     assert {value for how, value in seen if how == "weighted"} >= {0.0, 2.0, 4.0}
+
+
+@KINDS
+def test_whole_costs_are_weighted_by_limits_that_are_fractions(array):
+    class Counts(ToyVectorEnv):
+        def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+            *step, _ = super().step(actions)
+            return *step, {"costs": convert(np.array([[1, 2]] * 3), self.array)}
+
+    core = Counts(array=array)
+    core.cost_limits = (0.4, 10.0)
+    env = CostReduce(core, "weighted")
+    env.reset()
+    for action in moves(2):
+        cost = to_numpy(env.step(convert(action, array))[4]["cost"])
+        assert cost.dtype == np.float32 and cost.tolist() == pytest.approx([2.7] * 3)
+
+
+@MODES
+@pytest.mark.parametrize("scale", ["return", "step"])
+def test_limits_and_zeros_are_those_of_raw_costs_also_above_their_normalisation(mode, scale):
+    def over(how: str, normalized: bool) -> list[Any]:
+        env: VectorEnv = sync(mode, 4)
+        env = CostReduce(CostNormalize(env, scale=scale) if normalized else env, how)
+        env.reset(seed=SEEDS)
+        costs = []
+        for action in moves(15):
+            _, _, terminated, truncated, info = env.step(action)
+            final = info.get("final_info", {}).get("cost", np.zeros(3))
+            costs.append((info["cost"], final))
+            if mode is DISABLED and (terminated | truncated).any():
+                env.reset(options={"reset_mask": terminated | truncated})
+        return costs
+
+    for how in ("weighted", "any"):
+        for (cost, final), (expected, expected_final) in zip(over(how, True), over(how, False), strict=True):
+            np.testing.assert_array_equal(cost, expected)
+            rows = expected_final != 0.0
+            np.testing.assert_array_equal(final[rows], expected_final[rows])
+    assert not np.array_equal(over("max", True), over("max", False))
 
 
 @RESETTING

@@ -567,6 +567,46 @@ def test_a_state_of_another_stack_is_refused_and_nothing_changes():
     assert [e.time for e in after["env"]["env"]["env"]] == [e.time for e in before["env"]["env"]["env"]]
 
 
+@pytest.mark.parametrize("wrapper", [lambda env: TimeLimit(env, 4), EpisodeStatistics, AutoReset])
+def test_a_state_of_another_number_of_environments_is_refused_and_nothing_changes(wrapper, assert_same):
+    env, other = wrapper(Countdowns()), wrapper(Countdowns(1))
+    for each in (env, other):
+        each.reset(seed=SEEDS[: each.num_envs])
+        for move in actions(12, each.num_envs):
+            ended = np.logical_or(*each.step(move)[2:4])
+            if isinstance(each, AutoReset):
+                each._ended = ended
+    before, envs = env.state_dict(), copy.deepcopy(env.get_state()["env"])
+    name = type(env).__name__
+    with pytest.raises(ValueError, match=rf"{name} needs a state whose '\w+' has shape \({len(SEEDS)},\), got \(1,\)"):
+        env.load_state_dict(other.state_dict())
+    with pytest.raises(ValueError, match=rf"{name} needs a state whose"):
+        env.set_state(other.get_state())
+    with pytest.raises(ValueError, match=rf"{name} needs a state with '\w+', got one of \['other'\]"):
+        env.load_state_dict({"other": 1})
+    after = env.state_dict()
+    for state in (before, after):
+        state.pop("ages", None)
+    assert_same(after, before)
+    assert [vars(one)["time"] for one in env.get_state()["env"]] == [vars(one)["time"] for one in envs]
+
+
+def test_statistics_refuse_a_state_of_another_number_of_costs():
+    class Third(gym.vector.VectorWrapper):
+        def step(self, actions: Any) -> Any:
+            *step, info = self.env.step(actions)
+            return *step, {**info, "costs": np.concatenate((info["costs"], info["costs"][:, :1]), axis=1)}
+
+    env, other = EpisodeStatistics(Countdowns()), EpisodeStatistics(Third(Countdowns()))
+    for each in (env, other):
+        each.reset(seed=SEEDS)
+        each.step(actions(1)[0])
+    with pytest.raises(
+        ValueError, match=r"EpisodeStatistics needs a state whose 'costs_sums' has shape .* 2\), got .* 3\)"
+    ):
+        env.load_state_dict(other.state_dict())
+
+
 def test_a_wrapper_without_state_refuses_one():
     with pytest.raises(ValueError, match="StatefulWrapper"):
         StatefulWrapper(Countdowns()).load_state_dict({"count": 1})

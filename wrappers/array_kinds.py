@@ -52,13 +52,6 @@ def where_rows(mask: Any, these: Any, others: Any) -> Any:
     return namespace(others).where(mask[(slice(None), *(None,) * (others.ndim - 1))], these, others)
 
 
-def zero_rows(mask: Any, array: Any) -> Any:
-    """An array with zeros in the rows of a mask; it may be the same array if there are none."""
-    if isinstance(mask, np.ndarray) and not any_row(mask):  # elsewhere the question may cost more than the answer saves
-        return array
-    return where_rows(mask, 0.0, array)
-
-
 def as_numpy(array: Any) -> np.ndarray:
     """An array of any kind as a NumPy array, which shares its memory where the device allows it."""
     return array.detach().cpu().numpy() if is_torch_array(array) else np.asarray(array)

@@ -84,7 +84,11 @@ class AutoReset(StatefulWrapper):
     def state_dict(self) -> dict[str, Any]:
         return {"ended": copied(self._ended)}
 
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"ended": (self.num_envs,)}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._check_state(state)
         self._ended = copied(state["ended"])
 
 
@@ -102,7 +106,7 @@ def reset_in_step(env: Any, ended: Any, observation: Any, info: dict[str, Any]) 
     final_info = map_arrays(copied, {key: value for key, value in info.items() if key not in FINAL})
     if "_final_obs" in info:
         rows = ended | info["_final_obs"]
-        final_observation = _with_final(info["_final_obs"], info["final_obs"], observation)
+        final_observation = with_final(info["_final_obs"], info["final_obs"], observation)
         final_info = info_rows(ended, final_info, info.get("final_info", {}))
     else:
         rows = copied(ended)
@@ -170,7 +174,7 @@ def held(env: Any, ended: Any) -> Iterator[None]:
         core.envs[:] = envs
 
 
-def _with_final(rows: Any, final_observation: Any, observation: Any) -> Any:
+def with_final(rows: Any, final_observation: Any, observation: Any) -> Any:
     """``observation`` with the rows of a full batch or of Gymnasium's array of single ones."""
     if not (isinstance(final_observation, np.ndarray) and final_observation.dtype == object):
         return choose_rows(rows, final_observation, observation)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
@@ -46,6 +47,27 @@ def layers(env: Any) -> Iterator[Any]:
     yield env
 
 
+def name_of(env: Any) -> str:
+    """What an error calls the environment at the bottom of a stack: its class and its id. Its ``str`` may be pages."""
+    core = env.unwrapped
+    return type(core).__name__ if core.spec is None else f"{type(core).__name__} {core.spec.id!r}"
+
+
+def check_step_values(env: Any, owner: str) -> None:
+    """Raise if a step of ``env`` does not return Gymnasium's five values.
+
+    Raises:
+        ValueError: Naming ``owner``, which needs them, and the layer that has to be the outermost one.
+    """
+    for layer in layers(env):
+        if getattr(type(layer), "outermost", False):
+            top = type(layer).__name__
+            raise ValueError(
+                f"{owner} needs the five values of Gymnasium's step, got those of {top} below it: leave {top} out, or "
+                f"put {top} outermost"
+            )
+
+
 def end_episodes(env: Any, mask: Any) -> None:
     """Tell every layer below that keeps statistics that the episodes of ``mask`` are over until they are reset.
 
@@ -61,10 +83,20 @@ class StatefulWrapper(VectorWrapper):
 
     ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole
     stack down to the environment: a run that goes on from it continues bit for bit.
+
+    Raises:
+        ValueError: If a layer of ``env`` has to be the outermost one.
     """
 
     env: Any
     """The vector environment or wrapper below."""
+
+    outermost: ClassVar[bool] = False
+    """Whether no other wrapper can go above, since ``step`` does not return Gymnasium's five values."""
+
+    def __init__(self, env: VectorEnv):
+        super().__init__(env)
+        check_step_values(env, type(self).__name__)
 
     @property
     def autoreset_mode(self) -> AutoresetMode:
@@ -81,9 +113,29 @@ class StatefulWrapper(VectorWrapper):
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``."""
+        """Return to a state from ``state_dict``.
+
+        Raises:
+            ValueError: If it does not fit, such as that of another number of environments or costs. Then nothing
+                has changed.
+        """
         if state:
             raise ValueError(f"{type(self).__name__} has no state, got {list(state)}")
+
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the arrays in ``state_dict``. In place of an array None fits too."""
+        return {}
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        """Raise a ``ValueError`` if a state does not fit; :meth:`load_state_dict` assigns nothing before."""
+        for key, shape in self._state_shapes().items():
+            if key not in state:
+                raise ValueError(f"{type(self).__name__} needs a state with {key!r}, got one of {list(state)}")
+            if state[key] is not None and tuple(np.shape(state[key])) != shape:
+                raise ValueError(
+                    f"{type(self).__name__} needs a state whose {key!r} has shape {shape}, got "
+                    f"{tuple(np.shape(state[key]))}: load one of as many environments and costs"
+                )
 
     def save(self) -> dict[str, Any]:
         """The normalizers of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
@@ -114,9 +166,10 @@ class StatefulWrapper(VectorWrapper):
         """Return to a state from ``get_state`` of the same stack.
 
         Raises:
-            ValueError: If the state is of another wrapper.
+            ValueError: If the state is of another wrapper or does not fit.
         """
         if state.get("wrapper") != type(self).__name__:
             raise ValueError(f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}")
+        self._check_state(state["own"])
         self.env.set_state(state["env"])
         self.load_state_dict(state["own"])

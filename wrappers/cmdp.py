@@ -8,7 +8,7 @@ import gymnasium as gym
 from array_api_compat import array_namespace
 from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.wrappers.base import StatefulWrapper, name_of
 from legged_envs.wrappers.cost_reduce import transition_cost
 
 _NO_COST = (
@@ -25,11 +25,13 @@ class VectorCMDP(StatefulWrapper):
     SAME_STEP the true last observations are ``info["final_observation"]``, marked by ``info["_final_observation"]``:
     Safety-Gymnasium's names of what Gymnasium calls ``final_obs``. ``reset`` is that of the environment.
 
-    It goes on top: a wrapper that expects five values cannot go above it.
+    It goes outermost: a wrapper that expects five values cannot go above it.
 
     Raises:
         ValueError: From the first ``step`` of an environment that reports no cost.
     """
+
+    outermost = True
 
     def __init__(self, env: VectorEnv):
         super().__init__(env)
@@ -40,7 +42,7 @@ class VectorCMDP(StatefulWrapper):
         cost = transition_cost(info, "cost")
         if cost is None:
             if not self._reports_costs:
-                raise ValueError(_NO_COST.format(env=self.env))
+                raise ValueError(_NO_COST.format(env=name_of(self)))
             cost = array_namespace(reward).zeros_like(reward)  # Gymnasium leaves the key out of a step that only resets
         self._reports_costs = True
         names = {"final_obs": "final_observation", "_final_obs": "_final_observation"}
@@ -66,5 +68,5 @@ class CMDP(gym.Wrapper):
     def step(self, action: Any) -> tuple[Any, Any, float, bool, bool, dict[str, Any]]:  # type: ignore[override]
         observation, reward, terminated, truncated, info = self.env.step(action)
         if "cost" not in info:
-            raise ValueError(_NO_COST.format(env=self.env))
+            raise ValueError(_NO_COST.format(env=name_of(self)))
         return observation, reward, float(info["cost"]), terminated, truncated, info

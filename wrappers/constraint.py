@@ -11,8 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, reset_mask
-from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, name_of, reset_mask
+from legged_envs.wrappers.cost_reduce import cost_attribute, transition_cost
 
 
 class ConstraintWrapper(StatefulWrapper, ABC):
@@ -20,11 +20,13 @@ class ConstraintWrapper(StatefulWrapper, ABC):
 
     What an environment does between the end of its episode and its reset belongs to no episode and enters no mean:
     without autoreset until the reset, with autoreset in the next step on the step that resets. Where an environment
-    below reports normalised costs beside ``info["original_costs"]``, the latter count.
+    below reports normalised costs beside ``info["original_costs"]``, the latter count. The new reward has the dtype of
+    the environment's, or float32 if that is no real floating one.
 
     Args:
         env: A vector environment with costs.
-        limits: What each cost may be on average per step, K numbers; None takes ``env.unwrapped.cost_limits``.
+        limits: What each cost may be on average per step, K numbers; None takes ``cost_limits`` of
+            ``env.unwrapped``, or of the single environments of a ``SyncVectorEnv``.
         interval: Steps over which a mean is taken before it is adapted to.
         warmup: Steps before the first adaptation.
 
@@ -43,7 +45,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         self.limits = self._check_limits(limits)
         """What each cost may be on average per step. Shape: (K,), float64."""
-        names = tuple(getattr(env.unwrapped, "cost_names", ()))
+        names = tuple(cost_attribute(env, "cost_names") or ())
         counted = tuple(f"cost_{k}" for k in range(len(self.limits)))
         self.cost_names: tuple[str, ...] = names if len(names) == len(self.limits) else counted
         self.interval = interval
@@ -58,17 +60,17 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         self._device: Any = None
 
     def _check_limits(self, limits: Sequence[float] | None) -> np.ndarray:
-        name, core = type(self).__name__, self.env.unwrapped
-        own = getattr(core, "cost_limits", None)
+        name, own = type(self).__name__, cost_attribute(self.env, "cost_limits")
         if own is not None and len(own) == 0:
-            raise ValueError(f"{name} needs an environment with costs, and {core} has no cost terms")
+            raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
         if limits is None and own is None:
             raise ValueError(
-                f"{name} needs limits: {core} has no cost_limits, so pass limits=, one number for each cost of its info"
+                f"{name} needs limits: {name_of(self)} has no cost_limits, so pass limits=, one number for each cost "
+                "of its info"
             )
         array = np.asarray(own if limits is None else limits, np.float64)
         if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
-            costs = "" if own is None else f" ({', '.join(getattr(core, 'cost_names', ()))})"
+            costs = "" if own is None else f" ({', '.join(cost_attribute(self.env, 'cost_names') or ())})"
             expected = "one number for each cost" if own is None else f"{len(own)} numbers{costs}"
             raise ValueError(f"{name}'s limits must be {expected}, got {limits!r}")
         if not (np.isfinite(array).all() and (array >= 0.0).all()):
@@ -93,12 +95,17 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
         self._over = copy.deepcopy(mask) if self._over is None else self._over | mask
 
-    def _take_costs(self, reward: Any, info: dict[str, Any]) -> Any:
-        """This step's costs, added to the interval's sums; 0 where no episode runs. Shape: (num_envs, K)."""
+    def _take_step(self, reward: Any, info: dict[str, Any]) -> tuple[Any, Any]:
+        """This step's reward (num_envs,) and costs (num_envs, K), both of the same floating dtype.
+
+        The costs are 0 where no episode runs, and added to the interval's sums.
+        """
         if self._xp is None:
             self._xp, self._device = array_namespace(reward), device(reward)
             self._start()
         xp = self._xp
+        if not xp.isdtype(reward.dtype, "real floating"):
+            reward = xp.astype(reward, xp.float32)
         costs = self._read_costs(reward, info)
         if self._over is None:
             self._count = self._count + self.num_envs
@@ -107,7 +114,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
             costs = costs * running[:, None]
             self._count = self._count + xp.sum(running, dtype=xp.float64)
         self._cost_sums = self._cost_sums + xp.sum(costs, axis=0, dtype=xp.float64)
-        return costs
+        return reward, costs
 
     def _start(self) -> None:
         """Make what depends on the kind of the environment's arrays, unless it was loaded."""
@@ -195,7 +202,11 @@ class ConstraintWrapper(StatefulWrapper, ABC):
         state = {"steps": self.steps, "over": self._over, "cost_sums": self._cost_sums, "count": self._count}
         return copy.deepcopy(state)
 
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"over": (self.num_envs,), "cost_sums": self.limits.shape}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._check_state(state)
         state = copy.deepcopy(state)
         self.steps, self._over = state["steps"], state["over"]
         self._cost_sums, self._count = state["cost_sums"], state["count"]

@@ -55,7 +55,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     Args:
         env: A vector environment with costs.
-        limits: What each cost may be on average per step; None takes ``env.unwrapped.cost_limits``. Shape: (K,).
+        limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
         min_probability: Least p_i.
         max_probability: Greatest p_i; a number, or one for each cost.
         rate: How fast p_i follows, per interval; 0 holds it.
@@ -134,7 +134,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        delta = self._termination_probability(self._take_costs(reward, info))
+        floating, costs = self._take_step(reward, info)
+        delta = self._termination_probability(costs)
         info = {
             **info,
             "original_reward": reward,
@@ -142,7 +143,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             "max_probabilities": self._xp.asarray(self.probabilities, copy=True),
         }
         info = self._with_log(info)
-        shaped = self._xp.clip(reward * (1.0 - delta), min=0.0)
+        shaped = self._xp.clip(floating * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
             sampled = (self._draws() < delta) & ~(terminated | truncated)
             if self._over is not None:
@@ -185,6 +186,10 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     def state_dict(self) -> dict[str, Any]:
         own = {"probabilities": self.probabilities, "base": self._base, "cost_maxima": self.cost_maxima}
         return {**super().state_dict(), **copy.deepcopy({**own, "draws": self._draws.position})}
+
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        shapes = dict.fromkeys(("probabilities", "base", "cost_maxima"), self.limits.shape)
+        return {**super()._state_shapes(), **shapes, "draws": (self.num_envs,)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)

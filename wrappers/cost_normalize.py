@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row
-from legged_envs.wrappers.cost_reduce import transition_costs
+from legged_envs.wrappers.base import name_of
+from legged_envs.wrappers.cost_reduce import cost_attribute, transition_costs
 from legged_envs.wrappers.normalizer import check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
 from legged_envs.wrappers.return_scale import ReturnScale
@@ -19,8 +21,9 @@ class CostNormalize(NormalizingWrapper):
     """Costs are divided by the standard deviation of their discounted sum, and clipped.
 
     That holds for ``info["cost"]`` and, where there are several, for every column of ``info["costs"]`` by itself; raw
-    values are ``info["original_cost"]`` and ``info["original_costs"]``, which limits apply to. ``scale="step"``
-    standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does; such costs can be negative.
+    values are ``info["original_cost"]`` and ``info["original_costs"]``, which limits apply to: wrappers above that use
+    limits read those. ``scale="step"`` standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does;
+    such costs can be negative.
 
     The costs of the last step of an episode count, also where Gymnasium's vector environments report them in
     ``final_info`` alone: they are then put in their place in ``info["cost"]`` as well. The step of an autoreset in the
@@ -58,10 +61,10 @@ class CostNormalize(NormalizingWrapper):
         self._takes_more = norm is None
         self._scales: dict[str, ReturnScale] = {}
         if isinstance(norm, dict):
-            self._add_kind("cost", (), norm["cost"])
-            self._add_kind("costs", getattr(norm["costs"], "shape", ()), norm["costs"])
+            self._scales["cost"] = self._new_scale("cost", (), norm["cost"])
+            self._scales["costs"] = self._new_scale("costs", getattr(norm["costs"], "shape", ()), norm["costs"])
         else:
-            self._add_kind("cost", (), norm)
+            self._scales["cost"] = self._new_scale("cost", (), norm)
 
     @property
     def normalizer(self) -> Normalizers:
@@ -92,16 +95,16 @@ class CostNormalize(NormalizingWrapper):
                 _replace(info, kind, values, scale(values, ended, counted, self.frozen))
             elif kind in self._scales and (counted is None or any_row(counted)):
                 raise ValueError(
-                    f"CostNormalize needs info[{kind!r}] on every step, {self.env} reports {sorted(reported)}: put it "
-                    "above what reports costs, or leave it out"
+                    f"CostNormalize needs info[{kind!r}] on every step, {name_of(self)} reports {sorted(reported)}: "
+                    "put it above what reports costs, or leave it out"
                 )
         if ended is not None or counted is not None:
             self._end_of_step(ended)
         return observation, reward, terminated, truncated, info
 
-    def _add_kind(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> None:
+    def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:
         normalizer = check_normalizer(f"CostNormalize of info[{kind!r}]", norm, shape, self._clip)
-        self._scales[kind] = ReturnScale(normalizer, *self._arguments)
+        return ReturnScale(normalizer, *self._arguments)
 
     def _scale_for(self, kind: str, shape: tuple[int, ...]) -> ReturnScale:
         """What scales a kind of costs that is new, or that has another shape than before."""
@@ -111,7 +114,7 @@ class CostNormalize(NormalizingWrapper):
                     f"CostNormalize was given the Normalizer of info['cost'] alone, and the environment reports "
                     f"info[{kind!r}] too: give it a dict of Normalizers for {KINDS}"
                 )
-            self._add_kind(kind, shape)
+            self._scales[kind] = self._new_scale(kind, shape)
         expected = self._scales[kind].normalizer.shape
         if shape != expected:
             raise ValueError(
@@ -122,13 +125,32 @@ class CostNormalize(NormalizingWrapper):
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "scales": {kind: scale.state_dict() for kind, scale in self._scales.items()}}
 
+    def _scales_for(self, state: dict[str, Any]) -> dict[str, ReturnScale]:
+        """What scales each kind of costs in a state: what does already, or else a new one."""
+        return {
+            kind: self._scales.get(kind) or self._new_scale(kind, np.shape(_statistics(state, kind)["mean"]))
+            for kind in state["scales"]
+        }
+
+    def _check_statistics(self, state: dict[str, Any]) -> None:
+        names = cost_attribute(self.env, "cost_names")
+        for kind, scale in self._scales_for(state).items():
+            if kind == "costs" and names is not None and scale.normalizer.shape != (len(names),):
+                raise ValueError(f"info['costs'] has rows of {len(names)} costs, not of shape {scale.normalizer.shape}")
+            scale.normalizer.check_state(_statistics(state, kind))
+            scale.check_state(state["scales"][kind], self.num_envs)
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._scales = {kind: scale for kind, scale in self._scales.items() if kind in state["scales"]}
-        for kind, own in state["scales"].items():
-            if kind not in self._scales:
-                self._add_kind(kind, state["normalizer"][kind]["mean"].shape)
-            self._scales[kind].load_state_dict(own)
+        self._check_state(state)
+        self._scales = self._scales_for(state)
+        for kind, scale in self._scales.items():
+            scale.load_state_dict(state["scales"][kind])
         super().load_state_dict(state)
+
+
+def _statistics(state: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The state of the normalizer of a kind of costs."""
+    return state["normalizer"] if len(state["scales"]) == 1 else state["normalizer"][kind]
 
 
 def _replace(info: dict[str, Any], kind: str, values: Any, scaled: Any) -> None:

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from legged_envs.wrappers.array_kinds import as_kind_of
-from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.wrappers.base import StatefulWrapper, name_of
 from legged_envs.wrappers.rows import blank_rows, choose_rows
 
 HOW = ("sum", "weighted", "max", "any")
@@ -54,6 +54,10 @@ class CostReduce(StatefulWrapper):
     ``sum``: Σ c_k. ``weighted``: Σ c_k / limit_k, so that each term counts in units of what it may be on average.
     ``max``: max c_k. ``any``: 1 if any c_k > 0, else 0.
 
+    Above :class:`CostNormalize`, ``weighted`` and ``any`` take the raw ``info["original_costs"]``, which limits are of,
+    ``sum`` and ``max`` the normalised ones. To normalise what ``weighted`` gives, the order is
+    ``CostNormalize(CostReduce(env, "weighted"))``.
+
     Args:
         env: A vector environment with costs; for ``weighted`` its ``unwrapped``, or the single environments of a
             ``SyncVectorEnv``, have ``cost_limits``.
@@ -69,16 +73,17 @@ class CostReduce(StatefulWrapper):
         if how not in HOW:
             raise ValueError(f"how must be one of {HOW}, got {how!r}")
         self.how = how
+        self._keys = ("original_costs", "costs") if how in ("weighted", "any") else ("costs",)
         names = cost_attribute(env, "cost_names")
         if names is not None and len(names) == 0:
-            raise ValueError(f"CostReduce needs an environment with costs, {env.unwrapped} has no cost terms")
+            raise ValueError(f"CostReduce needs an environment with costs, {name_of(self)} has no cost terms")
         self._limits = _check_limits(env, names) if how == "weighted" else None
         self._weights: Any = None  # 1 / limits, of the kind of the costs once these are known
         self._seen = False
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        costs = transition_cost(info, "costs")
+        costs = next((found for key in self._keys if (found := transition_cost(info, key)) is not None), None)
         if costs is None and not self._seen:
             raise ValueError(
                 'CostReduce needs an environment whose steps report info["costs"] (num_envs, K); this one reports '
@@ -90,7 +95,8 @@ class CostReduce(StatefulWrapper):
         info = {**info, "cost": cost}
         final_info = info.get("final_info")
         if isinstance(final_info, dict) and "costs" in final_info:
-            info["final_info"] = {**final_info, "cost": self._reduce(final_info["costs"])}
+            final_costs = next(final_info[key] for key in self._keys if key in final_info)
+            info["final_info"] = {**final_info, "cost": self._reduce(final_costs)}
         return observation, reward, terminated, truncated, info
 
     def state_dict(self) -> dict[str, Any]:
@@ -109,20 +115,23 @@ class CostReduce(StatefulWrapper):
             return xp.astype(xp.any(costs > 0, axis=1), costs.dtype)
         if self._weights is None:
             self._weights = self._weights_for(costs)
+        if costs.dtype != self._weights.dtype:
+            costs = xp.astype(costs, self._weights.dtype)
         return xp.sum(costs * self._weights, axis=1)
 
     def _weights_for(self, costs: Any) -> Any:
         assert self._limits is not None
         if costs.shape[1] != len(self._limits):
             raise ValueError(f"the environment reports {costs.shape[1]} costs and has {len(self._limits)} cost_limits")
-        weights = as_kind_of(1.0 / self._limits, costs)
-        return array_namespace(costs).astype(weights, costs.dtype)
+        xp = array_namespace(costs)
+        floating = costs.dtype if xp.isdtype(costs.dtype, "real floating") else xp.float32
+        return xp.astype(as_kind_of(1.0 / self._limits, costs), floating)
 
 
 def _check_limits(env: VectorEnv, names: Any) -> np.ndarray:
     limits = cost_attribute(env, "cost_limits")
     if limits is None:
-        raise ValueError(f"CostReduce(env, 'weighted') needs cost_limits, which {env.unwrapped} does not have")
+        raise ValueError(f"CostReduce(env, 'weighted') needs cost_limits, which {name_of(env)} does not have")
     if names is not None and len(limits) != len(names):
         raise ValueError(f"the environment has {len(names)} cost_names and {len(limits)} cost_limits")
     for i, limit in enumerate(limits):

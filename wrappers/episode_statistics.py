@@ -7,10 +7,9 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied, float64
+from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied, float64, namespace
 from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, reset_mask, zeros_like_batch
 from legged_envs.wrappers.cost_reduce import cost_attribute, transition_costs
 from legged_envs.wrappers.rows import blank_rows, without_rows
@@ -135,7 +134,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     def _report(self, ended: Any) -> dict[str, Any]:
         """What ``info["episode"]`` holds; the windows get the rows that ended."""
-        xp = array_namespace(self._returns)
+        xp = namespace(self._returns)
         values = {
             "return": self._returns,
             "length": as_kind_of(self._steps - self._start_steps, self._returns),
@@ -165,7 +164,18 @@ class EpisodeStatistics(StatefulWrapper):
             **{name: list(getattr(self, f"{name}_window")) for name in KEYS},
         }
 
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        keys = ("returns", "cost_sums", "over", "lengths", "ages")
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(keys, (self.num_envs,))
+        names = cost_attribute(self.env, "cost_names")
+        if names is not None:
+            shapes["costs_sums"] = (self.num_envs, len(names))
+        elif self._costs_sums is not None:
+            shapes["costs_sums"] = tuple(self._costs_sums.shape)
+        return shapes
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._check_state(state)
         self._returns, self._over = copied(state["returns"]), copied(state["over"])
         self._cost_sums, self._costs_sums = copied(state["cost_sums"]), copied(state["costs_sums"])
         self._steps, self._start_steps = 0, -state["lengths"]

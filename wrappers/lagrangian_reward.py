@@ -39,7 +39,7 @@ class LagrangianReward(ConstraintWrapper):
 
     Args:
         env: A vector environment with costs.
-        limits: What each cost may be on average per step; None takes ``env.unwrapped.cost_limits``. Shape: (K,).
+        limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
         lr: Step of the dual ascent, per interval.
         pid: (k_p, k_i, k_d) in place of ``lr``.
         max_multiplier: Bound of every λ and I.
@@ -91,11 +91,11 @@ class LagrangianReward(ConstraintWrapper):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        costs = self._take_costs(reward, info)
+        floating, costs = self._take_step(reward, info)
         if self._fixed_unit is None:
-            self._take_reward(reward)
+            self._take_reward(floating)
         xp = self._xp
-        penalised = reward - costs @ xp.astype(self.multipliers, reward.dtype)
+        penalised = floating - costs @ xp.astype(self.multipliers, floating.dtype)
         multipliers = xp.asarray(self.multipliers, copy=True)
         info = self._with_log({**info, "original_reward": reward, "lagrange_multipliers": multipliers})
         self._end_of_step(terminated | truncated)
@@ -132,6 +132,10 @@ class LagrangianReward(ConstraintWrapper):
     def state_dict(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in self._STATE}
         return {**super().state_dict(), **copy.deepcopy(own)}
+
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        shapes = dict.fromkeys(("multipliers", "_lambda", "_integral", "_last_excess"), self.limits.shape)
+        return {**super()._state_shapes(), **shapes}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)

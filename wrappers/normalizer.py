@@ -88,7 +88,8 @@ class Normalizer:
             return self.normalize(samples)
         deviations, change = self._merge(samples)
         deviations -= change
-        return self._finish(deviations, samples.dtype)
+        deviations *= self._factor()
+        return self._clip(deviations, samples.dtype)
 
     def normalize(self, values: Any) -> Any:
         """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers).
@@ -100,16 +101,21 @@ class Normalizer:
         """
         if type(values) is not self._type:
             self._adopt(values)
-        deviations = float64(values)
-        if self.count > 1:
-            deviations -= self.mean
-        return self._finish(deviations, values.dtype)
+        if self.count < 2:
+            return self._clip(float64(values), values.dtype)
+        deviations = self._deviations(values)
+        deviations *= self._factor()
+        return self._clip(deviations, values.dtype)
 
     def scale(self, values: Any) -> Any:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
         if type(values) is not self._type:
             self._adopt(values)
-        return self._finish(float64(values), values.dtype)
+        if self.count < 2:
+            return self._clip(float64(values), values.dtype)
+        if self._xp is np:
+            return self._clip(values * self._factor(), values.dtype)
+        return self._clip(float64(values) * self._factor(), values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
         """The statistics as NumPy arrays."""
@@ -121,17 +127,21 @@ class Normalizer:
         Raises:
             ValueError: If it is of a normalizer of another shape or clip.
         """
+        self.check_state(state)
+        self.count = int(state["count"])
+        self.mean = np.array(state["mean"], np.float64)
+        self.m2 = np.array(state["m2"], np.float64)
+        self._kind = None
+        self._adopt(self.mean)
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Raise the errors of :meth:`load_state_dict` and change nothing."""
         shape = np.shape(state["mean"])
         if shape != self.shape or state["clip"] != self.clip:
             raise ValueError(
                 f"the state is of Normalizer({shape}, clip={state['clip']}), not of Normalizer({self.shape}, "
                 f"clip={self.clip})"
             )
-        self.count = int(state["count"])
-        self.mean = np.array(state["mean"], np.float64)
-        self.m2 = np.array(state["m2"], np.float64)
-        self._kind = None
-        self._adopt(self.mean)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"shape": self.shape, **self.state_dict()}
@@ -166,35 +176,43 @@ class Normalizer:
         """
         if type(samples) is not self._type:
             self._adopt(samples)
-        deviations = float64(samples)
+        xp = self._xp
         if not self.count:
-            self.mean = self._xp.mean(deviations, axis=0)
-        deviations -= self.mean
-        total, squares = self._sums(deviations)
+            self.mean = xp.mean(float64(samples), axis=0)
+        deviations = self._deviations(samples)
+        squares = deviations * deviations
+        if xp is np:  # BLAS is left alone: its threads would spin beside the physics
+            total, squares = np.add.reduce(deviations, 0), np.add.reduce(squares, 0)
+        else:
+            total, squares = xp.sum(deviations, axis=0), xp.sum(squares, axis=0)
         self.count += samples.shape[0]
         change = total / float(self.count)
         self.mean = self.mean + change
         self.m2 = self.m2 + (squares - total * change)
         return deviations, change
 
-    def _sums(self, deviations: Any) -> tuple[Any, Any]:
-        """Sums of the deviations and of their squares over the batch."""
-        squares = deviations * deviations
-        if self._xp is np:  # BLAS is left alone: its threads would spin beside the physics
-            return np.add.reduce(deviations, 0), np.add.reduce(squares, 0)
-        return self._xp.sum(deviations, axis=0), self._xp.sum(squares, axis=0)
+    def _deviations(self, values: Any) -> Any:
+        """``values − mean`` in float64."""
+        return values - self.mean if self._xp is np else float64(values) - self.mean
 
-    def _finish(self, deviations: Any, dtype: Any) -> Any:
-        """Divide float64 values of one's own by the standard deviation and clip them."""
+    def _factor(self) -> Any:
+        """1 / std of two samples or more. Rounding can leave M2 of a constant just below zero."""
+        freedom = self.count - 1.0
+        least = STD_FLOOR**2 * freedom
+        if self._xp is np and not self.shape:
+            return math.sqrt(freedom / max(self.m2, least))
+        return math.sqrt(freedom) / self._xp.sqrt(self._xp.maximum(self.m2, least))
+
+    def _clip(self, values: Any, dtype: Any) -> Any:
+        """New values, clipped in place where that is possible, in ``dtype`` or float32 if that is no floating one."""
         xp, clip = self._xp, self.clip
-        if self.count > 1:
-            freedom = self.count - 1.0  # rounding can leave M2 of a constant just below zero
-            deviations *= math.sqrt(freedom) / xp.sqrt(xp.maximum(self.m2, STD_FLOOR**2 * freedom))
         if xp is np:
-            np.maximum(deviations, -clip, out=deviations)
-            np.minimum(deviations, clip, out=deviations)
-            return deviations.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
-        clipped = xp.clip(deviations, -clip, clip)
+            if not values.ndim:
+                values = np.asarray(values)  # a scalar cannot be written to
+            np.maximum(values, -clip, out=values)
+            np.minimum(values, clip, out=values)
+            return values.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+        clipped = xp.clip(values, -clip, clip)
         return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
 
 

@@ -85,7 +85,23 @@ class NormalizingWrapper(StatefulWrapper):
             "over": None if self._over is None else to_numpy(self._over),
         }
 
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"over": (self.num_envs,)}
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        try:
+            self._check_statistics(state)
+        except (KeyError, ValueError) as error:
+            reason = f"the state has no {error}" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"{type(self).__name__} needs a state like its own: {reason}") from error
+
+    def _check_statistics(self, state: dict[str, Any]) -> None:
+        """Raise a ``KeyError`` or ``ValueError`` if the statistics of a state do not fit."""
+        map_tree(lambda normalizer, own: normalizer.check_state(own), self.normalizer, state["normalizer"])
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._check_state(state)
         map_tree(lambda normalizer, own: normalizer.load_state_dict(own), self.normalizer, state["normalizer"])
         self.frozen = state["frozen"]
         self._over = copy.deepcopy(state["over"])

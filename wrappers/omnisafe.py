@@ -23,7 +23,7 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.registration import register_tasks
-from legged_envs.wrappers.base import layers
+from legged_envs.wrappers.base import check_step_values, layers, name_of
 from legged_envs.wrappers.cost_reduce import transition_cost
 from legged_envs.wrappers.time_limit import TimeLimit
 
@@ -96,8 +96,8 @@ class LeggedCMDP(CMDP):
             others :func:`register` an id that has them.
 
     Raises:
-        ValueError: If the environment does not reset in the same step, or observations or actions are not a Box, or
-            there is no such camera.
+        ValueError: If the environment does not reset in the same step or has a ``VectorCMDP``, or observations or
+            actions are not a Box, or there is no such camera.
     """
 
     need_time_limit_wrapper = False
@@ -144,6 +144,7 @@ class LeggedCMDP(CMDP):
                 f"OmniSafe needs an environment with autoreset_mode SAME_STEP, {env_id!r} has "
                 f"{self._metadata.get('autoreset_mode')}"
             )
+        check_step_values(self.env, "OmniSafe")
         for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
             if not isinstance(space, gym.spaces.Box):
                 raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
@@ -202,7 +203,7 @@ class LeggedCMDP(CMDP):
         observation, reward, terminated, truncated, info = self.env.step(action)
         cost = transition_cost(info, "cost")
         if cost is None:
-            raise ValueError(f"OmniSafe needs a cost on every step, but {self.env} reports no info['cost']")
+            raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
         extra = {"costs": self._copy(info["costs"])} if "costs" in info else {}
         if "final_obs" in info:
             extra["final_observation"] = self._copy(info["final_obs"])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from legged_envs.wrappers.array_kinds import float64, like, to_numpy, zero_rows
+import numpy as np
+
+from legged_envs.wrappers.array_kinds import float64, like, to_numpy
 from legged_envs.wrappers.normalizer import Normalizer
+from legged_envs.wrappers.rows import blank_rows
 
 SCALES = ("return", "step")
 
@@ -41,7 +44,7 @@ class ReturnScale:
     def begin_episodes(self, mask: Any) -> None:
         """Returns begin at 0 in the rows of a mask, None for all. Shape: (num_envs,), bool."""
         if self.returns is not None:
-            self.returns = None if mask is None else zero_rows(mask, like(self.returns, mask))
+            self.returns = None if mask is None else blank_rows(mask, like(self.returns, mask))
 
     def __call__(self, values: Any, ended: Any, counted: Any, frozen: bool) -> Any:
         """The values of a step, scaled.
@@ -58,26 +61,32 @@ class ReturnScale:
             if not frozen:
                 self.normalizer.push(values, counted)
             scaled = self.normalizer.normalize(values)
-            return scaled if counted is None else zero_rows(~counted, scaled)
+            return scaled if counted is None else blank_rows(~counted, scaled)
         first = self.returns is None
         returns = float64(values) if first else like(self.returns, values) * self.gamma + values
         if not frozen:
             self.normalizer.push(returns, counted)
         if ended is not None:
-            returns = zero_rows(ended, returns)
-        self.returns = returns if counted is None else zero_rows(~counted, returns)
+            returns = blank_rows(ended, returns)
+        self.returns = returns if counted is None else blank_rows(~counted, returns)
         return self.normalizer.scale(values)
 
     def state_dict(self) -> dict[str, Any]:
         """The returns and what they are scaled by."""
         return {"scale": self.scale, "returns": None if self.returns is None else to_numpy(self.returns)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`.
+    def check_state(self, state: dict[str, Any], num_envs: int) -> None:
+        """Whether a state fits.
 
         Raises:
-            ValueError: If it is of the other scale.
+            ValueError: If it is of the other scale or of another number of environments or costs.
         """
         if state["scale"] != self.scale:
             raise ValueError(f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}")
+        expected = (num_envs, *self.normalizer.shape)
+        if state["returns"] is not None and np.shape(state["returns"]) != expected:
+            raise ValueError(f"the state has returns of shape {np.shape(state['returns'])}, not {expected}")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`state_dict` that has passed :meth:`check_state`."""
         self.returns = copy.deepcopy(state["returns"])

@@ -67,6 +67,10 @@ class RewardNormalize(NormalizingWrapper):
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "scale": self._scale.state_dict()}
 
+    def _check_statistics(self, state: dict[str, Any]) -> None:
+        super()._check_statistics(state)
+        self._scale.check_state(state["scale"], self.num_envs)
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._scale.load_state_dict(state["scale"])
         super().load_state_dict(state)
+        self._scale.load_state_dict(state["scale"])

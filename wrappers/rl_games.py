@@ -1,12 +1,13 @@
 """Train with rl_games: the environment as its ``IVecEnv``, and a PPO that bootstraps from true final observations.
 
 After ``register("Legged/Go2-Flat-v0")`` an rl_games configuration has ``env_name: Legged/Go2-Flat-v0``, ``num_actors``
-and, in ``env_config``, further keywords of ``gymnasium.make_vec``.
+and, in ``env_config``, further keywords of ``gymnasium.make_vec``. :func:`register` takes other environments, too.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
-from legged_envs.wrappers.base import first_array
+from legged_envs.wrappers.base import check_step_values, first_array
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 
@@ -27,15 +28,16 @@ OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 class RlGamesVecEnv(IVecEnv):
     """A vector environment as rl_games' ``IVecEnv``.
 
-    Observations are ``{"obs", "states"}``. Of an environment made with ``observations="dict"`` these are its groups
-    ``policy`` and ``critic``, for rl_games' ``central_value_config``; of others both are the observation. ``infos`` has
-    ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``, the true next
-    observations, and ``episode``, the environment's log, which rl_games' ``IsaacAlgoObserver`` writes.
+    Observations are ``{"obs", "states"}``, float32 or uint8. Of an environment made with ``observations="dict"`` these
+    are its groups ``policy`` and ``critic``, for rl_games' ``central_value_config``; of others both are the
+    observation. ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes,
+    ``final_obs``, the true next observations, and ``episode``, the environment's log, which rl_games'
+    ``IsaacAlgoObserver`` writes.
 
     rl_games uses tensors as they are, so its ``device`` must be the environment's.
 
     Args:
-        env: Made with ``array="torch"`` and ``autoreset_mode`` SAME_STEP.
+        env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in ``ToTorch``.
         seed: Of the first reset.
 
     Raises:
@@ -45,6 +47,7 @@ class RlGamesVecEnv(IVecEnv):
     def __init__(self, env: VectorEnv, seed: int | None = None):
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(f"rl_games needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
+        check_step_values(env, "RlGamesVecEnv")
         self.env = env
         self._seed = seed
         space = env.single_observation_space
@@ -93,26 +96,40 @@ class RlGamesVecEnv(IVecEnv):
 
     def _split(self, observation: Any) -> dict[str, torch.Tensor]:
         if not self._grouped:
-            return {"obs": observation, "states": observation}
+            observation = {OBSERVATION_GROUP: observation}
         policy = observation[OBSERVATION_GROUP]
-        return {"obs": policy, "states": observation.get(STATE_GROUP, policy)}
+        groups = {"obs": policy, "states": observation.get(STATE_GROUP, policy)}
+        # rl_games scales images of uint8 itself.
+        return {name: group if group.dtype == torch.uint8 else group.float() for name, group in groups.items()}
 
 
-def register(env_id: str, **arguments: Any) -> None:
-    """Make an id that Gymnasium knows an ``env_name`` of rl_games.
+def register(env_id: str, make: Callable[..., VectorEnv] | None = None, **arguments: Any) -> None:
+    """Make an id an ``env_name`` of rl_games.
+
+    An environment that does not take ``array="torch"`` needs a function that makes it::
+
+        same_step = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": "SameStep"}}
+        register("HalfCheetah-v5", lambda **kwargs: ToTorch(gym.make_vec("HalfCheetah-v5", **same_step, **kwargs)))
 
     Args:
-        env_id: A registered id.
-        arguments: Keywords of ``gymnasium.make_vec``; those in ``env_config`` come on top.
+        env_id: An id that Gymnasium knows; with ``make`` any name.
+        make: Called with ``num_envs`` and ``arguments``. It returns a vector environment of torch tensors that resets
+            in the same step. ``gymnasium.make_vec`` of the id with ``array="torch"`` unless given.
+        arguments: Keywords of ``make``; those in ``env_config`` come on top.
     """
-    make = partial(_make, env_id, arguments)
-    env_configurations.register(env_id, {"vecenv_type": "legged_envs", "env_creator": make})
+    make = make or partial(gym.make_vec, env_id, array="torch")
+    creator = partial(_make, make, arguments)
+    env_configurations.register(env_id, {"vecenv_type": "legged_envs", "env_creator": creator})
 
 
 def _make(
-    env_id: str, arguments: dict[str, Any], num_envs: int = 1, seed: int | None = None, **further: Any
+    make: Callable[..., VectorEnv],
+    arguments: dict[str, Any],
+    num_envs: int = 1,
+    seed: int | None = None,
+    **further: Any,
 ) -> RlGamesVecEnv:
-    return RlGamesVecEnv(gym.make_vec(env_id, num_envs=num_envs, **{"array": "torch", **arguments, **further}), seed)
+    return RlGamesVecEnv(make(num_envs=num_envs, **{**arguments, **further}), seed)
 
 
 def _create(config_name: str, num_actors: int, **env_config: Any) -> RlGamesVecEnv:

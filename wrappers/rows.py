@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.array_kinds import any_row, as_kind_of, namespace, where_rows
+from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, namespace, where_rows
+
+WITHOUT_ROWS = frozenset({"lagrange_multipliers", "max_probabilities"})
+"""Keys of ``info`` that have no row for each environment but one number for each cost, also where K = num_envs."""
 
 
 def without_rows(rows: Any, mask: Any) -> Any:
@@ -20,10 +23,10 @@ def without_rows(rows: Any, mask: Any) -> Any:
 def blank_rows(mask: Any, array: Any) -> Any:
     """``array`` with 0, False or None in the rows of ``mask``."""
     if isinstance(array, np.ndarray):
-        blank = np.full((), None) if array.dtype == object else np.zeros((), array.dtype)
-    else:
-        blank = namespace(array).zeros_like(array)
-    return choose_rows(mask, blank, array)
+        blanked = array.copy()
+        blanked[as_numpy(mask)] = None if array.dtype == object else 0
+        return blanked
+    return choose_rows(mask, namespace(array).zeros_like(array), array)
 
 
 def choose_rows(mask: Any, one: Any, other: Any) -> Any:
@@ -38,11 +41,14 @@ def choose_rows(mask: Any, one: Any, other: Any) -> Any:
 def info_rows(mask: Any, later: dict[str, Any], earlier: dict[str, Any]) -> dict[str, Any]:
     """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere.
 
-    Rows of a key that only the other one has are blank. What has no rows is taken from ``later`` where it has the key.
+    Rows of a key that only the other one has are blank. What has no rows, ``WITHOUT_ROWS`` and all that is shaped
+    otherwise, is taken from ``later`` where it has the key.
     """
     result: dict[str, Any] = {}
     for key in {**earlier, **later}:
-        if key not in later:
+        if key in WITHOUT_ROWS:
+            result[key] = later.get(key, earlier.get(key))
+        elif key not in later:
             result[key] = _blank(mask, earlier[key])
         elif key not in earlier:
             result[key] = _blank(~mask, later[key])
@@ -57,7 +63,7 @@ def info_rows(mask: Any, later: dict[str, Any], earlier: dict[str, Any]) -> dict
 
 def _blank(mask: Any, value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _blank(mask, part) for key, part in value.items()}
+        return {key: part if key in WITHOUT_ROWS else _blank(mask, part) for key, part in value.items()}
     return blank_rows(mask, value) if _has_rows(value, mask) else value
 
 

@@ -10,19 +10,27 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from legged_envs.wrappers.base import layers
+from legged_envs.wrappers.array_kinds import as_kind_of
+from legged_envs.wrappers.base import check_step_values, first_array, layers
 from legged_envs.wrappers.time_limit import TimeLimit
+
+OBSERVATION_GROUP = "policy"
 
 
 class RslRlVecEnv(VecEnv):
     """A vector environment as rsl_rl's ``VecEnv``.
 
-    Observations are a TensorDict of the environment's groups. ``extras`` holds ``time_outs`` (num_envs,) bool and, on
-    steps that end episodes, ``final_obs``: a TensorDict of the true last observations, from which
-    :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]`` is the environment's, with rsl_rl's leading slash.
+    Observations are a TensorDict of the environment's groups, float32; an observation that is no dict is the group
+    ``policy``. ``extras`` holds ``time_outs`` (num_envs,) bool and, on steps that end episodes, ``final_obs``: a
+    TensorDict of the true last observations, from which :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]``
+    is the environment's, with rsl_rl's leading slash.
+
+    rsl_rl moves the time limits of a run's first episodes. So an environment without the wrapper ``TimeLimit`` gets it
+    here, with the ``max_episode_steps`` of its spec.
 
     Args:
-        env: Made with ``array="torch"``, ``observations="dict"`` and ``autoreset_mode`` SAME_STEP. It is reset here.
+        env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"`` and ``observations="dict"``,
+            or any other in ``ToTorch``. It is reset here.
 
     Raises:
         ValueError: If the environment was made otherwise.
@@ -31,26 +39,30 @@ class RslRlVecEnv(VecEnv):
     def __init__(self, env: Any, seed: int | None = None):
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(f"rsl_rl needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
-        self.env = env
+        check_step_values(env, "RslRlVecEnv")
+        self.env, self._time_limit = _with_time_limit(env)
         self.num_envs = env.num_envs
         self.num_actions = env.single_action_space.shape[0]
-        self.device = env.unwrapped.device
-        self.cfg = env.unwrapped.cfg
-        self._time_limit = _find_time_limit(env)
+        self.cfg = getattr(env.unwrapped, "cfg", {})
         self.max_episode_length = self._time_limit.time_limit
-        observation, _ = env.reset(seed=seed)
-        if not isinstance(observation, dict) or not isinstance(next(iter(observation.values())), torch.Tensor):
-            raise ValueError("rsl_rl needs an environment made with array='torch' and observations='dict'")
+        observation, _ = self.env.reset(seed=seed)
+        example = first_array(observation)
+        if not isinstance(example, torch.Tensor):
+            raise ValueError(
+                f"rsl_rl needs tensors, got {type(example).__name__}: make the environment with array='torch', or wrap "
+                "it in legged_envs.wrappers.ToTorch"
+            )
+        self.device = example.device
         self._observation = self._tensordict(observation)
 
     @property
     def episode_length_buf(self) -> torch.Tensor:
         """Steps of each environment's present episode. Setting it moves the time limits. Shape: (num_envs,)."""
-        return self._time_limit.elapsed_steps
+        return torch.as_tensor(self._time_limit.elapsed_steps, device=self.device)
 
     @episode_length_buf.setter
     def episode_length_buf(self, value: torch.Tensor) -> None:
-        self._time_limit.elapsed_steps = value.to(torch.int64)
+        self._time_limit.elapsed_steps = as_kind_of(value.to(torch.int64), self._time_limit.elapsed_steps)
 
     def get_observations(self) -> TensorDict:
         return self._observation
@@ -76,17 +88,28 @@ class RslRlVecEnv(VecEnv):
             extras["final_obs"] = self._tensordict(info["final_obs"])
         if "log" in info:
             extras["log"] = {f"/{key}": value for key, value in info["log"].items()}
-        return self._observation, reward, terminated | truncated, extras
+        return self._observation, reward.float(), terminated | truncated, extras
 
-    def _tensordict(self, observation: dict[str, torch.Tensor]) -> TensorDict:
-        return TensorDict(observation, batch_size=[self.num_envs], device=self.device)
+    def _tensordict(self, observation: Any) -> TensorDict:
+        groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
+        floats = {name: group.float() for name, group in groups.items()}
+        return TensorDict(floats, batch_size=[self.num_envs], device=self.device)
 
 
-def _find_time_limit(env: Any) -> TimeLimit:
+def _with_time_limit(env: Any) -> tuple[Any, TimeLimit]:
+    """The environment with the wrapper ``TimeLimit``, and that wrapper."""
     for layer in layers(env):
         if isinstance(layer, TimeLimit):
-            return layer
-    raise ValueError("rsl_rl needs an environment with the TimeLimit wrapper")
+            return env, layer
+    spec = env.spec
+    steps = None if spec is None else spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+    if steps is None:
+        raise ValueError(
+            "rsl_rl needs an environment with a time limit, got one whose spec has none: wrap it in "
+            "legged_envs.wrappers.TimeLimit(env, steps)"
+        )
+    env = TimeLimit(env, steps)
+    return env, env
 
 
 class BootstrapPPO(PPO):

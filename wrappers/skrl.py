@@ -11,19 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.base import first_array
+from legged_envs.wrappers.base import check_step_values, first_array
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 
 
 class SkrlVecEnv(Wrapper):
-    """A vector environment as skrl's ``Wrapper``: tensors as they are, without copies.
+    """A vector environment as skrl's ``Wrapper``: float32 tensors as they are, without copies.
 
     Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's observation (``OBSERVATIONS`` in
     a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a time-out alone, without the
@@ -32,7 +33,8 @@ class SkrlVecEnv(Wrapper):
     :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means.
 
     Args:
-        env: Made with ``array="torch"`` and ``autoreset_mode`` SAME_STEP. It is reset here.
+        env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in ``ToTorch``.
+            It is reset here.
         seed: Of that first reset.
 
     Raises:
@@ -42,14 +44,15 @@ class SkrlVecEnv(Wrapper):
     def __init__(self, env: VectorEnv, seed: int | None = None):
         if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
             raise ValueError(f"skrl needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
+        check_step_values(env, "SkrlVecEnv")
         super().__init__(env)
         space = env.single_observation_space
         self._grouped = isinstance(space, gym.spaces.Dict)
         groups = space.spaces if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
         if OBSERVATION_GROUP not in groups:
             raise ValueError(f"skrl needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
-        self._observation_space = groups[OBSERVATION_GROUP]
-        self._state_space = groups.get(STATE_GROUP)
+        self._observation_space = _float32(groups[OBSERVATION_GROUP])
+        self._state_space = None if STATE_GROUP not in groups else _float32(groups[STATE_GROUP])
         observation, self._info = env.reset(seed=seed)
         if not isinstance(first_array(observation), torch.Tensor):
             raise ValueError(
@@ -106,12 +109,21 @@ class SkrlVecEnv(Wrapper):
         self._env.close()
 
     def _split(self, observation: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Observation and state, each (num_envs, size)."""
+        """Observation and state, each (num_envs, size), float32."""
         if not self._grouped:
-            return observation.reshape(self.num_envs, -1), None
+            return self._flat(observation), None
         state = observation.get(STATE_GROUP)
-        flat = observation[OBSERVATION_GROUP].reshape(self.num_envs, -1)
-        return flat, None if state is None else state.reshape(self.num_envs, -1)
+        return self._flat(observation[OBSERVATION_GROUP]), None if state is None else self._flat(state)
+
+    def _flat(self, array: torch.Tensor) -> torch.Tensor:
+        return array.reshape(self.num_envs, -1).float()
+
+
+def _float32(space: gym.Space) -> gym.Space:
+    """A space of observations as they are given: skrl tries its models on samples of it."""
+    if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
+        return space
+    return gym.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
 
 
 class FinalObservations:

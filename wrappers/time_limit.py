@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row, as_kind_of, copied, namespace, where_rows
 from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
@@ -25,7 +25,8 @@ class TimeLimit(StatefulWrapper):
         time_limit: Steps after which an episode is truncated.
 
     Raises:
-        ValueError: If ``time_limit`` is not a positive integer.
+        ValueError: If ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv`` that resets in the
+            next step without shared memory: Gymnasium's workers would then reset a second time.
     """
 
     def __init__(self, env: VectorEnv, time_limit: int):
@@ -37,6 +38,13 @@ class TimeLimit(StatefulWrapper):
         self._begun: Any = None  # (num_envs,) int64: at how many steps each environment's present episode began
         self._due = 0  # no limit is reached before this many steps; 0 with an autoreset below
         self._mode = autoreset_mode(env)
+        core = env.unwrapped
+        if self._mode is AutoresetMode.NEXT_STEP and isinstance(core, AsyncVectorEnv) and not core.shared_memory:
+            raise ValueError(
+                "TimeLimit cannot start the next episodes of an AsyncVectorEnv with autoreset NEXT_STEP and "
+                "shared_memory=False, which may reset them twice: make it with shared_memory=True, or with "
+                "autoreset_mode=AutoresetMode.DISABLED and AutoReset(TimeLimit(env, time_limit), 'NextStep')"
+            )
         self._over: Any = None  # rows that count nothing, None if there are none
         self._cut: Any = None  # rows that the limit ended and that the next step has to reset, None if there are none
 
@@ -114,6 +122,10 @@ class TimeLimit(StatefulWrapper):
     def state_dict(self) -> dict[str, Any]:
         return {"elapsed_steps": copied(self.elapsed_steps), "over": copied(self._over), "cut": copied(self._cut)}
 
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("elapsed_steps", "over", "cut"), (self.num_envs,))
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._check_state(state)
         self.elapsed_steps = copied(state["elapsed_steps"])
         self._over, self._cut = copied(state["over"]), copied(state["cut"])

@@ -9,13 +9,16 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.array_kinds import as_kind_of, as_numpy, map_arrays
+from legged_envs.wrappers.auto_reset import with_final
 from legged_envs.wrappers.base import StatefulWrapper, first_array
 
 
 class ArrayConversion(StatefulWrapper, ABC):
     """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted, arrays that go converted back.
 
-    Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations.
+    Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations. The
+    single last observations that Gymnasium's vector environments give as ``info["final_obs"]`` become a full batch,
+    whose rows of environments that go on equal the observation.
     """
 
     def __init__(self, env: VectorEnv):
@@ -35,6 +38,10 @@ class ArrayConversion(StatefulWrapper, ABC):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(self._for_env(actions))
+        final = info.get("final_obs")
+        if isinstance(final, np.ndarray) and final.dtype == object:
+            ended = info.get("_final_obs", terminated | truncated)
+            info = {**info, "final_obs": with_final(ended, final, observation)}
         return (
             map_arrays(self.convert, observation),
             self.convert(reward),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,7 +98,7 @@ class LeggedVectorEnv(VectorEnv):
         render_mode: str | None = None,
         compile: bool = False,
     ):
-        if not isinstance(num_envs, int) or num_envs < 1:
+        if not isinstance(num_envs, int) or isinstance(num_envs, bool) or num_envs < 1:
             raise ValueError(f"num_envs must be a positive integer, got {num_envs!r}")
         if array not in ARRAYS:
             raise ValueError(f"array must be one of {ARRAYS}, got {array!r}")
@@ -105,6 +106,17 @@ class LeggedVectorEnv(VectorEnv):
             raise ValueError(f"observations must be one of {OBSERVATIONS}, got {observations!r}")
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        if not isinstance(compile, bool):
+            raise ValueError(f"compile must be True or False, got {compile!r}")
+        self._arguments = {
+            "device": device,
+            "sim": sim,
+            "array": array,
+            "observations": observations,
+            "render_mode": render_mode,
+            "compile": compile,
+        }
+        cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
         self.cfg = cfg
         self.num_envs = num_envs
         self.array = array
@@ -285,7 +297,15 @@ class LeggedVectorEnv(VectorEnv):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of an environment made with the same arguments."""
+        """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
+
+        Raises:
+            ValueError: If its observations are others.
+        """
+        given = {name: tuple(value.shape) for name, value in state["observation"].items()}
+        ours = {name: (self.num_envs, self.observations.group_sizes[name]) for name in self._observation_groups}
+        if given != ours:
+            raise ValueError(f"the state is of an environment with observations {given}, this one has {ours}")
         with torch.inference_mode(False):
             self.sim.set_state(state["sim"])
             for name in self._STATEFUL:
@@ -298,6 +318,18 @@ class LeggedVectorEnv(VectorEnv):
             self._some_ended = bool(self._ended.any())
             self._last_observation = {name: value.clone() for name, value in state["observation"].items()}
         self._needs_seed = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a deep copy holds: what the environment is made from, and its state."""
+        state = None if self._last_observation is None else self.get_state()
+        return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        cfg, num_envs, arguments = state["made_from"]
+        self.__init__(cfg, num_envs, **arguments)  # type: ignore[misc]
+        self.spec = state["spec"]
+        if state["state"] is not None:
+            self.set_state(state["state"])
 
     _STATEFUL = ("random", "robot", "actions", "commands", "events", "terminations")
 

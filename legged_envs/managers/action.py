@@ -42,8 +42,8 @@ class ActionManager:
         scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=robot.sim.device)
         if scale.ndim > 0 and scale.shape != (num_joints,):
             raise ValueError(f"ActionCfg.scale needs 1 or {num_joints} values, got {len(scale)}")
-        if not (scale > 0).all():
-            raise ValueError(f"ActionCfg.scale must be positive, got {cfg.scale}")
+        if not ((scale > 0) & scale.isfinite()).all():
+            raise ValueError(f"ActionCfg.scale must be positive and finite, got {cfg.scale}")
         self.scale = scale.expand(num_joints).contiguous()
         """Shape: (num_joints,)."""
         self._default = robot.default_joint_pos

@@ -39,6 +39,11 @@ class EventManager:
                 raise ValueError(f"event term {name!r}: mode must be one of {MODES}, got {term.mode!r}")
             if (term.mode == "interval") != (term.interval_s is not None):
                 raise ValueError(f"event term {name!r}: interval_s goes with mode 'interval', got mode {term.mode!r}")
+            if term.interval_s is not None and not 0.0 < term.interval_s[0] <= term.interval_s[1]:
+                raise ValueError(f"event term {name!r}: interval_s must be positive and rise, got {term.interval_s}")
+            span = term.params.get("range")
+            if isinstance(span, (tuple, list)) and not (len(span) == 2 and span[0] <= span[1]):
+                raise ValueError(f"event term {name!r}: range must be (low, high), got {span}")
         self._streams = {name: random.stream(f"event/{name}") for name in cfg}
         self._timers = {
             name: Timer(env.num_envs, env.step_dt, env.device) for name, term in cfg.items() if term.mode == "interval"

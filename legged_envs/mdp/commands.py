@@ -48,6 +48,8 @@ class VelocityCommand:
             low, high = getattr(cfg, name)
             if not low <= high:
                 raise ValueError(f"VelocityCommandCfg.{name} must be (low, high), got {(low, high)}")
+        if not cfg.resampling_time_s[0] > 0.0:
+            raise ValueError(f"VelocityCommandCfg.resampling_time_s must be positive, got {cfg.resampling_time_s}")
         if not 0.0 <= cfg.standing_fraction <= 1.0:
             raise ValueError(f"VelocityCommandCfg.standing_fraction must be in [0, 1], got {cfg.standing_fraction}")
         self.cfg = cfg

@@ -34,7 +34,7 @@ class MotionCommandCfg:
 
     motions: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions
     """Gives the clips, all of one frame rate; by default those that come with the package. Your own:
-    ``lambda robot: [load_motion("kick.npz", robot)]``."""
+    ``MotionFiles(("kick.npz",))``, or a function that makes them."""
     clips: tuple[str, ...] = ()
     """Names of the clips to imitate; empty for all of them."""
     key_bodies: tuple[str, ...] = ()
@@ -70,7 +70,8 @@ class MotionCommand:
     """The reference of every environment: its target one control step ahead, and a window of the steps to come.
 
     After a step the robot should be where the ``target_…`` of before the step said. Where there is no reference
-    (``available`` 0) the window is 0, and the targets are those of a clip that plays on unseen.
+    (``available`` 0), also where a frame of the window is not valid, the window is 0, and the targets are those of a
+    clip that plays on unseen.
 
     The bodies' targets are one physics step older than the others, as are the simulation's own body positions.
     """
@@ -224,7 +225,7 @@ class MotionCommand:
         """Every tensor that terms read, for ``env_ids``."""
         clip, time = self.player.clip[env_ids], self.player.time[env_ids]
         window = self.player.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + self._window)
-        available = self._has_reference[env_ids] & window.valid[:, 0]
+        available = self._has_reference[env_ids] & window.valid.all(dim=1)
         to_base = quaternion.conjugate(window.root_quat_w)
         lin_vel = quaternion.rotate(to_base, window.root_lin_vel_w)
         gravity = quaternion.rotate(to_base, lin_vel.new_tensor((0.0, 0.0, -1.0)))

@@ -8,6 +8,7 @@ environment. :func:`shipped_motions` are the clips that come with the package.
 from legged_envs.motions.amp import load_amp_json
 from legged_envs.motions.beyondmimic import load_beyondmimic_npz
 from legged_envs.motions.coordinates import motion_from_coordinates
+from legged_envs.motions.files import MotionFiles
 from legged_envs.motions.g1_joints import G1_LEVEL_BY_LEVEL, G1_LIMB_BY_LIMB
 from legged_envs.motions.lafan1 import load_lafan1_csv
 from legged_envs.motions.library import MotionLibrary, MotionSample
@@ -24,6 +25,7 @@ __all__ = [
     "G1_LIMB_BY_LIMB",
     "Motion",
     "MotionError",
+    "MotionFiles",
     "MotionLibrary",
     "MotionPlayer",
     "MotionReport",

@@ -10,6 +10,8 @@ velocities, foot velocities: 61 numbers for a quadruped with 12 joints. Files of
 from __future__ import annotations
 
 import json
+import reprlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ QUADRUPED_JOINTS = tuple(
 )
 """Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
 
+_LARGEST = sys.float_info.max
 _REQUIRED = ("LoopMode", "FrameDuration", "Frames")
 _OPTIONAL = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation", "MotionWeight")
 
@@ -105,7 +108,7 @@ def _read(path: str | Path) -> dict[str, Any]:
     """The file's content, every entry but the frames checked."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MotionError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise MotionError(f"{path}: must be a JSON object, got {type(content).__name__}")
@@ -119,8 +122,8 @@ def _read(path: str | Path) -> dict[str, Any]:
         raise MotionError(f"{path}: LoopMode must be 'Wrap' or 'Clamp', got {content['LoopMode']!r}")
     for key in ("FrameDuration", "MotionWeight"):
         value = content.get(key, 1.0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0.0:
-            raise MotionError(f"{path}: {key} must be a positive number, got {value!r}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= _LARGEST:
+            raise MotionError(f"{path}: {key} must be a positive number and finite, got {reprlib.repr(value)}")
     for key in _OPTIONAL[:2]:
         if content["LoopMode"] == "Wrap" and content.get(key, True) is not True:
             raise MotionError(
@@ -155,4 +158,7 @@ def _table(frames: Any, columns: list[str], pose_only: int, origin: str) -> torc
         for column, value in zip(columns, frame, strict=False):
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise MotionError(f"{origin}: frame {i}: Frames[{column}] must be a number, got {value!r}")
+            if isinstance(value, int) and abs(value) > _LARGEST:
+                got = reprlib.repr(value)
+                raise MotionError(f"{origin}: frame {i}: Frames[{column}] must be a finite number, got {got}")
     return torch.tensor(frames, dtype=torch.float64)

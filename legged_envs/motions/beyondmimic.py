@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from legged_envs.motions import quaternion
-from legged_envs.motions.archive import as_tensor, read_archive
+from legged_envs.motions.archive import as_tensor, one_number, read_archive
 from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
 from legged_envs.motions.g1_joints import G1_LIMB_BY_LIMB
 from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
@@ -50,24 +50,24 @@ def load_beyondmimic_npz(
             unit, joints or bodies that do not match the robot.
     """
     origin = str(path)
-    arrays = {key: as_tensor(array, origin, key) for key, array in read_archive(path, _KEYS).items()}
-    if arrays["fps"].numel() != 1:
-        raise MotionError(f"{origin}: fps must be one number, got shape {tuple(arrays['fps'].shape)}")
+    content = read_archive(path, _KEYS)
+    frame_rate = one_number(content["fps"], origin, "fps")
+    arrays = {key: as_tensor(content[key], origin, key) for key in _KEYS[1:]}
     _check_shapes(arrays, len(joint_names), origin)
     for key in _KEYS[1:]:
         flat = arrays[key].flatten(1)
         check_finite(flat, joint_names if "joint" in key else [str(j) for j in range(flat.shape[1])], origin, key)
     check_unit(arrays["body_quat_w"], origin, "body_quat_w")
     wanted = joint_columns(robot, joint_names, origin, ignore_extra_joints)
-    root_quat = arrays["body_quat_w"][:, 0].double()
+    root_quat = arrays["body_quat_w"][:, 0]
     motion = motion_from_coordinates(
         robot,
         Path(path).stem,
-        float(arrays["fps"].item()),
+        frame_rate,
         arrays["body_pos_w"][:, 0],
         root_quat,
         arrays["joint_pos"][:, wanted],
-        root_ang_vel_b=quaternion.rotate(quaternion.conjugate(root_quat), arrays["body_ang_vel_w"][:, 0].double()),
+        root_ang_vel_b=quaternion.rotate(quaternion.conjugate(root_quat), arrays["body_ang_vel_w"][:, 0]),
         joint_vel=arrays["joint_vel"][:, wanted],
         source=origin,
     )
@@ -77,9 +77,12 @@ def load_beyondmimic_npz(
 
 def _check_shapes(arrays: dict[str, torch.Tensor], num_joints: int, origin: str) -> None:
     for key in _KEYS[1:]:
-        if arrays[key].ndim != (2 if "joint" in key else 3):
-            raise MotionError(f"{origin}: {key} has {arrays[key].ndim} dimensions, got {tuple(arrays[key].shape)}")
+        dimensions = 2 if "joint" in key else 3
+        if arrays[key].ndim != dimensions:
+            raise MotionError(f"{origin}: {key} must have {dimensions} dimensions, got {tuple(arrays[key].shape)}")
     num_frames, num_bodies = arrays["body_pos_w"].shape[:2]
+    if num_bodies == 0:
+        raise MotionError(f"{origin}: body_pos_w must have at least the base, got {num_frames} frames of 0 bodies")
     shapes = {"joint_pos": (num_frames, num_joints), "joint_vel": (num_frames, num_joints)}
     for key, expected in {**shapes, **{key: (num_frames, num_bodies, axes) for key, axes in _PER_BODY.items()}}.items():
         if arrays[key].shape != expected:

@@ -31,8 +31,8 @@ def motion_from_coordinates(
 ) -> Motion:
     """A motion with the robot's own body poses.
 
-    Velocities that are not given are finite differences of the frames. Quaternions are made exactly unit and
-    continuous in sign. Computed in float64, kept in float32.
+    Velocities that are not given are finite differences of the frames, across the seam where the clip loops.
+    Quaternions are made exactly unit and continuous in sign. Computed in float64, kept in float32.
 
     Args:
         robot: The robot, whose joints ``joint_pos`` follows.
@@ -55,20 +55,21 @@ def motion_from_coordinates(
     origin = source or f"motion {name!r}"
     if not (math.isfinite(frame_rate) and frame_rate > 0.0):
         raise MotionError(f"{origin}: frame rate must be finite and positive, got {frame_rate}")
-    given = {"root_pos_w": (root_pos_w, 3), "root_quat_w": (root_quat_w, 4), "joint_pos": (joint_pos, robot.num_joints)}
+    pos, quat, joints = root_pos_w.double(), root_quat_w.double(), joint_pos.double()
+    given = {"root_pos_w": (pos, 3), "root_quat_w": (quat, 4), "joint_pos": (joints, robot.num_joints)}
     for field, (values, width) in given.items():
-        if values.ndim != 2 or values.shape != (len(root_pos_w), width):
+        if values.ndim != 2 or values.shape != (len(pos), width):
             raise MotionError(f"{origin}: {field} must be (T, {width}), got {tuple(values.shape)}")
         columns = robot.joint_names if field == "joint_pos" else [str(axis) for axis in range(width)]
         check_finite(values, columns, origin, field)
-    if len(root_pos_w) < 2:
-        raise MotionError(f"{origin}: a motion needs at least 2 frames, got {len(root_pos_w)}")
-    check_unit(root_quat_w.unsqueeze(1), origin, "root_quat_w")
+    if len(pos) < 2:
+        raise MotionError(f"{origin}: a motion needs at least 2 frames, got {len(pos)}")
+    check_unit(quat.unsqueeze(1), origin, "root_quat_w")
 
-    pos, quat, joints = root_pos_w.double(), continuous(root_quat_w.double()), joint_pos.double()
-    lin_vel = linear_velocity(pos, frame_rate) if root_lin_vel_w is None else root_lin_vel_w.double()
-    ang_vel = angular_velocity_b(quat, frame_rate) if root_ang_vel_b is None else root_ang_vel_b.double()
-    joint_speed = linear_velocity(joints, frame_rate) if joint_vel is None else joint_vel.double()
+    quat = continuous(quat)
+    lin_vel = root_velocity(pos, quat, frame_rate, loop) if root_lin_vel_w is None else root_lin_vel_w.double()
+    ang_vel = angular_velocity_b(quat, frame_rate, loop) if root_ang_vel_b is None else root_ang_vel_b.double()
+    joint_speed = linear_velocity(joints, frame_rate, loop) if joint_vel is None else joint_vel.double()
     for field, values, width in (
         ("root_lin_vel_w", lin_vel, 3),
         ("root_ang_vel_b", ang_vel, 3),
@@ -108,18 +109,35 @@ def continuous(quat: torch.Tensor) -> torch.Tensor:
     return torch.cat((quat[:1], quat[1:] * sign.unsqueeze(-1)))
 
 
-def linear_velocity(values: torch.Tensor, frame_rate: float) -> torch.Tensor:
-    """Central differences of ``values`` (T, n), one-sided at both ends."""
-    return torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
+def linear_velocity(values: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
+    """Central differences of ``values`` (T, n), one-sided at both ends; those two are averaged in a loop."""
+    velocity = torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
+    if loop:
+        velocity[[0, -1]] = (velocity[0] + velocity[-1]) / 2.0
+    return velocity
 
 
-def angular_velocity_b(quat: torch.Tensor, frame_rate: float) -> torch.Tensor:
+def root_velocity(pos: torch.Tensor, quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
+    """The same of the base's positions (T, 3); where a loop turns about z, the average is that without the turn."""
+    velocity = linear_velocity(pos, frame_rate)
+    if loop:
+        turn = quaternion.twist_about_z(quaternion.multiply(quat[-1], quaternion.conjugate(quat[0])))
+        velocity[0] = (velocity[0] + quaternion.rotate(quaternion.from_yaw(-turn), velocity[-1])) / 2.0
+        velocity[-1] = quaternion.rotate(quaternion.from_yaw(turn), velocity[0])
+    return velocity
+
+
+def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
     """Angular velocity in the turning frame, by the same differences: log(q₋⁻¹ q₊) / (t₊ − t₋). (T, 4) → (T, 3)."""
     before = torch.cat((quat[:1], quat[:-1]))
     after = torch.cat((quat[1:], quat[-1:]))
+    turned = quaternion.multiply(quaternion.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)
-    spacing[0] = spacing[-1] = 1.0 / frame_rate
-    return quaternion.to_rotation_vector(quaternion.multiply(quaternion.conjugate(before), after)) / spacing
+    if loop:
+        turned[[0, -1]] = quaternion.multiply(turned[-1], turned[0])
+    else:
+        spacing[0] = spacing[-1] = 1.0 / frame_rate
+    return quaternion.to_rotation_vector(turned) / spacing
 
 
 def joint_columns(
@@ -128,8 +146,12 @@ def joint_columns(
     """Which of ``file_joints`` each joint of the robot is.
 
     Raises:
-        MotionError: A joint of the robot is missing, or the file has more joints and they are not to be ignored.
+        MotionError: A joint is named twice, one of the robot is missing, or the file has more joints and they are not
+            to be ignored.
     """
+    twice = [joint for i, joint in enumerate(file_joints) if joint in file_joints[:i]]
+    if twice:
+        raise MotionError(f"{origin}: joint_names must be unique, but {twice[0]!r} is there twice")
     missing = [joint for joint in robot.joint_names if joint not in file_joints]
     if missing:
         raise MotionError(

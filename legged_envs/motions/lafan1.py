@@ -39,8 +39,8 @@ def load_lafan1_csv(
         lines: First and last line to read, counted from 1, default all.
 
     Raises:
-        MotionError: A line of another number of columns, text that is no finite number, a quaternion that is not
-            unit, joints that do not match the robot.
+        MotionError: Bytes that are no UTF-8, a line of another number of columns, text that is no finite number, a
+            quaternion that is not unit, joints that do not match the robot.
     """
     origin, first = str(path), 1 if lines is None else lines[0]
     columns = (*_ROOT_COLUMNS, *joint_names)
@@ -63,7 +63,11 @@ def load_lafan1_csv(
 
 def _read_table(path: str | Path, columns: Sequence[str], lines: tuple[int, int] | None) -> torch.Tensor:
     """The numbers of the file, float64. Shape: (number of lines, len(columns))."""
-    text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
+    try:
+        text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
+    except UnicodeDecodeError as error:
+        number = error.object[: error.start].count(b"\n") + 1
+        raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
     if lines is None:
         lines = (1, len(text))
     elif not 1 <= lines[0] < lines[1] <= len(text):
@@ -79,6 +83,8 @@ def _read_table(path: str | Path, columns: Sequence[str], lines: tuple[int, int]
 
 def _number(cell: str, path: str | Path, line: int, column: str) -> float:
     try:
+        if "_" in cell:  # float() would read 1_0 as 10
+            raise ValueError
         return float(cell)
     except ValueError:
         raise MotionError(f"{path}: line {line}: column[{column}] must be a number, got {cell.strip()!r}") from None

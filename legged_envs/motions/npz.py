@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from legged_envs.motions.archive import as_tensor, read_archive
+from legged_envs.motions.archive import as_tensor, one_flag, one_number, one_text, read_archive
 from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
 from legged_envs.motions.motion import Motion, MotionError
 from legged_envs.robots import RobotCfg
@@ -50,11 +51,17 @@ def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
     """
     origin = str(path)
     arrays = read_archive(path, _KEYS)
-    if str(arrays["format"]) != FORMAT:
-        raise MotionError(f"{origin}: format must be {FORMAT!r}, got {str(arrays['format'])!r}")
-    if str(arrays["robot"]) != robot.name:
-        raise MotionError(f"{origin}: robot is {str(arrays['robot'])!r}, expected {robot.name!r}")
-    columns = joint_columns(robot, [str(name) for name in arrays["joint_names"]], origin)
+    name, written_as, made_for = (one_text(arrays[field], origin, field) for field in ("name", "format", "robot"))
+    if written_as != FORMAT:
+        raise MotionError(f"{origin}: format must be {FORMAT!r}, got {written_as!r}")
+    if made_for != robot.name:
+        raise MotionError(f"{origin}: robot is {made_for!r}, expected {robot.name!r}")
+    names, valid = arrays["joint_names"], arrays["valid"]
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise MotionError(f"{origin}: joint_names must be texts of shape (J,), got {names.dtype} {names.shape}")
+    if valid.dtype.kind != "b":
+        raise MotionError(f"{origin}: valid must hold bools, got {valid.dtype}")
+    columns = joint_columns(robot, names.tolist(), origin)
     values = {field: as_tensor(arrays[field], origin, field) for field in _ARRAYS}
     for field in ("joint_pos", "joint_vel"):
         if values[field].ndim != 2 or values[field].shape[1] != len(columns):
@@ -62,11 +69,11 @@ def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
         values[field] = values[field][:, columns]
     return motion_from_coordinates(
         robot,
-        str(arrays["name"]),
-        float(arrays["frame_rate"]),
+        name,
+        one_number(arrays["frame_rate"], origin, "frame_rate"),
         **values,
-        valid=as_tensor(arrays["valid"], origin, "valid"),
-        loop=bool(arrays["loop"]),
-        weight=float(arrays["weight"]),
+        valid=torch.from_numpy(valid),
+        loop=one_flag(arrays["loop"], origin, "loop"),
+        weight=one_number(arrays["weight"], origin, "weight"),
         source=origin,
     )

@@ -60,6 +60,8 @@ class TrainCfg:
     """rsl_rl's PPO for velocity tasks; motion-mimic PPO, or distillation of a teacher, for mimic tasks."""
     clips: tuple[str, ...] = ()
     """Clips that a mimic task imitates; by default those of the task."""
+    motions: tuple[Path, ...] = ()
+    """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
     teacher: Path | None = None
     """A run folder or policy.pt trained with ``--mmppo.privileged-actor``, for distillation and DAgger."""
     warm_start: Path | None = None

@@ -170,7 +170,9 @@ class Evaluator:
 
 def print_evaluation(result: Evaluation, console: Console) -> None:
     """Print an evaluation as two tables."""
-    table = Table(title=f"{result.episodes} episodes of {SECONDS:g} s, commands uniform in {COMMAND_RANGES}")
+    ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in COMMAND_RANGES.items())
+    console.print(f"{result.episodes} episodes of {SECONDS:g} s; commands: {ranges}")
+    table = Table()
     table.add_column("quantity")
     table.add_column("mean", justify="right")
     units = {

@@ -84,10 +84,16 @@ class LagrangeCfg:
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
     up cannot keep the base level."""
-    rate: float = 0.05
+    rate: float = 0.02
     """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
+    proportional: float = 0.5
+    """What it is higher by as long as that is so."""
     initial: float = 0.0
     """Multipliers at the start."""
+    calm_fraction: float = 1 / 16
+    """Part of the environments that act without exploration noise. Their costs alone move the multipliers, since the
+    limits are for the policy that is learnt, which acts without noise too; what the others get alone moves the policy.
+    With 0 all act with noise and all are measured."""
     maximum: float = 1.0
     """Upper bound of the multipliers: at 1 a cost weighs as much as the reward. If it weighs several times as much, a
     robot that can end its episode by falling learns to fall."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
@@ -14,6 +15,7 @@ from legged_envs.rl.mimic_film import film_mimic, imitate
 from legged_envs.rl.play import has_display, view
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy
 from legged_envs.tasks import make_task_cfg
+from legged_envs.tasks.mimic import imitating
 from legged_envs.tasks.task import TaskCfg, override
 
 SECONDS = 4.0
@@ -32,6 +34,8 @@ def play_mimic(
     policy: Path | None = None,
     video: Path | None = None,
     clips: Sequence[str] = (),
+    motions: Sequence[Path] = (),
+    changes: Mapping[str, Any] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Let a policy imitate ``clips``, or all clips of the task, each for ``seconds``.
@@ -40,11 +44,14 @@ def play_mimic(
         task_id: Registered id.
         policy: A policy.pt; by default the one that ships with the package.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
-        clips: Names of clips.
+        clips: Names of clips; by default those that the policy was trained on.
+        motions: Files of motions in place of the task's own.
+        changes: Changes to the task.
         seconds: How long each clip is imitated.
     """
     loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
-    cfg, seconds = make_task_cfg(task_id), seconds or SECONDS
+    cfg = imitating(override(make_task_cfg(task_id), changes or {}), motions=motions)
+    clips, seconds = clips or loaded.clips, seconds or SECONDS
     if video is None and has_display():
         envs = _make(cfg, loaded)
         view(unwrap(envs) for _ in imitate(envs, loaded, clips, seconds, tuple(loaded.inputs)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +14,8 @@ from legged_envs.rl.mimic_evaluate import MimicEvaluator, print_mimic_evaluation
 from legged_envs.rl.mmppo import MimicDistillation, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.rl.train import CHECKPOINT, Trainer
-from legged_envs.tasks.task import TaskCfg, override
+from legged_envs.tasks.mimic import imitating
+from legged_envs.tasks.task import TaskCfg
 
 
 class MimicTrainer(Trainer):
@@ -22,8 +24,7 @@ class MimicTrainer(Trainer):
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
 
     def _make_task(self) -> TaskCfg:
-        task = super()._make_task()
-        return override(task, {"commands.motion.clips": self.cfg.clips}) if self.cfg.clips else task
+        return imitating(super()._make_task(), self.cfg.clips, self.cfg.motions)
 
     @property
     def _schedule(self) -> MimicPPOCfg | MimicDistillationCfg:
@@ -90,14 +91,15 @@ class MimicTrainer(Trainer):
         self._report(**result.as_dict())
 
     def _draw(self) -> None:
-        from legged_envs.rl.mimic_play import film_task
         from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 
         plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.ERRORS)
         plot_tracking(self._tracking, self._run_dir / "tracking.png")
-        if self.cfg.video:
-            policy = load_policy(self._run_dir / "policy.pt")
-            film_task(self.task, policy, self._run_dir / "video.mp4")
+
+    def _film(self, path: Path) -> None:
+        from legged_envs.rl.mimic_play import film_task
+
+        film_task(self.task, load_policy(self._run_dir / "policy.pt"), path)
 
 
 class DistillationTrainer(MimicTrainer):

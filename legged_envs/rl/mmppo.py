@@ -14,6 +14,7 @@ The environment's observation is a TensorDict, float32, of
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -236,6 +237,8 @@ class _MimicAlgorithm:
         """Set it together with the ``lr`` of ``optimizer.param_groups``."""
         self.iteration = 0
         """Number of updates so far."""
+        self._calm = 0
+        """Number of environments, the first ones, that act without noise."""
         self.groups = groups
         """What the policy sees of an observation, in the order of its arguments."""
         self._max_grad_norm = cfg.max_grad_norm
@@ -270,8 +273,9 @@ class _MimicAlgorithm:
         transition, seen = self._transition, _inputs(obs, self.groups)
         transition.observations, transition.reference_observations = seen[:2]
         transition.reference_observations_mask = seen[2].squeeze(1) > 0.5
-        self.actor(*seen)
+        mean = self.actor(*seen)
         transition.actions = self.actor.distribution.sample()
+        transition.actions[: self._calm] = mean[: self._calm]
         return transition.actions
 
     def _seen(self, whose: str = "") -> Inputs:
@@ -388,6 +392,9 @@ class Discriminator(nn.Module):
 class Lagrange(nn.Module):
     """A multiplier λ_k ≥ 0 for each cost term, and the costs in units that compare with the limits.
 
+    Steps with and without a reference have multipliers of their own: who follows commands has other costs than who
+    imitates, and both are to keep the limits.
+
     The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
     up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
     See :meth:`combine_` for what becomes of them.
@@ -404,7 +411,9 @@ class Lagrange(nn.Module):
     """
 
     multipliers: torch.Tensor
-    """Shape: (K,)."""
+    """Without a reference, and with one. Shape: (2, K)."""
+    integral: torch.Tensor
+    """What of them has been summed up. Shape: (2, K)."""
     limits: torch.Tensor
     """Shape: (K,)."""
 
@@ -425,39 +434,55 @@ class Lagrange(nn.Module):
         limits = [limits[k] for k in self._columns]
         self.cfg = cfg
         self.scale = 1.0 - discount
-        self.register_buffer("multipliers", torch.full((len(limits),), cfg.initial, dtype=torch.float32))
+        for name in ("multipliers", "integral"):
+            self.register_buffer(name, torch.full((2, len(limits)), cfg.initial, dtype=torch.float32))
         self.register_buffer("limits", torch.tensor(limits, dtype=torch.float32), persistent=False)
 
     def scaled(self, costs: torch.Tensor) -> torch.Tensor:
         """What the storage gets of the costs of a step. Shapes: (…, all terms) → (…, K)."""
         return costs[..., self._columns] * (self.scale / self.limits)
 
-    def ascend(self, scaled_costs: torch.Tensor) -> torch.Tensor:
-        """λ_k ← λ_k + rate · min((mean cost_k − limit_k) / limit_k, 1), kept in [0, maximum].
+    def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
+        """λ_k = I_k + proportional · e_k, kept in [0, maximum], with e_k = min((mean cost_k − limit_k) / limit_k, 1).
+
+        I_k ← I_k + rate · e_k is kept in the same bounds. The proportional part answers at once, where the integral
+        alone would rise too far before the policy has followed (Stooke, Achiam, Abbeel 2020, "Responsive Safety in
+        Reinforcement Learning by PID Lagrangian Methods").
 
         Args:
             scaled_costs: Of a rollout. Shape: (num_steps, num_envs, K).
+            referenced: Where there was a reference, bool. Shape: (num_steps, num_envs).
 
         Returns:
-            The mean costs per control step. Shape: (K,).
+            The mean costs per control step without and with a reference; NaN where there was no such step, and then the
+            multipliers stay. Shape: (2, K).
         """
-        fractions = scaled_costs.mean(dim=(0, 1)) / self.scale
+        fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         excess = (fractions - 1.0).clamp_(max=1.0)  # a robot that still falls would price everything else out
-        self.multipliers.add_(excess, alpha=self.cfg.rate).clamp_(0.0, self.cfg.maximum)
+        known = excess.isfinite()
+        integral = torch.add(self.integral, excess, alpha=self.cfg.rate).clamp_(0.0, self.cfg.maximum)
+        self.integral = torch.where(known, integral, self.integral)
+        multipliers = torch.add(integral, excess, alpha=self.cfg.proportional).clamp_(0.0, self.cfg.maximum)
+        self.multipliers = torch.where(known, multipliers, self.multipliers)
         return fractions * self.limits
 
-    def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor) -> None:
+    def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
         """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised.
 
         Each A^c_k is centred and divided by its standard deviation, but by no less than 1 − γλ, which is one step's
-        cost at the limit. So a term near its limit weighs λ_k times as much as the reward, and one that hardly costs
-        anything beside its limit stays as small as it is: its noise is not blown up.
+        cost at the limit; those with and those without a reference by themselves. So a term near its limit weighs λ_k
+        times as much as the reward, and one that hardly costs anything beside its limit stays as small as it is: its
+        noise is not blown up.
 
-        Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K).
+        Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs).
         """
-        std, mean = torch.std_mean(cost_advantages, dim=(0, 1), correction=0)
-        excess = (cost_advantages - mean) @ (self.multipliers / std.clamp(min=self.scale))
-        advantages.sub_(excess.unsqueeze(2)).div_(1.0 + self.multipliers.sum())
+        for rows, multipliers in zip((~referenced, referenced), self.multipliers, strict=True):
+            costs = cost_advantages[rows]
+            if not len(costs):
+                continue
+            std, mean = torch.std_mean(costs, dim=0, correction=0)
+            excess = (costs - mean) @ (multipliers / std.clamp(min=self.scale))
+            advantages[rows] = (advantages[rows] - excess.unsqueeze(1)) / (1.0 + multipliers.sum())
 
 
 class MimicPPO(_MimicAlgorithm):
@@ -511,6 +536,9 @@ class MimicPPO(_MimicAlgorithm):
         self.cost_critic: MimicNetwork | None = None
         self.lagrange: Lagrange | None = None
         if cfg.lagrange.enabled:
+            if not 0.0 <= cfg.lagrange.calm_fraction < 1.0:
+                raise ValueError(f"lagrange.calm_fraction must be in [0, 1), got {cfg.lagrange.calm_fraction}")
+            self._calm = min(math.ceil(cfg.lagrange.calm_fraction * num_envs), num_envs - 1)
             self.lagrange = self._add(
                 "lagrange", Lagrange(cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange)
             )
@@ -674,7 +702,8 @@ class MimicPPO(_MimicAlgorithm):
     def update(self) -> dict[str, float]:
         """Learn from the rollout. Returns the means of losses and of what else tells how learning goes.
 
-        With constraints these are ``cost/<name>``, the mean cost per control step, and ``multiplier/<name>`` as well.
+        With constraints these are ``cost/<name>``, the mean cost per control step, and ``multiplier/<name>`` as well,
+        and the same with ``free_`` before it for the steps without a reference.
         """
         constraints = self._constrain()
         for batch in self.storage.mini_batches(self.cfg.mini_batches, self.cfg.epochs):
@@ -695,12 +724,17 @@ class MimicPPO(_MimicAlgorithm):
         lagrange, storage = self.lagrange, self.storage
         if lagrange is None:
             return {}
-        assert storage.cost_rewards is not None and storage.cost_advantages is not None
-        costs = lagrange.ascend(storage.cost_rewards)
-        lagrange.combine_(storage.advantages, storage.cost_advantages)
+        referenced = storage.reference_observations_mask
+        assert storage.cost_rewards is not None and storage.cost_advantages is not None and referenced is not None
+        measured = slice(self._calm or None)
+        costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
+        lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
+        storage.advantages[:, : self._calm] = 0.0  # actions without noise say nothing about which noise is good
         report: dict[str, float] = {}
         for kind, values in (("cost", costs), ("multiplier", lagrange.multipliers)):
-            report |= {f"{kind}/{name}": value for name, value in zip(lagrange.names, values.tolist(), strict=True)}
+            for prefix, row in zip(("free_", ""), values.tolist(), strict=True):
+                named = zip(lagrange.names, row, strict=True)
+                report |= {f"{prefix}{kind}/{name}": value for name, value in named if not math.isnan(value)}
         return report
 
     def _loss(self, batch: MiniBatch) -> torch.Tensor:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -18,7 +19,7 @@ from legged_envs.rl.evaluate import evaluation_cfg
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy
 from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
 from legged_envs.tasks import make_task_cfg
-from legged_envs.tasks.task import TaskCfg
+from legged_envs.tasks.task import TaskCfg, override
 
 TOUR = (
     (0.0, 0.0, 0.0),
@@ -95,6 +96,7 @@ def play(
     vx: float | None = None,
     vy: float | None = None,
     wz: float | None = None,
+    changes: Mapping[str, Any] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Let a policy walk.
@@ -106,6 +108,7 @@ def play(
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
         wz: Turning command, rad/s.
+        changes: Changes to the task.
         seconds: How long each command holds.
     """
     console = Console()
@@ -114,7 +117,7 @@ def play(
     if not (vx is None and vy is None and wz is None):
         commands = ((vx or 0.0, vy or 0.0, wz or 0.0),)
     seconds = seconds or (TOUR_SECONDS if len(commands) > 1 else 10.0)
-    cfg = make_task_cfg(task_id)
+    cfg = override(make_task_cfg(task_id), changes or {})
     if video is None and has_display():
         view(_rollout(task_id, cfg, loaded, commands, seconds))
         return

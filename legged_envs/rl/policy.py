@@ -43,6 +43,7 @@ def contract(task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("polic
     }
     if "motion" in env.commands.terms:
         motion = motion_command(env.commands)
+        meaning["clips"] = list(motion.player.library.names)
         meaning["reference"] = {"control_steps_ahead": list(motion.cfg.window), "frame": motion.frame_sizes}
     return meaning
 
@@ -67,6 +68,11 @@ class Policy:
     def inputs(self) -> dict[str, list[dict[str, Any]]]:
         """The observation groups that it takes, in order, and their terms."""
         return self.contract.get("inputs") or {"policy": self.contract.get("observation", [])}
+
+    @property
+    def clips(self) -> tuple[str, ...]:
+        """The clips that it was trained to imitate; empty if the file does not say."""
+        return tuple(self.contract.get("clips", ()))
 
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():

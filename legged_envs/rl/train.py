@@ -143,6 +143,11 @@ class Trainer:
             return self._run_dir
         self._evaluate_export()
         self._draw()
+        if self.cfg.video:
+            try:
+                self._film(self._run_dir / "video.mp4")
+            except RuntimeError as error:  # a machine that cannot render has trained all the same
+                self.console.print(f"no video: {error}", style="yellow")
         return self._run_dir
 
     def _train(self) -> None:
@@ -290,12 +295,14 @@ class Trainer:
         (self._run_dir / "eval.json").write_text(json.dumps(report, indent=1) + "\n")
 
     def _draw(self) -> None:
-        from legged_envs.rl.play import film
         from legged_envs.rl.plots import plot_learning_curve
 
         plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.ERRORS)
-        if self.cfg.video:
-            film(self.cfg.task_id, self.task, load_policy(self._run_dir / "policy.pt"), self._run_dir / "video.mp4")
+
+    def _film(self, path: Path) -> None:
+        from legged_envs.rl.play import film
+
+        film(self.cfg.task_id, self.task, load_policy(self._run_dir / "policy.pt"), path)
 
     def _save(self) -> None:
         state = {
@@ -356,7 +363,7 @@ def make_trainer(cfg: TrainCfg, console: Console) -> Trainer:
     """The trainer for the task and the algorithm of ``cfg``.
 
     Raises:
-        ValueError: If the algorithm is not one for the task.
+        ValueError: If the algorithm is not one for the task, or would not read an option that was given.
     """
     mimic = is_mimic(make_task_cfg(cfg.task_id))
     algo = cfg.algo if cfg.algo != "auto" else "mmppo" if mimic else "ppo"
@@ -364,10 +371,14 @@ def make_trainer(cfg: TrainCfg, console: Console) -> Trainer:
         known = "mmppo and distillation" if mimic else "ppo"
         raise ValueError(f"{cfg.task_id!r} is trained with --algo {known}, got {cfg.algo!r}")
     if not mimic:
-        for option in ("clips", "teacher", "warm_start"):
+        for option in ("clips", "motions", "teacher", "warm_start"):
             if getattr(cfg, option):
                 raise ValueError(f"--{option.replace('_', '-')} is for mimic tasks, and {cfg.task_id!r} is none")
         return Trainer(cfg, console)
+    if algo == "distillation" and cfg.warm_start:
+        raise ValueError("--warm-start is for --algo mmppo; a student begins anew")
+    if algo == "mmppo" and cfg.teacher and not cfg.mmppo.dagger.coefficient:
+        raise ValueError("--teacher with --algo mmppo needs --mmppo.dagger.coefficient, got 0")
     from legged_envs.rl.mimic_train import DistillationTrainer, MimicTrainer
 
     return (MimicTrainer if algo == "mmppo" else DistillationTrainer)(cfg, console)

@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import mujoco
+import mujoco.batch
 import numpy as np
 import torch
 
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.simulation import Pose, SimCfg, Simulation
-
-if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-    os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is imported
-
-import mujoco
-import mujoco.batch
-
 from legged_envs.sim.scene import build_scene
+from legged_envs.sim.simulation import Pose, SimCfg, Simulation
 
 _DIVERGED = [
     int(warning)

@@ -241,12 +241,18 @@ class Simulation(ABC):
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
-        """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``."""
+        """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``.
+
+        Raises:
+            ValueError: If the values have the wrong shape, or are negative where that has no meaning.
+        """
         expected = (len(env_ids), *self.default_parameter(name).shape[1:])
         if tuple(values.shape) != expected:
             raise ValueError(
                 f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {tuple(values.shape)}"
             )
+        if name != "com" and (values < 0.0).any():
+            raise ValueError(f"parameter {name!r} must not be negative, got {values.min().item():g}")
         getattr(self.parameters, name)[env_ids] = values
         self._write_parameter(name, values, env_ids)
 

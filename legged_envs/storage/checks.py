@@ -51,6 +51,16 @@ def checked_time_outs(time_outs: torch.Tensor | None, dones: torch.Tensor) -> to
     return time_outs
 
 
+def check_finite(name: str, tensor: torch.Tensor) -> None:
+    """Raise ValueError at the first number of ``tensor`` (num_steps, num_envs, K) that is NaN or infinite."""
+    bad = torch.isfinite(tensor).logical_not_().nonzero()
+    if len(bad):
+        step, env, term = bad[0].tolist()
+        column = f", column {term}" if tensor.shape[-1] > 1 else ""
+        got = tensor[step, env, term].item()
+        raise ValueError(f"{name} must be finite, got {got} at step {step} in environment {env}{column}")
+
+
 def count(name: str, value: Any, least: int, most: int | None = None) -> int:
     """``value`` as an integer from ``least`` to ``most``."""
     try:

@@ -89,7 +89,8 @@ class HiddenStateBuffer:
         """The buffer that ``state`` is of, on ``device``."""
         made = cls(name, None, 0)
         made.is_tuple = state["is_tuple"]
-        made.buffers = [buffer.to(device, copy=True) for buffer in state["buffers"]]
+        with torch.inference_mode(False):
+            made.buffers = [buffer.to(device, copy=True) for buffer in state["buffers"]]
         return made
 
 

@@ -8,7 +8,15 @@ from typing import Any
 import torch
 
 from legged_envs.storage.amp import AmpExtractors
-from legged_envs.storage.checks import Shape, checked_time_outs, count, entry_shape, fitting, optional_shape
+from legged_envs.storage.checks import (
+    Shape,
+    check_finite,
+    checked_time_outs,
+    count,
+    entry_shape,
+    fitting,
+    optional_shape,
+)
 from legged_envs.storage.gae import next_values, normalise_, write_advantages
 from legged_envs.storage.hidden_states import HiddenStateBuffer, check_hidden_state
 from legged_envs.storage.kept_field import KeptField
@@ -60,6 +68,9 @@ class RolloutStorageMM:
 
     Every buffer is (num_transitions_per_env, num_envs, …) on ``device``, float32 (torch's default dtype) unless said
     otherwise. Nothing is cast, moved or broadcast: a field that does not fit raises, and leaves the storage as it was.
+
+    ``torch.save`` takes the storage with its ``amp_cfg``, whose functions must then be importable: no lambdas, nor
+    functions inside others. With such functions save :meth:`state_dict`, which does not hold them.
 
     Args:
         training_type: ``"rl"`` or ``"distillation"``.
@@ -311,8 +322,8 @@ class RolloutStorageMM:
 
         Raises:
             RuntimeError: If the rollout is not full.
-            ValueError: If a value is missing, out of range, or has another shape or device than the buffers, or if a
-                time-out is where no episode ended.
+            ValueError: If a value is missing, out of range, or has another shape or device than the buffers, if a
+                time-out is where no episode ended, or if a number that the returns are made of is not finite.
             TypeError: If a tensor has another dtype than its buffer.
         """
         self._require("compute_returns", "rl")
@@ -328,8 +339,14 @@ class RolloutStorageMM:
         if self.num_costs:
             following_costs = self._next_values("cost_", last_cost_values, dones, time_outs, final_cost_values)
             cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
-            self._write_returns("cost_", following_costs, dones, cost_gamma, cost_lam, normalize_cost_advantage)
-        self._write_returns("", following, dones, gamma, lam, normalize_advantage)
+            self._write_returns("cost_", following_costs, dones, cost_gamma, cost_lam)
+            self._check_returns("cost_", following_costs, time_outs)
+            if normalize_cost_advantage and self.cost_advantages is not None:
+                normalise_(self.cost_advantages)
+        self._write_returns("", following, dones, gamma, lam)
+        self._check_returns("", following, time_outs)
+        if normalize_advantage:
+            normalise_(self.advantages)
         self._blank = None
 
     def _next_values(
@@ -349,15 +366,24 @@ class RolloutStorageMM:
             final = fitting(f"final_{kind}values", final, values)
         return next_values(values, fitting(f"last_{kind}values", last, values[0]), dones, time_outs, final)
 
-    def _write_returns(
-        self, kind: str, following: torch.Tensor, dones: torch.Tensor, gamma: float, lam: float, normalize: bool
-    ) -> None:
+    def _write_returns(self, kind: str, following: torch.Tensor, dones: torch.Tensor, gamma: float, lam: float) -> None:
         rewards, values = getattr(self, f"{kind}rewards"), getattr(self, f"{kind}values")
         advantages = getattr(self, f"{kind}advantages")
         write_advantages(advantages, rewards, values, following, dones, gamma, lam)
         torch.add(advantages, values, out=getattr(self, f"{kind}returns"))
-        if normalize:
-            normalise_(advantages)
+
+    def _check_returns(self, kind: str, following: torch.Tensor, time_outs: torch.Tensor | None) -> None:
+        """Raise at the first number that keeps the returns from being finite; their sum is finite if there is none."""
+        returns = getattr(self, f"{kind}returns")
+        if torch.isfinite(returns.sum()):
+            return
+        self._forget_returns()
+        for name in (f"{kind}rewards", f"{kind}values"):
+            check_finite(name, getattr(self, name))
+        if time_outs is not None:
+            check_finite(f"final_{kind}values", following.masked_fill(~time_outs, 0.0))
+        check_finite(f"last_{kind}values", following)
+        check_finite(f"{kind}returns", returns)
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean length of the trajectories and mean reward of a step, both scalars. Changes nothing.
@@ -558,7 +584,7 @@ class RolloutStorageMM:
         """Return exactly to a state from :meth:`state_dict`, from whatever device it was saved on.
 
         Raises:
-            ValueError: If it is of a storage with other buffers, or buffers of other shapes.
+            ValueError: If it is of a storage with other buffers, or buffers of other shapes, or with more steps.
         """
         buffers, saved = self._buffers(), state["buffers"]
         if buffers.keys() != saved.keys():
@@ -570,9 +596,10 @@ class RolloutStorageMM:
                 raise ValueError(
                     f"{name}: expected {expected}, the state's is {got}: of a storage with other arguments"
                 )
+        step = count("state['step']", state["step"], least=0, most=self.num_transitions_per_env)
         for name, buffer in buffers.items():
             buffer.copy_(saved[name])
-        self.step = state["step"]
+        self.step = step
         self._forget_returns()
         if state["has_returns"]:
             self._blank = None

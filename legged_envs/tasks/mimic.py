@@ -5,7 +5,8 @@ Rewards and randomisation start from LeggedGym-Ex's ``g1_mimic``; terminations a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,9 +22,20 @@ from legged_envs.managers import (
 from legged_envs.mdp import events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
+from legged_envs.motions import MotionFiles
 from legged_envs.robots import G1_29, GO2, RobotCfg
-from legged_envs.tasks.task import TaskCfg
+from legged_envs.tasks.task import TaskCfg, override
 from legged_envs.tasks.velocity import go2_flat, velocity_task
+
+
+def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()) -> TaskCfg:
+    """A copy of a mimic task that imitates ``clips``, empty for all, of the files ``motions`` or else of its own."""
+    changes: dict[str, Any] = {}
+    if clips:
+        changes["commands.motion.clips"] = tuple(clips)
+    if motions:
+        changes["commands.motion.motions"] = MotionFiles(tuple(motions))
+    return override(cfg, changes)
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:

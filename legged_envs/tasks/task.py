@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Union
 
 from legged_envs.managers import (
     ActionCfg,
@@ -41,29 +44,68 @@ class TaskCfg:
 def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     """A copy of ``cfg`` with fields replaced, e.g. ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``.
 
+    None in place of a term removes it: ``{"events.push": None}``.
+
     Raises:
+        TypeError: If a path is no string, or a value is of another type than the field.
         ValueError: If a path names a field or term that does not exist.
     """
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
-        cfg = _replaced(cfg, path.split("."), value, path, "the task")
+        if not isinstance(path, str):
+            raise TypeError(f"cfg paths must be strings such as 'rewards.torques.weight', got {path!r}")
+        cfg = _replaced(cfg, path.split("."), value, path, "the task", TaskCfg)
     return cfg
 
 
-def _replaced(node: Any, names: list[str], value: Any, path: str, where: str) -> Any:
-    """``node`` with the field at ``names`` replaced; dataclasses are rebuilt, since some are frozen."""
+def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hint: Any) -> Any:
+    """``node``, of type ``hint``, with the field at ``names`` replaced; dataclasses are rebuilt: some are frozen."""
     if not names:
+        if isinstance(value, float) and value != value:
+            raise ValueError(f"cfg path {path!r} needs a number, got {value}")
+        if not _fits(value, hint):
+            expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+            raise TypeError(f"cfg path {path!r} needs {expected}, got {value!r}")
         return value
     name, *rest = names
     if isinstance(node, dict):
         known = list(node)
+        hints = dict.fromkeys(known, typing.get_args(hint)[1] if typing.get_args(hint) else Any)
     elif dataclasses.is_dataclass(node) and not isinstance(node, type):
         known = [f.name for f in dataclasses.fields(node)]
+        hints = typing.get_type_hints(type(node))
     else:
         raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
     if name not in known:
         raise ValueError(f"cfg path {path!r}: {where} has no {name!r}; it has: {', '.join(map(str, known))}")
     child = node[name] if isinstance(node, dict) else getattr(node, name)
     below = name if where == "the task" else f"{where}.{name}"
-    new = _replaced(child, rest, value, path, below)
+    if value is None and not rest and isinstance(node, dict) and dataclasses.is_dataclass(child):
+        return {key: term for key, term in node.items() if key != name}
+    new = _replaced(child, rest, value, path, below, hints[name])
     return {**node, name: new} if isinstance(node, dict) else dataclasses.replace(node, **{name: new})
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether ``value`` is of the annotated type. An int is a float too, and a list serves as a tuple.
+
+    Which of several values a field may have, the manager that reads it checks.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, option) for option in arguments)
+    if origin is tuple:
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+            return False
+        if arguments[-1] is Ellipsis:
+            return all(_fits(item, arguments[0]) for item in value)
+        return len(value) == len(arguments) and all(map(_fits, value, arguments))
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(item, arguments[1]) for item in value.values())
+    if origin is Callable:
+        return callable(value)
+    if hint in (int, float):
+        return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
+    if hint in (None, bool, str, types.NoneType) or dataclasses.is_dataclass(hint):
+        return isinstance(value, types.NoneType if hint is None else hint)
+    return True
