@@ -11,9 +11,6 @@ OMNISAFE := .venv/omnisafe
 # Threads that wait must not spin on the cores that the physics uses.
 export OMP_WAIT_POLICY ?= PASSIVE
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
-ifeq ($(shell uname -s),Linux)
-export MUJOCO_GL ?= egl
-endif
 
 .PHONY: help train play bench test lint omnisafe clean
 

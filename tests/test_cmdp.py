@@ -17,6 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from legged_envs.wrappers.cmdp import CMDP, VectorCMDP
 from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.unsqueeze import Unsqueeze
 
 GO2 = "Legged/Go2-Flat-v0"
 MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
@@ -152,6 +153,11 @@ def test_each_class_refuses_the_other_kind_of_environment(make_vec, make_single)
         VectorCMDP(make_single())
     with pytest.raises((TypeError, AssertionError), match=r"gymnasium\.Env|gym\.Env"):
         CMDP(make_vec())
+
+
+def test_a_batch_of_one_needs_the_five_values(make_single) -> None:
+    with pytest.raises(ValueError, match=r"Unsqueeze needs the five values .* those of CMDP"):
+        Unsqueeze(CMDP(make_single()))
 
 
 # --- code that only knows Gymnasium ----------------------------------------------------------------------------------

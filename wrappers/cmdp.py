@@ -65,6 +65,8 @@ class CMDP(gym.Wrapper):
         ValueError: From ``step`` of an environment that reports no cost.
     """
 
+    outermost = True
+
     def step(self, action: Any) -> tuple[Any, Any, float, bool, bool, dict[str, Any]]:  # type: ignore[override]
         observation, reward, terminated, truncated, info = self.env.step(action)
         if "cost" not in info:

@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from legged_envs.wrappers.base import check_step_values
+
 
 class Unsqueeze(VectorEnv):
     """A ``gymnasium.Env`` as a vector environment with ``num_envs`` 1 that does not reset by itself.
@@ -22,7 +24,7 @@ class Unsqueeze(VectorEnv):
         env: An environment, with its own time limit or without.
 
     Raises:
-        ValueError: If ``env`` is a vector environment.
+        ValueError: If ``env`` is a vector environment, or a ``CMDP``.
         TypeError: If it is no environment.
     """
 
@@ -35,6 +37,7 @@ class Unsqueeze(VectorEnv):
             )
         if not isinstance(given, gym.Env):
             raise TypeError(f"Unsqueeze needs a gymnasium.Env, got {type(given).__name__}")
+        check_step_values(env, "Unsqueeze")
         self.envs = [env]
         self.num_envs = 1
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.DISABLED}
