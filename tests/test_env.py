@@ -868,11 +868,13 @@ def test_none_removes_a_term_and_a_cfg_that_changes_later_changes_no_environment
     env = unwrap(make_vec(2, cfg={"rewards.torques": None, "events.push": None, "costs.foot_slip": None}))
     assert env.rewards.names == tuple(name for name in cfg.rewards if name != "torques")
     assert env.cost_names == tuple(name for name in cfg.costs if name != "foot_slip")
-    env = unwrap(make_vec(2, cfg=cfg))
+    env, single = unwrap(make_vec(2, cfg=cfg)), gym.make(GO2, cfg=cfg).unwrapped
     limits = env.cost_limits
     del cfg.costs["joint_torque"]
     cfg.costs["foot_slip"].limit = 9.0
     assert env.cost_limits == limits and len(limits) == len(env.cost_names)
+    assert list(env.cfg.costs) == list(single.cfg.costs) == list(env.cost_names)
+    single.close()
 
 
 def test_terms_of_the_wrong_shape_are_named_when_the_environment_is_made():

@@ -19,7 +19,7 @@ class LeggedEnv(gym.Env):
 
     def __init__(self, cfg: TaskCfg, **kwargs: Any):
         self._batch = LeggedVectorEnv(cfg, 1, array="numpy", **kwargs)
-        self.cfg = cfg
+        self.cfg = self._batch.cfg
         self.metadata = {key: value for key, value in self._batch.metadata.items() if key != "autoreset_mode"}
         self.render_mode = self._batch.render_mode
         self.observation_space = self._batch.single_observation_space

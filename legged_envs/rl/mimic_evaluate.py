@@ -18,6 +18,7 @@ from legged_envs.motions import MotionLibrary
 from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.rl.evaluate import EVALUATION_SEED, evaluation_cfg, print_costs
 from legged_envs.rl.mimic_config import ACTOR_GROUPS
+from legged_envs.tasks.mimic import imitating
 from legged_envs.tasks.task import TaskCfg, override
 
 SECONDS = 10.0
@@ -92,8 +93,7 @@ class MimicEvaluator:
         episodes: int = 128,
         policy_groups: Sequence[str] = ACTOR_GROUPS,
     ):
-        if clips:
-            cfg = override(cfg, {"commands.motion.clips": tuple(clips)})
+        cfg = imitating(cfg, clips)
         self._groups = tuple(policy_groups)
         self._episodes = episodes
         command = cfg.commands["motion"]
