@@ -1,26 +1,25 @@
 """Train Go2 three ways with rsl_rl's PPO: without constraints, with ConstraintsAsTerminations, with LagrangianReward.
 
-Writes a figure with reward, tracking error and every cost against its limit over training, and a table of how the
-trained policies do on unseen episodes: constrained_go2.png, results.md and results.json in the folder ``--out``.
+All three go on from one training in which the robot has begun to walk. Writes a figure with reward, tracking error and
+every cost against its limit over training, and a table of how the trained policies do on unseen episodes:
+constrained_go2.png, results.md and results.json in the folder ``--out``.
 """
 
 import argparse
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import matplotlib
-
-matplotlib.use("agg")
 import torch
 from matplotlib import pyplot
 from rich.console import Console
 
 from legged_envs.envs import unwrap
-from legged_envs.rl.config import TrainCfg
+from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.train import Trainer
 from legged_envs.wrappers.base import StatefulWrapper
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
@@ -32,14 +31,14 @@ CHANGES = {"costs.joint_position.params.soft_limit": 0.5, "costs.joint_position.
 CHANGES |= {"costs.joint_velocity.params.soft_limit": 0.5, "costs.joint_velocity.limit": 0.03}
 CHANGES["costs.foot_slip.limit"] = 0.1  # in training, feet slip mostly by exploration
 AIM = 0.8  # of each limit: in training some robots stand, and the evaluation only has walking ones, which cost more
-WARMUP = 24 * 60  # steps in which the robot begins to walk before constraints bind
+COMMON = 0.4  # of each training
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--minutes", type=float, default=7.5, help="of training, for each of the three")
+parser.add_argument("--minutes", type=float, default=10.0, help="of training, for each of the three")
 parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--out", type=Path, default=Path("runs/constrained_go2"))
+parser.add_argument("--out", type=Path, default=Path(f"runs/constrained_go2/{datetime.now():%Y-%m-%d_%H-%M-%S}"))
 args = parser.parse_args()
 
 
@@ -54,40 +53,42 @@ class Recorder(StatefulWrapper):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         error = self.core.commands["velocity"][:, :2] - self.core.robot.lin_vel_b[:, :2]
         scalars = torch.stack((reward.mean() / self.core.step_dt, error.norm(dim=1).mean()))
-        self.sums = self.sums + torch.cat((scalars, info["costs"].mean(0)))
-        self.steps += 1
+        self.sums, self.steps = self.sums + torch.cat((scalars, info["costs"].mean(0))), self.steps + 1
         if self.steps % 24 == 0:
-            self.rows.append((self.sums / 24).tolist())
-            self.sums = 0.0
+            self.rows, self.sums = [*self.rows, (self.sums / 24).tolist()], 0.0
         return observation, reward, terminated, truncated, info
 
 
-def no_constraints(env, limits):
-    return env
+METHODS = {
+    "no constraints": lambda env, limits: env,
+    "terminations": lambda env, limits: ConstraintsAsTerminations(env, limits, max_probability=5.0, rate=0.1),
+    "lagrangian": lambda env, limits: LagrangianReward(env, limits, pid=(0.03, 0.002, 0.0)),
+}
 
 
-def terminations(env, limits):
-    return ConstraintsAsTerminations(env, limits, max_probability=5.0, rate=0.1, warmup=WARMUP)
+def train(name, part, method, ppo, warm_start=None):
+    """Train for a part of the minutes; returns the recorder's rows and the evaluation."""
+    recorders = []
 
-
-def lagrangian(env, limits):
-    return LagrangianReward(env, limits, pid=(0.03, 0.002, 0.0), warmup=WARMUP)
-
-
-curves, results = {}, {}
-for constrain in (no_constraints, terminations, lagrangian):
-    name, recorders = constrain.__name__.replace("_", " "), []
-
-    def wrap(env, constrain=constrain, recorders=recorders):
+    def wrap(env):
         recorders.append(Recorder(env))
-        return constrain(recorders[0], [AIM * limit for limit in env.unwrapped.cost_limits])
+        return METHODS[method](recorders[0], [AIM * limit for limit in env.unwrapped.cost_limits])
 
-    cfg = TrainCfg(TASK, args.num_envs, args.minutes, seed=args.seed, changes=CHANGES, video=False)
-    cfg.episodes, cfg.run_dir = args.episodes, args.out / constrain.__name__
+    cfg = TrainCfg(TASK, args.num_envs, part * args.minutes, seed=args.seed, changes=CHANGES, video=False, ppo=ppo)
+    cfg.episodes, cfg.run_dir, cfg.warm_start = args.episodes, args.out / name.replace(" ", "_"), warm_start
     trainer = Trainer(cfg, Console(), wrap)
-    results[name] = json.loads((trainer.run() / "eval.json").read_text())
-    curves[name] = torch.tensor(recorders[0].rows)
+    result = json.loads((trainer.run() / "eval.json").read_text())
     trainer.core.close()
+    return recorders[0].rows, result
+
+
+rates = PPOCfg()
+rate = rates.learning_rate + COMMON * (rates.final_learning_rate - rates.learning_rate)  # it falls as in one training
+common, _ = train("common", COMMON, "no constraints", PPOCfg(final_learning_rate=rate))
+curves, results = {}, {}
+for name in METHODS:
+    rows, results[name] = train(name, 1.0 - COMMON, name, PPOCfg(learning_rate=rate), args.out / "common")
+    curves[name] = torch.tensor(common + rows)
 
 limits = next(iter(results.values()))["cost_limits"]
 labels = ["reward per second", "velocity error, m/s", *limits]
@@ -100,7 +101,7 @@ for k, (axis, label) in enumerate(zip(axes.flat, labels, strict=True)):
         axis.axhline(limits[label], color="black", linestyle=":", label="limit")
         axis.set_ylim(0, 4 * limits[label])
     axis.set(title=label, xlabel="million environment steps")
-    axis.grid(alpha=0.3)
+    axis.axvline(len(common) * 24 * args.num_envs / 1e6, color="grey", linewidth=0.8)
 axes[0, 2].legend(frameon=False)
 figure.savefig(args.out / "constrained_go2.png", dpi=110)
 

@@ -1,6 +1,7 @@
 """PPO on one page, in a project that only knows Gymnasium: the id names the package, nothing here imports it.
 
-With ``--cost-weight`` above 0 the reward pays for costs.
+With ``--cost-weight`` above 0 the reward pays for costs. Other ids are those of ``legged-envs list``: they take the
+autoreset mode and report costs.
 """
 
 import argparse

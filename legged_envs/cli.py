@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import tyro
 
-from legged_envs.rl.config import TrainCfg
+from legged_envs.rl.config import TrainCfg, Value
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
+
+if TYPE_CHECKING:
+    from legged_envs.rl.policy import Policy
+    from legged_envs.tasks.task import TaskCfg
 
 TaskId = Annotated[str, tyro.conf.Positional]
 
@@ -26,8 +32,9 @@ def list_tasks() -> None:
     from legged_envs.envs import unwrap
 
     table = Table()
-    for column in ("id", "robot", "joints", "observation groups", "costs (limit)"):
-        table.add_column(column)
+    table.add_column("id", no_wrap=True)
+    for column in ("robot", "joints", "observation groups", "costs (limit)"):
+        table.add_column(column, overflow="fold")
     for task_id in TASKS:
         core = unwrap(gym.make_vec(task_id, num_envs=1))
         groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
@@ -53,37 +60,48 @@ def play(
     wz: float | None = None,
     clips: tuple[str, ...] = (),
     motions: tuple[Path, ...] = (),
-    changes: dict[str, float | None] | None = None,
+    changes: dict[str, Value] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt; by default the one that ships with the package.
+        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
         wz: Turning command, rad/s.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
-        changes: Changes to the task, e.g. --changes action.scale 0.8
+        changes: Changes to the task beside those that the policy was trained with, e.g. --changes action.scale 0.8
         seconds: How long each command holds or each motion is imitated.
     """
-    if is_mimic(make_task_cfg(task_id)):
+    if video is not None:
+        if video.suffix != ".mp4":
+            raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
+        _check_output("--video", video)
+    mimic = is_mimic(make_task_cfg(task_id))
+    if mimic:
         if not (vx is None and vy is None and wz is None):
             raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
-        from legged_envs.rl.mimic_play import play_mimic
-
-        play_mimic(task_id, policy, video, clips, motions, changes, seconds)
-        return
-    if clips or motions:
+    elif clips or motions:
         raise ValueError(
             f"{task_id!r} follows velocity commands: it takes --vx, --vy and --wz, not --clips or --motions"
         )
-    from legged_envs.rl.play import play as run
+    loaded, cfg, changed = _policy_and_task(task_id, policy, changes or {})
+    if seconds is not None and not cfg.sim.step_dt <= seconds < math.inf:
+        raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
+    if mimic:
+        from legged_envs.rl.mimic_play import play_mimic
+        from legged_envs.tasks.mimic import imitating
 
-    run(task_id, policy, video, vx, vy, wz, changes, seconds)
+        clips = clips or loaded.clips_of(imitating(cfg, motions=motions))
+        play_mimic(task_id, policy, video, clips, motions, changed, seconds)
+    else:
+        from legged_envs.rl.play import play as run
+
+        run(task_id, policy, video, vx, vy, wz, changed, seconds)
 
 
 def evaluate(
@@ -93,36 +111,42 @@ def evaluate(
     clips: tuple[str, ...] = (),
     motions: tuple[Path, ...] = (),
     seed: int | None = None,
-    changes: dict[str, float | None] | None = None,
+    changes: dict[str, Value] | None = None,
     json: Path | None = None,
 ) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt; by default the one that ships with the package.
+        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
         episodes: How many; for each clip of a mimic task.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
-        changes: Changes to the task, e.g. --changes costs.joint_torque.params.soft_limit 0.3
+        changes: Changes to the task beside those that the policy was trained with, e.g. --changes
+            costs.joint_torque.params.soft_limit 0.3
         json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
     """
     from rich.console import Console
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluation, Evaluator, print_evaluation
     from legged_envs.rl.mimic_evaluate import MimicEvaluation, MimicEvaluator, print_mimic_evaluation
-    from legged_envs.rl.policy import load_policy, load_shipped_policy
+    from legged_envs.rl.policy import policy_file
     from legged_envs.tasks.mimic import imitating
-    from legged_envs.tasks.task import override
 
-    loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
+    if episodes < 1:
+        raise ValueError(f"--episodes must be positive, got {episodes}")
+    if json is None and policy is not None:
+        json = policy_file(policy).parent / "eval.json"
+    loaded, cfg, changed = _policy_and_task(task_id, policy, changes or {})
+    if json is not None:
+        _check_output("--json", json)
+        _read_json(json)
     seed = EVALUATION_SEED if seed is None else seed
-    cfg = override(make_task_cfg(task_id), changes or {})
     result: Evaluation | MimicEvaluation
     if is_mimic(cfg):
         cfg = imitating(cfg, motions=motions)
-        imitation = MimicEvaluator(task_id, cfg, clips or loaded.clips, episodes, tuple(loaded.inputs))
+        imitation = MimicEvaluator(task_id, cfg, clips or loaded.clips_of(cfg), episodes, tuple(loaded.inputs))
         loaded.check(imitation.core)
         result = imitation.run(loaded, seed)
         print_mimic_evaluation(result, Console())
@@ -133,19 +157,63 @@ def evaluate(
         loaded.check(evaluator.core, ("policy",))
         result = evaluator.run(loaded, seed=seed)
         print_evaluation(result, Console())
-    if json is None and policy is not None:
-        json = policy.parent / "eval.json"
     if json is not None:
-        about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed}
+        about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         write_json(json, {**about, **result.as_dict()})
 
 
-def write_json(path: Path, values: dict) -> None:
+def _policy_and_task(
+    task_id: str, path: Path | None, changes: Mapping[str, Any]
+) -> tuple[Policy, TaskCfg, dict[str, Any]]:
+    """A policy, the task with the changes that the policy was trained with and ``changes`` on top, and all of these.
+
+    Raises:
+        ValueError: If the policy is for another kind of task.
+    """
+    from legged_envs.rl.policy import load_policy, load_shipped_policy
+    from legged_envs.tasks.task import override
+
+    policy = load_policy(path) if path is not None else load_shipped_policy(task_id)
+    cfg = make_task_cfg(task_id)
+    policy.check_task(task_id, cfg)
+    changed = {**policy.changes, **changes}
+    return policy, override(cfg, changed), changed
+
+
+def _check_output(option: str, path: Path) -> None:
+    """Raise unless a file can be written at ``path``; missing folders do not matter.
+
+    Raises:
+        ValueError: Naming the option that the path comes from.
+    """
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise ValueError(f"{option} must name a file that can be written, got {str(path)!r}")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """What a JSON file holds; empty if there is none.
+
+    Raises:
+        ValueError: If it holds something else.
+    """
+    import json
+
+    try:
+        known = json.loads(path.read_text()) if path.is_file() else {}
+    except ValueError as error:
+        raise ValueError(f"--json must name a JSON file or a new one, but {str(path)!r} is none: {error}") from error
+    if not isinstance(known, dict):
+        raise ValueError(f"--json must name a file with a JSON object or a new one, got {str(path)!r}")
+    return known
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write a dict as JSON, keeping what the file holds beside it."""
     import json
 
-    known = json.loads(path.read_text()) if path.is_file() else {}
-    path.write_text(json.dumps({**known, **values}, indent=1) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**_read_json(path), **values}, indent=1, default=str) + "\n")
 
 
 def bench(
@@ -162,6 +230,8 @@ def bench(
     """
     from legged_envs.rl import bench as module
 
+    if json is not None:
+        _check_output("--json", json)
     module.main(task_id, rounds, quick, compile, json)
 
 
@@ -176,13 +246,15 @@ def physics(
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt; by default the one that ships with the package.
+        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
         rounds: Paired rounds of the timing; medians are reported.
         episodes: Walks of each variant.
         markdown: Where to write the table.
     """
     from legged_envs.rl import physics_bench as module
 
+    if markdown is not None:
+        _check_output("--markdown", markdown)
     module.main(task_id, policy, rounds, episodes, markdown)
 
 

@@ -754,6 +754,23 @@ def test_rl_games_is_told_what_the_environment_tells(assert_same):
     assert (env.reset()["obs"][:, 1] > 0).all(), "only the first reset has the seed"
 
 
+@pytest.mark.parametrize("num_envs", [1, NUM_ENVS])
+@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"])
+def test_rl_games_gets_the_costs_that_gymnasiums_environments_hide_in_final_info(vector, num_envs):
+    env = rl_games.RlGamesVecEnv(ToTorch(vector([Counter] * num_envs, autoreset_mode="SameStep")), seed=SEED)
+    plain = make_counters(num_envs)
+    env.reset(), plain.reset(seed=SEED)
+    ends = 0
+    for action in draw(12, num_envs):
+        _, _, dones, infos = env.step(torch.from_numpy(action))
+        info = plain.step(action)[4]
+        for key in ("cost", "costs"):
+            np.testing.assert_array_equal(infos[key].numpy(), info[key])
+        ends += int(dones.sum())
+    assert ends > 2
+    env.close()
+
+
 @pytest.mark.parametrize("central_value", [False, True], ids=["observations", "states"])
 def test_rl_games_ppo_bootstraps_time_outs_alone_from_the_true_last_observation(central_value):
     rl_games.register(COUNTERS, grouped=central_value)

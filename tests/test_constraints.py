@@ -20,6 +20,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 from rich.console import Console
+from toy_envs import ToyEnv
 
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.train import Trainer
@@ -30,6 +31,7 @@ from legged_envs.wrappers import (
     CostReduce,
     EpisodeStatistics,
     TimeLimit,
+    Unsqueeze,
     VectorCMDP,
 )
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
@@ -337,6 +339,38 @@ def test_an_autoreset_in_the_next_step_hides_what_it_ignores_also_where_only_the
     env.reset()
     drive(env, 12)
     assert int(env.env.env.state_dict()["count"]) == 8 * NUM_ENVS
+
+
+class SilentReset(ToyEnv):
+    """A reset reports nothing: that of ``ToyEnv`` reports a ``cost`` and no ``costs``."""
+
+    def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        return super().reset(**kwargs)[0], {}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda single: SyncVectorEnv([single], autoreset_mode=NEXT_STEP),
+        lambda single: AutoReset(Unsqueeze(single()), NEXT_STEP),
+        lambda single: CostNormalize(SyncVectorEnv([single], autoreset_mode=NEXT_STEP)),
+    ],
+    ids=["SyncVectorEnv", "AutoReset", "CostNormalize"],
+)
+@WRAPPERS
+def test_a_step_that_only_resets_has_no_costs_whatever_the_reset_reports(wrapper, make, assert_same):
+    states = []
+    for single in (ToyEnv, SilentReset):
+        env = wrapper(make(single))
+        env.reset(seed=7)
+        rewards, ends = [], 0
+        for _ in range(30):
+            _, reward, terminated, truncated, _ = env.step(np.zeros((1, 2), np.float32))
+            rewards.append(reward)
+            ends += int(terminated[0] or truncated[0])
+        assert ends > 2
+        states.append([env.state_dict(), rewards])
+    assert_same(*states)
 
 
 @WRAPPERS
@@ -687,6 +721,24 @@ def test_the_log_names_what_is_adapted(wrap, above):
     assert all(log["episodes"] >= 1 for log in logs)
 
 
+@WRAPPERS
+def test_what_is_adapted_keeps_no_gradients_of_rewards_and_costs(wrapper):
+    class Differentiable(Scripts):
+        def step(self, actions: Any) -> Any:
+            observation, reward, terminated, truncated, info = super().step(actions)
+            info["costs"] = info["costs"] + 0.0 * actions
+            return observation, reward + actions[:, 0], terminated, truncated, info
+
+    env = wrapper(Differentiable(array="torch"), interval=2)
+    env.reset(seed=0)
+    for _ in range(5):
+        actions = torch.ones(NUM_ENVS, 1, requires_grad=True)
+        env.step(actions)[1].sum().backward()
+        assert actions.grad is not None and actions.grad.any()
+        state = env.state_dict()
+        assert not any(value.requires_grad for value in state.values() if isinstance(value, torch.Tensor))
+
+
 @STACKS
 @pytest.mark.parametrize("change", ["num_envs", "costs"])
 def test_a_state_of_other_environments_or_costs_is_refused_and_changes_nothing(wrap, change, assert_same):
@@ -709,6 +761,9 @@ def test_a_state_of_other_environments_or_costs_is_refused_and_changes_nothing(w
         env.set_state(other.get_state())
     with pytest.raises(ValueError, match=rf"{name} needs a state with 'over', got one of \['ended'\]"):
         env.load_state_dict({"ended": None})
+    for lacking in before:
+        with pytest.raises(ValueError, match=rf"{name} needs a state with '{lacking}'"):
+            env.load_state_dict({key: value for key, value in other.state_dict().items() if key != lacking})
     assert_same(env.state_dict(), before)
     assert pickle.dumps(env.unwrapped.envs) == scripts
 

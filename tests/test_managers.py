@@ -343,6 +343,17 @@ def test_override_changes_a_copy():
     assert str(cfg) == before
 
 
+def test_override_reaches_the_defaults_of_a_terms_function():
+    cfg = make_task_cfg(TASK)
+    changes = {"costs.base_orientation.params.max_tilt": 0.2, "terminations.illegal_contact.params.threshold": 5.0}
+    changed = override(cfg, changes)
+    assert changed.costs["base_orientation"].params == {"max_tilt": 0.2}
+    assert changed.terminations["illegal_contact"].params == {"threshold": 5.0}
+    make(changed).reset(seed=0)
+    with pytest.raises(ValueError, match="params has no 'max_tlit'; it has: max_tilt"):
+        override(cfg, {"costs.base_orientation.params.max_tlit": 0.2})
+
+
 def test_override_reaches_the_fields_of_the_robot():
     cfg = make_task_cfg(TASK)
     changed = override(cfg, {"robot.kp": (30.0,) * 12})

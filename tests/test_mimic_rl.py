@@ -46,10 +46,13 @@ NETWORK: dict[str, Any] = {"hidden": (16,), "encoder_hidden": (16,), "encoder_si
 
 def tiny(run_dir: Path | None, task: str = GO2, **kwargs: Any) -> TrainCfg:
     """Two updates of a small network; ``mmppo`` holds changes of MimicPPOCfg."""
-    mmppo = MimicPPOCfg(steps_per_env=4, epochs=1, mini_batches=2, **NETWORK, **kwargs.pop("mmppo", {}))
+    mmppo = kwargs.pop("mmppo", {})
+    if kwargs.get("algo") == "distillation":
+        kwargs["distillation"] = MimicDistillationCfg(steps_per_env=4, epochs=1, **NETWORK)
+    else:
+        kwargs["mmppo"] = MimicPPOCfg(steps_per_env=4, epochs=1, mini_batches=2, **NETWORK, **mmppo)
     kwargs = {"num_envs": 8, "iterations": 2, "episodes": 2, "clips": ("trot",), "video": False, **kwargs}
-    distillation = MimicDistillationCfg(steps_per_env=4, epochs=1, **NETWORK)
-    return TrainCfg(task, run_dir=run_dir, mmppo=mmppo, distillation=distillation, **kwargs)
+    return TrainCfg(task, run_dir=run_dir, **kwargs)
 
 
 def trainer_of(cfg: TrainCfg) -> Any:
@@ -211,7 +214,7 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run, tm
     iterate(trainer, 1)
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint .*nowhere"):
         trainer_of(tiny(tmp_path, warm_start=tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match="--warm-start is for mimic tasks"):
+    with pytest.raises(ValueError, match=r"checkpoint of 'Legged/Go2-Mimic-v0', not of 'Legged/Go2-Flat-v0'"):
         trainer_of(TrainCfg(FLAT, num_envs=2, warm_start=run))
 
 
@@ -299,10 +302,57 @@ def test_a_teacher_that_is_missing_or_sees_what_a_student_sees_is_refused(kwargs
 def test_options_that_would_not_be_read_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"--teacher with --algo mmppo needs --mmppo.dagger.coefficient"):
         trainer_of(tiny(None, teacher=tmp_path))
-    with pytest.raises(ValueError, match="--warm-start is for --algo mmppo"):
+    with pytest.raises(ValueError, match="--warm-start is for --algo ppo and mmppo"):
         trainer_of(tiny(None, algo="distillation", teacher=tmp_path, warm_start=tmp_path))
     with pytest.raises(ValueError, match=r"--motions is for mimic tasks"):
         trainer_of(tiny(None, FLAT, clips=(), motions=(tmp_path / "kick.npz",)))
+
+
+@pytest.mark.parametrize(
+    ("task", "algo", "group", "options"),
+    [
+        (GO2, "mmppo", "ppo", PPOCfg(learning_rate=9.0)),
+        (GO2, "mmppo", "distillation", MimicDistillationCfg(epochs=9)),
+        (GO2, "distillation", "mmppo", MimicPPOCfg(epochs=9)),
+        (FLAT, "ppo", "mmppo", MimicPPOCfg(amp=AmpCfg(amp_reward_weight=0.5))),
+    ],
+)
+def test_options_of_an_algorithm_that_does_not_train_are_refused(task, algo, group, options):
+    with pytest.raises(ValueError, match=rf"--{group}\.\* is for --algo {group}, and {task!r} .* with {algo}"):
+        trainer_of(TrainCfg(task, num_envs=2, algo=algo, **{group: options}))
+
+
+@pytest.mark.parametrize(
+    ("algo", "group", "options", "message"),
+    [
+        ("mmppo", "mmppo", MimicPPOCfg(steps_per_env=0), r"--mmppo\.steps-per-env must be at least 1, got 0"),
+        ("mmppo", "mmppo", MimicPPOCfg(epochs=0), r"--mmppo\.epochs must be at least 1, got 0"),
+        ("mmppo", "mmppo", MimicPPOCfg(mini_batches=0), r"--mmppo\.mini-batches must be from 1 to .* = 48, got 0"),
+        ("mmppo", "mmppo", MimicPPOCfg(mini_batches=49), r"--mmppo\.mini-batches must be from 1 to .* = 48, got 49"),
+        ("distillation", "distillation", MimicDistillationCfg(steps_per_env=0), r"--distillation\.steps-per-env"),
+    ],
+    ids=str,
+)
+def test_options_without_meaning_are_refused_by_name(algo, group, options, message):
+    with pytest.raises(ValueError, match=message):
+        trainer_of(TrainCfg(GO2, num_envs=2, algo=algo, **{group: options}))
+
+
+def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_with(teacher, tmp_path):
+    cfg = tiny(tmp_path, algo="distillation", teacher=teacher)
+    begun = trainer_of(cfg)
+    begun._save()
+    resumed = trainer_of(TrainCfg(GO2, resume=tmp_path, iterations=5))
+    assert type(resumed) is type(begun)
+    assert resumed.cfg == dataclasses.replace(cfg, run_dir=None, resume=tmp_path, iterations=5)
+    for option, changes in {
+        "algo": {"algo": "mmppo"},
+        "clips": {"clips": ("bound",)},
+        "teacher": {"teacher": tmp_path},
+        "mmppo.lagrange.rate": {"mmppo": MimicPPOCfg(lagrange=LagrangeCfg(rate=0.5))},
+    }.items():
+        with pytest.raises(ValueError, match=rf"--{option} is .* in the run to resume"):
+            trainer_of(TrainCfg(GO2, resume=tmp_path, **changes))
 
 
 def test_a_machine_that_cannot_render_trains_all_the_same(tmp_path, monkeypatch):
@@ -344,10 +394,11 @@ def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
     changes = {"action.reference": None, "action.scale": 0.8}
     folder = train(tiny(tmp_path / "run", iterations=1, changes=changes))
     video = tmp_path / "play.mp4"
-    with pytest.raises(ValueError, match="action_scale"):
-        cli.play(GO2, folder / "policy.pt", video, seconds=0.1)
-    cli.play(GO2, folder / "policy.pt", video, changes=changes, seconds=0.1)
+    assert load_policy(folder / "policy.pt").changes == changes
+    cli.play(GO2, folder / "policy.pt", video, seconds=0.1)
     assert video.is_file()
+    with pytest.raises(ValueError, match="action_scale"):
+        cli.play(GO2, folder / "policy.pt", video, changes={"action.scale": 0.5}, seconds=0.1)
 
 
 # --- policy files -----------------------------------------------------------------------------------------------------

@@ -483,6 +483,12 @@ def test_a_normalizer_refuses_what_does_not_fit():
         normalizer.load_state_dict(Normalizer((2,)).state_dict())
     with pytest.raises(ValueError, match=r"clip=4\.0.*clip=5\.0"):
         normalizer.load_state_dict(Normalizer((3,), clip=4.0).state_dict())
+    state = normalizer.state_dict()
+    with pytest.raises(ValueError, match=r"\(7,\).*\(3,\)"):
+        normalizer.load_state_dict({**state, "count": 9, "m2": np.zeros(7)})
+    for lacking in state:
+        with pytest.raises(ValueError, match=f"no {lacking!r}"):
+            normalizer.load_state_dict({key: value for key, value in state.items() if key != lacking} | {"shape": (3,)})
     for clip in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="clip must be positive"):
             Normalizer((3,), clip=clip)
@@ -725,6 +731,72 @@ def test_the_step_that_resets_has_no_reward_and_counts_nothing(scale):
         assert env.normalizer.mean == pytest.approx(np.mean([*last, 3, last[-1] * GAMMA + 2]))
 
 
+@pytest.mark.parametrize("wrapper", [ObsNormalize, RewardNormalize, CostNormalize])
+def test_a_reset_that_the_environment_refuses_changes_nothing(wrapper, assert_same):
+    env = wrapper(sync(DISABLED))
+    env.reset(seed=0)
+    ended = np.zeros(NUM_ENVS, bool)
+    while not ended.any():
+        _, _, terminated, truncated, _ = env.step(np.zeros((NUM_ENVS, 1), np.float32))
+        ended = terminated | truncated
+    before = copy.deepcopy(env.state_dict())
+    with pytest.raises(TypeError, match="bool"):
+        env.reset(options={"reset_mask": np.ones(NUM_ENVS, int)})
+    assert_same(env.state_dict(), before)
+
+
+class Whole(gym.vector.VectorWrapper):
+    """Rewards and costs that are whole numbers, of any dtype."""
+
+    def __init__(self, env: Walks, dtype: type):
+        super().__init__(env)
+        self.dtype = dtype
+
+    def step(self, actions: Any) -> Any:
+        observation, *values, info = self.env.step(actions)
+        reward = self.cast(values.pop(0))
+        return observation, reward, *values, {key: self.cast(value) for key, value in info.items()}
+
+    def cast(self, values: Any) -> Any:
+        return convert(np.rint(2 * to_numpy(values)).astype(self.dtype), self.env.kind)
+
+
+@SCALES
+@KINDS
+def test_whole_rewards_and_costs_are_normalised_as_fractions_are(kind, scale):
+    def make(dtype: type) -> Any:
+        return CostNormalize(RewardNormalize(Whole(Walks(kind=kind), dtype), scale=scale), scale=scale)
+
+    def values(step: Any) -> list[np.ndarray]:
+        return [to_numpy(value) for value in (step[1], step[4]["cost"], step[4]["costs"])]
+
+    whole, fractions = make(np.int64), make(np.float32)
+    whole.reset(seed=0), fractions.reset(seed=0)
+    for _ in range(5):
+        results = [values(env.step(np.zeros((NUM_ENVS, 1)))) for env in (whole, fractions)]
+        for one, other in zip(*results, strict=True):
+            assert one.dtype == np.float32
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@SCALES
+def test_gradients_go_through_a_step_and_not_through_the_statistics(scale):
+    class Differentiable(gym.vector.VectorWrapper):
+        def step(self, actions: Any) -> Any:
+            observation, reward, *rest = self.env.step(actions)
+            return observation + actions, reward + actions[:, 0], *rest
+
+    env = ObsNormalize(RewardNormalize(Differentiable(Walks(kind="torch")), scale=scale))
+    env.reset(seed=0)
+    for _ in range(4):
+        actions = torch.zeros(NUM_ENVS, 1, requires_grad=True)
+        observation, reward, *_ = env.step(actions)
+        (observation.sum() + reward.sum()).backward()
+        assert actions.grad.any()
+        for normalizer in env.save().values():
+            assert not normalizer.mean.requires_grad and not normalizer.m2.requires_grad
+
+
 def test_a_whole_reset_begins_all_returns_at_zero():
     env = RewardNormalize(Steps([[1, 2], [4, 8]]))
     env.reset()
@@ -917,6 +989,14 @@ def test_a_run_goes_on_bit_for_bit_from_its_saved_state(mode, single, kind, asse
         assert_same(run(other), expected)
 
 
+def replaced(tree: Any, key: str, value: Any) -> Any:
+    """A copy of nested dicts with another value under a key wherever it is; None removes it."""
+    if not isinstance(tree, dict):
+        return tree
+    copied = {name: replaced(part, key, value) for name, part in tree.items() if name != key}
+    return {**copied, key: value} if key in tree and value is not None else copied
+
+
 @pytest.mark.parametrize("wrapper", [ObsNormalize, RewardNormalize, CostNormalize])
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, assert_same):
     class Named(gym.vector.VectorWrapper):
@@ -944,6 +1024,11 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, asser
         states += [(used(sync(NEXT_STEP, GroupedWalk)).state_dict(), "the state has no 'mean'")]
     else:
         states += [({**more, "over": None}, rf"returns of shape \({NUM_ENVS + 1},.*, not \({NUM_ENVS},")]
+    fitting = used(sync(NEXT_STEP)).state_dict()
+    assert fitting.keys() == before.keys()
+    states += [(replaced(fitting, key, None), f"with {key!r}, got") for key in fitting]
+    states += [(replaced(fitting, key, None), f"the state has no {key!r}") for key in ("mean", "m2", "count", "clip")]
+    states += [(replaced(fitting, "m2", np.zeros(7)), r"of Normalizer\(\(7,\)")]
     for state, message in states:
         with pytest.raises(ValueError, match=rf"{wrapper.__name__} needs a state .*{message}"):
             env.load_state_dict(state)

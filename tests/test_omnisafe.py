@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
+from toy_envs import make_toy_env
 
 pytest.importorskip("legged_envs.wrappers.omnisafe", reason="OmniSafe is not installed", exc_type=ImportError)
 
@@ -311,6 +312,25 @@ def test_omnisafe_trains_on_environments_of_gymnasium(num_envs: int, mode: str, 
     final = info["final_observation"]
     assert final.shape == observation.shape and final.dtype == observation.dtype == torch.float32
     assert not torch.equal(final, observation)
+    cmdp.close()
+
+
+@NUM_ENVS
+def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(num_envs: int) -> None:
+    def make(mode: str) -> VectorEnv:
+        return SyncVectorEnv([make_toy_env] * num_envs, autoreset_mode=mode)
+
+    adapter.register("Test/Hidden", lambda **kwargs: ToTorch(make("SameStep")))
+    cmdp, plain = make_cmdp("Test/Hidden", num_envs=num_envs), AutoReset(make("Disabled"))
+    cmdp.reset(seed=0), plain.reset(seed=0)
+    ended = 0
+    for action in np.random.default_rng(0).uniform(-1, 1, (20, num_envs, 2)).astype(np.float32):
+        _, _, cost, terminated, truncated, info = cmdp.step(torch.from_numpy(action))
+        expected = plain.step(action)[4]
+        np.testing.assert_array_equal(batched(cost, num_envs), expected["cost"])
+        np.testing.assert_array_equal(batched(info["costs"], num_envs), expected["costs"])
+        ended += int((terminated | truncated).sum())
+    assert ended > 2
     cmdp.close()
 
 

@@ -2,8 +2,12 @@
 
 import json
 import os
+import shlex
 import signal
+import sys
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -91,6 +95,16 @@ def test_a_resumed_run_continues_bit_for_bit(tmp_path):
     assert all(torch.equal(expected[name], got[name]) for name in expected)
 
 
+def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
+    before = torch.load(run / "checkpoint.pt", weights_only=False)["algorithm"]
+    trainer = Trainer(tiny(None, iterations=1, warm_start=run, seed=5), Console(quiet=True))
+    after = trainer.algorithm.save()
+    for part in ("actor_state_dict", "critic_state_dict"):
+        assert all(torch.equal(value, before[part][name]) for name, value in after[part].items())
+    assert (trainer.iteration, after["optimizer_state_dict"]["state"]) == (0, {})
+    trainer._iterate()
+
+
 def test_the_same_seed_trains_the_same_policy_and_another_seed_another(tmp_path):
     def trained(seed, name):
         trainer = Trainer(tiny(tmp_path / name, iterations=1, seed=seed), Console(quiet=True))
@@ -110,6 +124,126 @@ def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(tmp_
     assert load_policy(folder / "policy.pt")(torch.zeros(1, 45)).shape == (1, 12)
     resumed = Trainer(tiny(None, iterations=10**6, resume=folder), Console(quiet=True))
     assert resumed.iteration == trainer.iteration > 0
+
+
+def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path, monkeypatch):
+    folder = tmp_path / "a long name, with spaces [and more] that does not fit on a line of eighty columns of text"
+    changes = {"rewards.torques.weight": 0.0, "sim.decimation": 2, "events.push": None}
+    cfg = tiny(folder, minutes=0.02, changes=changes, seed=7)
+    console = Console(record=True, width=80)
+    trainer = Trainer(cfg, console)
+    trainer._interrupted = True
+    trainer.run()
+    begun = json.loads((folder / "config.json").read_text())
+    command = console.export_text().split("go on with: ")[1].splitlines()[0]
+
+    monkeypatch.setattr(sys, "argv", shlex.split(command))
+    cli.main()
+    went_on = json.loads((folder / "config.json").read_text())
+    assert went_on["task"] == begun["task"]
+    assert went_on["training"] == begun["training"] | {"resume": str(folder), "run_dir": None}
+    report = json.loads((folder / "eval.json").read_text())
+    assert report["env_steps"] > 0 and report["training_seconds"] >= 1.2 and report["episodes"] == 4
+
+
+def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
+    console = Console(record=True, width=300)
+    trainer = Trainer(tiny(tmp_path, iterations=1), console, wrap=lambda env: env)
+    trainer._interrupted = True
+    trainer.run()
+    assert f"TrainCfg('{GO2}', resume=Path('{tmp_path}')) and the same wrappers" in console.export_text()
+
+
+def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_by_name(tmp_path):
+    cfg = tiny(tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0})
+    Trainer(cfg, Console(quiet=True))._save()
+
+    cfg.algo = "ppo"
+
+    def resume(**options):
+        return Trainer(TrainCfg(GO2, resume=tmp_path, **options), Console(quiet=True)).cfg
+
+    assert resume() == replace(cfg, run_dir=None, resume=tmp_path)
+    free = {"iterations": 9, "threads": 1, "checkpoint_minutes": 1.0, "episodes": 8, "run_dir": tmp_path / "copy"}
+    assert resume(**free) == replace(cfg, resume=tmp_path, **free)
+    assert resume(minutes=3.0) == replace(cfg, run_dir=None, resume=tmp_path, minutes=3.0, iterations=None)
+    assert resume(num_envs=8, changes=cfg.changes) == resume(ppo=PPOCfg(epochs=1)) == resume()
+    for option, options in {
+        "num-envs is 8 .*, got 16": {"num_envs": 16},
+        "seed is 1 .*, got 2": {"seed": 2},
+        "changes is .*torques.*, got .*joint_acc": {"changes": {"rewards.joint_acc.weight": 0.0}},
+        r"ppo\.learning-rate is 0\.001 .*, got 9": {"ppo": PPOCfg(learning_rate=9.0)},
+        "warm-start is None .*, got elsewhere": {"warm_start": Path("elsewhere")},
+    }.items():
+        with pytest.raises(ValueError, match=f"--{option}"):
+            resume(**options)
+
+
+def test_a_checkpoint_without_the_options_of_its_run_is_refused(tmp_path):
+    Trainer(tiny(tmp_path, iterations=1), Console(quiet=True))._save()
+    state = torch.load(tmp_path / CHECKPOINT, weights_only=False)
+    del state["cfg"]
+    torch.save(state, tmp_path / CHECKPOINT)
+    with pytest.raises(ValueError, match=r"checkpoint\.pt' is of an older version.*--warm-start"):
+        Trainer(tiny(None, resume=tmp_path), Console(quiet=True))
+
+
+def test_a_resumed_run_does_not_need_the_run_that_it_was_warmed_by(run, tmp_path):
+    began = Trainer(tiny(tmp_path, iterations=2, warm_start=run), Console(quiet=True))
+    began.cfg.warm_start = tmp_path / "gone"
+    began._save()
+    assert Trainer(TrainCfg(GO2, resume=tmp_path), Console(quiet=True)).cfg.warm_start == tmp_path / "gone"
+
+
+def test_a_run_is_not_written_over_another(run, tmp_path):
+    before = {path: path.read_bytes() for path in run.iterdir()}
+    for resume in (None, tmp_path):
+        Trainer(tiny(tmp_path, iterations=2, resume=resume), Console(quiet=True))._save()
+        with pytest.raises(FileExistsError, match=r"two'.*another --run-dir, or --resume it"):
+            Trainer(tiny(run, iterations=2, resume=resume), Console(quiet=True))
+    assert {path: path.read_bytes() for path in run.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_envs": 0}, "--num-envs must be at least 1, got 0"),
+        ({"episodes": 0}, "--episodes must be at least 1, got 0"),
+        ({"threads": -1}, "--threads must be at least 0, got -1"),
+        ({"ppo": PPOCfg(steps_per_env=0)}, r"--ppo\.steps-per-env must be at least 1, got 0"),
+        ({"ppo": PPOCfg(epochs=0)}, r"--ppo\.epochs must be at least 1, got 0"),
+        ({"ppo": PPOCfg(mini_batches=0)}, r"--ppo\.mini-batches must be from 1 to .* = 48, got 0"),
+        ({"ppo": PPOCfg(mini_batches=49)}, r"--ppo\.mini-batches must be from 1 to .* = 48, got 49"),
+        ({"changes": {"rewards.torques.func": lambda env: 0.0}}, "changes must be values that a checkpoint can hold"),
+    ],
+    ids=str,
+)
+def test_options_without_meaning_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        Trainer(TrainCfg(GO2, **{"num_envs": 2, **options}), Console(quiet=True))
+
+
+CHANGES = {
+    "sim.decimation": ("2", 2),
+    "action.scale": ("-2e-4", -2e-4),
+    "only_positive_rewards": ("False", False),
+    "commands.velocity.lin_vel_x": ("(-0.5, 0.5)", (-0.5, 0.5)),
+    "events.push": ("None", None),
+    "robot.name": ("go2 of mine", "go2 of mine"),
+    "sim.integrator": ("(", "("),
+}
+"""What is written on a command line, and what it means."""
+
+
+def test_the_command_line_gives_changes_their_types(monkeypatch):
+    given = []
+    monkeypatch.setattr("legged_envs.rl.train.train", given.append)
+    words = [word for path, (text, _) in CHANGES.items() for word in (path, text)]
+    monkeypatch.setattr(sys, "argv", ["legged-envs", "train", GO2, "--changes", *words, "--seed", "3"])
+    cli.main()
+    values = {path: value for path, (_, value) in CHANGES.items()}
+    assert given == [TrainCfg(GO2, seed=3, changes=values)]
+    assert [type(value) for value in given[0].changes.values()] == [type(value) for value in values.values()]
 
 
 def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):

@@ -22,6 +22,35 @@ def make(robot: RobotCfg = GO2, num_envs: int = NUM_ENVS, **cfg: float) -> Simul
     return make_simulation("mujoco", robot, SimCfg(**cfg), num_envs, "cpu")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name="imu"', 'name="IMU"', "no site 'imu', which RobotCfg 'go2' needs"),
+        ('name="FL_foot"', 'name="FL_toe"', "no body 'FL_foot'"),
+        ('name="track"', 'name="side"', "no camera 'track'"),
+        ('conaffinity="1"', 'conaffinity="0"', "no collision shapes"),
+        (
+            "</mujoco>",
+            '<actuator><motor name="m" joint="FL_hip_joint"/></actuator></mujoco>',
+            "has actuators, 'm': take them out",
+        ),
+    ],
+)
+def test_a_robots_file_that_does_not_fit_names_the_culprit(tmp_path, old, new, message):
+    text = GO2.path.read_text()
+    assert old in text
+    path = tmp_path / "own.xml"
+    path.write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=rf"own\.xml .*{message}"):
+        build_scene(dataclasses.replace(GO2, xml=str(path)), SimCfg())
+
+
+def test_a_default_pose_outside_of_the_joints_range_is_refused():
+    pose = (2.0, *GO2.default_joint_pos[1:])
+    with pytest.raises(ValueError, match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range"):
+        build_scene(dataclasses.replace(GO2, default_joint_pos=pose), SimCfg())
+
+
 def random_parameters(sim: Simulation, seed: int = 1) -> dict[str, torch.Tensor]:
     """Set every model parameter to its default times U(0.8, 1.2), centres of mass to theirs ± 2 cm; return them."""
     generator = torch.Generator().manual_seed(seed)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.wrappers import vector as theirs
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,9 +24,13 @@ from legged_envs.wrappers.action_scale import ActionScale
 from legged_envs.wrappers.array_kinds import as_numpy, map_arrays
 from legged_envs.wrappers.auto_reset import AutoReset
 from legged_envs.wrappers.cmdp import VectorCMDP
+from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.cost_normalize import CostNormalize
 from legged_envs.wrappers.cost_reduce import CostReduce, transition_cost
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
+from legged_envs.wrappers.lagrangian_reward import LagrangianReward
+from legged_envs.wrappers.obs_normalize import ObsNormalize
+from legged_envs.wrappers.reward_normalize import RewardNormalize
 from legged_envs.wrappers.time_limit import TimeLimit
 from legged_envs.wrappers.to_numpy import ToNumpy
 from legged_envs.wrappers.to_torch import ToTorch
@@ -250,12 +254,81 @@ def test_last_observations_and_infos_share_no_memory_with_those_at_the_top_or_in
     assert ends > 3
 
 
+class Reusing(VectorWrapper):
+    """Returns the same arrays from every step, and clears the rows of them that a reset begins."""
+
+    def __init__(self, env: VectorEnv):
+        super().__init__(env)
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        mask = np.ones(self.num_envs, bool) if options is None else options["reset_mask"].copy()
+        observation, info = self.env.reset(seed=seed, options=options)
+        for array in self.arrays.values():
+            array[mask] = 0
+        return self.written(observation, "0"), info
+
+    def step(self, actions: Any) -> Any:
+        return tuple(self.written(part, str(i)) for i, part in enumerate(self.env.step(actions)))
+
+    def written(self, tree: Any, name: str) -> Any:
+        if isinstance(tree, dict):
+            return {key: self.written(value, f"{name}/{key}") for key, value in tree.items()}
+        array = self.arrays.setdefault(name, np.empty_like(tree))
+        array[...] = tree
+        return array
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda reusing: AutoReset(reusing(ToyVectorEnv(grouped=True))),
+        lambda reusing: AutoReset(TimeLimit(reusing(ToyVectorEnv()), 4)),
+        lambda reusing: AutoReset(reusing(ToyVectorEnv()), NEXT_STEP),
+        lambda reusing: TimeLimit(reusing(AutoReset(ToyVectorEnv())), 2),
+        lambda reusing: TimeLimit(reusing(AutoReset(ToyVectorEnv(), NEXT_STEP)), 2),
+    ],
+    ids=["same step", "below a limit", "next step", "limit above", "limit above next step"],
+)
+def test_what_a_step_returned_is_not_what_the_reset_after_it_has_left_in_the_same_arrays(wrap):
+    env, plain = wrap(Reusing), wrap(lambda env: env)
+    env.reset(), plain.reset()
+    ends = 0
+    for action in moves(20):
+        result, expected = env.step(action), plain.step(action)
+        assert_equal(result, expected)
+        ends += int((result[2] | result[3]).sum())
+    assert ends > 5
+
+
+@RESETTING
+def test_gymnasiums_statistics_below_an_autoreset_mark_who_ended(mode):
+    """In mode SAME_STEP their mask is the one that their reset clears."""
+    env = AutoReset(theirs.RecordEpisodeStatistics(TimeLimit(sync(DISABLED), 4)), mode)
+    env.reset(seed=SEEDS)
+    ends = 0
+    for action in moves(12):
+        _, _, terminated, truncated, info = env.step(action)
+        ended = terminated | truncated
+        if ended.any():
+            ends += int(ended.sum())
+            np.testing.assert_array_equal(info["_episode"], ended)
+            np.testing.assert_array_equal(info["episode"]["l"] > 0, ended)
+    assert ends > 3
+
+
 @MODES
 def test_the_options_of_a_reset_stay_as_the_caller_made_them(mode):
     """Gymnasium's vector environments take the mask out."""
-    wrappers = [lambda env: TimeLimit(env, 3), EpisodeStatistics, ToTorch]
-    for wrapper in (*wrappers, AutoReset) if mode is DISABLED else wrappers:
+    normalizing = [ObsNormalize, RewardNormalize, CostNormalize]
+    wrappers = [lambda env: TimeLimit(env, 3), EpisodeStatistics, ToTorch, *normalizing, LagrangianReward]
+    if mode is DISABLED:
+        wrappers += [AutoReset, lambda env: ConstraintsAsTerminations(env, terminate="sample")]
+    for wrapper in wrappers:
         env = wrapper(sync(mode))
+        options = {"reset_mask": np.ones(3, bool)}
+        env.reset(options=options)
+        assert list(options) == ["reset_mask"]
         env.reset(seed=SEEDS)
         options = {"reset_mask": np.array([False, True, False])}
         env.reset(options=options)
@@ -403,6 +476,56 @@ def test_a_row_that_ends_within_a_repeat_keeps_its_terminal_step(array, grouped)
     np.testing.assert_array_equal(result[4]["num_steps"], [4, 1, 4, 1])
 
 
+@GROUPED
+def test_repeats_sum_steps_that_come_in_the_same_arrays(grouped):
+    env, plain = (ActionRepeat(wrap(ToyVectorEnv(4, grouped=grouped)), 4) for wrap in (Reusing, lambda env: env))
+    env.reset(), plain.reset()
+    for action in moves(3, 4):
+        result, expected = env.step(action), plain.step(action)
+        assert_equal(result, expected)
+        env.reset(options={"reset_mask": result[2] | result[3]})
+        plain.reset(options={"reset_mask": expected[2] | expected[3]})
+
+
+class Sparse(gym.Wrapper):
+    """Reports costs on every second step only; with ``silent`` False, zeros on the others."""
+
+    def __init__(self, silent: bool, turn: int):
+        super().__init__(make_toy_env())
+        self.silent, self.turn = silent, turn
+
+    def step(self, action: Any) -> Any:
+        *step, info = self.env.step(action)
+        if self.env.unwrapped.time % 2 != self.turn:
+            if self.silent:
+                info = {key: info[key] for key in info.keys() - {"cost", "costs"}}
+            else:
+                info |= {"cost": 0.0, "costs": np.zeros(2, np.float32)}
+        return *step, info
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_cost_that_a_repeat_does_not_report_counts_as_zero(turn):
+    def make(silent: bool) -> VectorEnv:
+        envs = SyncVectorEnv([lambda: Sparse(silent, turn)] * 3, autoreset_mode=DISABLED)
+        return AutoReset(EpisodeStatistics(ActionRepeat(envs, 2)))
+
+    env, full = make(True), make(False)
+    env.reset(seed=SEEDS), full.reset(seed=SEEDS)
+    odd = 0
+    for action in moves(20):
+        info, expected = env.step(action)[4], full.step(action)[4]
+        silent = (expected["num_steps"] == 1) & (turn == 0)  # an episode whose last repeat is its first step
+        np.testing.assert_array_equal(info["_cost"], ~silent)
+        np.testing.assert_array_equal(info["_costs"], ~silent)
+        for key in ("cost", "costs"):
+            np.testing.assert_array_equal(info[key], expected[key])
+        if "episode" in info:
+            np.testing.assert_array_equal(info["episode"]["c"], expected["episode"]["c"])
+        odd += int((expected["num_steps"] == 1).sum())
+    assert odd > 3
+
+
 @pytest.mark.parametrize("times", [0, -1, 2.0, True, None])
 def test_a_number_of_repeats_that_is_no_positive_integer_is_refused(times):
     with pytest.raises(ValueError, match=f"times.*{times!r}"):
@@ -436,6 +559,47 @@ def test_actions_are_mapped_to_the_range_of_the_environment_and_clipped_to_it(ar
     np.testing.assert_array_equal(got[0], low_inside)
     np.testing.assert_array_equal(got[1], high_inside)
     np.testing.assert_array_equal(action[1], highs)  # what was given stays
+
+
+@KINDS
+def test_scaled_actions_of_lower_precision_lie_in_the_range_of_the_environment(array):
+    """float32 has no 0.1: the next number to it lies outside of [−0.1, 0.1]."""
+
+    class Precise(VectorWrapper):
+        single_action_space = Box(np.array([-0.1, 0.3]), np.array([0.1, 0.7]), dtype=np.float64)
+
+        def step(self, actions: Any) -> Any:
+            actions = as_numpy(actions)
+            assert actions.dtype == np.float32
+            assert all(self.single_action_space.contains(action) for action in actions)
+            np.testing.assert_allclose(actions[:2], [[-0.1, 0.3], [0.1, 0.7]], rtol=3e-7)
+            return None
+
+    env = ActionScale(Precise(ToyVectorEnv(4, array)), -1.0, 1.0)
+    env.step(convert(np.array([[-1, -1], [1, 1], [-3, -3], [3, 3]], np.float32), array))
+
+
+class Differentiable(VectorWrapper):
+    """The reward has a gradient: it is the sum of the actions."""
+
+    def step(self, actions: Any) -> Any:
+        observation, _, *rest = self.env.step(actions.detach())
+        return observation, actions.sum(1), *rest
+
+
+def test_gradients_go_through_scaled_actions_after_a_step_in_inference_mode():
+    env = AutoReset(ActionScale(Differentiable(ToyVectorEnv(array="torch")), -2.0, 2.0))
+    env.reset()
+    with torch.inference_mode():
+        env.step(torch.zeros(3, 2))
+    ends = 0
+    for _ in range(4):
+        action = torch.zeros(3, 2, requires_grad=True)
+        _, reward, terminated, truncated, _ = env.step(action)
+        reward.sum().backward()
+        assert torch.equal(action.grad, torch.tensor([[0.5, 1.0]] * 3))
+        ends += int((terminated | truncated).sum())
+    assert ends > 0
 
 
 @pytest.mark.parametrize(
@@ -743,6 +907,53 @@ def test_an_episode_that_ended_counts_once_though_its_row_goes_on():
     ]
     assert env.episode_count == 3 and list(env.length_window) == [2, 2, 3]
     assert EpisodeStatistics(ToyVectorEnv()).means() == {}
+
+
+@KINDS
+def test_statistics_of_whole_rewards_and_costs_are_those_of_fractions(array):
+    class Cast(VectorWrapper):
+        def __init__(self, env: VectorEnv, dtype: type):
+            super().__init__(env)
+            self.dtype = dtype
+
+        def step(self, actions: Any) -> Any:
+            observation, reward, terminated, truncated, info = self.env.step(actions)
+            values = {key: 2 * as_numpy(info[key]) for key in ("cost", "costs")} | {"reward": as_numpy(reward) // 1}
+            cast = {key: convert(value.astype(self.dtype), array) for key, value in values.items()}
+            return observation, cast.pop("reward"), terminated, truncated, cast
+
+    envs = [EpisodeStatistics(Cast(ToyVectorEnv(array=array), dtype)) for dtype in (np.int64, np.float32)]
+    for env in envs:
+        env.reset()
+        for action in moves(6):
+            env.step(convert(action, array))
+    whole, expected = envs
+    assert whole.episode_count == 3 and sum(whole.cost_window) > 0
+    for name in ("return", "length", "cost", "costs"):
+        assert getattr(whole, f"{name}_window") == getattr(expected, f"{name}_window")
+
+
+def test_sums_of_rewards_keep_no_gradients():
+    env = EpisodeStatistics(Differentiable(ToyVectorEnv(array="torch")))
+    env.reset()
+    for _ in range(2):
+        reward = env.step(torch.zeros(3, 2, requires_grad=True))[1]
+        assert reward.requires_grad and not env.state_dict()["returns"].requires_grad
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [EpisodeStatistics, lambda env: TimeLimit(env, 3), lambda env: ConstraintsAsTerminations(env, terminate="sample")],
+    ids=["EpisodeStatistics", "TimeLimit", "ConstraintsAsTerminations"],
+)
+@pytest.mark.parametrize("mode", [DISABLED, SAME_STEP], ids=lambda mode: mode.name)
+def test_a_step_before_the_first_reset_is_refused(wrapper, mode):
+    below = ToyVectorEnv() if mode is DISABLED else AutoReset(ToyVectorEnv())
+    env = wrapper(below)
+    with pytest.raises(RuntimeError, match=rf"{type(env).__name__} .*call reset\(\) first"):
+        env.step(moves(1)[0])
+    env.reset()
+    env.step(moves(1)[0])
 
 
 @pytest.mark.parametrize("window", [0, 1.5, True, None])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
 from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -75,9 +76,35 @@ class ActionScale(StatefulWrapper):
         xp = array_namespace(actions)
         if not xp.isdtype(actions.dtype, "real floating"):
             raise TypeError(f"actions must be floats, got {actions.dtype}")
-        batches = (np.broadcast_to(value, self._shape).copy() for value in self._affine)
-        scale, offset, low, high = (xp.astype(as_kind_of(batch, actions), actions.dtype) for batch in batches)
-        return scale, offset, low, high
+        with _for_later_gradients(actions):
+            batches = (np.broadcast_to(value, self._shape).copy() for value in self._affine)
+            scale, offset, low, high = (as_kind_of(batch, actions) for batch in batches)
+            return (
+                xp.astype(scale, actions.dtype),
+                xp.astype(offset, actions.dtype),
+                _inner_bound(low, actions.dtype, 1.0),
+                _inner_bound(high, actions.dtype, -1.0),
+            )
+
+
+def _for_later_gradients(actions: Any) -> Any:
+    """A context whose tensors can be kept: those that are made in inference mode serve no later action's gradients."""
+    if not is_torch_array(actions):
+        return nullcontext()
+    import torch
+
+    return torch.inference_mode(False)
+
+
+def _inner_bound(bound: Any, dtype: Any, inwards: float) -> Any:
+    """A float64 bound in ``dtype``, and where that cannot hold it a number next to it.
+
+    ``inwards`` is on which side that is: 1 above it, −1 below it.
+    """
+    xp = array_namespace(bound)
+    nearest = xp.astype(bound, dtype)
+    inner = xp.astype(bound + inwards * xp.abs(bound) * float(xp.finfo(dtype).eps), dtype)
+    return xp.where(inwards * (bound - xp.astype(nearest, bound.dtype)) > 0.0, inner, nearest)
 
 
 def _bounds(name: str, value: ArrayLike, space: Box) -> np.ndarray:

@@ -31,6 +31,20 @@ def float64(array: Any) -> Any:
     return xp.astype(array, xp.float64)
 
 
+def detached(array: Any) -> Any:
+    """An array apart from the graph of its gradients, which a number that is kept from step to step must not keep."""
+    return array.detach() if getattr(array, "requires_grad", False) else array
+
+
+def accumulate(total: Any, values: Any) -> Any:
+    """``total + values`` of a float64 total and values of any numbers, apart from the graph of their gradients."""
+    values = detached(values)
+    try:
+        return total + values
+    except TypeError:  # the array API standard leaves it open what integers and floats make together
+        return total + float64(values)
+
+
 def to_numpy(array: Any) -> np.ndarray:
     """A NumPy copy of an array of any kind, on any device."""
     return np.asarray(array.detach().cpu() if is_torch_array(array) else array).copy()
@@ -83,4 +97,4 @@ def copied(array: Any) -> Any:
         return None
     if isinstance(array, np.ndarray):
         return array.copy()
-    return namespace(array).asarray(array, copy=True)
+    return array.clone() if is_torch_array(array) else namespace(array).asarray(array, copy=True)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied, map_arrays
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, end_episodes, kept, reset_mask
+from legged_envs.wrappers.base import StatefulWrapper, Step, autoreset_mode, end_episodes, kept, reset_mask
 from legged_envs.wrappers.rows import blank_rows, choose_rows, info_rows, without_rows
 from legged_envs.wrappers.unsqueeze import Unsqueeze
 
@@ -65,21 +65,17 @@ class AutoReset(StatefulWrapper):
         self._ended = without_rows(self._ended, mask)
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        if self._ended is None:
-            observation, reward, terminated, truncated, info = self.env.step(actions)
-        else:
-            observation, reward, terminated, truncated, info = step_and_reset(self.env, self._ended, actions)
-        ended = terminated | truncated
+    def step(self, actions: Any) -> Step:
+        step = self.env.step(actions) if self._ended is None else step_and_reset(self.env, self._ended, actions)
+        ended = step[2] | step[3]
         if any_row(ended):
             if self.mode is AutoresetMode.SAME_STEP:
-                observation, info = reset_in_step(self.env, ended, observation, info)
-            else:
-                self._ended = ended
-                end_episodes(self.env, ended)
+                return reset_in_step(self.env, ended, step)
+            self._ended = ended
+            end_episodes(self.env, ended)
         elif self._ended is not None:
             self._ended = None
-        return observation, reward, terminated, truncated, info
+        return step
 
     def state_dict(self) -> dict[str, Any]:
         return {"ended": copied(self._ended)}
@@ -95,22 +91,24 @@ class AutoReset(StatefulWrapper):
 # --- resets of some rows ----------------------------------------------------------------------------------------------
 
 
-def reset_in_step(env: Any, ended: Any, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Reset the rows ``ended`` after a step that gave ``observation`` and ``info``.
+def reset_in_step(env: Any, ended: Any, step: Step) -> Step:
+    """Reset the rows ``ended`` after a step.
+
+    What the step returned is copied, since a reset may write to the same arrays.
 
     Returns:
-        The observation whose ended rows are the first ones of the next episodes, and ``info`` with ``final_obs``, a
-        full batch, ``_final_obs``, ``final_info`` and ``_final_info``. Where ``env`` has reset other rows in that step
-        by itself, these stay.
+        The step with the observation whose ended rows are the first ones of the next episodes, and ``info`` with
+        ``final_obs``, a full batch, ``_final_obs``, ``final_info`` and ``_final_info``. Where ``env`` has reset other
+        rows in that step by itself, these stay.
     """
+    final_observation, reward, terminated, truncated, info = map_arrays(copied, step)
     final_info = map_arrays(copied, {key: value for key, value in info.items() if key not in FINAL})
     if "_final_obs" in info:
         rows = ended | info["_final_obs"]
-        final_observation = with_final(info["_final_obs"], info["final_obs"], observation)
+        final_observation = with_final(info["_final_obs"], info["final_obs"], final_observation)
         final_info = info_rows(ended, final_info, info.get("final_info", {}))
     else:
         rows = copied(ended)
-        final_observation = map_arrays(copied, observation)
     observation, reset_info = env.reset(options={"reset_mask": copied(ended)})
     reset_info = {key: reset_info[key] for key in reset_info if not (key in info and key.removeprefix("_") in COSTS)}
     info = {
@@ -121,21 +119,17 @@ def reset_in_step(env: Any, ended: Any, observation: Any, info: dict[str, Any]) 
         "final_info": final_info,
         "_final_info": copied(rows),
     }
-    return observation, info
+    return observation, reward, terminated, truncated, info
 
 
-def step_and_reset(env: Any, resetting: Any, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+def step_and_reset(env: Any, resetting: Any, actions: Any) -> Step:
     """A step that starts the next episodes of the rows ``resetting`` in place of their actions."""
     with held(env, resetting):
         _, reward, terminated, truncated, info = env.step(actions)
+    # Before the reset, which may write to the same arrays.
+    reward, terminated, truncated = blank_rows(resetting, reward), terminated & ~resetting, truncated & ~resetting
     observation, reset_info = env.reset(options={"reset_mask": copied(resetting)})
-    return (
-        observation,
-        blank_rows(resetting, reward),
-        terminated & ~resetting,
-        truncated & ~resetting,
-        info_rows(resetting, reset_info, info),
-    )
+    return observation, reward, terminated, truncated, info_rows(resetting, reset_info, info)
 
 
 class _Held(gym.Wrapper):

@@ -9,6 +9,9 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+Step = tuple[Any, Any, Any, Any, dict[str, Any]]
+"""What a step returns: observation, reward, terminated, truncated and info."""
+
 
 def first_array(tree: Any) -> Any:
     """The first array of an observation, which may be a dict or tuple: it tells the array kind and device."""
@@ -32,6 +35,11 @@ def reset_mask(options: dict[str, Any] | None) -> Any | None:
 def kept(options: dict[str, Any] | None) -> dict[str, Any] | None:
     """Options to pass on: Gymnasium's vector environments take the mask out of the dict that they get."""
     return None if options is None else dict(options)
+
+
+def not_reset(wrapper: VectorEnv) -> RuntimeError:
+    """The error of a step before the first reset."""
+    return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 
 
 def autoreset_mode(env: VectorEnv) -> AutoresetMode:
@@ -128,9 +136,11 @@ class StatefulWrapper(VectorWrapper):
 
     def _check_state(self, state: dict[str, Any]) -> None:
         """Raise a ``ValueError`` if a state does not fit; :meth:`load_state_dict` assigns nothing before."""
-        for key, shape in self._state_shapes().items():
+        shapes = self._state_shapes()
+        for key in (*shapes, *self.state_dict()):
             if key not in state:
                 raise ValueError(f"{type(self).__name__} needs a state with {key!r}, got one of {list(state)}")
+        for key, shape in shapes.items():
             if state[key] is not None and tuple(np.shape(state[key])) != shape:
                 raise ValueError(
                     f"{type(self).__name__} needs a state whose {key!r} has shape {shape}, got "

@@ -11,7 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, name_of, reset_mask
+from legged_envs.wrappers.array_kinds import detached
+from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, name_of, reset_mask
 from legged_envs.wrappers.cost_reduce import cost_attribute, transition_cost
 
 
@@ -82,13 +83,13 @@ class ConstraintWrapper(StatefulWrapper, ABC):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        mask = reset_mask(options)  # read first: Gymnasium's environments take it out of the options
+        observation, info = self.env.reset(seed=seed, options=kept(options))
+        mask = reset_mask(options)
         if mask is None:
             self._over = None
         elif self._over is not None:
             over = self._over & ~mask
             self._over = over if array_namespace(over).any(over) else None
-        observation, info = self.env.reset(seed=seed, options=options)
         return observation, self._with_log(info)
 
     def end_episodes(self, mask: Any) -> None:
@@ -113,7 +114,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
             running = xp.astype(~self._over, costs.dtype)
             costs = costs * running[:, None]
             self._count = self._count + xp.sum(running, dtype=xp.float64)
-        self._cost_sums = self._cost_sums + xp.sum(costs, axis=0, dtype=xp.float64)
+        self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
         return reward, costs
 
     def _start(self) -> None:
@@ -122,21 +123,24 @@ class ConstraintWrapper(StatefulWrapper, ABC):
             self._cost_sums = self._vector(0.0)
 
     def _read_costs(self, reward: Any, info: dict[str, Any]) -> Any:
-        """The costs of every row, also of those that ended. Shape: (num_envs, K)."""
+        """The costs of every row, also of those that ended. Shape: (num_envs, K).
+
+        A step in which every environment only resets has none, whatever the resets report.
+        """
         xp = self._xp
         keys = ("original_costs", "costs", "original_cost", "cost")
         costs = next((found for key in keys if (found := transition_cost(info, key)) is not None), None)
-        if costs is None:
-            if self._over is None or not xp.all(self._over):
-                raise ValueError(
-                    f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}"
-                )
-            costs = xp.zeros((self.num_envs, len(self.limits)), dtype=reward.dtype, device=device(reward))
-        costs = costs if costs.ndim == 2 else costs[:, None]
-        if costs.shape != (self.num_envs, len(self.limits)):
+        if costs is not None and costs.ndim != 2:
+            costs = costs[:, None]
+        shape = (self.num_envs, len(self.limits))
+        if costs is None or costs.shape != shape:
+            name = type(self).__name__
+            if self._over is not None and xp.all(self._over):
+                return xp.zeros(shape, dtype=reward.dtype, device=device(reward))
+            if costs is None:
+                raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
             raise ValueError(
-                f"{type(self).__name__} has {len(self.limits)} limits, so costs must have shape "
-                f"{(self.num_envs, len(self.limits))}, got {tuple(costs.shape)}"
+                f"{name} has {len(self.limits)} limits, so costs must have shape {shape}, got {tuple(costs.shape)}"
             )
         return costs if costs.dtype == reward.dtype else xp.astype(costs, reward.dtype)
 

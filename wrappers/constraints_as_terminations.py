@@ -10,7 +10,8 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.base import first_array, reset_mask
+from legged_envs.wrappers.array_kinds import detached
+from legged_envs.wrappers.base import first_array, not_reset, reset_mask
 from legged_envs.wrappers.constraint import ConstraintWrapper
 
 TERMINATE = ("none", "sample")
@@ -145,6 +146,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         info = self._with_log(info)
         shaped = self._xp.clip(floating * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
+            if self._draws.position is None:
+                raise not_reset(self)
             sampled = (self._draws() < delta) & ~(terminated | truncated)
             if self._over is not None:
                 sampled = sampled & ~self._over
@@ -165,7 +168,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         """δ. Shape: (num_envs,)."""
         xp = self._xp
         if self._over is None or not xp.all(self._over):
-            maxima = xp.clip(xp.astype(xp.max(costs, axis=0), xp.float64), min=1e-6)
+            maxima = xp.clip(xp.astype(xp.max(detached(costs), axis=0), xp.float64), min=1e-6)
             if self.cost_maxima is not None:
                 maxima = self.tau * self.cost_maxima + (1.0 - self.tau) * maxima
             self.cost_maxima = maxima

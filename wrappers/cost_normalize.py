@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row
-from legged_envs.wrappers.base import name_of
+from legged_envs.wrappers.base import kept, name_of
 from legged_envs.wrappers.cost_reduce import cost_attribute, transition_costs
 from legged_envs.wrappers.normalizer import check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
@@ -75,10 +75,11 @@ class CostNormalize(NormalizingWrapper):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=kept(options))
         mask = self._begin_episodes(options)
         for scale in self._scales.values():
             scale.begin_episodes(mask)
-        return self.env.reset(seed=seed, options=options)
+        return observation, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, reported = self.env.step(actions)

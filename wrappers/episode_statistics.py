@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.array_kinds import any_row, as_kind_of, as_numpy, copied, float64, namespace
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, reset_mask, zeros_like_batch
+from legged_envs.wrappers.array_kinds import accumulate, any_row, as_kind_of, as_numpy, copied, detached, float64
+from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, not_reset, reset_mask, zeros_like_batch
 from legged_envs.wrappers.cost_reduce import cost_attribute, transition_costs
 from legged_envs.wrappers.rows import blank_rows, without_rows
 
@@ -114,14 +114,17 @@ class EpisodeStatistics(StatefulWrapper):
         self._over = mask if self._over is None else self._over | mask
 
     def _add(self, reward: Any, cost: Any, costs: Any) -> None:
+        if self._returns is None:
+            raise not_reset(self)
         if self._over is not None:
             reward, cost, costs = (x if x is None else blank_rows(self._over, x) for x in (reward, cost, costs))
         # Not in place: tensors made in inference mode must not be written to outside of it.
-        self._returns = self._returns + reward
+        self._returns = accumulate(self._returns, reward)
         if cost is not None:
-            self._cost_sums = self._cost_sums + cost
+            self._cost_sums = accumulate(self._cost_sums, cost)
         if costs is not None:
-            self._costs_sums = float64(costs) if self._costs_sums is None else self._costs_sums + costs
+            first = self._costs_sums is None
+            self._costs_sums = float64(detached(costs)) if first else accumulate(self._costs_sums, costs)
 
     def _begin(self, rows: Any) -> None:
         """New episodes of the rows."""
@@ -134,22 +137,22 @@ class EpisodeStatistics(StatefulWrapper):
 
     def _report(self, ended: Any) -> dict[str, Any]:
         """What ``info["episode"]`` holds; the windows get the rows that ended."""
-        xp = namespace(self._returns)
-        values = {
-            "return": self._returns,
-            "length": as_kind_of(self._steps - self._start_steps, self._returns),
-            "seconds": as_kind_of(time.perf_counter() - self._start_times, self._returns),
-            "cost": self._cost_sums,
-            "costs": self._costs_sums,
+        ids = np.flatnonzero(as_numpy(ended))
+        measured = {
+            "return": as_numpy(self._returns)[ids],
+            "length": self._steps - self._start_steps[ids],
+            "seconds": time.perf_counter() - self._start_times[ids],
+            "cost": as_numpy(self._cost_sums)[ids],
         }
-        rows, going = as_numpy(ended), ~ended
-        self.episode_count += int(np.count_nonzero(rows))
+        if self._costs_sums is not None:
+            measured["costs"] = as_numpy(self._costs_sums)[ids]
+        self.episode_count += len(ids)
         episode = {}
-        for name, value in values.items():
-            if value is not None:
-                getattr(self, f"{name}_window").extend(as_numpy(value)[rows].tolist())
-                reported = value if name == "length" else xp.astype(value, xp.float32)
-                episode[KEYS[name]] = blank_rows(going, reported)
+        for name, rows in measured.items():
+            getattr(self, f"{name}_window").extend(rows.tolist())
+            reported = np.zeros((self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32)
+            reported[ids] = rows
+            episode[KEYS[name]] = as_kind_of(reported, self._returns)
         return episode
 
     def state_dict(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
+from legged_envs.wrappers.array_kinds import detached
 from legged_envs.wrappers.constraint import ConstraintWrapper
 
 UNIT_TAU = 0.95
@@ -108,7 +109,7 @@ class LagrangianReward(ConstraintWrapper):
             self._integral, self._last_excess = self._vector(0.0), self._vector(0.0)
 
     def _take_reward(self, reward: Any) -> None:
-        size = self._xp.abs(reward)
+        size = self._xp.abs(detached(reward))
         if self._over is not None:
             size = size * self._xp.astype(~self._over, size.dtype)
         self._reward_sum = self._reward_sum + self._xp.sum(size, dtype=self._xp.float64)

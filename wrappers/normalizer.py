@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from legged_envs.wrappers.array_kinds import NUMPY, float64, like, namespace, to_numpy
+from legged_envs.wrappers.array_kinds import NUMPY, detached, float64, like, namespace, to_numpy
 
 CLIP = 5.0
 """Normalised values are clipped to [−5, 5] unless said otherwise, as in OmniSafe's wrappers."""
@@ -125,7 +125,7 @@ class Normalizer:
         """Return exactly to a state from :meth:`state_dict`.
 
         Raises:
-            ValueError: If it is of a normalizer of another shape or clip.
+            ValueError: If it lacks something, or is of a normalizer of another shape or clip. Then nothing has changed.
         """
         self.check_state(state)
         self.count = int(state["count"])
@@ -136,12 +136,15 @@ class Normalizer:
 
     def check_state(self, state: dict[str, Any]) -> None:
         """Raise the errors of :meth:`load_state_dict` and change nothing."""
-        shape = np.shape(state["mean"])
-        if shape != self.shape or state["clip"] != self.clip:
-            raise ValueError(
-                f"the state is of Normalizer({shape}, clip={state['clip']}), not of Normalizer({self.shape}, "
-                f"clip={self.clip})"
-            )
+        for key in ("mean", "m2", "count", "clip"):
+            if key not in state:
+                raise ValueError(f"the state has no {key!r}")
+        for shape in (np.shape(state["mean"]), np.shape(state["m2"])):
+            if shape != self.shape or state["clip"] != self.clip:
+                raise ValueError(
+                    f"the state is of Normalizer({shape}, clip={state['clip']}), not of Normalizer({self.shape}, "
+                    f"clip={self.clip})"
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         return {"shape": self.shape, **self.state_dict()}
@@ -178,13 +181,14 @@ class Normalizer:
             self._adopt(samples)
         xp = self._xp
         if not self.count:
-            self.mean = xp.mean(float64(samples), axis=0)
+            self.mean = xp.mean(float64(detached(samples)), axis=0)
         deviations = self._deviations(samples)
-        squares = deviations * deviations
+        added = detached(deviations)
+        squares = xp.square(added)
         if xp is np:  # BLAS is left alone: its threads would spin beside the physics
-            total, squares = np.add.reduce(deviations, 0), np.add.reduce(squares, 0)
+            total, squares = np.add.reduce(added, 0), np.add.reduce(squares, 0)
         else:
-            total, squares = xp.sum(deviations, axis=0), xp.sum(squares, axis=0)
+            total, squares = xp.sum(added, axis=0), xp.sum(squares, axis=0)
         self.count += samples.shape[0]
         change = total / float(self.count)
         self.mean = self.mean + change
@@ -192,8 +196,10 @@ class Normalizer:
         return deviations, change
 
     def _deviations(self, values: Any) -> Any:
-        """``values − mean`` in float64."""
-        return values - self.mean if self._xp is np else float64(values) - self.mean
+        """``values − mean`` in float64, a new array."""
+        deviations = float64(values)
+        deviations -= self.mean
+        return deviations
 
     def _factor(self) -> Any:
         """1 / std of two samples or more. Rounding can leave M2 of a constant just below zero."""
@@ -204,14 +210,10 @@ class Normalizer:
         return math.sqrt(freedom) / self._xp.sqrt(self._xp.maximum(self.m2, least))
 
     def _clip(self, values: Any, dtype: Any) -> Any:
-        """New values, clipped in place where that is possible, in ``dtype`` or float32 if that is no floating one."""
+        """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
         xp, clip = self._xp, self.clip
         if xp is np:
-            if not values.ndim:
-                values = np.asarray(values)  # a scalar cannot be written to
-            np.maximum(values, -clip, out=values)
-            np.minimum(values, clip, out=values)
-            return values.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+            return values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False)
         clipped = xp.clip(values, -clip, clip)
         return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
 

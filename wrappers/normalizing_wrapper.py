@@ -55,10 +55,7 @@ class NormalizingWrapper(StatefulWrapper):
         self._over = copy.deepcopy(mask) if self._over is None else like(self._over, mask) | mask
 
     def _begin_episodes(self, options: dict[str, Any] | None) -> Any:
-        """Note what a reset with these options is about to reset; returns the mask, None for everything.
-
-        It comes before the reset, since Gymnasium's environments take the mask out of the options.
-        """
+        """Note what a reset with these options has reset; returns the mask, None for everything."""
         mask = reset_mask(options)
         if mask is None:
             self._over = None

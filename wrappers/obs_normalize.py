@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from legged_envs.wrappers.array_kinds import any_row, where_rows
+from legged_envs.wrappers.base import kept
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper, map_tree
 
@@ -47,8 +48,8 @@ class ObsNormalize(NormalizingWrapper):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=kept(options))
         mask = self._begin_episodes(options)
-        observation, info = self.env.reset(seed=seed, options=options)
         info = {**info, "original_obs": observation}
         if mask is None:
             self._push(observation)

@@ -5,8 +5,9 @@ Import this module before anything imports ``omnisafe``, which cannot be importe
     import legged_envs.wrappers.omnisafe
     import omnisafe
 
-    cfgs = {"vector_env_nums": 64, "total_steps": 1_280_000}
-    omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", train_terminal_cfgs=cfgs).learn()
+    train = {"vector_env_nums": 64, "total_steps": 1_280_000}
+    algo = {"steps_per_epoch": 64_000}  # a multiple of the environments
+    omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", custom_cfgs={"train_cfgs": train, "algo_cfgs": algo}).learn()
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.registration import register_tasks
 from legged_envs.wrappers.base import check_step_values, layers, name_of
-from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.cost_reduce import transition_costs
 from legged_envs.wrappers.time_limit import TimeLimit
 
 INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023, so it is installed by
@@ -201,10 +202,10 @@ class LeggedCMDP(CMDP):
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        cost = transition_cost(info, "cost")
+        cost, costs = transition_costs(info)
         if cost is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
-        extra = {"costs": self._copy(info["costs"])} if "costs" in info else {}
+        extra = {} if costs is None else {"costs": self._copy(costs)}
         if "final_obs" in info:
             extra["final_observation"] = self._copy(info["final_obs"])
             extra["_final_observation"] = info["_final_obs"].to(self._device)

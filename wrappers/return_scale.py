@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.array_kinds import float64, like, to_numpy
+from legged_envs.wrappers.array_kinds import accumulate, detached, float64, like, to_numpy
 from legged_envs.wrappers.normalizer import Normalizer
 from legged_envs.wrappers.rows import blank_rows
 
@@ -62,8 +62,10 @@ class ReturnScale:
                 self.normalizer.push(values, counted)
             scaled = self.normalizer.normalize(values)
             return scaled if counted is None else blank_rows(~counted, scaled)
-        first = self.returns is None
-        returns = float64(values) if first else like(self.returns, values) * self.gamma + values
+        if self.returns is None:
+            returns = float64(detached(values))
+        else:
+            returns = accumulate(like(self.returns, values) * self.gamma, values)
         if not frozen:
             self.normalizer.push(returns, counted)
         if ended is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row
+from legged_envs.wrappers.base import kept
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import NormalizingWrapper
 from legged_envs.wrappers.return_scale import ReturnScale
@@ -50,8 +51,9 @@ class RewardNormalize(NormalizingWrapper):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=kept(options))
         self._scale.begin_episodes(self._begin_episodes(options))
-        return self.env.reset(seed=seed, options=options)
+        return observation, info
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)

@@ -12,6 +12,7 @@ from tensordict import TensorDict
 
 from legged_envs.wrappers.array_kinds import as_kind_of
 from legged_envs.wrappers.base import check_step_values, first_array, layers
+from legged_envs.wrappers.cost_reduce import transition_costs
 from legged_envs.wrappers.time_limit import TimeLimit
 
 OBSERVATION_GROUP = "policy"
@@ -79,11 +80,8 @@ class RslRlVecEnv(VecEnv):
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = self._tensordict(observation)
-        extras: dict[str, Any] = {
-            "time_outs": truncated & ~terminated,
-            "cost": info.get("cost"),
-            "costs": info.get("costs"),
-        }
+        cost, costs = transition_costs(info)
+        extras: dict[str, Any] = {"time_outs": truncated & ~terminated, "cost": cost, "costs": costs}
         if "final_obs" in info:
             extras["final_obs"] = self._tensordict(info["final_obs"])
         if "log" in info:

@@ -9,7 +9,16 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.array_kinds import any_row, as_kind_of, copied, namespace, where_rows
 from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, end_episodes, kept, reset_mask, zeros_like_batch
+from legged_envs.wrappers.base import (
+    StatefulWrapper,
+    Step,
+    autoreset_mode,
+    end_episodes,
+    kept,
+    not_reset,
+    reset_mask,
+    zeros_like_batch,
+)
 from legged_envs.wrappers.rows import choose_rows, without_rows
 
 
@@ -70,7 +79,7 @@ class TimeLimit(StatefulWrapper):
         self._over, self._cut = without_rows(self._over, mask), without_rows(self._cut, mask)
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> Step:
         if self._cut is None:
             observation, reward, terminated, truncated, info = self.env.step(actions)
         else:
@@ -80,10 +89,11 @@ class TimeLimit(StatefulWrapper):
             self._begun = choose_rows(self._over, self._begun + 1, self._begun)
         elif self._steps < self._due:
             return observation, reward, terminated, truncated, info
+        if self._begun is None:
+            raise not_reset(self)
         reached = self._begun <= self._steps - self.time_limit
-        if self._mode is not AutoresetMode.DISABLED:
-            observation, info = self._start_next(terminated | truncated, reached, observation, info)
-        return observation, reward, terminated, truncated | reached, info
+        step = observation, reward, terminated, truncated | reached, info
+        return step if self._mode is AutoresetMode.DISABLED else self._start_next(terminated | truncated, reached, step)
 
     def _begin(self, rows: Any) -> None:
         """New episodes of the rows."""
@@ -95,14 +105,12 @@ class TimeLimit(StatefulWrapper):
         if self._begun is not None and self._mode is AutoresetMode.DISABLED:
             self._due = self.time_limit + int(namespace(self._begun).min(self._begun))
 
-    def _start_next(
-        self, ended_below: Any, reached: Any, observation: Any, info: dict[str, Any]
-    ) -> tuple[Any, dict[str, Any]]:
+    def _start_next(self, ended_below: Any, reached: Any, step: Step) -> Step:
         """Start the next episodes of the rows that the environment below does not: those that only the limit ended."""
         ended = ended_below | reached
         self._over = self._cut = None
         if not any_row(ended):
-            return observation, info
+            return step
         self._begin(ended)
         cut = reached & ~ended_below
         if self._mode is AutoresetMode.NEXT_STEP:
@@ -111,8 +119,8 @@ class TimeLimit(StatefulWrapper):
                 self._cut = cut
                 end_episodes(self.env, cut)
         elif any_row(cut):
-            return reset_in_step(self.env, cut, observation, info)
-        return observation, info
+            return reset_in_step(self.env, cut, step)
+        return step
 
     def end_episodes(self, mask: Any) -> None:
         """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""

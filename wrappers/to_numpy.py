@@ -10,7 +10,7 @@ from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.array_kinds import as_kind_of, as_numpy, map_arrays
 from legged_envs.wrappers.auto_reset import with_final
-from legged_envs.wrappers.base import StatefulWrapper, first_array
+from legged_envs.wrappers.base import StatefulWrapper, first_array, kept
 
 
 class ArrayConversion(StatefulWrapper, ABC):
@@ -32,7 +32,7 @@ class ArrayConversion(StatefulWrapper, ABC):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=self._for_env(options))
+        observation, info = self.env.reset(seed=seed, options=self._for_env(kept(options)))
         self._example = first_array(observation)[:0, ...]
         return map_arrays(self.convert, observation), map_arrays(self.convert, info)
 

@@ -119,7 +119,8 @@ class _EnvLoop:
         limit = next(layer for layer in layers(self.envs) if isinstance(layer, TimeLimit))
         limit.elapsed_steps = rng.integers(0, limit.time_limit, self.num_envs)
         commands, events = self.core.commands.state_dict(), self.core.events.state_dict()
-        for timer in [*(term["resampling"] for term in commands.values()), *events.values()]:
+        resampled = [term["resampling"] for term in commands.values() if "resampling" in term]
+        for timer in [*resampled, *events.values()]:
             left = (timer["due"] - timer["now"]).double() * torch.from_numpy(rng.random(self.num_envs))
             timer["due"] = timer["now"] + 1 + left.long()
         self.core.commands.load_state_dict(commands)
@@ -494,5 +495,6 @@ def main(
     result = bench(task_id, rounds, quick, compile, console)
     print_bench(result, console)
     if json_path is not None:
+        json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(result, indent=1) + "\n")
         console.print(f"wrote {json_path}")

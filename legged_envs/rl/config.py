@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import ast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional
+from tyro.constructors import PrimitiveConstructorSpec
 
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
+
+
+def _parsed(text: str) -> Any:
+    """What a word says in Python, ``"2"``, ``"False"``, ``"(-0.5, 0.5)"`` or ``"None"``; else the word itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError):
+        return text
+
+
+Algo = Literal["ppo", "mmppo", "distillation"]
+"""Algorithms, each with a field of options in :class:`TrainCfg`."""
+Value = Annotated[
+    Any,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="VALUE",
+        instance_from_str=lambda words: _parsed(words[0]),
+        is_instance=lambda _: True,
+        str_from_instance=lambda value: [repr(value)],
+    ),
+]
+"""Any value; a command line reads ``2``, ``False``, ``"(-0.5, 0.5)"`` and ``None`` as in Python, else a word."""
 
 
 @dataclass
@@ -51,12 +76,12 @@ class TrainCfg:
     """Number of updates in place of a time: the run is then the same on every machine of one kind."""
     seed: int = 1
     run_dir: Path | None = None
-    """Where to write; by default runs/<task>/<date>."""
+    """Where to write; by default runs/<task>/<date>, or the folder that is resumed."""
     resume: Path | None = None
-    """A run folder to go on with, up to ``minutes`` or ``iterations`` in all."""
-    changes: dict[str, float | None] = field(default_factory=dict)
-    """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002``."""
-    algo: Literal["auto", "ppo", "mmppo", "distillation"] = "auto"
+    """A run folder to go on with, as it was begun; ``minutes`` and ``iterations`` are those of the whole run."""
+    changes: dict[str, Value] = field(default_factory=dict)
+    """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
+    algo: Literal["auto"] | Algo = "auto"
     """rsl_rl's PPO for velocity tasks; motion-mimic PPO, or distillation of a teacher, for mimic tasks."""
     clips: tuple[str, ...] = ()
     """Clips that a mimic task imitates; by default those of the task."""
@@ -65,7 +90,7 @@ class TrainCfg:
     teacher: Path | None = None
     """A run folder or policy.pt trained with ``--mmppo.privileged-actor``, for distillation and DAgger."""
     warm_start: Path | None = None
-    """A run folder of a mimic task whose actor and critic to begin with, e.g. to add constraints."""
+    """A run folder of the task whose actor and critic to begin with, e.g. to change rewards or add constraints."""
     ppo: PPOCfg = field(default_factory=PPOCfg)
     mmppo: MimicPPOCfg = field(default_factory=MimicPPOCfg)
     distillation: MimicDistillationCfg = field(default_factory=MimicDistillationCfg)
@@ -79,3 +104,39 @@ class TrainCfg:
     """Episodes of an evaluation."""
     video: bool = True
     """Whether to film the trained policy."""
+
+
+OF_A_RESUMPTION = ("run_dir", "resume")
+"""Options that a run to resume does not pass on."""
+FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
+"""Options that it passes on unless they are given; any other may not differ."""
+
+
+def resumed(cfg: TrainCfg, run: TrainCfg) -> TrainCfg:
+    """The options with which ``run`` goes on when asked to by ``cfg``.
+
+    An option counts as given where it differs from its default.
+
+    Raises:
+        ValueError: If an option that defines the run is given and differs from the run's.
+    """
+    merged: TrainCfg = _merged(cfg, run, TrainCfg(cfg.task_id))
+    if cfg.minutes != TrainCfg.minutes and cfg.iterations is None:
+        merged.iterations = None  # or they would hide the time that was asked for
+    return merged
+
+
+def _merged(given: Any, run: Any, default: Any, prefix: str = "--") -> Any:
+    values = {}
+    for name in (f.name for f in fields(given)):
+        asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
+        option = prefix + name.replace("_", "-")
+        if is_dataclass(asked):
+            values[name] = _merged(asked, has, usual, f"{option}.")
+        elif name in OF_A_RESUMPTION or (name in FREE and asked != usual):
+            values[name] = asked
+        elif name in FREE or asked in (has, usual):
+            values[name] = has
+        else:
+            raise ValueError(f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew")
+    return replace(given, **values)

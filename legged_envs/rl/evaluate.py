@@ -17,6 +17,7 @@ from legged_envs.tasks.task import TaskCfg, override
 EVALUATION_SEED = 90_001
 """Training takes small seeds; no stream of this one is ever trained on."""
 COMMAND_RANGES = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
+"""Commands of an evaluation, m/s and rad/s, as far as the task has them too."""
 SECONDS = 10.0
 SETTLING_SECONDS = 1.0
 
@@ -26,6 +27,8 @@ class Evaluation:
     """Means over time after the first second, then over episodes. A robot that fell counts until it fell."""
 
     episodes: int
+    commands: dict[str, tuple[float, float]]
+    """Ranges of the velocity command, m/s and rad/s."""
     lin_vel_error: float
     """‖v_xy − c_xy‖, m/s."""
     ang_vel_error: float
@@ -64,9 +67,19 @@ class Evaluation:
         return self.lin_vel_error <= lin_vel_error and self.ang_vel_error <= ang_vel_error and self.falls <= falls
 
 
+def command_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
+    """What ``COMMAND_RANGES`` and the task's own ranges have in common; the task's own where that is nothing."""
+    ranges = {}
+    for name, (low, high) in COMMAND_RANGES.items():
+        own_low, own_high = getattr(cfg.commands["velocity"], name)
+        common = max(low, own_low), min(high, own_high)
+        ranges[name] = common if common[0] <= common[1] else (own_low, own_high)
+    return ranges
+
+
 def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """The task as it is evaluated: randomised and noisy as in training, no pushes, one command an episode."""
-    changes: dict[str, Any] = {f"commands.velocity.{name}": value for name, value in COMMAND_RANGES.items()}
+    changes: dict[str, Any] = {f"commands.velocity.{name}": value for name, value in command_ranges(cfg).items()}
     changes |= {"commands.velocity.standing_fraction": 0.0, "commands.velocity.resampling_time_s": (1e6, 1e6)}
     cfg = override(cfg, changes)
     cfg.events.pop("push", None)
@@ -97,6 +110,7 @@ class Evaluator:
         standing = self._rollout(policy, seed, still=True) if still else walking
         return Evaluation(
             episodes=self.core.num_envs,
+            commands=command_ranges(self.core.cfg),
             **{key: value for key, value in walking.items() if key not in ("joint_speed", "contact")},
             still_joint_speed=standing["joint_speed"] if still else float("nan"),
             still_contact=standing["contact"] if still else float("nan"),
@@ -170,7 +184,7 @@ class Evaluator:
 
 def print_evaluation(result: Evaluation, console: Console) -> None:
     """Print an evaluation as two tables."""
-    ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in COMMAND_RANGES.items())
+    ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in result.commands.items())
     console.print(f"{result.episodes} episodes of {SECONDS:g} s; commands: {ranges}")
     table = Table()
     table.add_column("quantity")

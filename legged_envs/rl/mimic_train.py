@@ -9,11 +9,12 @@ import torch
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
+from legged_envs.rl.config import Algo
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.rl.mimic_evaluate import MimicEvaluator, print_mimic_evaluation
 from legged_envs.rl.mmppo import MimicDistillation, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy
-from legged_envs.rl.train import CHECKPOINT, Trainer
+from legged_envs.rl.train import Trainer
 from legged_envs.tasks.mimic import imitating
 from legged_envs.tasks.task import TaskCfg
 
@@ -21,14 +22,11 @@ from legged_envs.tasks.task import TaskCfg
 class MimicTrainer(Trainer):
     """One training run with motion-mimic PPO."""
 
+    ALGO: ClassVar[Algo] = "mmppo"
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
 
     def _make_task(self) -> TaskCfg:
         return imitating(super()._make_task(), self.cfg.clips, self.cfg.motions)
-
-    @property
-    def _schedule(self) -> MimicPPOCfg | MimicDistillationCfg:
-        return self.cfg.mmppo
 
     @property
     def GROUPS(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -41,7 +39,7 @@ class MimicTrainer(Trainer):
 
     def _make_algorithm(self) -> Any:
         cfg = self.cfg.mmppo
-        algorithm = MimicPPO(
+        return MimicPPO(
             self.env.get_observations(),
             self.env.num_actions,
             self.cfg.num_envs,
@@ -53,9 +51,6 @@ class MimicTrainer(Trainer):
             amp_cfg=AmpStates(self.core, self.GROUPS[0]).as_cfg() if cfg.amp.amp_reward_weight else None,
             device=self.env.device,
         )
-        if self.cfg.warm_start is not None:
-            algorithm.load(self._read(self.cfg.warm_start / CHECKPOINT)["algorithm"], {"actor": True, "critic": True})
-        return algorithm
 
     def _load_teacher(self) -> Policy:
         path = self.cfg.teacher
@@ -105,11 +100,8 @@ class MimicTrainer(Trainer):
 class DistillationTrainer(MimicTrainer):
     """One run that distils a teacher into a student without privileged observations."""
 
+    ALGO: ClassVar[Algo] = "distillation"
     GROUPS = ACTOR_GROUPS
-
-    @property
-    def _schedule(self) -> MimicDistillationCfg:
-        return self.cfg.distillation
 
     def _make_algorithm(self) -> Any:
         return MimicDistillation(

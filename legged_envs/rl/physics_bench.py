@@ -35,8 +35,8 @@ from legged_envs.sim import SimCfg
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import build_scene
 from legged_envs.sim.simulation import ENGINES
-from legged_envs.tasks import make_task_cfg
-from legged_envs.tasks.task import TaskCfg
+from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks.task import TaskCfg, override
 
 NUM_ENVS = 256
 """Batch size of the timing."""
@@ -230,7 +230,11 @@ def main(task_id: str, policy: Path | None, rounds: int, episodes: int, markdown
     if rounds < 1 or episodes < 1:
         raise ValueError(f"rounds and episodes must be positive, got rounds={rounds}, episodes={episodes}")
     cfg = make_task_cfg(task_id)
+    if is_mimic(cfg):
+        raise ValueError(f"{task_id!r} imitates motions; what is measured here is a walk: name a velocity task")
     loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
+    loaded.check_task(task_id, cfg)
+    cfg = override(cfg, loaded.changes)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine().items())
     times = measure_times(task_id, cfg, loaded, rounds)
     default_us = 1e6 * np.median(times["default"][:, 1])

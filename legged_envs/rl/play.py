@@ -49,11 +49,14 @@ def _rollout(
     env = gym.make_vec(task_id, num_envs=1, cfg=cfg, array="torch", max_episode_steps=10**9)
     core = unwrap(env)
     policy.check(core, ("policy",))
+    num_steps = round(seconds / core.step_dt)
+    if num_steps < 1:
+        raise ValueError(f"seconds must be at least a control step of {core.step_dt:g} s, got {seconds!r}")
     observation, _ = env.reset(seed=0)
     for command in commands:
         value = torch.tensor(command)
         core.commands.hold("velocity", value)
-        for _ in range(round(seconds / core.step_dt)):
+        for _ in range(num_steps):
             observation, _, terminated, _, _ = env.step(policy(observation))
             if terminated.any():
                 core.commands.hold("velocity", value)
@@ -103,7 +106,7 @@ def play(
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt; by default the one that ships with the package.
+        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
@@ -116,7 +119,8 @@ def play(
     commands: Sequence[tuple[float, float, float]] = TOUR
     if not (vx is None and vy is None and wz is None):
         commands = ((vx or 0.0, vy or 0.0, wz or 0.0),)
-    seconds = seconds or (TOUR_SECONDS if len(commands) > 1 else 10.0)
+    if seconds is None:
+        seconds = TOUR_SECONDS if len(commands) > 1 else 10.0
     cfg = override(make_task_cfg(task_id), changes or {})
     if video is None and has_display():
         view(_rollout(task_id, cfg, loaded, commands, seconds))

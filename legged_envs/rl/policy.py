@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,25 @@ from typing import Any
 import torch
 
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.mdp.motion_command import motion_command
+from legged_envs.mdp.motion_command import MotionCommandCfg, motion_command
+from legged_envs.tasks import is_mimic
+from legged_envs.tasks.task import TaskCfg
 
 _CONTRACT_FILE = "contract.json"
 SHIPPED = {"Legged/Go2-Flat-v0": "go2_flat.pt", "Legged/Go2-Mimic-v0": "go2_mimic.pt"}
 """Task id → policy in ``legged_envs/policies``."""
 
 
-def contract(task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("policy",)) -> dict[str, Any]:
+def contract(
+    task_id: str,
+    env: LeggedVectorEnv,
+    groups: Sequence[str] = ("policy",),
+    changes: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot.
 
-    ``inputs`` are the observation groups that the policy takes, one argument each.
+    ``inputs`` are the observation groups that the policy takes, one argument each. ``changes`` are those that make the
+    policy's task of the registered one, as values that JSON has.
     """
     robot = env.cfg.robot
     centre = "default_joint_pos"
@@ -29,6 +37,7 @@ def contract(task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("polic
         centre = "(joint_pos of the reference one control step ahead where there is one, else default_joint_pos)"
     meaning = {
         "task_id": task_id,
+        "changes": dict(changes or {}),
         "robot": robot.name,
         "control_dt": env.step_dt,
         "joint_names": list(robot.joint_names),
@@ -70,6 +79,16 @@ class Policy:
         return self.contract.get("inputs") or {"policy": self.contract.get("observation", [])}
 
     @property
+    def task_id(self) -> str:
+        """The task that it was trained on."""
+        return self.contract.get("task_id", "")
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The changes to that task that it was trained with; empty if the file does not say."""
+        return dict(self.contract.get("changes", {}))
+
+    @property
     def clips(self) -> tuple[str, ...]:
         """The clips that it was trained to imitate; empty if the file does not say."""
         return tuple(self.contract.get("clips", ()))
@@ -78,6 +97,39 @@ class Policy:
         with torch.inference_mode():
             return self._module(*observations)
 
+    def check_task(self, task_id: str, cfg: TaskCfg) -> None:
+        """Raise if this policy is for another kind of task.
+
+        Raises:
+            ValueError: If the task is of another robot, or imitates motions and the policy does not, or the reverse.
+        """
+        if (theirs := self.contract.get("robot")) != cfg.robot.name:
+            raise ValueError(
+                f"the policy of {self.task_id!r} was trained with robot = {theirs}, {task_id!r} has {cfg.robot.name}"
+            )
+        if ("reference" in self.contract) != is_mimic(cfg):
+            ours, theirs = "follows velocity commands", "imitates motions"
+            if is_mimic(cfg):
+                ours, theirs = theirs, ours
+            raise ValueError(f"the policy is one of {self.task_id!r}, which {theirs}, and {task_id!r} {ours}")
+
+    def clips_of(self, cfg: TaskCfg) -> tuple[str, ...]:
+        """The clips that it was trained to imitate, all of which the mimic task ``cfg`` must have.
+
+        Raises:
+            ValueError: If the task has not got one of them.
+        """
+        command = cfg.commands["motion"]
+        if isinstance(command, MotionCommandCfg):
+            known = [motion.name for motion in command.load(cfg.robot)]
+            unknown = [name for name in self.clips if name not in known]
+            if unknown:
+                raise ValueError(
+                    f"there is no clip {unknown[0]!r}; clips: {', '.join(known)}. "
+                    "A policy that was trained with --motions needs the same --motions, or the --clips to imitate"
+                )
+        return self.clips
+
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
         """Raise if this policy is not for the environment, or does not take ``groups``.
 
@@ -85,16 +137,20 @@ class Policy:
             ValueError: Naming what differs: robot, joints, action scale, time step or observations.
         """
         if groups is not None and tuple(self.inputs) != tuple(groups):
-            raise ValueError(f"the policy must take {', '.join(groups)}, but takes {', '.join(self.inputs)}")
+            takes = ", ".join(self.inputs)
+            raise ValueError(f"the policy must take {', '.join(groups)}, but that of {self.task_id!r} takes {takes}")
         known = set(self.inputs) <= set(env.cfg.observations)
-        ours = contract(self.contract.get("task_id", ""), env, tuple(self.inputs) if known else ("policy",))
-        for key in ("robot", "joint_names", "action_scale", "control_dt", "reference", "action"):
-            if self.contract.get(key) != ours.get(key):
-                theirs = self.contract.get(key)
-                raise ValueError(f"the policy was trained with {key} = {theirs}, this environment has {ours.get(key)}")
-        if _layout(self.inputs) != _layout(ours["inputs"]):
-            theirs, has = _layout(self.inputs), _layout(ours["inputs"])
-            raise ValueError(f"the policy was trained with observation = {theirs}, this environment has {has}")
+        # As the file has it: JSON has no tuples.
+        ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
+        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "action")
+        pairs = {key: (self.contract.get(key), ours.get(key)) for key in keys}
+        pairs["observation"] = (_layout(self.inputs), _layout(ours["inputs"]))
+        for key, (theirs, has) in pairs.items():
+            if theirs != has:
+                raise ValueError(
+                    f"the policy of {self.task_id!r} was trained with {key} = {theirs}, this environment has {has}; "
+                    "if it was trained with --changes, this environment needs the same"
+                )
 
 
 def _layout(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, list[tuple[Any, ...]]]:
@@ -130,14 +186,20 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
     onnx.save(model, str(path))
 
 
+def policy_file(path: Path | str) -> Path:
+    """``path``, or the policy in it if it is a run folder."""
+    return Path(path) / "policy.pt" if Path(path).is_dir() else Path(path)
+
+
 def load_policy(path: Path | str) -> Policy:
-    """Read a policy written by ``save_policy``.
+    """Read a policy written by ``save_policy``: the file, or the run folder that it is in.
 
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is not such a policy.
     """
-    if not Path(path).is_file():
+    path = policy_file(path)
+    if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
     files = {_CONTRACT_FILE: ""}
     try:

@@ -60,7 +60,12 @@ def bench_storage(
     A row has ``setting``, ``batches_ms`` and ``indexing_ms`` (an epoch of ``mini_batch_generator``, and the same by
     hand), ``batches_ratio``, ``add_ms`` and ``copies_ms`` (a rollout of ``add_transitions``, and its copies by hand)
     and ``add_ratio``.
+
+    Raises:
+        ValueError: If ``rounds`` is not positive.
     """
+    if rounds < 1:
+        raise ValueError(f"rounds must be positive, got {rounds}")
     return [_bench_setting(name, rounds, num_envs, num_steps, torch.device(device)) for name in SETTINGS]
 
 

@@ -7,13 +7,15 @@ import datetime
 import io
 import json
 import os
+import pickle
+import shlex
 import signal
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import gymnasium as gym
 import torch
@@ -23,7 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
-from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.config import Algo, PPOCfg, TrainCfg, resumed
 from legged_envs.rl.evaluate import Evaluation, Evaluator, print_evaluation
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mirrored_ppo import MirroredPPO
@@ -44,13 +46,23 @@ class Trainer:
         cfg: What to train and for how long.
         console: Where to report.
         wrap: Puts wrappers on top of the training environment; evaluations are of the task itself.
+
+    Raises:
+        FileExistsError: If another run's checkpoint is in the folder to write to.
+        FileNotFoundError: If there is no checkpoint to resume or to begin with.
+        ValueError: If an option has no meaning, or differs from that of the run to resume.
     """
 
+    ALGO: ClassVar[Algo] = "ppo"
+    """Name of the algorithm, and of the field of TrainCfg with its options."""
+
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
-        if cfg.minutes <= 0 or (cfg.iterations is not None and cfg.iterations < 1):
-            raise ValueError(f"minutes and iterations must be positive, got {cfg.minutes} and {cfg.iterations}")
-        self.cfg = cfg
+        cfg, checkpoint = _going_on(cfg)
+        self.cfg = replace(cfg, algo=self.ALGO)
+        self._check_options()
+        self._run_dir = self._find_run_dir()
         self.console = console
+        self._wrapped = wrap is not None
         self.task = self._make_task()
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
@@ -63,6 +75,9 @@ class Trainer:
         # Episodes start at random ages, so that they do not all end together.
         self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
         self.algorithm = self._make_algorithm()
+        if cfg.warm_start is not None and checkpoint is None:
+            state = _read(cfg.warm_start / CHECKPOINT, cfg.task_id)["algorithm"]
+            self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
         self._evaluator: Evaluator | None = None
         self.iteration = 0
         self.seconds = 0.0
@@ -72,9 +87,39 @@ class Trainer:
         self.time_to_walk: dict[str, float] | None = None
         self._walk_checked = 0.0
         self._interrupted = False
-        self._run_dir = cfg.run_dir or cfg.resume or self._new_run_dir()
-        if cfg.resume is not None:
-            self._load(cfg.resume / CHECKPOINT)
+        if checkpoint is not None:
+            self._load(checkpoint)
+
+    def _check_options(self) -> None:
+        cfg, algorithm, group = self.cfg, self._schedule, self.ALGO
+        if cfg.minutes <= 0 or (cfg.iterations is not None and cfg.iterations < 1):
+            raise ValueError(f"minutes and iterations must be positive, got {cfg.minutes} and {cfg.iterations}")
+        for option, value, least in (
+            ("num-envs", cfg.num_envs, 1),
+            ("episodes", cfg.episodes, 1),
+            ("threads", cfg.threads, 0),
+            (f"{group}.steps-per-env", algorithm.steps_per_env, 1),
+            (f"{group}.epochs", algorithm.epochs, 1),
+        ):
+            if value < least:
+                raise ValueError(f"--{option} must be at least {least}, got {value}")
+        samples = cfg.num_envs * algorithm.steps_per_env
+        if not isinstance(algorithm, MimicDistillationCfg) and not 1 <= algorithm.mini_batches <= samples:
+            raise ValueError(
+                f"--{group}.mini-batches must be from 1 to num_envs · steps_per_env = {samples}, "
+                f"got {algorithm.mini_batches}"
+            )
+        try:
+            pickle.dumps(cfg)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(f"changes must be values that a checkpoint can hold: {error}") from error
+
+    def _find_run_dir(self) -> Path:
+        """The folder to write to; a run that is not the one to go on with is never written over."""
+        folder, resume = self.cfg.run_dir or self.cfg.resume or self._new_run_dir(), self.cfg.resume
+        if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
+            raise FileExistsError(f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it")
+        return folder
 
     def _make_task(self) -> TaskCfg:
         return override(make_task_cfg(self.cfg.task_id), self.cfg.changes)
@@ -82,7 +127,7 @@ class Trainer:
     @property
     def _schedule(self) -> PPOCfg | MimicPPOCfg | MimicDistillationCfg:
         """What has the learning rates and the length of a rollout."""
-        return self.cfg.ppo
+        return getattr(self.cfg, self.ALGO)
 
     def _new_run_dir(self) -> Path:
         stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
@@ -132,14 +177,12 @@ class Trainer:
         config = {"training": _plain(self.cfg), "task": _plain(self.task)}
         (self._run_dir / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")
-        self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}")
+        self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False)
         self._train()
         self._save()
         self._export()
         if self._interrupted:
-            self.console.print(
-                f"interrupted; go on with: legged-envs train {self.cfg.task_id} --resume {self._run_dir}"
-            )
+            self.console.print(f"interrupted; go on with: {self._how_to_resume()}", markup=False, soft_wrap=True)
             return self._run_dir
         self._evaluate_export()
         self._draw()
@@ -149,6 +192,11 @@ class Trainer:
             except RuntimeError as error:  # a machine that cannot render has trained all the same
                 self.console.print(f"no video: {error}", style="yellow")
         return self._run_dir
+
+    def _how_to_resume(self) -> str:
+        if self._wrapped:
+            return f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
+        return shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
 
     def _train(self) -> None:
         previous = signal.signal(signal.SIGINT, self._on_interrupt)
@@ -274,7 +322,7 @@ class Trainer:
     """Observation groups that the exported policy takes."""
 
     def _export(self) -> None:
-        meaning = contract(self.cfg.task_id, self.core, self.GROUPS)
+        meaning = contract(self.cfg.task_id, self.core, self.GROUPS, _plain(self.cfg.changes))
         save_policy(self._run_dir / "policy.pt", self.algorithm.get_policy().as_jit(), meaning)
         save_onnx(self._run_dir / "policy.onnx", self.algorithm.get_policy().as_onnx(verbose=False), meaning)
 
@@ -290,6 +338,7 @@ class Trainer:
             "seed": self.cfg.seed,
             "training_seconds": round(self.seconds, 1),
             "env_steps": self.curve[-1]["env_steps"],
+            "changes": _plain(self.cfg.changes),
             **results,
         }
         (self._run_dir / "eval.json").write_text(json.dumps(report, indent=1) + "\n")
@@ -314,27 +363,42 @@ class Trainer:
             "curve": self.curve,
             "time_to_walk": self.time_to_walk,
             "task_id": self.cfg.task_id,
+            "cfg": self.cfg,
         }
         path = self._run_dir / CHECKPOINT
         torch.save(state, path.with_suffix(".tmp"))
         path.with_suffix(".tmp").replace(path)
 
-    def _read(self, path: Path) -> dict[str, Any]:
-        """A checkpoint of this task."""
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
-        state = torch.load(path, weights_only=False)
-        if state["task_id"] != self.cfg.task_id:
-            raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {self.cfg.task_id!r}")
-        return state
-
-    def _load(self, path: Path) -> None:
-        state = self._read(path)
+    def _load(self, state: dict[str, Any]) -> None:
         self.algorithm.load(state["algorithm"], None, strict=True)
         self.env.set_state(state["env"])
         torch.set_rng_state(state["rng"])
         self.iteration, self.seconds = state["iteration"], state["seconds"]
         self.curve, self.time_to_walk = state["curve"], state["time_to_walk"]
+
+
+def _read(path: Path, task_id: str) -> dict[str, Any]:
+    """A checkpoint of the task."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
+    state = torch.load(path, weights_only=False)
+    if state["task_id"] != task_id:
+        raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}")
+    return state
+
+
+def _going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
+    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one."""
+    if cfg.resume is None:
+        return cfg, None
+    path = cfg.resume / CHECKPOINT
+    checkpoint = _read(path, cfg.task_id)
+    if "cfg" not in checkpoint:
+        raise ValueError(
+            f"{str(path)!r} is of an older version and does not hold the options of its run, which cannot go on; "
+            "--warm-start begins a new run with its networks"
+        )
+    return resumed(cfg, checkpoint["cfg"]), checkpoint
 
 
 def _plain(value: Any) -> Any:
@@ -354,7 +418,8 @@ def train(cfg: TrainCfg) -> Path:
     """Run a training. Returns the run folder.
 
     Raises:
-        ValueError: If the algorithm is not one for the task.
+        FileExistsError: If another run's checkpoint is in the folder to write to.
+        ValueError: If the algorithm is not one for the task, or an option has no meaning or would not be read.
     """
     return make_trainer(cfg, Console()).run()
 
@@ -365,20 +430,24 @@ def make_trainer(cfg: TrainCfg, console: Console) -> Trainer:
     Raises:
         ValueError: If the algorithm is not one for the task, or would not read an option that was given.
     """
+    cfg, _ = _going_on(cfg)
     mimic = is_mimic(make_task_cfg(cfg.task_id))
     algo = cfg.algo if cfg.algo != "auto" else "mmppo" if mimic else "ppo"
     if (algo == "ppo") == mimic:
         known = "mmppo and distillation" if mimic else "ppo"
         raise ValueError(f"{cfg.task_id!r} is trained with --algo {known}, got {cfg.algo!r}")
-    if not mimic:
-        for option in ("clips", "motions", "teacher", "warm_start"):
-            if getattr(cfg, option):
-                raise ValueError(f"--{option.replace('_', '-')} is for mimic tasks, and {cfg.task_id!r} is none")
-        return Trainer(cfg, console)
+    for option in () if mimic else ("clips", "motions", "teacher"):
+        if getattr(cfg, option):
+            raise ValueError(f"--{option} is for mimic tasks, and {cfg.task_id!r} is none")
     if algo == "distillation" and cfg.warm_start:
-        raise ValueError("--warm-start is for --algo mmppo; a student begins anew")
+        raise ValueError("--warm-start is for --algo ppo and mmppo; a student begins anew")
     if algo == "mmppo" and cfg.teacher and not cfg.mmppo.dagger.coefficient:
         raise ValueError("--teacher with --algo mmppo needs --mmppo.dagger.coefficient, got 0")
+    for group in get_args(Algo):
+        if group != algo and getattr(cfg, group) != getattr(TrainCfg(cfg.task_id), group):
+            raise ValueError(f"--{group}.* is for --algo {group}, and {cfg.task_id!r} is to be trained with {algo}")
+    if algo == "ppo":
+        return Trainer(cfg, console)
     from legged_envs.rl.mimic_train import DistillationTrainer, MimicTrainer
 
     return (MimicTrainer if algo == "mmppo" else DistillationTrainer)(cfg, console)

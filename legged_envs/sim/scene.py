@@ -9,8 +9,13 @@ from legged_envs.sim.simulation import SimCfg
 
 
 def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
-    """Compile ``robot`` on flat ground with PD actuators, sensors and the physics options of ``cfg``."""
+    """Compile ``robot`` on flat ground with PD actuators, sensors and the physics options of ``cfg``.
+
+    Raises:
+        ValueError: If the robot's file lacks what is needed, or does not fit its ``RobotCfg``.
+    """
     spec = mujoco.MjSpec.from_file(str(robot.path))
+    _check_file(spec, robot)
     spec.option.timestep = cfg.dt
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
@@ -25,7 +30,32 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
     names = tuple(model.joint(i).name for i in range(1, model.njnt))
     if names != robot.joint_names:
         raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
+    for joint, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
+        low, high = model.joint(joint).range
+        if model.joint(joint).limited and not low <= position <= high:
+            raise ValueError(
+                f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}, outside of its range in "
+                f"{robot.xml}, {low:g} to {high:g}"
+            )
     return model
+
+
+def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
+    """Raise if the file has too much or too little."""
+    if spec.actuators:
+        given = ", ".join(repr(actuator.name) for actuator in spec.actuators)
+        raise ValueError(f"{robot.xml} has actuators, {given}: take them out, one per joint is added from RobotCfg")
+    needed = {
+        "body": (robot.base_body, *robot.foot_names, *robot.penalized_bodies, *robot.termination_bodies),
+        "site": ("imu", *(f"{foot}_site" for foot in robot.foot_names)),
+        "camera": ("track",),
+    }
+    for kind, names in needed.items():
+        for name in names:
+            if getattr(spec, kind)(name) is None:
+                raise ValueError(f"{robot.xml} has no {kind} {name!r}, which RobotCfg {robot.name!r} needs")
+    if not any(geom.contype or geom.conaffinity for geom in spec.geoms):
+        raise ValueError(f'{robot.xml} has no collision shapes: geoms with contype="0" conaffinity="1"')
 
 
 def _add_ground(spec: mujoco.MjSpec, robot: RobotCfg) -> None:

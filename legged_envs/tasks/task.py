@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,7 @@ class TaskCfg:
 def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     """A copy of ``cfg`` with fields replaced, e.g. ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``.
 
-    None in place of a term removes it: ``{"events.push": None}``.
+    None in place of a term removes it: ``{"events.push": None}``. A term's ``params`` can be any of its function's.
 
     Raises:
         TypeError: If a path is no string, or a value is of another type than the field.
@@ -79,11 +80,19 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
     if name not in known:
         raise ValueError(f"cfg path {path!r}: {where} has no {name!r}; it has: {', '.join(map(str, known))}")
     child = node[name] if isinstance(node, dict) else getattr(node, name)
+    if name == "params" and rest and callable(getattr(node, "func", None)):
+        child = {**_default_params(node.func), **child}
     below = name if where == "the task" else f"{where}.{name}"
     if value is None and not rest and isinstance(node, dict) and dataclasses.is_dataclass(child):
         return {key: term for key, term in node.items() if key != name}
     new = _replaced(child, rest, value, path, below, hints[name])
     return {**node, name: new} if isinstance(node, dict) else dataclasses.replace(node, **{name: new})
+
+
+def _default_params(func: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a term that have a default."""
+    parameters = inspect.signature(func).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _fits(value: Any, hint: Any) -> bool:
