@@ -1,8 +1,7 @@
 """Train Go2 three ways with rsl_rl's PPO: without constraints, with ConstraintsAsTerminations, with LagrangianReward.
 
-All three go on from one training in which the robot has begun to walk. Writes a figure with reward, tracking error and
-every cost against its limit over training, and a table of how the trained policies do on unseen episodes:
-constrained_go2.png, results.md and results.json in the folder ``--out``.
+All three go on from one training in which the robot has begun to walk. Writes constrained_go2.png (reward, tracking
+error, costs against their limits over training), results.md and results.json (unseen episodes) to the folder ``--out``.
 """
 
 import argparse
@@ -47,15 +46,16 @@ class Recorder(StatefulWrapper):
 
     def __init__(self, env):
         super().__init__(env)
-        self.core, self.rows, self.sums, self.steps = unwrap(env), [], 0.0, 0
+        self.core, self.recent, self.rows = unwrap(env), [], []
 
     def step(self, actions):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         error = self.core.commands["velocity"][:, :2] - self.core.robot.lin_vel_b[:, :2]
         scalars = torch.stack((reward.mean() / self.core.step_dt, error.norm(dim=1).mean()))
-        self.sums, self.steps = self.sums + torch.cat((scalars, info["costs"].mean(0))), self.steps + 1
-        if self.steps % 24 == 0:
-            self.rows, self.sums = [*self.rows, (self.sums / 24).tolist()], 0.0
+        self.recent.append(torch.cat((scalars, info["costs"].mean(0))))
+        if len(self.recent) == 24:
+            self.rows.append(torch.stack(self.recent).mean(0).tolist())
+            self.recent.clear()
         return observation, reward, terminated, truncated, info
 
 

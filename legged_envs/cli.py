@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -15,10 +14,6 @@ import tyro
 
 from legged_envs.rl.config import TrainCfg, Value
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
-
-if TYPE_CHECKING:
-    from legged_envs.rl.policy import Policy
-    from legged_envs.tasks.task import TaskCfg
 
 TaskId = Annotated[str, tyro.conf.Positional]
 
@@ -89,19 +84,21 @@ def play(
         raise ValueError(
             f"{task_id!r} follows velocity commands: it takes --vx, --vy and --wz, not --clips or --motions"
         )
-    loaded, cfg, changed = _policy_and_task(task_id, policy, changes or {})
+    from legged_envs.rl.policy import policy_and_task
+
+    loaded, cfg, _ = policy_and_task(task_id, policy, changes or {})
     if seconds is not None and not cfg.sim.step_dt <= seconds < math.inf:
         raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
     if mimic:
         from legged_envs.rl.mimic_play import play_mimic
         from legged_envs.tasks.mimic import imitating
 
-        clips = clips or loaded.clips_of(imitating(cfg, motions=motions))
-        play_mimic(task_id, policy, video, clips, motions, changed, seconds)
+        cfg = imitating(cfg, motions=motions)
+        play_mimic(cfg, loaded, video, clips or loaded.clips_of(cfg), seconds)
     else:
         from legged_envs.rl.play import play as run
 
-        run(task_id, policy, video, vx, vy, wz, changed, seconds)
+        run(task_id, cfg, loaded, video, vx, vy, wz, seconds)
 
 
 def evaluate(
@@ -131,14 +128,14 @@ def evaluate(
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluation, Evaluator, print_evaluation
     from legged_envs.rl.mimic_evaluate import MimicEvaluation, MimicEvaluator, print_mimic_evaluation
-    from legged_envs.rl.policy import policy_file
+    from legged_envs.rl.policy import policy_and_task, policy_file
     from legged_envs.tasks.mimic import imitating
 
     if episodes < 1:
         raise ValueError(f"--episodes must be positive, got {episodes}")
     if json is None and policy is not None:
         json = policy_file(policy).parent / "eval.json"
-    loaded, cfg, changed = _policy_and_task(task_id, policy, changes or {})
+    loaded, cfg, changed = policy_and_task(task_id, policy, changes or {})
     if json is not None:
         _check_output("--json", json)
         _read_json(json)
@@ -160,24 +157,6 @@ def evaluate(
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         write_json(json, {**about, **result.as_dict()})
-
-
-def _policy_and_task(
-    task_id: str, path: Path | None, changes: Mapping[str, Any]
-) -> tuple[Policy, TaskCfg, dict[str, Any]]:
-    """A policy, the task with the changes that the policy was trained with and ``changes`` on top, and all of these.
-
-    Raises:
-        ValueError: If the policy is for another kind of task.
-    """
-    from legged_envs.rl.policy import load_policy, load_shipped_policy
-    from legged_envs.tasks.task import override
-
-    policy = load_policy(path) if path is not None else load_shipped_policy(task_id)
-    cfg = make_task_cfg(task_id)
-    policy.check_task(task_id, cfg)
-    changed = {**policy.changes, **changes}
-    return policy, override(cfg, changed), changed
 
 
 def _check_output(option: str, path: Path) -> None:

@@ -36,12 +36,14 @@ from legged_envs.wrappers import (
     ConstraintsAsTerminations,
     EpisodeStatistics,
     LagrangianReward,
+    TimeLimit,
     ToNumpy,
     ToTorch,
     VectorCMDP,
     rl_games,
     skrl,
 )
+from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 from legged_envs.wrappers.sb3 import Sb3VecEnv
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -754,23 +756,6 @@ def test_rl_games_is_told_what_the_environment_tells(assert_same):
     assert (env.reset()["obs"][:, 1] > 0).all(), "only the first reset has the seed"
 
 
-@pytest.mark.parametrize("num_envs", [1, NUM_ENVS])
-@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"])
-def test_rl_games_gets_the_costs_that_gymnasiums_environments_hide_in_final_info(vector, num_envs):
-    env = rl_games.RlGamesVecEnv(ToTorch(vector([Counter] * num_envs, autoreset_mode="SameStep")), seed=SEED)
-    plain = make_counters(num_envs)
-    env.reset(), plain.reset(seed=SEED)
-    ends = 0
-    for action in draw(12, num_envs):
-        _, _, dones, infos = env.step(torch.from_numpy(action))
-        info = plain.step(action)[4]
-        for key in ("cost", "costs"):
-            np.testing.assert_array_equal(infos[key].numpy(), info[key])
-        ends += int(dones.sum())
-    assert ends > 2
-    env.close()
-
-
 @pytest.mark.parametrize("central_value", [False, True], ids=["observations", "states"])
 def test_rl_games_ppo_bootstraps_time_outs_alone_from_the_true_last_observation(central_value):
     rl_games.register(COUNTERS, grouped=central_value)
@@ -928,3 +913,38 @@ def test_examples_run_as_they_stand(library, monkeypatch, capsys):
         r"192 steps in \d+ s; mean return of 2 unseen episodes:\nuntrained [\d.]+, trained [\d.]+", printed
     )
     assert len(path.read_text().splitlines()) < 120
+
+
+# --- all that take tensors --------------------------------------------------------------------------------------------
+
+
+def begun_rl_games(env: VectorEnv) -> Any:
+    adapted = rl_games.RlGamesVecEnv(env, seed=SEED)
+    adapted.reset()
+    return adapted
+
+
+ADAPTERS = {
+    "rl_games": begun_rl_games,
+    "rsl_rl": lambda env: RslRlVecEnv(TimeLimit(env, 100), seed=SEED),
+    "skrl": lambda env: skrl.SkrlVecEnv(env, seed=SEED),
+}
+
+
+@pytest.mark.parametrize("num_envs", [1, NUM_ENVS])
+@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"])
+@pytest.mark.parametrize("adapt", ADAPTERS.values(), ids=ADAPTERS)
+def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(adapt, vector, num_envs):
+    counters = vector([Counter] * num_envs, autoreset_mode="SameStep")
+    env = adapt(ToTorch(counters))
+    plain = make_counters(num_envs)
+    plain.reset(seed=SEED)
+    ends = 0
+    for action in draw(12, num_envs):
+        infos = env.step(torch.from_numpy(action))[-1]
+        _, _, terminated, truncated, info = plain.step(action)
+        for key in ("cost", "costs"):
+            np.testing.assert_array_equal(infos[key].numpy(), info[key])
+        ends += int((terminated | truncated).sum())
+    assert ends > 2
+    counters.close()

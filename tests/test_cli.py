@@ -21,7 +21,7 @@ from legged_envs.rl.mimic_config import ACTOR_GROUPS
 from legged_envs.rl.play import film
 from legged_envs.rl.policy import Policy, contract, load_policy, load_shipped_policy, save_onnx, save_policy
 from legged_envs.tasks import TASKS
-from legged_envs.tasks.task import override
+from legged_envs.tasks.task import TaskCfg, override
 
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
@@ -91,7 +91,8 @@ def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path
     where = "play.play" if task_id == GO2 else "mimic_play.play_mimic"
     monkeypatch.setattr(f"legged_envs.rl.{where}", lambda *args: played.append(args))
     cli.play(task_id, run, changes={"action.scale": 0.9}, seconds=0.1)
-    assert played[0][-2] == CHANGES | {"action.scale": 0.9}
+    cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
+    assert cfg == override(make_task_cfg(task_id), CHANGES | {"action.scale": 0.9})
 
 
 def test_a_contract_carries_its_changes_and_shipped_policies_have_none(tmp_path):
@@ -119,7 +120,8 @@ def test_a_policy_with_tuples_in_its_observations_fits_its_own_task(tmp_path):
 def test_changes_are_any_values(command, monkeypatch):
     """Numbers, ranges, switches and None, as Python writes them."""
     taken = []
-    monkeypatch.setattr(cli, "_policy_and_task", lambda task_id, policy, changes: taken.append(changes) or 1 / 0)
+    where = "legged_envs.rl.policy.policy_and_task"
+    monkeypatch.setattr(where, lambda task_id, policy, changes: taken.append(changes) or 1 / 0)
     flags = ["sim.decimation", "2", "events.push", "None", "commands.velocity.lin_vel_x", "(0.0, 0.5)"]
     flags += ["only_positive_rewards", "False", "action.scale", "-0.5"]
     with pytest.raises(ZeroDivisionError):

@@ -11,12 +11,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.vector import SyncVectorEnv
 from rsl_rl.models import MLPModel
 from rsl_rl.runners import OnPolicyRunner
 from rsl_rl.storage import RolloutStorage
 from tensordict import TensorDict
-from toy_envs import ToyEnv, ToyVectorEnv
+from toy_envs import ToyVectorEnv
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
@@ -234,21 +233,6 @@ def test_time_limits_of_environments_of_gymnasium_move(make):
         assert final.dtype == observation["policy"].dtype == reward.dtype == torch.float32
         assert torch.equal((final != observation["policy"]).any(1), rows), "other environments go on"
     assert env.episode_length_buf.tolist() == [2, 1, 3, 0]
-
-
-@pytest.mark.parametrize("num_envs", [1, 3])
-def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(num_envs, random_actions):
-    env = RslRlVecEnv(TimeLimit(ToTorch(SyncVectorEnv([ToyEnv] * num_envs, autoreset_mode="SameStep")), 6), seed=0)
-    plain = AutoReset(TimeLimit(SyncVectorEnv([ToyEnv] * num_envs, autoreset_mode="Disabled"), 6))
-    plain.reset(seed=0)
-    ended = 0
-    for action in random_actions(20, num_envs, 2):
-        _, _, done, extras = env.step(torch.from_numpy(action))
-        info = plain.step(action)[4]
-        for key in ("cost", "costs"):
-            np.testing.assert_array_equal(extras[key].numpy(), info[key])
-        ended += int(done.sum())
-    assert ended > 2
 
 
 # --- PPO --------------------------------------------------------------------------------------------------------------

@@ -36,6 +36,12 @@ def transition_costs(info: dict[str, Any]) -> tuple[Any, Any]:
     return transition_cost(info, "cost"), transition_cost(info, "costs")
 
 
+def reported_costs(info: dict[str, Any]) -> dict[str, Any]:
+    """Those of ``"cost"`` and ``"costs"`` that a step's transition has, as :func:`transition_cost` finds them."""
+    pairs = zip(("cost", "costs"), transition_costs(info), strict=True)
+    return {key: value for key, value in pairs if value is not None}
+
+
 def cost_attribute(env: VectorEnv, name: str) -> Any:
     """``cost_names`` or ``cost_limits`` of an environment, or None.
 

@@ -21,7 +21,7 @@ from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
 from legged_envs.wrappers.base import check_step_values, first_array
-from legged_envs.wrappers.cost_reduce import transition_costs
+from legged_envs.wrappers.cost_reduce import reported_costs
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 
@@ -72,9 +72,7 @@ class RlGamesVecEnv(IVecEnv):
 
     def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        infos: dict[str, Any] = {"time_outs": truncated & ~terminated}
-        costs = zip(("cost", "costs"), transition_costs(info), strict=True)
-        infos |= {key: value for key, value in costs if value is not None}
+        infos: dict[str, Any] = {"time_outs": truncated & ~terminated, **reported_costs(info)}
         if "final_obs" in info:
             infos["final_obs"] = self._split(info["final_obs"])
         if "log" in info:

@@ -19,6 +19,7 @@ from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
 from legged_envs.wrappers.base import check_step_values, first_array
+from legged_envs.wrappers.cost_reduce import reported_costs
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 
@@ -90,6 +91,7 @@ class SkrlVecEnv(Wrapper):
         actions = actions.reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._observation, self._state = self._split(observation)
+        info = {**info, **reported_costs(info)}
         if "final_obs" in info:
             final_observation, final_state = self._split(info["final_obs"])
             info = {**info, "final_obs": final_observation, "final_states": final_state}

@@ -56,7 +56,7 @@ class MimicTrainer(Trainer):
         path = self.cfg.teacher
         if path is None:
             raise ValueError("distillation and DAgger need --teacher, a run trained with --mmppo.privileged-actor")
-        teacher = load_policy(path / "policy.pt" if path.is_dir() else path)
+        teacher = load_policy(path)
         teacher.check(self.core, CRITIC_GROUPS)
         return teacher
 

@@ -29,14 +29,14 @@ from rich.table import Table
 from legged_envs.envs import unwrap
 from legged_envs.rl.bench import machine
 from legged_envs.rl.evaluate import SECONDS, Evaluation, Evaluator, evaluation_cfg
-from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy
+from legged_envs.rl.policy import Policy, policy_and_task
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import build_scene
 from legged_envs.sim.simulation import ENGINES
 from legged_envs.tasks import is_mimic, make_task_cfg
-from legged_envs.tasks.task import TaskCfg, override
+from legged_envs.tasks.task import TaskCfg
 
 NUM_ENVS = 256
 """Batch size of the timing."""
@@ -229,12 +229,9 @@ def main(task_id: str, policy: Path | None, rounds: int, episodes: int, markdown
     """Measure, print and, if asked, write a Markdown table."""
     if rounds < 1 or episodes < 1:
         raise ValueError(f"rounds and episodes must be positive, got rounds={rounds}, episodes={episodes}")
-    cfg = make_task_cfg(task_id)
-    if is_mimic(cfg):
+    if is_mimic(make_task_cfg(task_id)):
         raise ValueError(f"{task_id!r} imitates motions; what is measured here is a walk: name a velocity task")
-    loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
-    loaded.check_task(task_id, cfg)
-    cfg = override(cfg, loaded.changes)
+    loaded, cfg, _ = policy_and_task(task_id, policy)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine().items())
     times = measure_times(task_id, cfg, loaded, rounds)
     default_us = 1e6 * np.median(times["default"][:, 1])

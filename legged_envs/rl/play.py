@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import torch
@@ -16,10 +15,9 @@ from rich.console import Console
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.evaluate import evaluation_cfg
-from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy
+from legged_envs.rl.policy import Policy
 from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
-from legged_envs.tasks import make_task_cfg
-from legged_envs.tasks.task import TaskCfg, override
+from legged_envs.tasks.task import TaskCfg
 
 TOUR = (
     (0.0, 0.0, 0.0),
@@ -94,37 +92,35 @@ def has_display() -> bool:
 
 def play(
     task_id: str,
-    policy: Path | None = None,
+    cfg: TaskCfg,
+    policy: Policy,
     video: Path | None = None,
     vx: float | None = None,
     vy: float | None = None,
     wz: float | None = None,
-    changes: Mapping[str, Any] | None = None,
     seconds: float | None = None,
 ) -> None:
     """Let a policy walk.
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
+        cfg: The task that the policy is for.
+        policy: The policy.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
         wz: Turning command, rad/s.
-        changes: Changes to the task.
         seconds: How long each command holds.
     """
     console = Console()
-    loaded = load_policy(policy) if policy is not None else load_shipped_policy(task_id)
     commands: Sequence[tuple[float, float, float]] = TOUR
     if not (vx is None and vy is None and wz is None):
         commands = ((vx or 0.0, vy or 0.0, wz or 0.0),)
     if seconds is None:
         seconds = TOUR_SECONDS if len(commands) > 1 else 10.0
-    cfg = override(make_task_cfg(task_id), changes or {})
     if video is None and has_display():
-        view(_rollout(task_id, cfg, loaded, commands, seconds))
+        view(_rollout(task_id, cfg, policy, commands, seconds))
         return
     video = video or Path("play.mp4")
-    film(task_id, cfg, loaded, video, commands, seconds)
+    film(task_id, cfg, policy, video, commands, seconds)
     console.print(f"wrote {video}")

@@ -12,8 +12,8 @@ import torch
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.mdp.motion_command import MotionCommandCfg, motion_command
-from legged_envs.tasks import is_mimic
-from legged_envs.tasks.task import TaskCfg
+from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks.task import TaskCfg, override
 
 _CONTRACT_FILE = "contract.json"
 SHIPPED = {"Legged/Go2-Flat-v0": "go2_flat.pt", "Legged/Go2-Mimic-v0": "go2_mimic.pt"}
@@ -223,3 +223,24 @@ def load_shipped_policy(task_id: str) -> Policy:
         )
     with resources.as_file(resources.files("legged_envs") / "policies" / SHIPPED[task_id]) as path:
         return load_policy(path)
+
+
+def policy_and_task(
+    task_id: str, path: Path | None = None, changes: Mapping[str, Any] | None = None
+) -> tuple[Policy, TaskCfg, dict[str, Any]]:
+    """A policy, the task with the changes that the policy was trained with and ``changes`` on top, and all of these.
+
+    Args:
+        task_id: Registered id.
+        path: A policy.pt, or the run folder with it; None for the policy that ships with the package.
+        changes: Changes to the task, by path.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is no policy, or for another kind of task.
+    """
+    policy = load_policy(path) if path is not None else load_shipped_policy(task_id)
+    cfg = make_task_cfg(task_id)
+    policy.check_task(task_id, cfg)
+    changed = {**policy.changes, **(changes or {})}
+    return policy, override(cfg, changed), changed
