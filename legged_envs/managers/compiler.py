@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 
-OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1}
+OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
 """Scalar code on one thread: the compiler's own vectorisation keeps the order of every sum, so that an environment's
-results do not depend on how many there are."""
+results do not depend on how many there are. Vector instructions need then not be tried out, which takes ten seconds."""
 
 CompiledFunction = Callable[[list[torch.Tensor]], list[torch.Tensor]]
 
