@@ -115,7 +115,8 @@ def test_spaces_are_batched_and_contain_what_is_returned(task, observations, mak
     if observations == "dict":
         assert set(space.spaces) == set(env.unwrapped.cfg.observations)
         space = space["policy"]
-    assert (space.shape, space.dtype) == ((9 + 3 * num_joints,), np.float32)
+    clock = 2 if task == G1 else 0
+    assert (space.shape, space.dtype) == ((9 + 3 * num_joints + clock,), np.float32)
     observation, _ = env.reset(seed=0)
     assert observation in env.observation_space
     env.action_space.seed(0)
@@ -654,7 +655,7 @@ def test_the_module_prefix_replaces_the_import():
         "print(gymnasium.make('legged_envs:Legged/G1-Flat-v0').reset(seed=0)[0].shape)\n"
         "print('rsl_rl' in sys.modules)"
     )
-    assert printed.split("\n")[:3] == ["(2, 45)", "(45,)", "False"]
+    assert printed.split("\n")[:3] == ["(2, 45)", "(47,)", "False"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MuJoCo renders without EGL")

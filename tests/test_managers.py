@@ -206,6 +206,7 @@ def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_retur
     for term in cfg.terminations.values():
         term.grace_s = 0.0
     env = make(cfg, num_envs=5)
+    clock = env.commands.terms.get("gait")
     ended = set()
     for step, action in enumerate(torch.from_numpy(random_actions(200, 5))):
         if step % 12 == 11:
@@ -218,7 +219,11 @@ def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_retur
             state = env.get_state()
             env.step(-action)
             env.set_state(state)
+        asked = clock and clock.state_dict()
         _, reward, terminated, _, info = env.step(action)
+        ticked = clock and clock.state_dict()
+        if clock:
+            clock.load_state_dict(asked)  # what the step was asked to do, not what the next one is
         costs = torch.stack([term.func(env, **term.params) for term in cfg.costs.values()], dim=1)
         assert torch.equal(info["costs"], costs), step
         terms = [(term.weight, term.func(env, **term.params)) for term in cfg.rewards.values()]
@@ -226,6 +231,8 @@ def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_retur
         assert torch.allclose(reward.double(), total.clamp(min=0.0), rtol=1e-4, atol=1e-6), step
         holds = [term.func(env, **term.params) for term in cfg.terminations.values()]
         assert torch.equal(terminated, torch.stack(holds).any(0)), step
+        if clock:
+            clock.load_state_dict(ticked)
         ended |= set(terminated.tolist())
     assert ended == {True, False}
 

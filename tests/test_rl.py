@@ -28,6 +28,7 @@ from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.train import CHECKPOINT, Trainer, train
 
 GO2 = "Legged/Go2-Flat-v0"
+G1 = "Legged/G1-Flat-v0"
 GO2_MIMIC = "Legged/Go2-Mimic-v0"
 
 
@@ -248,7 +249,7 @@ def test_the_command_line_gives_changes_their_types(monkeypatch):
 
 def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
     cfg = tiny(None, iterations=2, resume=run)
-    cfg.task_id = "Legged/G1-Flat-v0"
+    cfg.task_id = G1
     with pytest.raises(ValueError, match=r"Go2-Flat.*not of.*G1-Flat"):
         Trainer(cfg, Console(quiet=True))
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
@@ -256,7 +257,7 @@ def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
 
 
 def test_a_policy_of_another_robot_is_refused(run):
-    core = LeggedVectorEnv(make_task_cfg("Legged/G1-Flat-v0"), 1)
+    core = LeggedVectorEnv(make_task_cfg(G1), 1)
     with pytest.raises(ValueError, match=r"robot = go2, this environment has g1"):
         load_policy(run / "policy.pt").check(core)
 
@@ -348,6 +349,23 @@ def test_the_shipped_policy_walks_and_stands():
     assert result.still_joint_speed < 0.5
 
 
+def test_the_shipped_g1_policy_walks():
+    evaluator = Evaluator(G1, make_task_cfg(G1), episodes=32)
+    policy = load_shipped_policy(G1)
+    policy.check(evaluator.core)
+    result = evaluator.run(policy, still=False)
+    assert result.walks(lin_vel_error=0.2, ang_vel_error=0.3, falls=0.05)
+    assert result.swing_height > 0.03
+    assert 0.68 < result.base_height < 0.8
+
+
+def test_a_policy_of_another_pace_is_refused():
+    cfg = make_task_cfg(G1)
+    cfg.commands["gait"].period = 0.7
+    with pytest.raises(ValueError, match=r"gait = .*'period': 0\.8.*this environment has .*'period': 0\.7"):
+        load_shipped_policy(G1).check(LeggedVectorEnv(cfg, 1))
+
+
 def test_the_shipped_mimic_policy_imitates_and_follows_commands():
     evaluator = MimicEvaluator(GO2_MIMIC, make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk"), episodes=8)
     policy = load_shipped_policy(GO2_MIMIC)
@@ -363,8 +381,8 @@ def test_the_shipped_mimic_policy_imitates_and_follows_commands():
 
 
 def test_a_task_without_a_shipped_policy_says_so():
-    with pytest.raises(ValueError, match=r"no policy ships for 'Legged/G1-Flat-v0'.*--policy"):
-        load_shipped_policy("Legged/G1-Flat-v0")
+    with pytest.raises(ValueError, match=r"no policy ships for 'Legged/G1-Mimic-v0'.*--policy"):
+        load_shipped_policy("Legged/G1-Mimic-v0")
 
 
 def test_the_command_lists_the_tasks(capsys):

@@ -13,9 +13,10 @@ import torch
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.managers import EventTermCfg, TerminationTermCfg
+from legged_envs.managers import ActionCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, GO2, RobotCfg
@@ -28,6 +29,7 @@ DT = 0.02
 FEET = {name: i for i, name in enumerate(GO2.foot_names)}
 DIAGONALS = ((FEET["FR_foot"], FEET["RL_foot"]), (FEET["FL_foot"], FEET["RR_foot"]))
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
+TROT_OFFSETS = np.array([0.0 if name in ("FR_foot", "RL_foot") else 0.5 for name in GO2.foot_names])
 Q0 = np.array(GO2.default_joint_pos)
 
 
@@ -54,6 +56,7 @@ def raw(env: LeggedVectorEnv, actions: list[np.ndarray], previous_joint_vel: np.
     models = [sim.batch.get_model(i) for i in range(env.num_envs)]
     return SimpleNamespace(
         command=env.commands["velocity"].double().numpy(),
+        phase=env.commands.terms["gait"].state_dict()["phase"].double().numpy(),
         height=double("root_pos_w")[:, 2],
         gravity=to_base @ np.array([0.0, 0.0, -1.0]),
         lin_vel=np.einsum("nij,nj->ni", to_base, double("root_lin_vel_w")),
@@ -147,6 +150,7 @@ REWARDS: dict[str, Oracle] = {
         lambda s: (s.foot_speed * (s.foot_height - GO2.foot_radius - 0.06) ** 2).sum(1),
     ),
     "feet_slip": ({}, lambda s: (s.foot_speed**2 * s.contact).sum(1)),
+    "gait_contact": ({}, lambda s: (s.contact == ((s.phase[:, None] + TROT_OFFSETS) % 1.0 < 0.55)).sum(1)),
     "trot": ({"pairs": DIAGONALS, "phase_time": 0.06}, trot),
     "dof_pos_stand_still": ({}, lambda s: ((s.joint_pos - Q0) ** 2).sum(1) * ~moving(s)),
     "dof_vel_stand_still": ({}, lambda s: np.abs(s.joint_vel).sum(1) * ~moving(s)),
@@ -215,6 +219,7 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
     cfg.events["root"] = EventTermCfg(events.reset_root, "reset", params={"height": (0.0, 0.2), "velocity": 0.5})
     cfg.events["joints"] = EventTermCfg(events.reset_joints, "reset", params={"range": 0.4, "velocity": 2.0})
     cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.4)
+    cfg.commands["gait"] = GaitClockCfg(offsets=tuple(TROT_OFFSETS.tolist()), swing=({},) * 4)
     env = LeggedVectorEnv(cfg, NUM_ENVS, array="torch", observations="dict")
     env.reset(seed=3)
     rng = np.random.default_rng(1)
@@ -305,6 +310,7 @@ def lift_and_put_down(pattern: str, robot: RobotCfg = GO2) -> list[SimpleNamespa
     """What the robot's state shows while it stands ("s") or is held in the air ("a"), one letter per control step."""
     cfg = make_task_cfg(TASKS[robot.name])
     cfg.events = {}
+    cfg.action.reference = None
     env = LeggedVectorEnv(cfg, 2, array="torch")
     env.reset(seed=0)
     for _ in range(5):
@@ -405,6 +411,8 @@ def mirrored_pair(robot: RobotCfg, seed: int) -> LeggedVectorEnv:
     pose = np.array(robot.default_joint_pos)
     env.sim.write_joint_state(both, joint_pair(pose + 0.2 * rng.normal(size=12)), joint_pair(rng.normal(size=12)))
     env.commands.terms["velocity"].hold(pair(rng.uniform(-1, 1, 3), (1.0, -1.0, -1.0)))
+    if "gait" in env.commands.terms:
+        env.commands.hold("gait", rng.uniform() + torch.tensor((0.0, 0.5)))
     for _ in range(2):
         env.actions.process(joint_pair(rng.uniform(-1, 1, 12)))
     env.step(joint_pair(rng.uniform(-1, 1, 12)))
@@ -558,6 +566,85 @@ def test_a_range_the_wrong_way_round_is_named():
 def test_a_standing_fraction_that_is_no_probability_is_named(fraction):
     with pytest.raises(ValueError, match=f"standing_fraction.*{fraction}"):
         command_env(1, standing_fraction=fraction)
+
+
+# --- gait clock -------------------------------------------------------------------------------------------------------
+
+LIFT = {"hip_pitch": -0.3, "knee": 0.6, "ankle_pitch": -0.3}
+
+
+def g1_env(num_envs: int, **clock: Any) -> LeggedVectorEnv:
+    cfg = make_task_cfg(TASKS["g1"])
+    cfg.events = {}
+    if clock:
+        cfg.commands["gait"] = GaitClockCfg(**clock)
+    env = LeggedVectorEnv(cfg, num_envs, array="torch")
+    env.reset(seed=2)
+    return env
+
+
+def test_a_clock_lets_the_feet_stand_in_turn_and_comes_round_after_a_stride():
+    env = g1_env(200)
+    clock = env.commands.terms["gait"]
+    first = clock.value.clone()
+    angle = torch.atan2(first[:, 0], first[:, 1]) / (2 * torch.pi) % 1.0
+    assert angle.min() < 0.05 and angle.max() > 0.95 and abs(angle.mean() - 0.5) < 0.1  # each starts at its own time
+    stance = []
+    for _ in range(40):
+        stance.append(clock.stance.clone())
+        env.commands.advance()
+    assert torch.allclose(clock.value, first, atol=1e-4)
+    assert torch.allclose(torch.stack(stance).sum(0).float(), torch.tensor(22.0), atol=1.0)  # 0.55 of 40 steps
+    assert torch.stack(stance).any(2).all() and not torch.stack(stance).all(2).all(0).any()
+
+
+def test_action_0_lifts_the_feet_that_swing_and_actions_correct_it():
+    env = g1_env(64)
+    phase = env.commands.terms["gait"].state_dict()["phase"].double().numpy()
+    names = list(G1.joint_names)
+    expected = np.tile(G1.default_joint_pos, (64, 1))
+    for side, offset in (("left", 0.0), ("right", 0.5)):
+        swung = np.maximum((phase + offset) % 1.0 - 0.55, 0.0) / 0.45
+        for joint, angle in LIFT.items():
+            expected[:, names.index(f"{side}_{joint}_joint")] += angle * np.sin(np.pi * swung) ** 2
+    action = torch.zeros(64, 12)
+    np.testing.assert_allclose(env.actions.process(action).numpy(), expected, atol=1e-5)
+    action[:, 3] = 0.4
+    expected[:, 3] += 0.4 * 0.5
+    np.testing.assert_allclose(env.actions.process(action).numpy(), expected, atol=1e-5)
+
+
+def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
+    env, other = g1_env(3), g1_env(3)
+    clock, copy = env.commands.terms["gait"], other.commands.terms["gait"]
+    env.commands.hold("gait", torch.tensor(0.25))
+    assert torch.allclose(clock.value, torch.tensor([1.0, 0.0]).expand(3, 2), atol=1e-6)
+    env.commands.advance()
+    copy.load_state_dict(clock.state_dict())
+    for name in ("value", "stance", "target_joint_pos"):
+        assert torch.equal(getattr(clock, name), getattr(copy, name))
+    assert torch.allclose(clock.state_dict()["phase"], torch.tensor(0.25 + DT / 0.8))
+
+
+@pytest.mark.parametrize(
+    ("clock", "match"),
+    [
+        ({"period": 0.0}, "period must be positive, got 0.0"),
+        ({"stance": 1.0}, "stance must be between 0 and 1, got 1.0"),
+        ({"offsets": (0.0, 0.5, 0.5)}, "offsets needs one entry for each foot of g1: left_foot, right_foot"),
+        ({"swing": ({"knee": 0.6}, {})}, "g1 has no joint 'knee'"),
+    ],
+)
+def test_a_clock_that_does_not_fit_the_robot_says_what_is_wrong(clock, match):
+    with pytest.raises(ValueError, match=match):
+        g1_env(1, **clock)
+
+
+def test_actions_about_a_command_without_joint_positions_are_refused():
+    cfg = make_task_cfg(TASKS["g1"])
+    cfg.action = ActionCfg(reference="velocity")
+    with pytest.raises(ValueError, match="'velocity' is no motion command or gait clock; commands: velocity, gait"):
+        LeggedVectorEnv(cfg, 1)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

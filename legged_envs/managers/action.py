@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from legged_envs.managers.term import table
-from legged_envs.mdp.motion_command import MotionCommand, motion_command
+from legged_envs.mdp.gait_clock import GaitClock
+from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.rng import RandomStreams
 
 
@@ -21,8 +22,9 @@ class ActionCfg:
     max_delay: int = 0
     """An episode's actions act 0 to ``max_delay`` control steps late (0 or 1)."""
     reference: str | None = None
-    """A motion command whose joint positions, one control step ahead, take the place of ``default_joint_pos`` where
-    there is a reference: the policy corrects them (Xie et al. 2018, "Feedback control for Cassie")."""
+    """A motion command or gait clock whose joint positions, one control step ahead, take the place of
+    ``default_joint_pos`` where there are any: the policy corrects them (Xie et al. 2018, "Feedback control for
+    Cassie")."""
 
 
 class ActionManager:
@@ -36,7 +38,7 @@ class ActionManager:
         if cfg.max_delay not in (0, 1):
             raise ValueError(f"ActionCfg.max_delay must be 0 or 1 control steps, got {cfg.max_delay}")
         self.cfg = cfg
-        self._motion = _motion(env, cfg.reference)
+        self._reference = _reference(env, cfg.reference)
         robot = env.robot
         n, num_joints = robot.sim.num_envs, len(robot.default_joint_pos)
         scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=robot.sim.device)
@@ -66,10 +68,10 @@ class ActionManager:
 
     def _centre(self) -> torch.Tensor:
         """The joint targets of action 0. Shape: (num_joints,) or (num_envs, num_joints)."""
-        motion = self._motion
-        if motion is None:
+        reference = self._reference
+        if reference is None:
             return self._default
-        return torch.where(motion.available.unsqueeze(1) > 0.0, motion.target_joint_pos, self._default)
+        return torch.where(reference.available.unsqueeze(1) > 0.0, reference.target_joint_pos, self._default)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         for name in ("current", "previous", "before_previous"):
@@ -92,11 +94,12 @@ class ActionManager:
         return table("Actions", ("term", "size", "scale [rad]", "around", "max delay [steps]"), rows)
 
 
-def _motion(env: Any, reference: str | None) -> MotionCommand | None:
+def _reference(env: Any, name: str | None) -> MotionCommand | GaitClock | None:
     """The command that ``ActionCfg.reference`` names."""
-    if reference is None:
+    if name is None:
         return None
-    try:
-        return motion_command(env.commands, reference)
-    except ValueError as error:
-        raise ValueError(f"ActionCfg.reference: {error}") from error
+    term = env.commands.terms.get(name)
+    if not isinstance(term, (MotionCommand, GaitClock)):
+        known = ", ".join(env.commands.terms)
+        raise ValueError(f"ActionCfg.reference: {name!r} is no motion command or gait clock; commands: {known}")
+    return term

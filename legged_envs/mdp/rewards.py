@@ -163,6 +163,11 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> to
     return torch.tensor(scores, device=device)
 
 
+def gait_contact(env: Env, gait: str = "gait") -> torch.Tensor:
+    """Number of feet that stand or swing as the clock ``gait`` asks (LeggedGym-Ex ``contact`` of its ``g1``)."""
+    return (env.robot.foot_contact == env.commands.terms[gait].stance).sum(1, dtype=torch.float32)
+
+
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """Σ (q − q0)² while the command is to stand still."""
     return env.robot.joint_offset.square().sum(1).mul_(env.commands.still(command))

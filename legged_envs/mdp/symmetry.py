@@ -42,11 +42,13 @@ KINDS: dict[str, Callable[[RobotCfg, int], IndexSigns]] = {
     "vector": _fixed(1.0, -1.0, 1.0),
     "pseudovector": _fixed(-1.0, 1.0, -1.0),
     "velocity_command": _fixed(1.0, -1.0, -1.0),
+    "clock": _fixed(-1.0, -1.0),
     "joint": _joint,
     "foot": _foot,
 }
-"""How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); joints or feet
-swapped left for right, joints with their signs."""
+"""How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); as (sin, cos) of a
+clock by which left and right take turns, half a stride later; joints or feet swapped left for right, joints with their
+signs."""
 
 
 class Mirror:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,17 @@ from typing import Any
 import torch
 
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.mdp.motion_command import MotionCommandCfg, motion_command
+from legged_envs.mdp.gait_clock import GaitClock
+from legged_envs.mdp.motion_command import MotionCommand, MotionCommandCfg, motion_command
 from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.task import TaskCfg, override
 
 _CONTRACT_FILE = "contract.json"
-SHIPPED = {"Legged/Go2-Flat-v0": "go2_flat.pt", "Legged/Go2-Mimic-v0": "go2_mimic.pt"}
+SHIPPED = {
+    "Legged/Go2-Flat-v0": "go2_flat.pt",
+    "Legged/G1-Flat-v0": "g1_flat.pt",
+    "Legged/Go2-Mimic-v0": "go2_mimic.pt",
+}
 """Task id → policy in ``legged_envs/policies``."""
 
 
@@ -32,9 +38,12 @@ def contract(
     policy's task of the registered one, as values that JSON has.
     """
     robot = env.cfg.robot
+    reference = env.commands.terms.get(env.cfg.action.reference or "")
     centre = "default_joint_pos"
-    if env.cfg.action.reference is not None:
+    if isinstance(reference, MotionCommand):
         centre = "(joint_pos of the reference one control step ahead where there is one, else default_joint_pos)"
+    elif isinstance(reference, GaitClock):
+        centre = "(default_joint_pos + the gait's lift of each foot)"
     meaning = {
         "task_id": task_id,
         "changes": dict(changes or {}),
@@ -54,6 +63,13 @@ def contract(
         motion = motion_command(env.commands)
         meaning["clips"] = list(motion.player.library.names)
         meaning["reference"] = {"control_steps_ahead": list(motion.cfg.window), "frame": motion.frame_sizes}
+    clocks = [term for term in env.commands.terms.values() if isinstance(term, GaitClock)]
+    if clocks:
+        meaning["gait"] = {
+            **asdict(clocks[0].cfg),
+            "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
+            "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
+        }
     return meaning
 
 
@@ -142,7 +158,7 @@ class Policy:
         known = set(self.inputs) <= set(env.cfg.observations)
         # As the file has it: JSON has no tuples.
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
-        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "action")
+        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
         pairs = {key: (self.contract.get(key), ours.get(key)) for key in keys}
         pairs["observation"] = (_layout(self.inputs), _layout(ours["inputs"]))
         for key, (theirs, has) in pairs.items():

@@ -16,6 +16,7 @@ from legged_envs.managers import (
 )
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.robots import G1, GO2, RobotCfg
 from legged_envs.tasks.task import TaskCfg
 
@@ -127,17 +128,37 @@ def go2_flat() -> TaskCfg:
 
 
 def g1_flat() -> TaskCfg:
-    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s."""
+    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock.
+
+    As LeggedGym-Ex's ``g1``, it sees the clock, and when it is to stand still it walks on the spot. Action 0 lifts the
+    feet in turn.
+    """
     cfg = velocity_task(G1)
-    cfg.action = ActionCfg(scale=0.6)
-    cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8))
-    del cfg.rewards["feet_air_time"]
-    cfg.rewards["single_stance_time"] = RewardTermCfg(rewards.single_stance_time, 1.0, {"limit": 0.4})
-    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 1.0)
-    cfg.rewards["hip_pos"] = RewardTermCfg(
-        rewards.dof_close_to_default, -0.5, {"joints": _joints(G1, "hip_roll", "hip_yaw", "ankle_roll")}
+    cfg.commands["velocity"] = VelocityCommandCfg(
+        lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8), standing_fraction=0.15
     )
+    lift = {"hip_pitch": -0.3, "knee": 0.6, "ankle_pitch": -0.3}
+    sides = ("left", "right")
+    cfg.commands["gait"] = GaitClockCfg(
+        swing=tuple({f"{side}_{joint}_joint": angle for joint, angle in lift.items()} for side in sides)
+    )
+    cfg.action = ActionCfg(scale=0.5, reference="gait")
+    for group in cfg.observations.values():
+        group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
+    for name in ("feet_air_time", "foot_clearance", *(name for name in cfg.rewards if name.endswith("stand_still"))):
+        del cfg.rewards[name]
+    cfg.rewards["tracking_lin_vel"].weight = 4.0
+    cfg.rewards["tracking_ang_vel"].weight = 2.0
+    cfg.rewards["gait_contact"] = RewardTermCfg(rewards.gait_contact, 3.0)
+    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
+    cfg.rewards["hip_pos"] = RewardTermCfg(
+        rewards.dof_close_to_default, -1.5, {"joints": _joints(G1, "hip_roll", "hip_yaw", "ankle_roll")}
+    )
+    cfg.rewards["feet_slip"].weight = -0.5
+    cfg.rewards["action_rate"].weight = -0.1
+    cfg.rewards["orientation"].weight = -5.0
     cfg.rewards["torques"].weight = -1e-5
     cfg.rewards["dof_acc"].weight = -2.5e-8
     cfg.rewards["base_height"].params["target"] = 0.76
+    cfg.events["push"].params["velocity"] = 0.5
     return cfg

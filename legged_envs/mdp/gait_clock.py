@@ -1,0 +1,114 @@
+"""A clock that tells each foot when to stand and when to swing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from legged_envs.mdp.context import Env
+from legged_envs.rng import RandomStreams
+
+
+@dataclass
+class GaitClockCfg:
+    """A gait at a fixed pace; that of LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
+
+    period: float = 0.8
+    """Duration of a stride, in which every foot stands once and swings once, s."""
+    stance: float = 0.55
+    """Part of the stride for which a foot stands."""
+    offsets: tuple[float, ...] = (0.0, 0.5)
+    """How far ahead of the first each foot is, in strides."""
+    swing: tuple[Mapping[str, float], ...] = ({}, {})
+    """For each foot the joints that lift it, and how far they are from the default pose in the middle of its swing,
+    rad. ``ActionCfg.reference`` makes actions corrections of this motion."""
+
+    def build(self, env: Env, random: RandomStreams) -> GaitClock:
+        return GaitClock(self, env, random)
+
+
+class GaitClock:
+    """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
+
+    Raises:
+        ValueError: If the period is not positive, ``stance`` not between 0 and 1, or ``offsets`` or ``swing`` do not
+            fit the robot.
+    """
+
+    tensors = ("value", "stance", "available", "target_joint_pos", "moving", "still")
+    """Names of the tensors that terms read."""
+
+    def __init__(self, cfg: GaitClockCfg, env: Env, random: RandomStreams):
+        robot = env.robot.sim.robot
+        if not cfg.period > 0.0:
+            raise ValueError(f"GaitClockCfg.period must be positive, got {cfg.period}")
+        if not 0.0 < cfg.stance < 1.0:
+            raise ValueError(f"GaitClockCfg.stance must be between 0 and 1, got {cfg.stance}")
+        for name in ("offsets", "swing"):
+            if len(getattr(cfg, name)) != len(robot.foot_names):
+                raise ValueError(
+                    f"GaitClockCfg.{name} needs one entry for each foot of {robot.name}: {', '.join(robot.foot_names)}"
+                )
+        unknown = [joint for joints in cfg.swing for joint in joints if joint not in robot.joint_names]
+        if unknown:
+            raise ValueError(f"GaitClockCfg.swing: {robot.name} has no joint {unknown[0]!r}")
+        self.cfg = cfg
+        self._random = random.stream("command/gait")
+        self._step = env.step_dt / cfg.period
+        self._default = env.robot.default_joint_pos
+        self._offsets = torch.tensor(cfg.offsets, device=env.device)
+        self._swing = torch.tensor(
+            [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing], device=env.device
+        )
+        self.value: torch.Tensor
+        """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
+        self.stance: torch.Tensor
+        """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
+        self.target_joint_pos: torch.Tensor
+        """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
+        self.available = torch.ones(env.num_envs, device=env.device)
+        """1: there is always a target. Shape: (num_envs,)."""
+        self.moving = torch.ones_like(self.available)
+        """1: a clock never stands still. Shape: (num_envs,)."""
+        self.still = torch.zeros_like(self.available)
+        self._set(torch.zeros_like(self.available))
+
+    def _set(self, phase: torch.Tensor) -> None:
+        """Set the clocks to ``phase``, in strides from 0 to 1. Shape: (num_envs,)."""
+        self._phase = phase
+        angle = phase * (2.0 * math.pi)
+        self.value = torch.stack((angle.sin(), angle.cos()), dim=1)
+        phases = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
+        self.stance = phases < self.cfg.stance
+        swung = (phases - self.cfg.stance).clamp_min_(0.0).mul_(math.pi / (1.0 - self.cfg.stance))
+        lift = swung.sin_().square_()
+        target = self._default.expand(len(phase), -1)
+        for foot, swing in enumerate(self._swing):
+            target = target + lift[:, foot, None] * swing
+        self.target_joint_pos = target
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Draw the time of the stride at which the episodes of ``env_ids`` begin."""
+        phase = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
+        self._set(self._phase.index_copy(0, env_ids, phase))
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """Nothing: the clocks do not look at the robots."""
+
+    def hold(self, command: torch.Tensor) -> None:
+        """Set every clock to a time of the stride, in strides, from which it runs on. Shape: () or (num_envs,)."""
+        self._set(command.to(self._phase).expand_as(self._phase).remainder(1.0))
+
+    def advance(self) -> None:
+        """Let one control step pass."""
+        self._set((self._phase + self._step).remainder_(1.0))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"phase": self._phase.clone()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._set(state["phase"].clone())
