@@ -219,7 +219,7 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
     cfg.events["root"] = EventTermCfg(events.reset_root, "reset", params={"height": (0.0, 0.2), "velocity": 0.5})
     cfg.events["joints"] = EventTermCfg(events.reset_joints, "reset", params={"range": 0.4, "velocity": 2.0})
     cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.4)
-    cfg.commands["gait"] = GaitClockCfg(offsets=tuple(TROT_OFFSETS.tolist()), swing=({},) * 4)
+    cfg.commands["gait"] = GaitClockCfg(offsets=tuple(TROT_OFFSETS.tolist()))
     env = LeggedVectorEnv(cfg, NUM_ENVS, array="torch", observations="dict")
     env.reset(seed=3)
     rng = np.random.default_rng(1)
@@ -614,6 +614,11 @@ def test_action_0_lifts_the_feet_that_swing_and_actions_correct_it():
     np.testing.assert_allclose(env.actions.process(action).numpy(), expected, atol=1e-5)
 
 
+def test_a_clock_without_a_swing_leaves_action_0_at_the_default_pose():
+    env = g1_env(8, period=1.0)
+    assert torch.equal(env.actions.process(torch.zeros(8, 12)), torch.tensor(G1.default_joint_pos).expand(8, -1))
+
+
 def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
     env, other = g1_env(3), g1_env(3)
     clock, copy = env.commands.terms["gait"], other.commands.terms["gait"]
@@ -632,6 +637,7 @@ def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
         ({"period": 0.0}, "period must be positive, got 0.0"),
         ({"stance": 1.0}, "stance must be between 0 and 1, got 1.0"),
         ({"offsets": (0.0, 0.5, 0.5)}, "offsets needs one entry for each foot of g1: left_foot, right_foot"),
+        ({"swing": ({},)}, "swing needs one entry for each foot of g1: left_foot, right_foot"),
         ({"swing": ({"knee": 0.6}, {})}, "g1 has no joint 'knee'"),
     ],
 )

@@ -23,9 +23,9 @@ class GaitClockCfg:
     """Part of the stride for which a foot stands."""
     offsets: tuple[float, ...] = (0.0, 0.5)
     """How far ahead of the first each foot is, in strides."""
-    swing: tuple[Mapping[str, float], ...] = ({}, {})
+    swing: tuple[Mapping[str, float], ...] = ()
     """For each foot the joints that lift it, and how far they are from the default pose in the middle of its swing,
-    rad. ``ActionCfg.reference`` makes actions corrections of this motion."""
+    rad; empty if none are to. ``ActionCfg.reference`` makes actions corrections of this motion."""
 
     def build(self, env: Env, random: RandomStreams) -> GaitClock:
         return GaitClock(self, env, random)
@@ -48,8 +48,8 @@ class GaitClock:
             raise ValueError(f"GaitClockCfg.period must be positive, got {cfg.period}")
         if not 0.0 < cfg.stance < 1.0:
             raise ValueError(f"GaitClockCfg.stance must be between 0 and 1, got {cfg.stance}")
-        for name in ("offsets", "swing"):
-            if len(getattr(cfg, name)) != len(robot.foot_names):
+        for name, entries in (("offsets", cfg.offsets), ("swing", cfg.swing)):
+            if len(entries) != len(robot.foot_names) and (entries or name == "offsets"):
                 raise ValueError(
                     f"GaitClockCfg.{name} needs one entry for each foot of {robot.name}: {', '.join(robot.foot_names)}"
                 )
