@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from legged_envs.tasks import EPISODE_STEPS, TASKS, make_task_cfg
 
 if TYPE_CHECKING:
-    from legged_envs.tasks.task import TaskCfg
+    from legged_envs.envs.cfg import TaskCfg
 
 _VECTOR_ARGUMENTS = ("device", "sim", "array", "observations", "render_mode", "compile")
 _SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile")
@@ -88,7 +88,7 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
 
 
 def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:
-    from legged_envs.tasks.task import TaskCfg, override
+    from legged_envs.envs.cfg import TaskCfg, override
 
     if cfg is None:
         return make_task_cfg(task_id)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.rl import bench, physics_bench, storage_bench
 from legged_envs.rl.evaluate import COMMAND_RANGES, Evaluator, command_ranges, evaluation_cfg, print_evaluation
@@ -21,7 +22,6 @@ from legged_envs.rl.mimic_config import ACTOR_GROUPS
 from legged_envs.rl.play import film
 from legged_envs.rl.policy import Policy, contract, load_policy, load_shipped_policy, save_onnx, save_policy
 from legged_envs.tasks import TASKS
-from legged_envs.tasks.task import TaskCfg, override
 
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"

@@ -11,6 +11,7 @@ import torch
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
     ActionCfg,
     CostTermCfg,
@@ -25,7 +26,6 @@ from legged_envs.managers.term import Term
 from legged_envs.mdp import observations, rewards
 from legged_envs.robots import GO2
 from legged_envs.sim import RobotState
-from legged_envs.tasks.task import TaskCfg, override
 
 TASK = "Legged/Go2-Flat-v0"
 DT = 0.02

@@ -17,12 +17,12 @@ from gymnasium.utils.env_checker import check_env
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import events, rewards, terminations
 from legged_envs.mdp.motion_command import MotionCommand, MotionCommandCfg, motion_command
 from legged_envs.motions import Motion, MotionError, StartCfg, load_motion, resample, save_motion, shipped_motions
 from legged_envs.robots import G1_29, GO2, RobotCfg
-from legged_envs.tasks.task import TaskCfg, override
 
 GO2_TASK, G1_TASK = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"
 DT = 0.02

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import override
 from legged_envs.managers import ActionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
@@ -38,7 +39,6 @@ from legged_envs.rl.mimic_train import AmpStates
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.train import CHECKPOINT, Trainer, make_trainer, train
 from legged_envs.robots import GO2 as GO2_ROBOT
-from legged_envs.tasks.task import override
 
 GO2, G1, FLAT = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0", "Legged/Go2-Flat-v0"
 NETWORK: dict[str, Any] = {"hidden": (16,), "encoder_hidden": (16,), "encoder_size": 8}

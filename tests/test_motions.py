@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from legged_envs import rotation
 from legged_envs.motions import (
     G1_LEVEL_BY_LEVEL,
     G1_LIMB_BY_LIMB,
@@ -30,7 +31,6 @@ from legged_envs.motions import (
     load_lafan1_csv,
     load_motion,
     motion_from_coordinates,
-    quaternion,
     resample,
     save_motion,
     shipped_motions,
@@ -88,7 +88,7 @@ def wandering(
     t = np.arange(frames)[:, None] / frame_rate
     joints = np.array(robot.default_joint_pos) + 0.2 * np.sin(6 * t + rng.uniform(0, 6, robot.num_joints))
     pos = np.array([0.0, 0.0, robot.base_height]) + t * rng.normal(size=3) + 0.02 * np.sin(9 * t)
-    quat = quaternion.from_rotation_vector(torch.from_numpy(t * rng.normal(size=3)))
+    quat = rotation.from_rotation_vector(torch.from_numpy(t * rng.normal(size=3)))
     return motion_from_coordinates(
         robot, name, frame_rate, torch.from_numpy(pos), quat, torch.from_numpy(joints), **kwargs
     )
@@ -111,13 +111,13 @@ def ids(*clips: int) -> torch.Tensor:
 @pytest.mark.parametrize("size", [3.0, 1e-2, 1e-4, 0.0])
 def test_slerp_equals_the_plain_formula_at_every_angle(dtype, tolerance, size):
     start = random_quaternions((40,))
-    turn = quaternion.from_rotation_vector(size * torch.from_numpy(np.random.default_rng(1).normal(size=(40, 3))))
-    end = quaternion.multiply(start, turn) * torch.tensor([1.0, -1.0]).double().repeat(20).unsqueeze(1)
+    turn = rotation.from_rotation_vector(size * torch.from_numpy(np.random.default_rng(1).normal(size=(40, 3))))
+    end = rotation.multiply(start, turn) * torch.tensor([1.0, -1.0]).double().repeat(20).unsqueeze(1)
     blend = torch.linspace(0.0, 1.0, 40, dtype=torch.float64)
     expected = torch.tensor(
         [plain_slerp(*row) for row in zip(start.tolist(), end.tolist(), blend.tolist(), strict=True)]
     )
-    got = quaternion.slerp(start.to(dtype), end.to(dtype), blend.to(dtype))
+    got = rotation.slerp(start.to(dtype), end.to(dtype), blend.to(dtype))
     assert torch.allclose(got.double(), expected.double(), atol=max(tolerance, 2e-8))
     assert torch.allclose(torch.linalg.vector_norm(got, dim=-1).double(), torch.ones(40).double(), atol=tolerance)
 
@@ -129,9 +129,9 @@ def test_products_rotations_and_logarithms_equal_mujocos():
         p.numpy(),
         q.numpy(),
         vectors.numpy(),
-        quaternion.multiply(p, q).numpy(),
-        quaternion.rotate(p, vectors).numpy(),
-        quaternion.to_rotation_vector(p).numpy(),
+        rotation.multiply(p, q).numpy(),
+        rotation.rotate(p, vectors).numpy(),
+        rotation.to_rotation_vector(p).numpy(),
         strict=True,
     ):
         expected, expected_log = np.zeros(4), np.zeros(3)
@@ -139,7 +139,7 @@ def test_products_rotations_and_logarithms_equal_mujocos():
         mujoco.mju_quat2Vel(expected_log, a, 1.0)
         assert np.allclose(product, expected) and np.allclose(rotated, matrix(a) @ v) and np.allclose(log, expected_log)
     assert torch.allclose(
-        quaternion.from_rotation_vector(quaternion.to_rotation_vector(p)), p * p[:, :1].sign(), atol=1e-12
+        rotation.from_rotation_vector(rotation.to_rotation_vector(p)), p * p[:, :1].sign(), atol=1e-12
     )
 
 
@@ -183,7 +183,7 @@ def test_a_constant_turn_has_its_rate_in_the_base_frame():
     rate = torch.tensor([0.3, -1.0, 2.0], dtype=torch.float64)
     tilted = random_quaternions((1,))
     times = torch.arange(20, dtype=torch.float64).unsqueeze(1) / 30.0
-    quat = quaternion.multiply(tilted, quaternion.from_rotation_vector(times * rate))
+    quat = rotation.multiply(tilted, rotation.from_rotation_vector(times * rate))
     assert torch.allclose(angular_velocity_b(quat, 30.0), rate.expand(20, 3), atol=1e-9)
 
 
@@ -271,9 +271,9 @@ def test_a_looped_clip_goes_on_from_where_it_ended_turn_for_turn():
     motion = wandering(frames=11, loop=True, seed=4)
     library = MotionLibrary([motion], GO2)
     pos, quat = motion.root_pos_w.double().numpy(), motion.root_quat_w.double()
-    turn = quaternion.twist_about_z(quaternion.multiply(quat[-1], quaternion.conjugate(quat[0]))).item()
+    turn = rotation.twist_about_z(rotation.multiply(quat[-1], rotation.conjugate(quat[0]))).item()
     assert abs(turn) > 0.05
-    rotation = matrix(np.array([math.cos(turn / 2), 0.0, 0.0, math.sin(turn / 2)]))
+    turned = matrix(np.array([math.cos(turn / 2), 0.0, 0.0, math.sin(turn / 2)]))
     for cycle in (-2, 0, 1, 3):
         times = torch.tensor([0.07, 0.11]).double()
         sample = library.sample(ids(0), times + cycle * motion.duration)
@@ -282,7 +282,7 @@ def test_a_looped_clip_goes_on_from_where_it_ended_turn_for_turn():
             expected = {field: getattr(first, field)[row].double().numpy() for field in (*LINEAR, "body_ang_vel_w")}
             orientation = matrix(first.root_quat_w[row])
             for _ in range(abs(cycle)):
-                r = rotation if cycle > 0 else rotation.T
+                r = turned if cycle > 0 else turned.T
                 for field in ("root_pos_w", "body_pos_w"):
                     start, end = (pos[0], pos[-1]) if cycle > 0 else (pos[-1], pos[0])
                     planar = (expected[field] - start) @ r.T + end
@@ -413,7 +413,7 @@ def random_walk(frames: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     t = np.arange(frames)[:, None] / 50.0
     low, high = robot_model(G1_29).jnt_range[1:].T
     joints = (low + high) / 2 + 0.45 * (high - low) * np.sin(4 * t + rng.uniform(0, 6, 29))
-    quat = quaternion.from_rotation_vector(torch.from_numpy(0.3 + t * rng.normal(size=3))).numpy()
+    quat = rotation.from_rotation_vector(torch.from_numpy(0.3 + t * rng.normal(size=3))).numpy()
     return np.array([0.0, 0.0, 0.8]) + t * rng.normal(size=3), quat, joints
 
 
@@ -557,7 +557,7 @@ def beyondmimic_arrays(order: tuple[str, ...]) -> dict[str, np.ndarray]:
         "body_pos_w": body_pos[:, bodies].astype(np.float32),
         "body_quat_w": body_quat[:, bodies].astype(np.float32),
         "body_lin_vel_w": np.gradient(body_pos[:, bodies], 0.02, axis=0).astype(np.float32),
-        "body_ang_vel_w": quaternion.rotate(torch.from_numpy(body_quat[:, bodies]), torch.from_numpy(turning))
+        "body_ang_vel_w": rotation.rotate(torch.from_numpy(body_quat[:, bodies]), torch.from_numpy(turning))
         .numpy()
         .astype(np.float32),
     }
@@ -955,8 +955,8 @@ def test_a_turn_and_a_trot_go_on_over_many_repetitions():
     sample = library.sample(torch.arange(3).unsqueeze(1), torch.tensor([0.3, 20.3]))
     assert np.allclose(sample.root_pos_w[0, 1] - sample.root_pos_w[0, 0], [12.0, 0.0, 0.0], atol=1e-3)
     for row, rate in ((1, 0.8), (2, -0.8)):
-        turned = quaternion.twist_about_z(
-            quaternion.multiply(sample.root_quat_w[row, 1], quaternion.conjugate(sample.root_quat_w[row, 0]))
+        turned = rotation.twist_about_z(
+            rotation.multiply(sample.root_quat_w[row, 1], rotation.conjugate(sample.root_quat_w[row, 0]))
         )
         assert math.cos(turned - rate * 20.0) > 1.0 - 1e-4
     assert torch.allclose(sample.joint_pos[:, 0], sample.joint_pos[:, 1], atol=1e-5)
@@ -1028,7 +1028,7 @@ def test_standing_feet_are_flat_and_slow_motions_balanced(name):
     motion = shipped_motions(G1_29, name)[0]
     feet = [motion.body_names.index(foot) for foot in G1_29.foot_names]
     stands = foot_contacts(motion, G1_29)
-    upward = quaternion.rotate(motion.body_quat_w[:, feet], torch.tensor([0.0, 0.0, 1.0]))
+    upward = rotation.rotate(motion.body_quat_w[:, feet], torch.tensor([0.0, 0.0, 1.0]))
     assert (1.0 - upward[stands][:, 2]).max() < 1e-6
     assert stands.any(1).all() and (stands.all() or name == "march")
     if name != "march":
@@ -1152,7 +1152,7 @@ def test_joints_that_move_no_foot_follow_the_plan(tmp_path: Path):
     assert body_names(robot) == ("base", "hip", "thigh", "calf", "foot", "arm")
     times = torch.linspace(0.0, 1.0, 5, dtype=torch.float64)
     wave = torch.stack((*torch.tensor([[0.0], [0.6], [-1.2]]).double().expand(3, 5), torch.sin(times)), dim=1)
-    upright = quaternion.from_yaw(torch.zeros(5, dtype=torch.float64))
+    upright = rotation.from_yaw(torch.zeros(5, dtype=torch.float64))
     plan = Plan(
         root_pos_w=torch.stack((0.02 * times, 0.0 * times, 0.4 + 0.0 * times), dim=1),
         root_quat_w=upright,

@@ -14,6 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from legged_envs.envs.arguments import ARRAYS, check_action, check_reset_options, check_seed
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     ActionManager,
     CommandManager,
@@ -28,7 +29,6 @@ from legged_envs.managers import (
 from legged_envs.managers.observation import OBSERVATION_LIMIT
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
-from legged_envs.tasks.task import TaskCfg
 
 OBSERVATIONS = ("policy", "dict")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-RECORDABLE = "legged_envs.mdp."
-"""Terms of these modules are pure: tensor operations on the state, with no branch that depends on its values."""
+from legged_envs.mdp.context import is_pure
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -22,12 +20,6 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -
 
 def format_params(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items())
-
-
-def _is_own(function: Callable[..., Any]) -> bool:
-    """Whether it is a function of these modules, not one that says so (``functools.wraps``)."""
-    module, name = getattr(function, "__module__", ""), getattr(function, "__name__", "")
-    return module.startswith(RECORDABLE) and getattr(sys.modules[module], name, None) is function
 
 
 class Term:
@@ -43,9 +35,9 @@ class Term:
 
     @property
     def recordable(self) -> bool:
-        """Whether it, and every function among its parameters, is the package's own."""
+        """Whether it, and every function among its parameters, is marked pure."""
         functions = [self.func, *(value for value in self.params.values() if callable(value))]
-        return all(map(_is_own, functions))
+        return all(map(is_pure, functions))
 
     def check(self, env: Any, *, shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor:
         """Evaluate once and raise if the value is not what the manager can use.

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
 
-from legged_envs.sim import RobotState, Simulation
+if TYPE_CHECKING:
+    from legged_envs.sim import RobotState, Simulation
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def pure(function: Function) -> Function:
+    """Mark a term as pure, so that a step can replay a recording of it in place of calling it.
+
+    A pure term consists of tensor operations on the environment's state alone: it has no branch that depends on the
+    values of tensors, changes nothing, and reads nothing else that changes.
+    """
+    function.pure = function  # type: ignore[attr-defined]
+    return function
+
+
+def is_pure(function: Callable[..., Any]) -> bool:
+    """Whether ``function`` itself is marked with :func:`pure`; a wrapper that copies its attributes is not."""
+    return getattr(function, "pure", None) is getattr(function, "__func__", function)
 
 
 class Actions(Protocol):

@@ -10,9 +10,10 @@ import math
 
 import torch
 
-from legged_envs.mdp.context import Env
+from legged_envs.mdp.context import Env, pure
 
 
+@pure
 def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     """(1/J) Σ 1[q outside of its limits] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
 
@@ -24,6 +25,7 @@ def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     return (joint_pos != joint_pos.clamp(low, high)).sum(1, dtype=torch.float32).div_(joint_pos.shape[1])
 
 
+@pure
 def joint_velocity(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025)."""
     joint_vel = env.robot.joint_vel
@@ -31,6 +33,7 @@ def joint_velocity(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     return above.sum(1, dtype=torch.float32).div_(joint_vel.shape[1])
 
 
+@pure
 def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
     """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
 
@@ -41,11 +44,13 @@ def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
     return above.sum(1, dtype=torch.float32).div_(torque.shape[1])
 
 
+@pure
 def body_contact(env: Env, threshold: float = 1.0) -> torch.Tensor:
     """1[any penalised or terminating body has a contact force above ``threshold`` N] (Kim et al. 2024, limit 0.025)."""
     return (env.robot.contact_force[:, env.robot.undesired_bodies] > threshold).any(1).float()
 
 
+@pure
 def base_orientation(env: Env, max_tilt: float = 0.35) -> torch.Tensor:
     """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z).
 
@@ -54,6 +59,7 @@ def base_orientation(env: Env, max_tilt: float = 0.35) -> torch.Tensor:
     return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
 
 
+@pure
 def foot_slip(env: Env, max_speed: float = 0.2) -> torch.Tensor:
     """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s.
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from legged_envs import rotation
 from legged_envs.mdp.context import Env
 from legged_envs.motions import (
     Motion,
@@ -16,7 +17,6 @@ from legged_envs.motions import (
     MotionSample,
     StartCfg,
     StartSampler,
-    quaternion,
     shipped_motions,
 )
 from legged_envs.rng import RandomStreams
@@ -226,9 +226,9 @@ class MotionCommand:
         clip, time = self.player.clip[env_ids], self.player.time[env_ids]
         window = self.player.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + self._window)
         available = self._has_reference[env_ids] & window.valid.all(dim=1)
-        to_base = quaternion.conjugate(window.root_quat_w)
-        lin_vel = quaternion.rotate(to_base, window.root_lin_vel_w)
-        gravity = quaternion.rotate(to_base, lin_vel.new_tensor((0.0, 0.0, -1.0)))
+        to_base = rotation.conjugate(window.root_quat_w)
+        lin_vel = rotation.rotate(to_base, window.root_lin_vel_w)
+        gravity = rotation.rotate(to_base, lin_vel.new_tensor((0.0, 0.0, -1.0)))
         frames = torch.cat(
             (
                 window.joint_pos - self._env.robot.default_joint_pos,
@@ -260,7 +260,7 @@ class MotionCommand:
     def _key_pos(self, clip: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
         bodies = self._bodies.sample(clip, time + self._body_offset)
         base, others = bodies.body_pos_w[:, :1], bodies.body_pos_w[:, 1:]
-        return quaternion.rotate(quaternion.conjugate(bodies.body_quat_w[:, :1]), others - base)
+        return rotation.rotate(rotation.conjugate(bodies.body_quat_w[:, :1]), others - base)
 
     def state_dict(self) -> dict[str, Any]:
         pinned = None if self._pinned is None else tuple(value.clone() for value in self._pinned)

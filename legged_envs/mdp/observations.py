@@ -4,80 +4,95 @@ from __future__ import annotations
 
 import torch
 
-from legged_envs.mdp.context import Env
-from legged_envs.motions import quaternion
+from legged_envs import rotation
+from legged_envs.mdp.context import Env, pure
 
 
+@pure
 def command(env: Env, name: str = "velocity") -> torch.Tensor:
     """The present command: (vx m/s, vy m/s, ωz rad/s) for a velocity command."""
     return env.commands[name]
 
 
+@pure
 def projected_gravity(env: Env) -> torch.Tensor:
     """Direction of gravity in the base frame; (0, 0, −1) when upright."""
     return env.robot.projected_gravity
 
 
+@pure
 def base_ang_vel(env: Env) -> torch.Tensor:
     """Angular velocity in the base frame, rad/s."""
     return env.robot.ang_vel_b
 
 
+@pure
 def base_lin_vel(env: Env) -> torch.Tensor:
     """Velocity of the base in the base frame, m/s."""
     return env.robot.lin_vel_b
 
 
+@pure
 def joint_pos(env: Env) -> torch.Tensor:
     """Joint positions relative to the default pose, rad."""
     return env.robot.joint_offset
 
 
+@pure
 def joint_vel(env: Env) -> torch.Tensor:
     """Joint velocities, rad/s."""
     return env.robot.joint_vel
 
 
+@pure
 def last_action(env: Env) -> torch.Tensor:
     """The action of the last step, clipped to [−1, 1]; 0 after a reset."""
     return env.actions.current
 
 
+@pure
 def base_height(env: Env) -> torch.Tensor:
     """Height of the base above the ground, m."""
     return env.robot.root_pos_w[:, 2:3]
 
 
+@pure
 def foot_contact(env: Env) -> torch.Tensor:
     """1 for each foot that stands."""
     return env.robot.foot_contact.float()
 
 
+@pure
 def foot_height(env: Env) -> torch.Tensor:
     """Height of each foot's origin above the ground, m."""
     return env.robot.foot_pos_w[..., 2]
 
 
+@pure
 def foot_air_time(env: Env) -> torch.Tensor:
     """Duration of each foot's swing, s."""
     return env.robot.foot_air_time
 
 
+@pure
 def friction(env: Env) -> torch.Tensor:
     """Sliding friction of the feet on the ground."""
     return env.sim.get_parameter("friction").unsqueeze(1)
 
 
+@pure
 def base_mass_offset(env: Env) -> torch.Tensor:
     """What randomisation added to the base's mass, kg."""
     return env.sim.get_parameter("body_mass")[:, :1] - env.sim.default_parameter("body_mass")[:, :1]
 
 
+@pure
 def base_com_offset(env: Env) -> torch.Tensor:
     """How far randomisation moved the base's centre of mass, m."""
     return env.sim.get_parameter("com")[:, 0] - env.sim.default_parameter("com")[:, 0]
 
 
+@pure
 def gain_scale(env: Env) -> torch.Tensor:
     """The first joint's kp and kd, relative to the robot's own. Shape: (num_envs, 2)."""
     robot = env.sim.robot
@@ -85,16 +100,19 @@ def gain_scale(env: Env) -> torch.Tensor:
     return torch.cat((kp * (1.0 / robot.kp[0]), kd * (1.0 / robot.kd[0])), dim=1)
 
 
+@pure
 def reference_window(env: Env, motion: str = "motion") -> torch.Tensor:
     """The reference of the steps to come, 0 where there is none: see :class:`~legged_envs.mdp.MotionCommand`."""
     return env.commands[motion]
 
 
+@pure
 def reference_available(env: Env, motion: str = "motion") -> torch.Tensor:
     """1 where there is a reference to imitate, else 0."""
     return env.commands.terms[motion].available.unsqueeze(1)
 
 
+@pure
 def command_or_reference_velocity(env: Env, command: str = "velocity", motion: str = "motion") -> torch.Tensor:
     """(vx, vy, ωz) in the base frame: of the reference where there is one, else as commanded, m/s and rad/s."""
     reference = env.commands.terms[motion]
@@ -102,6 +120,7 @@ def command_or_reference_velocity(env: Env, command: str = "velocity", motion: s
     return torch.where(reference.available.unsqueeze(1) > 0.0, velocity, env.commands[command])
 
 
+@pure
 def reference_window_and_root(env: Env, motion: str = "motion") -> torch.Tensor:
     """Each frame of :func:`reference_window`, followed by where the base is to be from where it is.
 
@@ -109,14 +128,15 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> torch.Tensor:
     Shape: (num_envs, len(window) · (frame size + 6)).
     """
     reference, robot = env.commands.terms[motion], env.robot
-    to_base = quaternion.conjugate(robot.root_quat_w).unsqueeze(1)
-    way = quaternion.rotate(to_base, reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1))
-    turn = quaternion.multiply(to_base, reference.window_root_quat_w)
+    to_base = rotation.conjugate(robot.root_quat_w).unsqueeze(1)
+    way = rotation.rotate(to_base, reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1))
+    turn = rotation.multiply(to_base, reference.window_root_quat_w)
     turn = 2.0 * turn[..., 1:] * torch.where(turn[..., :1] < 0.0, -1.0, 1.0)
     frames = reference.value.unflatten(1, (way.shape[1], -1))
     return torch.cat((frames, torch.cat((way, turn), dim=2) * reference.available[:, None, None]), dim=2).flatten(1)
 
 
+@pure
 def reference_key_error(env: Env, motion: str = "motion") -> torch.Tensor:
     """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference."""
     reference = env.commands.terms[motion]

@@ -14,83 +14,98 @@ from typing import Any
 
 import torch
 
-from legged_envs.mdp.context import Env
+from legged_envs.mdp.context import Env, pure
 
 
+@pure
 def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
     error = env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]
     return error.square_().sum(1).mul_(-1.0 / sigma).exp_()
 
 
+@pure
 def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
     """exp(−(c_ω − ω_z)² / σ)."""
     error = env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]
     return error.square_().mul_(-1.0 / sigma).exp_()
 
 
+@pure
 def alive(env: Env) -> torch.Tensor:
     """1 on every step (LeggedGym-Ex ``keep_balance``)."""
     return torch.ones(env.num_envs, device=env.device)
 
 
+@pure
 def lin_vel_z(env: Env) -> torch.Tensor:
     """v_z²."""
     return env.robot.lin_vel_b[:, 2].square()
 
 
+@pure
 def ang_vel_xy(env: Env) -> torch.Tensor:
     """ω_x² + ω_y²."""
     return env.robot.ang_vel_b[:, :2].square().sum(1)
 
 
+@pure
 def orientation(env: Env) -> torch.Tensor:
     """g_x² + g_y²."""
     return env.robot.projected_gravity[:, :2].square().sum(1)
 
 
+@pure
 def base_height(env: Env, target: float) -> torch.Tensor:
     """(z − z*)², z the height of the base above the ground, m."""
     return (env.robot.root_pos_w[:, 2] - target).square_()
 
 
+@pure
 def torques(env: Env) -> torch.Tensor:
     """Σ τ²."""
     return env.robot.joint_torque.square().sum(1)
 
 
+@pure
 def dof_power(env: Env) -> torch.Tensor:
     """Σ |τ q̇|, W."""
     return (env.robot.joint_torque * env.robot.joint_vel).abs_().sum(1)
 
 
+@pure
 def dof_vel(env: Env) -> torch.Tensor:
     """Σ q̇²."""
     return env.robot.joint_vel.square().sum(1)
 
 
+@pure
 def dof_acc(env: Env) -> torch.Tensor:
     """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
     change = env.robot.joint_vel - env.robot.previous_joint_vel
     return change.square_().sum(1).mul_(env.step_dt**-2)
 
 
+@pure
 def action_rate(env: Env) -> torch.Tensor:
     """Σ (a_t − a_{t−1})²."""
     return (env.actions.current - env.actions.previous).square_().sum(1)
 
 
+@pure
 def action_smoothness(env: Env) -> torch.Tensor:
     """Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
     second = env.actions.current + env.actions.before_previous
     return second.sub_(env.actions.previous, alpha=2.0).square_().sum(1)
 
 
+@pure
 def collision(env: Env, threshold: float = 0.1) -> torch.Tensor:
     """Number of penalised bodies with a contact force above ``threshold`` N."""
     return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(1, dtype=torch.float32)
 
 
+@pure
 def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
     """Σ distance outside of the soft joint limits, rad."""
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
@@ -98,6 +113,7 @@ def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
     return (joint_pos - joint_pos.clamp(low, high)).abs_().sum(1)
 
 
+@pure
 def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> torch.Tensor:
     """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move.
 
@@ -109,6 +125,7 @@ def feet_air_time(env: Env, target: float, longest: float = math.inf, command: s
     return (swing * robot.foot_landed).sum(1).mul_(env.commands.moving(command))
 
 
+@pure
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> torch.Tensor:
     """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0.
 
@@ -120,6 +137,7 @@ def single_stance_time(env: Env, limit: float, command: str = "velocity") -> tor
     return mode_time.amin(1).clamp_max_(limit).mul_(single).mul_(env.commands.moving(command))
 
 
+@pure
 def foot_clearance(env: Env, target: float) -> torch.Tensor:
     """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m.
 
@@ -131,12 +149,14 @@ def foot_clearance(env: Env, target: float) -> torch.Tensor:
     return error.square_().mul_(robot.foot_speed).sum(1)
 
 
+@pure
 def feet_slip(env: Env) -> torch.Tensor:
     """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared)."""
     robot = env.robot
     return robot.foot_speed.square().mul_(robot.foot_contact).sum(1)
 
 
+@pure
 def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> torch.Tensor:
     """How much the contacts look like an unhurried trot while moving, 0 to 1, without a clock.
 
@@ -163,26 +183,31 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> to
     return torch.tensor(scores, device=device)
 
 
+@pure
 def gait_contact(env: Env, gait: str = "gait") -> torch.Tensor:
     """Number of feet that stand or swing as the clock ``gait`` asks (LeggedGym-Ex ``contact`` of its ``g1``)."""
     return (env.robot.foot_contact == env.commands.terms[gait].stance).sum(1, dtype=torch.float32)
 
 
+@pure
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """Σ (q − q0)² while the command is to stand still."""
     return env.robot.joint_offset.square().sum(1).mul_(env.commands.still(command))
 
 
+@pure
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """Σ |q̇| while the command is to stand still."""
     return env.robot.joint_vel.abs().sum(1).mul_(env.commands.still(command))
 
 
+@pure
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """1 with all feet on the ground while the command is to stand still."""
     return env.robot.foot_contact.all(1) * env.commands.still(command)
 
 
+@pure
 def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> torch.Tensor:
     """Σ (q − q0)², over ``joints`` if given (LeggedGym-Ex ``hip_pos`` with the hips)."""
     offset = env.robot.joint_offset
@@ -191,6 +216,7 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> tor
     return offset.square().sum(1)
 
 
+@pure
 def without_reference(
     env: Env, term: Callable[..., torch.Tensor], motion: str = "motion", **params: Any
 ) -> torch.Tensor:
@@ -198,6 +224,7 @@ def without_reference(
     return term(env, **params) * (1.0 - env.commands.terms[motion].available)
 
 
+@pure
 def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
     """exp(−Σ (q − q̂)² / σ), q̂ the reference (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -205,6 +232,7 @@ def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> torch
     return error.square_().sum(1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
 
 
+@pure
 def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
     """exp(−Σ |q̇ − q̇̂| / σ) (LeggedGym-Ex ``tracking_ref_dof_vel``, σ 100), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -212,6 +240,7 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> torch
     return error.abs_().sum(1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
 
 
+@pure
 def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> torch.Tensor:
     """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference.
 
@@ -230,6 +259,7 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
     return torch.add(distance, turn, alpha=0.1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
 
 
+@pure
 def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> torch.Tensor:
     """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference.
 
@@ -241,6 +271,7 @@ def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str
     return torch.add(error, turning, alpha=angular).mul_(-1.0 / sigma).exp_().mul_(reference.available)
 
 
+@pure
 def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
     """exp(−Σ ‖x − x̂‖² / σ) over the key bodies, 0 without a reference.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
 from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
 from legged_envs.robots import RobotCfg
@@ -64,7 +64,7 @@ def load_amp_json(
     velocities: dict[str, torch.Tensor] = {}
     if table.shape[1] > pose_only:
         start = pose_only + 3 * num_feet
-        velocities["root_lin_vel_w"] = quaternion.rotate(quat, table[:, start : start + 3])
+        velocities["root_lin_vel_w"] = rotation.rotate(quat, table[:, start : start + 3])
         velocities["root_ang_vel_b"] = table[:, start + 3 : start + 6]
         velocities["joint_vel"] = table[:, start + 6 : start + 6 + len(joint_names)][:, wanted]
     motion = motion_from_coordinates(
@@ -92,8 +92,8 @@ def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_name
     if len(legs) != feet.shape[1] or "" in names:
         return  # joints that are not called after their legs tell nothing
     bodies = motion.body_pos_w[:, [motion.body_names.index(name) for name in names]]
-    to_base = quaternion.conjugate(motion.root_quat_w).unsqueeze(1)
-    ours = quaternion.rotate(to_base, bodies - motion.root_pos_w.unsqueeze(1)).mean(0)
+    to_base = rotation.conjugate(motion.root_quat_w).unsqueeze(1)
+    ours = rotation.rotate(to_base, bodies - motion.root_pos_w.unsqueeze(1)).mean(0)
     theirs = feet.mean(0)
     for k, leg in enumerate(legs):
         if ours[k, 1] * theirs[k, 1] < 0.0:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.archive import as_tensor, one_number, read_archive
 from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
 from legged_envs.motions.g1_joints import G1_LIMB_BY_LIMB
@@ -67,7 +67,7 @@ def load_beyondmimic_npz(
         arrays["body_pos_w"][:, 0],
         root_quat,
         arrays["joint_pos"][:, wanted],
-        root_ang_vel_b=quaternion.rotate(quaternion.conjugate(root_quat), arrays["body_ang_vel_w"][:, 0]),
+        root_ang_vel_b=rotation.rotate(rotation.conjugate(root_quat), arrays["body_ang_vel_w"][:, 0]),
         joint_vel=arrays["joint_vel"][:, wanted],
         source=origin,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.coordinates import continuous, motion_from_coordinates
 from legged_envs.motions.inverse_kinematics import FootIK
 from legged_envs.motions.kinematics import body_names, centre_of_mass, forward_kinematics
@@ -61,7 +61,7 @@ def default_stance(robot: RobotCfg) -> Stance:
     pos = torch.tensor([[0.0, 0.0, robot.base_height]], dtype=torch.float64)
     still = torch.zeros(1, robot.num_joints, dtype=torch.float64)
     at_rest = torch.zeros(1, 3, dtype=torch.float64)
-    upright = quaternion.from_yaw(torch.zeros(1, dtype=torch.float64))
+    upright = rotation.from_yaw(torch.zeros(1, dtype=torch.float64))
     bodies = forward_kinematics(robot, pos, upright, joints.unsqueeze(0), at_rest, at_rest, still)
     feet = [body_names(robot).index(foot) for foot in robot.foot_names]
     foot_pos = bodies.pos_w[0, feet].clone()
@@ -94,7 +94,7 @@ def make_motion(clip: Clip, frame_rate: float = FRAME_RATE) -> Motion:
     around = (times.unsqueeze(1) + torch.tensor([-_DELTA, 0.0, _DELTA], dtype=torch.float64)).flatten()
     pos, joint_pos, quat = solve(clip, around)
     before, now, after = slice(0, None, 3), slice(1, None, 3), slice(2, None, 3)
-    turned = quaternion.multiply(quaternion.conjugate(quat[before]), quat[after])
+    turned = rotation.multiply(rotation.conjugate(quat[before]), quat[after])
     return motion_from_coordinates(
         clip.robot,
         clip.name,
@@ -103,7 +103,7 @@ def make_motion(clip: Clip, frame_rate: float = FRAME_RATE) -> Motion:
         quat[now],
         joint_pos[now],
         root_lin_vel_w=(pos[after] - pos[before]) / (2.0 * _DELTA),
-        root_ang_vel_b=quaternion.to_rotation_vector(turned) / (2.0 * _DELTA),
+        root_ang_vel_b=rotation.to_rotation_vector(turned) / (2.0 * _DELTA),
         joint_vel=(joint_pos[after] - joint_pos[before]) / (2.0 * _DELTA),
         loop=clip.loop,
         source=f"clip {clip.name!r} of {clip.robot.name!r}",
@@ -115,8 +115,8 @@ def solve(clip: Clip, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, 
     plan = clip.choreography(times)
     ik = FootIK(clip.robot)
     offset = _default_centre_of_mass(clip.robot)
-    heading = quaternion.from_yaw(quaternion.twist_about_z(plan.root_quat_w))
-    wanted = plan.root_pos_w + quaternion.rotate(heading, offset)
+    heading = rotation.from_yaw(rotation.twist_about_z(plan.root_quat_w))
+    wanted = plan.root_pos_w + rotation.rotate(heading, offset)
     pos = plan.root_pos_w
     for _ in range(_MAX_ITERATIONS):
         joint_pos = ik.solve(pos, plan.root_quat_w, plan.foot_pos_w, plan.foot_quat_w, plan.joint_pos)
@@ -131,6 +131,6 @@ def _default_centre_of_mass(robot: RobotCfg) -> torch.Tensor:
     """Middle of the feet and height of the centre of mass, both from the base in the default stance. Shape: (3,)."""
     stance = default_stance(robot)
     pos = torch.tensor([[0.0, 0.0, stance.base_height]], dtype=torch.float64)
-    upright = quaternion.from_yaw(torch.zeros(1, dtype=torch.float64))
+    upright = rotation.from_yaw(torch.zeros(1, dtype=torch.float64))
     mass = centre_of_mass(robot, pos, upright, stance.joint_pos.unsqueeze(0))[0]
     return torch.stack((*stance.foot_pos.mean(0)[:2], mass[2] - stance.base_height))

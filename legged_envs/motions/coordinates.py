@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.kinematics import body_names, forward_kinematics
 from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
 from legged_envs.robots import RobotCfg
@@ -121,9 +121,9 @@ def root_velocity(pos: torch.Tensor, quat: torch.Tensor, frame_rate: float, loop
     """The same of the base's positions (T, 3); where a loop turns about z, the average is that without the turn."""
     velocity = linear_velocity(pos, frame_rate)
     if loop:
-        turn = quaternion.twist_about_z(quaternion.multiply(quat[-1], quaternion.conjugate(quat[0])))
-        velocity[0] = (velocity[0] + quaternion.rotate(quaternion.from_yaw(-turn), velocity[-1])) / 2.0
-        velocity[-1] = quaternion.rotate(quaternion.from_yaw(turn), velocity[0])
+        turn = rotation.twist_about_z(rotation.multiply(quat[-1], rotation.conjugate(quat[0])))
+        velocity[0] = (velocity[0] + rotation.rotate(rotation.from_yaw(-turn), velocity[-1])) / 2.0
+        velocity[-1] = rotation.rotate(rotation.from_yaw(turn), velocity[0])
     return velocity
 
 
@@ -131,13 +131,13 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
     """Angular velocity in the turning frame, by the same differences: log(q₋⁻¹ q₊) / (t₊ − t₋). (T, 4) → (T, 3)."""
     before = torch.cat((quat[:1], quat[:-1]))
     after = torch.cat((quat[1:], quat[-1:]))
-    turned = quaternion.multiply(quaternion.conjugate(before), after)
+    turned = rotation.multiply(rotation.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)
     if loop:
-        turned[[0, -1]] = quaternion.multiply(turned[-1], turned[0])
+        turned[[0, -1]] = rotation.multiply(turned[-1], turned[0])
     else:
         spacing[0] = spacing[-1] = 1.0 / frame_rate
-    return quaternion.to_rotation_vector(turned) / spacing
+    return rotation.to_rotation_vector(turned) / spacing
 
 
 def joint_columns(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.choreography import Plan, Stance
 
 GRAVITY = 9.81
@@ -71,9 +71,9 @@ class Walk:
         pitch = gait.pitch * torch.cos(2.0 * torch.pi * (times / gait.period - self._middle_of_first_stance()))
         return Plan(
             root_pos_w=torch.cat((ground + offset, self._height(times).unsqueeze(-1)), dim=-1),
-            root_quat_w=quaternion.multiply(quaternion.from_yaw(yaw), quaternion.from_pitch(pitch)),
+            root_quat_w=rotation.multiply(rotation.from_yaw(yaw), rotation.from_pitch(pitch)),
             foot_pos_w=foot_pos,
-            foot_quat_w=quaternion.from_yaw(foot_yaw),
+            foot_quat_w=rotation.from_yaw(foot_yaw),
             joint_pos=self.stance.joint_pos.repeat(len(times), 1),
         )
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.kinematics import body_names
 from legged_envs.motions.motion import Motion, MotionError
 from legged_envs.robots import RobotCfg
@@ -128,7 +128,7 @@ class MotionLibrary:
         blend = place.blend.unsqueeze(-1)
         vectors = torch.lerp(self._vectors[place.low], self._vectors[place.high], blend.unsqueeze(-1))
         joints = torch.lerp(self._joints[place.low], self._joints[place.high], blend)
-        quats = quaternion.slerp(self._quats[place.low], self._quats[place.high], blend)
+        quats = rotation.slerp(self._quats[place.low], self._quats[place.high], blend)
         if self._moves_on:
             vectors, quats = self._move_on(clips, place.cycle, vectors, quats)
         b, j = len(self.body_names), self.robot.num_joints
@@ -175,8 +175,8 @@ class MotionLibrary:
         self.valid = joined("valid")
         """Whether each frame may be imitated. Shape: (total number of frames,)."""
         first, last = self.first_frame, self.first_frame + self.num_frames - 1
-        turn = quaternion.multiply(self._quats[last, 0], quaternion.conjugate(self._quats[first, 0]))
-        self._turn = quaternion.twist_about_z(turn) * self.loops
+        turn = rotation.multiply(self._quats[last, 0], rotation.conjugate(self._quats[first, 0]))
+        self._turn = rotation.twist_about_z(turn) * self.loops
         start, end = self._vectors[first, 0, :2], self._vectors[last, 0, :2]
         self._step = (end - _turned(start, self._turn)) * self.loops.unsqueeze(1)
         self._moves_on = bool((self._turn != 0.0).any() or (self._step != 0.0).any())
@@ -217,7 +217,7 @@ class MotionLibrary:
         planar = _turned(vectors[..., :2], turn.unsqueeze(-1))
         planar[..., : 1 + len(self.body_names), :] += shift.unsqueeze(-2)
         moved = torch.cat((planar, vectors[..., 2:]), dim=-1)
-        return moved, quaternion.multiply(quaternion.from_yaw(turn).unsqueeze(-2), quats)
+        return moved, rotation.multiply(rotation.from_yaw(turn).unsqueeze(-2), quats)
 
 
 def _turned(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.choreography import Plan, Stance
 from legged_envs.motions.gait import smooth_step
 
@@ -38,10 +38,10 @@ class Planted:
         """The plan at ``times`` (T,), s."""
         forward, left, height, pitch = self._base(times).unbind(-1)
         num_feet = len(self.stance.foot_pos)
-        flat = quaternion.from_yaw(torch.zeros(len(times), num_feet, dtype=torch.float64))
+        flat = rotation.from_yaw(torch.zeros(len(times), num_feet, dtype=torch.float64))
         return Plan(
             root_pos_w=torch.stack((forward, left, height), dim=-1),
-            root_quat_w=quaternion.from_pitch(pitch),
+            root_quat_w=rotation.from_pitch(pitch),
             foot_pos_w=self.stance.foot_pos.repeat(len(times), 1, 1),
             foot_quat_w=flat,
             joint_pos=self.stance.joint_pos.repeat(len(times), 1),

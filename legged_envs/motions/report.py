@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.motions import quaternion
+from legged_envs import rotation
 from legged_envs.motions.kinematics import joint_pos_limits, lowest_point
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
@@ -94,5 +94,5 @@ def _seam(motion: Motion) -> float:
     joints = (motion.joint_pos[-1] - motion.joint_pos[0]).abs().max()
     height = (motion.root_pos_w[-1, 2] - motion.root_pos_w[0, 2]).abs()
     down = torch.tensor([0.0, 0.0, -1.0])
-    tilt = quaternion.rotate(quaternion.conjugate(motion.root_quat_w[[0, -1]]), down)
+    tilt = rotation.rotate(rotation.conjugate(motion.root_quat_w[[0, -1]]), down)
     return max(joints.item(), height.item(), (tilt[1] - tilt[0]).abs().max().item())

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from legged_envs.envs import unwrap
-from legged_envs.tasks.task import TaskCfg, override
+from legged_envs.envs.cfg import TaskCfg, override
 
 EVALUATION_SEED = 90_001
 """Training takes small seeds; no stream of this one is ever trained on."""

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from legged_envs.envs import unwrap
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.motion_command import MotionCommandCfg, motion_command
 from legged_envs.motions import MotionLibrary
 from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.rl.evaluate import EVALUATION_SEED, evaluation_cfg, print_costs
 from legged_envs.rl.mimic_config import ACTOR_GROUPS
 from legged_envs.tasks.mimic import imitating
-from legged_envs.tasks.task import TaskCfg, override
 
 SECONDS = 10.0
 LONGEST_LAG = 0.5

@@ -10,10 +10,10 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from legged_envs.envs import unwrap
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.rl.mimic_film import film_mimic, imitate
 from legged_envs.rl.play import has_display, view
 from legged_envs.rl.policy import Policy
-from legged_envs.tasks.task import TaskCfg, override
 
 SECONDS = 4.0
 """How long each clip is imitated."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.rl.config import Algo
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS
@@ -16,7 +17,6 @@ from legged_envs.rl.mmppo import MimicDistillation, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.rl.train import Trainer
 from legged_envs.tasks.mimic import imitating
-from legged_envs.tasks.task import TaskCfg
 
 
 class MimicTrainer(Trainer):

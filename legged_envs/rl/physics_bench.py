@@ -27,6 +27,7 @@ from rich.progress import track
 from rich.table import Table
 
 from legged_envs.envs import unwrap
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.bench import machine
 from legged_envs.rl.evaluate import SECONDS, Evaluation, Evaluator, evaluation_cfg
 from legged_envs.rl.policy import Policy, policy_and_task
@@ -36,7 +37,6 @@ from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import build_scene
 from legged_envs.sim.simulation import ENGINES
 from legged_envs.tasks import is_mimic, make_task_cfg
-from legged_envs.tasks.task import TaskCfg
 
 NUM_ENVS = 256
 """Batch size of the timing."""

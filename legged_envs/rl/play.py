@@ -14,10 +14,10 @@ import torch
 from rich.console import Console
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.evaluate import evaluation_cfg
 from legged_envs.rl.policy import Policy
 from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
-from legged_envs.tasks.task import TaskCfg
 
 TOUR = (
     (0.0, 0.0, 0.0),

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand, MotionCommandCfg, motion_command
 from legged_envs.tasks import is_mimic, make_task_cfg
-from legged_envs.tasks.task import TaskCfg, override
 
 _CONTRACT_FILE = "contract.json"
 SHIPPED = {

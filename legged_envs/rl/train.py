@@ -25,13 +25,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.rl.config import Algo, PPOCfg, TrainCfg, resumed
 from legged_envs.rl.evaluate import Evaluation, Evaluator, print_evaluation
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import contract, load_policy, save_onnx, save_policy
 from legged_envs.tasks import is_mimic, make_task_cfg
-from legged_envs.tasks.task import TaskCfg, override
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 WALK = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from legged_envs.tasks.task import TaskCfg
+    from legged_envs.envs.cfg import TaskCfg
 
 
 def _go2_flat() -> TaskCfg:

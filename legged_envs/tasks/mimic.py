@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
     ActionCfg,
     EventTermCfg,
@@ -24,7 +25,6 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
 from legged_envs.motions import MotionFiles
 from legged_envs.robots import G1_29, GO2, RobotCfg
-from legged_envs.tasks.task import TaskCfg, override
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
 

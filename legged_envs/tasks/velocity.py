@@ -5,6 +5,7 @@ The observation, terms and randomisation are LeggedGym-Ex's ``go2`` and ``g1`` t
 
 from __future__ import annotations
 
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     ActionCfg,
     CostTermCfg,
@@ -18,7 +19,6 @@ from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.robots import G1, GO2, RobotCfg
-from legged_envs.tasks.task import TaskCfg
 
 
 def velocity_task(robot: RobotCfg) -> TaskCfg:
