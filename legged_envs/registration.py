@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.tasks import EPISODE_STEPS, TASKS, make_task_cfg
+from legged_envs.tasks import TASKS, make_task_cfg
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -26,7 +26,6 @@ def register_tasks() -> None:
                 task_id,
                 entry_point="legged_envs.registration:make_env",
                 vector_entry_point="legged_envs.registration:make_vector_env",
-                max_episode_steps=EPISODE_STEPS,
                 kwargs={"task_id": task_id},
             )
 
@@ -37,7 +36,7 @@ def make_vector_env(
     *,
     cfg: TaskCfg | Mapping[str, Any] | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
-    max_episode_steps: int = EPISODE_STEPS,
+    max_episode_steps: int | None = None,
     statistics: bool = True,
     **kwargs: Any,
 ) -> VectorEnv:
@@ -49,7 +48,7 @@ def make_vector_env(
         cfg: A task configuration in place of the registered one, or a mapping of changes to that one, such as
             ``{"rewards.torques.weight": 0.0}``.
         autoreset_mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
-        max_episode_steps: Time limit, control steps.
+        max_episode_steps: Time limit, control steps; None takes the task's ``episode_length_s``.
         statistics: Whether ``EpisodeStatistics`` is there. Gymnasium's ``RecordEpisodeStatistics`` uses the same key of
             ``info``, ``"episode"``, and cannot be put around it.
         kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``, ``compile``: see
@@ -63,15 +62,19 @@ def make_vector_env(
     from legged_envs.envs import LeggedVectorEnv
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
-    env: VectorEnv = LeggedVectorEnv(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
-    env = TimeLimit(env, max_episode_steps)
+    core = LeggedVectorEnv(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
+    steps = core.max_episode_length if max_episode_steps is None else max_episode_steps
+    env: VectorEnv = core if steps is None else TimeLimit(core, steps)
     if statistics:
         env = EpisodeStatistics(env)
     return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
 
 
 def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **kwargs: Any) -> gym.Env:
-    """One robot as a plain ``gymnasium.Env``; ``gymnasium.make`` adds the time limit.
+    """One robot as a plain ``gymnasium.Env`` with the time limit of its task.
+
+    The ``max_episode_steps`` of ``gymnasium.make`` is a second limit around it, which can only be shorter; a longer
+    one is ``cfg={"episode_length_s": …}``.
 
     Raises:
         TypeError: If a keyword is unknown, or is one of ``gymnasium.make_vec``.
@@ -84,7 +87,9 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
     from legged_envs.envs import LeggedEnv
 
-    return LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+    env = LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+    steps = env.cfg.max_episode_length
+    return env if steps is None else gym.wrappers.TimeLimit(env, steps)
 
 
 def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:

@@ -10,22 +10,21 @@ import pytest
 import torch
 
 from legged_envs import make_task_cfg
-from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs import LeggedVectorEnv, manager_env
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
-    ActionCfg,
     CostTermCfg,
     EventTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
-    Recorded,
     RewardTermCfg,
     TerminationTermCfg,
 )
-from legged_envs.managers.term import Term
+from legged_envs.managers.recorded import Piece
 from legged_envs.mdp import observations, rewards
+from legged_envs.mdp.actions import JointPositionCfg
+from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.robots import GO2
-from legged_envs.sim import RobotState
 
 TASK = "Legged/Go2-Flat-v0"
 DT = 0.02
@@ -38,6 +37,11 @@ def task(**fields: Any) -> TaskCfg:
     for name, value in fields.items():
         setattr(cfg, name, value)
     return cfg
+
+
+def joint_positions(**fields: Any) -> dict[str, Any]:
+    """The field of a task that has joint positions as its one action term."""
+    return {"actions": {"joint_position": JointPositionCfg(**fields)}}
 
 
 def make(cfg: TaskCfg, num_envs: int = 3, **kwargs: Any) -> LeggedVectorEnv:
@@ -146,10 +150,8 @@ def test_an_event_term_gets_the_environments_a_stream_of_its_own_and_its_paramet
     assert len({*first_draw, *second_draw}) == 4
 
 
-class CountingCommand:
+class CountingCommand(CommandTerm):
     """A command of one number: how many steps its episode has had."""
-
-    tensors = ("value", "moving", "still")
 
     def __init__(self, env: Any):
         self.value = torch.zeros(env.num_envs, 1)
@@ -162,9 +164,6 @@ class CountingCommand:
     def placed(self, env_ids: torch.Tensor) -> None:
         assert (self.value[env_ids] == 0.0).all()
 
-    def hold(self, command: torch.Tensor) -> None:
-        self.value = command.expand_as(self.value).clone()
-
     def advance(self) -> None:
         self.value = self.value + 1.0
 
@@ -176,7 +175,7 @@ class CountingCommand:
 
 
 class CountingCommandCfg:
-    def build(self, env: Any, random: Any) -> CountingCommand:
+    def build(self, env: Any) -> CountingCommand:
         return CountingCommand(env)
 
 
@@ -212,9 +211,9 @@ def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_retur
         if step % 12 == 11:
             env.reset(options={"reset_mask": torch.tensor([step == 23, True, False, step == 35, False])})
         if step == 30:
-            env.commands.hold("velocity", torch.tensor([0.5, -0.3, 0.2]))
+            env.commands.terms["velocity"].hold(torch.tensor([0.5, -0.3, 0.2]))
         if step == 45:
-            env.commands.hold("velocity", torch.zeros(3))
+            env.commands.terms["velocity"].hold(torch.zeros(3))
         if step == 50:
             state = env.get_state()
             env.step(-action)
@@ -404,14 +403,14 @@ def test_a_cost_limit_below_zero_is_refused(limit):
 @pytest.mark.parametrize(
     ("action", "culprit"),
     [
-        (ActionCfg(max_delay=2), "max_delay.*2"),
-        (ActionCfg(scale=0.0), "scale.*0.0"),
-        (ActionCfg(scale=(0.5,) * 11), "scale.*12.*11"),
+        ({"max_action_delay": 2}, "max_action_delay.*2"),
+        (joint_positions(scale=0.0), "scale.*0.0"),
+        (joint_positions(scale=(0.5,) * 11), "scale.*12.*11"),
     ],
 )
 def test_an_action_configuration_that_makes_no_sense_is_refused(action, culprit):
     with pytest.raises(ValueError, match=culprit):
-        make(task(action=action))
+        make(task(**action))
 
 
 @pytest.mark.parametrize(
@@ -556,14 +555,14 @@ def applied_targets(env: LeggedVectorEnv) -> torch.Tensor:
 
 @pytest.mark.parametrize("scale", [0.5, tuple(0.1 * (i + 1) for i in range(12))])
 def test_actions_move_the_joint_targets_away_from_the_default_pose_by_their_scale(scale, random_actions):
-    env = make(task(action=ActionCfg(scale=scale)))
+    env = make(task(**joint_positions(scale=scale)))
     for action in torch.from_numpy(random_actions(3, 3)):
         env.step(action)
         assert torch.allclose(applied_targets(env), Q0 + torch.tensor(scale) * action)
 
 
 def test_actions_are_clipped_to_the_action_space_before_anything_sees_them():
-    env = make(task(action=ActionCfg(scale=0.5)), observations="dict")
+    env = make(task(**joint_positions(scale=0.5)), observations="dict")
     action = torch.tensor([[3.0], [-7.0], [0.25]]).expand(3, 12).contiguous()
     observation = env.step(action)[0]
     assert torch.allclose(applied_targets(env), Q0 + 0.5 * action.clamp(-1.0, 1.0))
@@ -572,7 +571,7 @@ def test_actions_are_clipped_to_the_action_space_before_anything_sees_them():
 
 
 def test_actions_of_delayed_environments_act_one_step_late_and_of_the_others_at_once(random_actions):
-    env = make(task(action=ActionCfg(scale=0.5, max_delay=1), terminations={}), num_envs=40)
+    env = make(task(**joint_positions(scale=0.5), max_action_delay=1, terminations={}), num_envs=40)
     actions = torch.from_numpy(random_actions(10, 40))
     previous = torch.zeros(40, 12)
     late = torch.ones(40, dtype=torch.bool)
@@ -592,7 +591,7 @@ def test_actions_of_delayed_environments_act_one_step_late_and_of_the_others_at_
 
 
 def test_without_delay_every_action_acts_at_once(random_actions):
-    env = make(task(action=ActionCfg(scale=0.5, max_delay=0)), num_envs=40)
+    env = make(task(**joint_positions(scale=0.5), max_action_delay=0), num_envs=40)
     for action in torch.from_numpy(random_actions(3, 40)):
         env.step(action)
         assert torch.allclose(applied_targets(env), Q0 + 0.5 * action)
@@ -677,6 +676,17 @@ def test_observations_stay_in_their_space_whatever_a_term_returns():
 # --- the recorded graph of the package's own terms --------------------------------------------------------------------
 
 
+class Written:
+    """A program that runs its pieces as they are written."""
+
+    def __init__(self, pieces: list[Piece], owners: list[object], compile: bool):
+        self.pieces = pieces
+
+    def __call__(self) -> None:
+        for piece in self.pieces:
+            piece.run()
+
+
 @pytest.mark.parametrize("task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"])
 @pytest.mark.parametrize("num_envs", [1, 5])
 def test_a_recorded_step_equals_the_step_as_written(task_id, num_envs, monkeypatch, random_actions, assert_same):
@@ -684,15 +694,15 @@ def test_a_recorded_step_equals_the_step_as_written(task_id, num_envs, monkeypat
     cfg = make_task_cfg(task_id)
     cfg.events["push"].interval_s = (0.1, 0.5)
     recorded = make(cfg, num_envs, observations="dict")
-    monkeypatch.setattr(Term, "recordable", False)
-    monkeypatch.setattr(RobotState, "recordable", False)
+    monkeypatch.setattr(manager_env, "Program", Written)
     written = make(cfg, num_envs, observations="dict")
     rewards = []
     for step, action in enumerate(torch.from_numpy(random_actions(60, num_envs))):
         results = recorded.step(action)
         assert_same(results, written.step(action), f"step {step}")
-        for name in (*RobotState.READS, *RobotState.WRITES):
-            assert_same(getattr(recorded.robot, name), getattr(written.robot, name), f"{name} of step {step}")
+        for name, value in vars(recorded.robot).items():
+            if isinstance(value, torch.Tensor):
+                assert_same(value, getattr(written.robot, name), f"{name} of step {step}")
         rewards.append(results[1])
         mask = results[2].clone()
         mask[0] |= step == 30
@@ -725,36 +735,3 @@ def test_recording_leaves_the_state_of_the_environment_as_it_was():
     fresh = LeggedVectorEnv(task(), 3, array="torch")
     for sums in (fresh.rewards.episode_sums, fresh.costs.episode_sums, fresh.robot.foot_air_time):
         assert not sums.any()
-
-
-class Counter:
-    """A part of a step: adds ``step`` to ``count`` in place and tells its double."""
-
-    READS = ("count", "step", "unread")
-    WRITES = ("double",)
-
-    def __init__(self, recordable: bool):
-        self.recordable = recordable
-        self.count, self.step, self.unread = torch.zeros(3), torch.ones(3), torch.ones(3)
-        self.double = self.count
-
-    def compute(self) -> None:
-        self.calls = getattr(self, "calls", 0) + 1
-        self.count.add_(self.step)
-        self.double = self.count * 2.0
-
-
-@pytest.mark.parametrize("recordable", [True, False])
-def test_a_recorded_part_reads_changes_and_sets_the_tensors_in_its_attributes(recordable):
-    part = Counter(recordable)
-    replay = Recorded([part], [])
-    count = part.count
-    assert not count.any(), "recording changes nothing"
-    part.calls = 0
-    for expected in (2.0, 4.0):
-        replay()
-        assert part.double.tolist() == [expected] * 3
-    part.step = torch.full((3,), 10.0)
-    replay()
-    assert part.double.tolist() == [24.0] * 3 and part.count is count
-    assert part.calls == (0 if recordable else 3)

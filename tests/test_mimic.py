@@ -551,7 +551,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "fraction nan": ({"commands.motion.reference_fraction": float("nan")}, ValueError, r"reference_fraction.*nan"),
     "end": ({"commands.motion.end": "stop"}, ValueError, r"end.*'stop'"),
     "starts": ({"commands.motion.starts.bin_length": 0.0}, ValueError, r"bin_length.*0"),
-    "action": ({"action.reference": "dance"}, ValueError, r"ActionCfg\.reference.*'dance'.*velocity, motion"),
+    "action": ({"actions.joint_position.around": "dance"}, ValueError, r"around.*'dance'.*velocity, motion"),
     "robot": (
         {"commands.motion.motions": lambda robot: shipped_motions(G1_29)},
         MotionError,

@@ -1,6 +1,7 @@
 """The environment classes."""
 
+from legged_envs.envs.core import CoreVectorEnv, Evaluation
 from legged_envs.envs.legged_env import LeggedEnv
-from legged_envs.envs.legged_vector_env import LeggedVectorEnv, unwrap
+from legged_envs.envs.manager_env import LeggedVectorEnv, unwrap
 
-__all__ = ["LeggedEnv", "LeggedVectorEnv", "unwrap"]
+__all__ = ["CoreVectorEnv", "Evaluation", "LeggedEnv", "LeggedVectorEnv", "unwrap"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,57 @@ import torch
 
 ARRAYS = ("numpy", "torch")
 """The kinds of arrays that an environment can take and give."""
+
+
+def check_positive_integer(name: str, value: Any) -> int:
+    """``value``, which any kind of integer may be, as an int.
+
+    Raises:
+        ValueError: If it is no integer of at least 1.
+    """
+    try:
+        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return number
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise a ``ValueError`` unless ``value`` is one of ``choices``, of the same type."""
+    if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
+        raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
+
+
+def check_same_structure(given: Any, own: Any, where: str) -> None:
+    """Raise unless two trees of dicts, sequences and tensors have the same keys, lengths, shapes and dtypes.
+
+    Where one of them has None, the other may have anything.
+
+    Raises:
+        ValueError: Naming the first place where they differ.
+    """
+    if given is None or own is None:
+        return
+    if isinstance(own, torch.Tensor):
+        fits = isinstance(given, torch.Tensor) and (given.shape, given.dtype) == (own.shape, own.dtype)
+        if not fits:
+            got = f"{given.dtype} {tuple(given.shape)}" if isinstance(given, torch.Tensor) else type(given).__name__
+            raise ValueError(
+                f"{where} is of another environment: it has {got} where this one has {own.dtype} {tuple(own.shape)}"
+            )
+    elif isinstance(own, dict):
+        if not isinstance(given, dict) or set(given) != set(own):
+            got = sorted(given) if isinstance(given, dict) else type(given).__name__
+            raise ValueError(f"{where} is of another environment: it has {got} where this one has {sorted(own)}")
+        for key in own:
+            check_same_structure(given[key], own[key], f"{where}[{key!r}]")
+    elif isinstance(own, (list, tuple)):
+        if not isinstance(given, (list, tuple)) or len(given) != len(own):
+            raise ValueError(f"{where} is of another environment: it has {given!r} where this one has {own!r}")
+        for i, (item, ours) in enumerate(zip(given, own, strict=True)):
+            check_same_structure(item, ours, f"{where}[{i}]")
 
 
 def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
@@ -25,7 +77,7 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
             raise TypeError(
                 "this environment was made with array='torch', so actions must be tensors; got a numpy array"
             )
-        action = torch.from_numpy(actions)
+        action = torch.from_numpy(_with_positive_strides(actions))
     elif isinstance(actions, torch.Tensor):
         if array != "torch":
             raise TypeError("this environment was made with array='numpy', so actions must be arrays; got a tensor")
@@ -41,6 +93,11 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
         if rows:
             raise ValueError(f"actions are not finite in environments {rows[:8]}")
     return action
+
+
+def _with_positive_strides(array: np.ndarray) -> np.ndarray:
+    """The array, copied if it runs backwards, which torch does not read."""
+    return array if min(array.strides, default=0) >= 0 else array.copy()
 
 
 def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
@@ -77,9 +134,11 @@ def check_reset_options(
     unknown = set(options) - {"reset_mask"}
     if unknown:
         raise ValueError(f"unknown reset option {sorted(unknown)[0]!r}; the one option is 'reset_mask'")
-    given = options["reset_mask"]
+    given: Any = options["reset_mask"]
     if not isinstance(given, np.ndarray if array == "numpy" else torch.Tensor):
         raise TypeError(f"reset_mask must be a {array} array, got {type(given).__module__}.{type(given).__name__}")
+    if isinstance(given, np.ndarray):
+        given = _with_positive_strides(given)
     mask = torch.as_tensor(given, device=device)
     if mask.shape != (num_envs,):
         raise ValueError(f"reset_mask must have shape ({num_envs},), got {tuple(mask.shape)}")

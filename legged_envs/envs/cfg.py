@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +14,15 @@ from numbers import Integral, Real
 from typing import Any, Union
 
 from legged_envs.managers import (
-    ActionCfg,
     CostTermCfg,
+    CurriculumTermCfg,
     EventTermCfg,
     ObservationGroupCfg,
     RewardTermCfg,
     TerminationTermCfg,
 )
-from legged_envs.managers.command import CommandTermCfg
+from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
+from legged_envs.mdp.command_term import CommandTermCfg
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
 
@@ -31,7 +33,13 @@ class TaskCfg:
 
     robot: RobotCfg
     sim: SimCfg = field(default_factory=SimCfg)
-    action: ActionCfg = field(default_factory=ActionCfg)
+    episode_length_s: float = 20.0
+    """Time limit of an episode, s; infinity for none."""
+    is_finite_horizon: bool = False
+    """Whether the time limit is part of the task, so that its end is a termination and no truncation (Isaac Lab)."""
+    actions: dict[str, JointActionCfg] = field(default_factory=lambda: {"joint_position": JointPositionCfg()})
+    max_action_delay: int = 0
+    """An episode's actions act 0 to this many control steps late (0 or 1)."""
     commands: dict[str, CommandTermCfg] = field(default_factory=dict)
     observations: dict[str, ObservationGroupCfg] = field(default_factory=dict)
     rewards: dict[str, RewardTermCfg] = field(default_factory=dict)
@@ -40,6 +48,21 @@ class TaskCfg:
     costs: dict[str, CostTermCfg] = field(default_factory=dict)
     terminations: dict[str, TerminationTermCfg] = field(default_factory=dict)
     events: dict[str, EventTermCfg] = field(default_factory=dict)
+    curriculum: dict[str, CurriculumTermCfg] = field(default_factory=dict)
+    advance_first: bool = False
+    """Whether commands and pushes advance before terminations, rewards and costs are evaluated, as LeggedGym-Ex's
+    ``_post_physics_step_callback`` does, and not after them."""
+
+    @property
+    def max_episode_length(self) -> int | None:
+        """Time limit of an episode, control steps; None without one."""
+        return None if math.isinf(self.episode_length_s) else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
+
+    def check(self) -> None:
+        """Raise ValueError if a time makes no sense; managers check the terms."""
+        self.sim.check()
+        if not self.episode_length_s > 0.0:
+            raise ValueError(f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}")
 
 
 def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.legged_vector_env import LeggedVectorEnv
+from legged_envs.envs.manager_env import LeggedVectorEnv
 
 
 class LeggedEnv(gym.Env):

@@ -2,104 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from legged_envs.managers.term import table
-from legged_envs.mdp.gait_clock import GaitClock
-from legged_envs.mdp.motion_command import MotionCommand
-from legged_envs.rng import RandomStreams
+from legged_envs.managers.manager import Manager, table
+from legged_envs.mdp.actions import JointActionCfg
 
 
-@dataclass
-class ActionCfg:
-    """Joint position targets ``default_joint_pos + scale · clip(action, −1, 1)``, or around a reference."""
+class ActionManager(Manager):
+    """Turns actions into joint targets, term by term, and remembers the last three actions.
 
-    scale: float | tuple[float, ...] = 0.5
-    """Joint angle that action 1 commands, rad; one for all joints or one each."""
-    max_delay: int = 0
-    """An episode's actions act 0 to ``max_delay`` control steps late (0 or 1)."""
-    reference: str | None = None
-    """A motion command or gait clock whose joint positions, one control step ahead, take the place of
-    ``default_joint_pos`` where there are any: the policy corrects them (Xie et al. 2018, "Feedback control for
-    Cassie")."""
+    The action is the parts of the terms in their order. Actions are clipped to the action space [−1, 1] before
+    anything else sees them, since Gaussian policies leave it routinely; ``current`` holds the clipped action.
 
+    Args:
+        env: The environment.
+        cfg: The terms by name. No two may drive the same joint; a joint without a term stays at its default position,
+            without velocity or torque.
+        max_delay: An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
 
-class ActionManager:
-    """Turns actions into joint targets and remembers the last three actions.
-
-    Actions are clipped to the action space [−1, 1] before anything else sees them, since Gaussian policies leave it
-    routinely; ``current`` holds the clipped action.
+    Raises:
+        ValueError: If there is no term, two drive one joint, or ``max_delay`` is another number.
     """
 
-    def __init__(self, env: Any, cfg: ActionCfg, random: RandomStreams):
-        if cfg.max_delay not in (0, 1):
-            raise ValueError(f"ActionCfg.max_delay must be 0 or 1 control steps, got {cfg.max_delay}")
+    _STATE = ("current", "previous", "before_previous", "delayed")
+
+    def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int):
+        if max_delay not in (0, 1):
+            raise ValueError(f"max_action_delay must be 0 or 1 control steps, got {max_delay}")
+        if not cfg:
+            raise ValueError("actions need at least one term, such as JointPositionCfg()")
         self.cfg = cfg
-        self._reference = _reference(env, cfg.reference)
-        robot = env.robot
-        n, num_joints = robot.sim.num_envs, len(robot.default_joint_pos)
-        scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=robot.sim.device)
-        if scale.ndim > 0 and scale.shape != (num_joints,):
-            raise ValueError(f"ActionCfg.scale needs 1 or {num_joints} values, got {len(scale)}")
-        if not ((scale > 0) & scale.isfinite()).all():
-            raise ValueError(f"ActionCfg.scale must be positive and finite, got {cfg.scale}")
-        self.scale = scale.expand(num_joints).contiguous()
-        """Shape: (num_joints,)."""
-        self._default = robot.default_joint_pos
-        self._random = random.stream("action_delay")
-        self.current = torch.zeros(n, num_joints, device=robot.sim.device)
-        """The action of this step. Shape: (num_envs, num_joints)."""
+        self.terms = {name: term.build(env) for name, term in cfg.items()}
+        self.names = tuple(cfg)
+        self.max_delay = max_delay
+        robot = env.sim.robot
+        driven = [joint for term in self.terms.values() for joint in term.joints]
+        twice = sorted(joint for joint in set(driven) if driven.count(joint) > 1)
+        if twice:
+            raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
+        self.size = len(driven)
+        """Number of actions."""
+        self.scale = torch.cat([term.scale for term in self.terms.values()])
+        """What action 1 commands. Shape: (size,)."""
+        self._random = env.random.stream("action_delay")
+        self.current = torch.zeros(env.num_envs, self.size, device=env.device)
+        """The action of this step. Shape: (num_envs, size)."""
         self.previous = torch.zeros_like(self.current)
         """The action one step ago."""
         self.before_previous = torch.zeros_like(self.current)
         """The action two steps ago."""
-        self.delayed = torch.zeros(n, 1, dtype=torch.bool, device=robot.sim.device)
+        self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
+        self._whole = len(self.terms) == 1 and self.size == robot.num_joints
+        kinds = getattr(robot, "actuators", ()) or ("position",) * robot.num_joints
+        rest = torch.tensor([float(kind == "position") for kind in kinds], device=env.device)
+        self._rest = (env.robot.default_joint_pos * rest).expand(env.num_envs, -1)
 
     def process(self, action: torch.Tensor) -> torch.Tensor:
-        """Take an action and return the joint targets it gives now. Shapes: (num_envs, num_joints)."""
+        """Take an action and return the joint targets it gives now. (num_envs, size) → (num_envs, num_joints)."""
         self.before_previous, self.previous = self.previous, self.current
         self.current = action.clamp(-1.0, 1.0)
-        applied = torch.where(self.delayed, self.previous, self.current) if self.cfg.max_delay else self.current
-        return torch.addcmul(self._centre(), applied, self.scale)
-
-    def _centre(self) -> torch.Tensor:
-        """The joint targets of action 0. Shape: (num_joints,) or (num_envs, num_joints)."""
-        reference = self._reference
-        if reference is None:
-            return self._default
-        return torch.where(reference.available.unsqueeze(1) > 0.0, reference.target_joint_pos, self._default)
+        applied = torch.where(self.delayed, self.previous, self.current) if self.max_delay else self.current
+        if self._whole:
+            return next(iter(self.terms.values())).targets(applied)
+        targets = self._rest.clone()
+        parts = applied.split([term.size for term in self.terms.values()], dim=1)
+        for term, part in zip(self.terms.values(), parts, strict=True):
+            targets[:, term.index] = term.targets(part)
+        return targets
 
     def reset(self, env_ids: torch.Tensor) -> None:
         for name in ("current", "previous", "before_previous"):
             # not in place: an action of this step may still be an observation of the last one
             setattr(self, name, getattr(self, name).index_fill(0, env_ids, 0.0))
-        if self.cfg.max_delay:
+        if self.max_delay:
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
-    def state_dict(self) -> dict[str, Any]:
-        names = ("current", "previous", "before_previous", "delayed")
-        return {name: getattr(self, name).clone() for name in names}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value.clone())
-
     def __str__(self) -> str:
-        centre = self.cfg.reference or "default pose"
-        rows = [("joint_position", self.current.shape[1], self.cfg.scale, centre, self.cfg.max_delay)]
-        return table("Actions", ("term", "size", "scale [rad]", "around", "max delay [steps]"), rows)
-
-
-def _reference(env: Any, name: str | None) -> MotionCommand | GaitClock | None:
-    """The command that ``ActionCfg.reference`` names."""
-    if name is None:
-        return None
-    term = env.commands.terms.get(name)
-    if not isinstance(term, (MotionCommand, GaitClock)):
-        known = ", ".join(env.commands.terms)
-        raise ValueError(f"ActionCfg.reference: {name!r} is no motion command or gait clock; commands: {known}")
-    return term
+        rows = [
+            (name, term.cfg.kind, term.size, term.cfg.scale, getattr(term.cfg, "around", None) or "")
+            for name, term in self.terms.items()
+        ]
+        title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
+        return table(title, ("term", "kind", "size", "scale", "around"), rows)

@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from legged_envs.managers.term import table
-from legged_envs.rng import RandomStreams
+from legged_envs.managers.manager import Manager, table
+from legged_envs.mdp.command_term import CommandTermCfg
 
 
-class CommandTerm(Protocol):
-    """One kind of command."""
-
-    value: torch.Tensor
-    """The present command. Shape: (num_envs, size)."""
-    moving: torch.Tensor
-    """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
-    still: torch.Tensor
-    """1 − ``moving``."""
-
-    @property
-    def tensors(self) -> tuple[str, ...]:
-        """Names of its tensors that other terms read."""
-
-    def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw anew for ``env_ids``, before their robots are placed."""
-
-    def placed(self, env_ids: torch.Tensor) -> None:
-        """Take in that the robots of ``env_ids`` stand in their first pose."""
-
-    def hold(self, command: torch.Tensor) -> None: ...
-
-    def advance(self) -> None: ...
-
-    def state_dict(self) -> dict[str, Any]: ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
-
-
-class CommandTermCfg(Protocol):
-    """Configuration of a command term, which it builds."""
-
-    def build(self, env: Any, random: RandomStreams) -> CommandTerm: ...
-
-
-class CommandManager:
+class CommandManager(Manager):
     """The command terms by name."""
 
-    def __init__(self, env: Any, cfg: dict[str, CommandTermCfg], random: RandomStreams):
+    def __init__(self, env: Any, cfg: dict[str, CommandTermCfg]):
         self.cfg = cfg
-        self.terms = {name: term.build(env, random) for name, term in cfg.items()}
+        self.names = tuple(cfg)
+        self.terms = {name: term.build(env) for name, term in cfg.items()}
 
     def __getitem__(self, name: str) -> torch.Tensor:
         """The present command called ``name``. Shape: (num_envs, size)."""
@@ -64,11 +30,11 @@ class CommandManager:
         """1 where the command called ``name`` asks the robot to stand still, else 0. Shape: (num_envs,), float32."""
         return self.terms[name].still
 
-    def hold(self, name: str, command: torch.Tensor) -> None:
-        """Give every environment one command until its next reset. Shape: (size,) or (num_envs, size)."""
-        self.terms[name].hold(command)
+    def owners(self) -> list[object]:
+        return list(self.terms.values())
 
     def reset(self, env_ids: torch.Tensor) -> None:
+        """Draw the commands of ``env_ids`` anew, before their robots are placed."""
         for term in self.terms.values():
             term.reset(env_ids)
 
@@ -82,12 +48,17 @@ class CommandManager:
         for term in self.terms.values():
             term.advance()
 
+    def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        for term in self.terms.values():
+            term.end_episodes(env_ids)
+        return super().end_episodes(env_ids, steps)
+
     def state_dict(self) -> dict[str, Any]:
         return {name: term.state_dict() for name, term in self.terms.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, term_state in state.items():
-            self.terms[name].load_state_dict(term_state)
+        for name, term in self.terms.items():
+            term.load_state_dict(state[name])
 
     def __str__(self) -> str:
         rows = [(name, term.value.shape[1], self.cfg[name]) for name, term in self.terms.items()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.managers.term import Term, WeightedTerms, format_params, table
+from legged_envs.managers.manager import EpisodeSums, Term, format_params, table
 
 
 @dataclass
@@ -22,27 +22,23 @@ class CostTermCfg:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-class CostManager(WeightedTerms):
+class CostManager(EpisodeSums):
     """Evaluates the cost terms; their sum is the scalar cost of a transition."""
 
     def __init__(self, env: Any, cfg: dict[str, CostTermCfg]):
         for name, term in cfg.items():
             if not term.limit >= 0.0:
                 raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
-        super().__init__(env, [Term("cost", name, term.func, term.params) for name, term in cfg.items()])
-        self.limits = torch.tensor([term.limit for term in cfg.values()], device=env.device)
-        """Limit of each term, average per step. Shape: (num_terms,)."""
+        super().__init__(env, [Term("cost", name, term.func, term.params) for name, term in cfg.items()], "cost", 1.0)
+        self.limits = tuple(term.limit for term in cfg.values())
+        """Limit of each term, average per step."""
         self.values = torch.zeros_like(self.episode_sums)
         """The costs of the last step. Shape: (num_envs, num_terms)."""
         self.total = self.values.sum(1)
         """Their sum. Shape: (num_envs,)."""
 
-    READS = ("episode_sums",)
-    WRITES = ("values", "total")
-
     def compute(self) -> None:
-        """Evaluate the terms of this step."""
-        self.values = self._evaluate()
+        self.values = self.columns.values()
         self.episode_sums.add_(self.values)
         self.total = self.values.sum(1)
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import torch
 
-from legged_envs.managers.term import format_params, table
+from legged_envs.managers.manager import Manager, format_params, table
 from legged_envs.mdp.timer import Timer
-from legged_envs.rng import RandomStreams
 
 MODES = ("startup", "reset", "interval")
 
@@ -28,12 +27,13 @@ class EventTermCfg:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-class EventManager:
+class EventManager(Manager):
     """Applies event terms, each with a random stream of its own."""
 
-    def __init__(self, env: Any, cfg: dict[str, EventTermCfg], random: RandomStreams):
+    def __init__(self, env: Any, cfg: dict[str, EventTermCfg]):
         self._env = env
         self.cfg = cfg
+        self.names = tuple(cfg)
         for name, term in cfg.items():
             if term.mode not in MODES:
                 raise ValueError(f"event term {name!r}: mode must be one of {MODES}, got {term.mode!r}")
@@ -44,7 +44,7 @@ class EventManager:
             span = term.params.get("range")
             if isinstance(span, (tuple, list)) and not (len(span) == 2 and span[0] <= span[1]):
                 raise ValueError(f"event term {name!r}: range must be (low, high), got {span}")
-        self._streams = {name: random.stream(f"event/{name}") for name in cfg}
+        self._streams = {name: env.random.stream(f"event/{name}") for name in cfg}
         self._timers = {
             name: Timer(env.num_envs, env.step_dt, env.device) for name, term in cfg.items() if term.mode == "interval"
         }
@@ -81,8 +81,8 @@ class EventManager:
         return {name: timer.state_dict() for name, timer in self._timers.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, timer_state in state.items():
-            self._timers[name].load_state_dict(timer_state)
+        for name, timer in self._timers.items():
+            timer.load_state_dict(state[name])
 
     def __str__(self) -> str:
         rows = [

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from legged_envs.managers.recorded import Place, Recorded
-from legged_envs.managers.term import Term, table
-from legged_envs.rng import RandomStreams
-
-OBSERVATION_LIMIT = 100.0
-"""Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
+from legged_envs.managers.manager import Manager, Term, TermColumns, table
+from legged_envs.managers.recorded import Piece
 
 
 @dataclass
@@ -38,41 +34,38 @@ class ObservationGroupCfg:
     terms: dict[str, ObservationTermCfg]
     noisy: bool = False
     """Whether the terms' noise is added."""
+    history: int = 1
+    """How many control steps it shows: the vectors of the last ``history`` steps one after another, the oldest first.
+    When an episode begins, its first vector stands for those before it (Isaac Lab ``history_length``)."""
 
 
-class _Group:
-    READS: tuple[str, ...] = ()
-    WRITES = ("value",)
+class ObservationGroup:
+    """One group of observation terms.
 
-    def __init__(self, env: Any, name: str, cfg: ObservationGroupCfg, random: RandomStreams):
-        self.cfg = cfg
-        self.terms = [Term(f"observation group {name!r}:", n, t.func, t.params) for n, t in cfg.terms.items()]
-        values = [term.check(env, shape=None, dtype=torch.float32) for term in self.terms]
-        self.sizes = [value.shape[1] for value in values]
-        self.size = sum(self.sizes)
-        self._env = env
-        self.recordable = all(term.recordable for term in self.terms)
-        self.value: torch.Tensor
-        """The observation. Shape: (num_envs, size)."""
-        self._random = random.stream(f"observation_noise/{name}")
+    Raises:
+        ValueError: If a field of the configuration makes no sense, naming it.
+    """
 
-        def row(values: list[Any]) -> torch.Tensor:
-            parts = []
-            for term, value, size in zip(self.terms, values, self.sizes, strict=True):
-                part = torch.as_tensor(value, dtype=torch.float32)
-                if part.ndim > 1 or part.numel() not in (1, size):
-                    raise ValueError(f"observation term {term.name!r}: scale needs 1 or {size} values, got {value}")
-                parts.append(part.expand(size))
-            return torch.cat(parts).to(env.device)
-
+    def __init__(self, env: Any, name: str, cfg: ObservationGroupCfg, limit: float):
+        kind = f"observation group {name!r}:"
+        if not isinstance(cfg.history, int) or cfg.history < 1:
+            raise ValueError(f"{kind} history must be an integer of at least 1, got {cfg.history!r}")
+        self.name, self.cfg = name, cfg
+        terms = [Term(kind, term_name, term.func, term.params) for term_name, term in cfg.terms.items()]
+        self.columns = TermColumns(env, terms, torch.float32, scalar=False)
+        self._limit = limit
+        self._random = env.random.stream(f"observation_noise/{name}")
+        width = sum(self.columns.sizes)
+        self.size = width * cfg.history
+        """Length of the vector."""
         cfgs = list(cfg.terms.values())
-        scale = row([c.scale for c in cfgs])
-        noise = row([c.noise for c in cfgs])
+        scale = self._row("scale", [c.scale for c in cfgs], env.device)
+        noise = self._row("noise", [c.noise for c in cfgs], env.device)
         self._scale = scale if (scale != 1.0).any() else None
         self._low = self._high = None
         if any(c.clip is not None for c in cfgs):
-            self._low = row([c.clip[0] if c.clip else -float("inf") for c in cfgs])
-            self._high = row([c.clip[1] if c.clip else float("inf") for c in cfgs])
+            self._low = self._row("clip", [c.clip[0] if c.clip else -float("inf") for c in cfgs], env.device)
+            self._high = self._row("clip", [c.clip[1] if c.clip else float("inf") for c in cfgs], env.device)
         noisy = noise.nonzero().squeeze(1)
         self._noise = None
         if cfg.noisy and len(noisy):
@@ -81,8 +74,25 @@ class _Group:
             self._noise = noise[self._span] * 2.0**-23
             self.noise_draw = torch.zeros(env.num_envs, len(self._noise), dtype=torch.int32, device=env.device)
             """Random integers for the noise of the next ``compute``. Shape: (num_envs, size of the span)."""
-            self.READS = ("noise_draw",)
-        self.compute()
+        if cfg.history > 1:
+            self.past = torch.zeros(env.num_envs, cfg.history, width, device=env.device)
+            """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
+        self.value = torch.zeros(env.num_envs, self.size, device=env.device)
+        """The observation. Shape: (num_envs, size)."""
+
+    def _row(self, field: str, values: list[Any], device: torch.device) -> torch.Tensor:
+        """Values of the terms, one or one for each column, as a row. Shape: (width,)."""
+        parts = []
+        for term, value, size in zip(self.columns.terms, values, self.columns.sizes, strict=True):
+            part = torch.as_tensor(value, dtype=torch.float32)
+            if part.ndim > 1 or part.numel() not in (1, size):
+                raise ValueError(f"observation term {term.name!r}: {field} needs 1 or {size} values, got {value}")
+            parts.append(part.expand(size))
+        return torch.cat(parts).to(device)
+
+    def pieces(self) -> list[Piece]:
+        """How ``value`` is computed."""
+        return self.columns.pieces(self.compute)
 
     def draw(self) -> None:
         """Draw the noise of the next ``compute``."""
@@ -90,16 +100,22 @@ class _Group:
             self.noise_draw = self._random.signed_24_bit(len(self._noise))
 
     def compute(self) -> None:
-        """Set ``value``; pure, so that it can be recorded."""
-        self.value = self._finish(self._clean(), self.noise_draw if self._noise is not None else None)
+        """Set ``value``, and remember it if the group shows the past; pure."""
+        value = self._finish(self.columns.values(), self.noise_draw if self._noise is not None else None)
+        if self.cfg.history > 1:
+            self.past = torch.cat((self.past[:, 1:], value.unsqueeze(1)), dim=1)
+            value = self.past.flatten(1)
+        self.value = value
 
-    def compute_some(self, env_ids: torch.Tensor) -> torch.Tensor:
-        """Draw noise for some environments and return their observation. Shape: (n, size)."""
+    def compute_rows(self, env_ids: torch.Tensor) -> torch.Tensor:
+        """Draw noise for environments whose episode begins, and return their observation. Shape: (n, size)."""
         draw = None if self._noise is None else self._random.signed_24_bit(len(self._noise), env_ids)
-        return self._finish(self._clean()[env_ids], draw)
-
-    def _clean(self) -> torch.Tensor:
-        return torch.cat([term(self._env) for term in self.terms], dim=1)
+        rows = self._finish(self.columns.evaluate()[env_ids], draw)
+        if self.cfg.history > 1:
+            past = rows.unsqueeze(1).expand(-1, self.cfg.history, -1)
+            self.past = self.past.index_copy(0, env_ids, past)
+            rows = past.flatten(1)
+        return rows
 
     def _finish(self, value: torch.Tensor, draw: torch.Tensor | None) -> torch.Tensor:
         """Noise, clip and scale, in place."""
@@ -109,52 +125,54 @@ class _Group:
             value.clamp_(self._low, self._high)
         if self._scale is not None:
             value.mul_(self._scale)
-        return value.clamp_(-OBSERVATION_LIMIT, OBSERVATION_LIMIT)
+        return value.clamp_(-self._limit, self._limit)
+
+    def __str__(self) -> str:
+        noise = "noisy" if self.cfg.noisy else "no noise"
+        history = f", {self.cfg.history} steps" if self.cfg.history > 1 else ""
+        rows = [
+            (name, size, term.noise, term.scale, term.clip or "")
+            for (name, term), size in zip(self.cfg.terms.items(), self.columns.sizes, strict=True)
+        ]
+        title = f"Observations {self.name!r} ({self.size}, {noise}{history})"
+        return table(title, ("term", "size", "noise ±", "scale", "clip"), rows)
 
 
-class ObservationManager:
-    """Computes the observation groups."""
+class ObservationManager(Manager):
+    """Holds the observation groups.
 
-    def __init__(self, env: Any, cfg: dict[str, ObservationGroupCfg], random: RandomStreams):
+    Args:
+        env: The environment.
+        cfg: The groups by name, ``"policy"`` among them.
+        limit: Observations are clipped to ±this.
+    """
+
+    def __init__(self, env: Any, cfg: dict[str, ObservationGroupCfg], limit: float):
         if "policy" not in cfg:
             raise ValueError(f"observations need a group 'policy', got {list(cfg)}")
-        self._env = env
         self.cfg = cfg
-        self._groups = {name: _Group(env, name, group, random) for name, group in cfg.items()}
+        self.names = tuple(cfg)
+        self.groups = {name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()}
 
     @property
     def group_sizes(self) -> dict[str, int]:
         """Length of each group's vector."""
-        return {name: group.size for name, group in self._groups.items()}
+        return {name: group.size for name, group in self.groups.items()}
 
     def term_sizes(self, group: str) -> dict[str, int]:
-        """Length of each term of a group, in order."""
-        return dict(zip(self.cfg[group].terms, self._groups[group].sizes, strict=True))
+        """Length of each term of a group, in order, in the vector of one step."""
+        return dict(zip(self.cfg[group].terms, self.groups[group].columns.sizes, strict=True))
 
-    def record(self, names: tuple[str, ...], state: Sequence[Place], compile: bool) -> None:
-        """Prepare ``observe`` for the groups ``names``. See :class:`Recorded` for the other arguments."""
-        self._observed = {name: self._groups[name] for name in names}
-        self._recorded = Recorded(list(self._observed.values()), state, compile)
+    def owners(self) -> list[object]:
+        groups = self.groups.values()
+        return [*groups, *(group.columns for group in groups)]
 
-    def observe(self) -> dict[str, torch.Tensor]:
-        """New tensors for the groups that were recorded. Shape of each: (num_envs, size)."""
-        for group in self._observed.values():
-            group.draw()
-        self._recorded()
-        return {name: group.value for name, group in self._observed.items()}
+    def state_dict(self) -> dict[str, Any]:
+        return {name: group.past.clone() for name, group in self.groups.items() if group.cfg.history > 1}
 
-    def compute(self, names: tuple[str, ...], env_ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        """New tensors for the groups ``names`` of some environments. Shape of each: (n, size)."""
-        return {name: self._groups[name].compute_some(env_ids) for name in names}
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name, past in state.items():
+            self.groups[name].past = past.clone()
 
     def __str__(self) -> str:
-        parts = []
-        for name, group in self._groups.items():
-            noise = "noisy" if group.cfg.noisy else "no noise"
-            rows = [
-                (term_name, size, term.noise, term.scale, term.clip or "")
-                for (term_name, term), size in zip(group.cfg.terms.items(), group.sizes, strict=True)
-            ]
-            title = f"Observations {name!r} ({group.size}, {noise})"
-            parts.append(table(title, ("term", "size", "noise ±", "scale", "clip"), rows))
-        return "\n\n".join(parts)
+        return "\n\n".join(map(str, self.groups.values()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.managers.term import Term, WeightedTerms, format_params, table
+from legged_envs.managers.manager import EpisodeSums, Term, format_params, table
 
 
 @dataclass
@@ -21,9 +21,11 @@ class RewardTermCfg:
     weight: float
     """Reward per second at a value of 1; 0 leaves the term out."""
     params: dict[str, Any] = field(default_factory=dict)
+    after_floor: bool = False
+    """Whether it is added after the floor of ``only_positive_rewards`` (LeggedGym-Ex ``termination``)."""
 
 
-class RewardManager(WeightedTerms):
+class RewardManager(EpisodeSums):
     """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do)."""
 
     def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
@@ -31,23 +33,26 @@ class RewardManager(WeightedTerms):
             if not isinstance(term.weight, (int, float)) or not math.isfinite(term.weight):
                 raise ValueError(f"reward term {name!r}: weight must be a finite number, got {term.weight!r}")
         self.only_positive = only_positive
-        active = {name: term for name, term in cfg.items() if term.weight != 0.0}
-        super().__init__(env, [Term("reward", name, term.func, term.params) for name, term in active.items()])
-        self.weights = tuple(term.weight for term in active.values())
+        active = sorted(((n, t) for n, t in cfg.items() if t.weight != 0.0), key=lambda item: item[1].after_floor)
+        terms = [Term("reward", name, term.func, term.params) for name, term in active]
+        super().__init__(env, terms, "reward", env.step_dt)
+        self.weights = tuple(term.weight for _, term in active)
         """Weight of each term, 1/s."""
-        self._scale = torch.tensor(self.weights, device=env.device).mul_(env.step_dt)
+        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(env.step_dt)
+        self._num_floored = sum(not term.after_floor for _, term in active)
         self.total = self.episode_sums.sum(1)
         """The reward of the last step. Shape: (num_envs,)."""
 
-    READS = ("episode_sums", "_scale")
-    WRITES = ("total",)
-
     def compute(self) -> None:
-        """Evaluate the terms of this step."""
-        weighted = self._evaluate() * self._scale
+        weighted = self.columns.values() * self._scale
         self.episode_sums.add_(weighted)
-        total = weighted.sum(1)
-        self.total = total.clamp_min_(0.0) if self.only_positive else total
+        if not self.only_positive:
+            self.total = weighted.sum(1)
+        elif self._num_floored == len(self.terms):
+            self.total = weighted.sum(1).clamp_min_(0.0)
+        else:
+            floored, rest = weighted[:, : self._num_floored], weighted[:, self._num_floored :]
+            self.total = floored.sum(1).clamp_min_(0.0) + rest.sum(1)
 
     def __str__(self) -> str:
         rows = [(t.name, f"{w:g}", format_params(t.params)) for t, w in zip(self.terms, self.weights, strict=True)]

@@ -7,12 +7,16 @@ from typing import Any
 
 import torch
 
+from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
-from legged_envs.rng import RandomStreams
 
 STILL_COMMAND = 0.1
 """A command with a norm below this asks the robot to stand still (m/s and rad/s together)."""
+
+
+RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
+"""Names of the ranges that velocity commands are drawn from."""
 
 
 @dataclass
@@ -36,15 +40,18 @@ class VelocityCommandCfg:
     heading_stiffness: float = 0.5
     """1/s."""
 
-    def build(self, env: Env, random: RandomStreams) -> VelocityCommand:
-        return VelocityCommand(self, env, random)
+    heading_column: bool = False
+    """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
+
+    def build(self, env: Env) -> VelocityCommand:
+        return VelocityCommand(self, env)
 
 
-class VelocityCommand:
+class VelocityCommand(CommandTerm):
     """The velocity commands of every environment. Each draws on its own, as do the standing ones."""
 
-    def __init__(self, cfg: VelocityCommandCfg, env: Env, random: RandomStreams):
-        for name in ("lin_vel_x", "lin_vel_y", "ang_vel_z", "resampling_time_s"):
+    def __init__(self, cfg: VelocityCommandCfg, env: Env):
+        for name in (*RANGES, "resampling_time_s"):
             low, high = getattr(cfg, name)
             if not low <= high:
                 raise ValueError(f"VelocityCommandCfg.{name} must be (low, high), got {(low, high)}")
@@ -54,28 +61,43 @@ class VelocityCommand:
             raise ValueError(f"VelocityCommandCfg.standing_fraction must be in [0, 1], got {cfg.standing_fraction}")
         self.cfg = cfg
         self._env = env
-        self._random = random.stream("command/velocity")
+        self._random = env.random.stream("command/velocity")
         n, device = env.num_envs, env.device
         bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
         self._low, self._high = torch.tensor(bounds, device=device, dtype=torch.float32).unbind(1)
         self.value: torch.Tensor
-        """(vx m/s, vy m/s, ωz rad/s). Shape: (num_envs, 3)."""
+        """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape: (num_envs, 3 or 4)."""
         self.moving: torch.Tensor
         """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
         self.still: torch.Tensor
         """1 − ``moving``. Shape: (num_envs,)."""
-        self._set(torch.zeros(n, 3, device=device))
         self._resampling = Timer(n, env.step_dt, device)
-        self._heading = torch.zeros(n, device=device)
+        self.heading = torch.zeros(n, device=device)
+        """Drawn heading, towards which ωz steers if the configuration says so, rad. Shape: (num_envs,)."""
         self._steering = torch.zeros(n, dtype=torch.bool, device=device)
+        self._set(torch.zeros(n, 3, device=device))
 
-    tensors = ("value", "moving", "still")
-    """Names of the tensors that terms read."""
-
-    def _set(self, value: torch.Tensor) -> None:
-        self.value = value
-        self.moving = (torch.linalg.vector_norm(value, dim=1) > STILL_COMMAND).float()
+    def _set(self, velocity: torch.Tensor) -> None:
+        column = self.cfg.heading_column
+        self.value = torch.cat((velocity, self.heading.unsqueeze(1)), dim=1) if column else velocity
+        self.moving = (torch.linalg.vector_norm(velocity, dim=1) > STILL_COMMAND).float()
         self.still = 1.0 - self.moving
+
+    @property
+    def ranges(self) -> torch.Tensor:
+        """Bounds of vx, vy, ωz, heading, the draw of who stands, and time to the next draw. Shape: (6, 2)."""
+        return torch.stack((self._low, self._high), dim=1)
+
+    def set_range(self, name: str, low: float, high: float) -> None:
+        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on.
+
+        Raises:
+            ValueError: If the name is another, or ``low`` above ``high``.
+        """
+        if name not in RANGES or not low <= high:
+            raise ValueError(f"set_range needs one of {RANGES} and low ≤ high, got {name!r}, {low}, {high}")
+        self._low, self._high = self._low.clone(), self._high.clone()
+        self._low[RANGES.index(name)], self._high[RANGES.index(name)] = low, high
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw new commands for ``env_ids``; those that steer towards a heading do so from :meth:`placed` on."""
@@ -85,9 +107,9 @@ class VelocityCommand:
             command[:, :2] *= torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True) > self.cfg.small_command
         standing = draw[:, 4] < self.cfg.standing_fraction
         command[standing] = 0.0
-        self._set(self.value.index_copy(0, env_ids, command))
-        self._heading[env_ids] = draw[:, 3]
+        self.heading = self.heading.index_copy(0, env_ids, draw[:, 3])
         self._steering[env_ids] = ~standing
+        self._set(self.value[:, :3].index_copy(0, env_ids, command))
         self._resampling.start(env_ids, draw[:, 5])
 
     def placed(self, env_ids: torch.Tensor) -> None:
@@ -97,7 +119,7 @@ class VelocityCommand:
 
     def hold(self, command: torch.Tensor) -> None:
         """Give every environment one command until its next reset. Shape: (3,) or (num_envs, 3)."""
-        self._set(command.to(self.value).expand_as(self.value).clone())
+        self._set(command.to(self.value).expand_as(self.value[:, :3]).clone())
         self._resampling.stop()
         self._steering = torch.zeros_like(self._steering)
 
@@ -110,7 +132,7 @@ class VelocityCommand:
             self._steer()
 
     def _steer(self) -> None:
-        error = self._heading - self._env.robot.heading()
+        error = self.heading - self._env.robot.heading()
         wrapped = torch.remainder(error + torch.pi, 2 * torch.pi) - torch.pi
         turn = (wrapped * self.cfg.heading_stiffness).clamp_(*self.cfg.ang_vel_z)
         turn = torch.where(self._steering, turn, self.value[:, 2])
@@ -119,12 +141,14 @@ class VelocityCommand:
     def state_dict(self) -> dict[str, Any]:
         return {
             "value": self.value.clone(),
-            "heading": self._heading.clone(),
+            "heading": self.heading.clone(),
+            "ranges": self.ranges,
             "steering": self._steering.clone(),
             "resampling": self._resampling.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._set(state["value"].clone())
-        self._heading, self._steering = state["heading"].clone(), state["steering"].clone()
+        self.heading, self._steering = state["heading"].clone(), state["steering"].clone()
+        self._set(state["value"][:, :3].clone())
+        self._low, self._high = (bounds.clone() for bounds in state["ranges"].unbind(1))
         self._resampling.load_state_dict(state["resampling"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import torch
 
 if TYPE_CHECKING:
+    from legged_envs.rng import RandomStreams
     from legged_envs.sim import RobotState, Simulation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -55,6 +56,14 @@ class Terminations(Protocol):
     terminated: torch.Tensor
 
 
+class Rewards(Protocol):
+    """See :class:`legged_envs.managers.RewardManager`."""
+
+    names: tuple[str, ...]
+    weights: tuple[float, ...]
+    episode_sums: torch.Tensor
+
+
 class Env(Protocol):
     """The environment as terms see it; every tensor starts with ``num_envs``."""
 
@@ -62,8 +71,12 @@ class Env(Protocol):
     device: torch.device
     step_dt: float
     """Control time step, s."""
+    max_episode_length_s: float
+    """Time limit of the task, s."""
+    random: RandomStreams
     sim: Simulation
     robot: RobotState
     actions: Actions
     commands: Commands
     terminations: Terminations
+    rewards: Rewards

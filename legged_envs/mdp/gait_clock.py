@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
-from legged_envs.rng import RandomStreams
 
 
 @dataclass
@@ -25,13 +25,13 @@ class GaitClockCfg:
     """How far ahead of the first each foot is, in strides."""
     swing: tuple[Mapping[str, float], ...] = ()
     """For each foot the joints that lift it, and how far they are from the default pose in the middle of its swing,
-    rad; empty if none are to. ``ActionCfg.reference`` makes actions corrections of this motion."""
+    rad; empty if none are to. ``JointPositionCfg.around`` makes actions corrections of this motion."""
 
-    def build(self, env: Env, random: RandomStreams) -> GaitClock:
-        return GaitClock(self, env, random)
+    def build(self, env: Env) -> GaitClock:
+        return GaitClock(self, env)
 
 
-class GaitClock:
+class GaitClock(CommandTerm):
     """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
 
     Raises:
@@ -39,10 +39,7 @@ class GaitClock:
             fit the robot.
     """
 
-    tensors = ("value", "stance", "available", "target_joint_pos", "moving", "still")
-    """Names of the tensors that terms read."""
-
-    def __init__(self, cfg: GaitClockCfg, env: Env, random: RandomStreams):
+    def __init__(self, cfg: GaitClockCfg, env: Env):
         robot = env.robot.sim.robot
         if not cfg.period > 0.0:
             raise ValueError(f"GaitClockCfg.period must be positive, got {cfg.period}")
@@ -57,7 +54,7 @@ class GaitClock:
         if unknown:
             raise ValueError(f"GaitClockCfg.swing: {robot.name} has no joint {unknown[0]!r}")
         self.cfg = cfg
-        self._random = random.stream("command/gait")
+        self._random = env.random.stream("command/gait")
         self._step = env.step_dt / cfg.period
         self._default = env.robot.default_joint_pos
         self._offsets = torch.tensor(cfg.offsets, device=env.device)
@@ -95,9 +92,6 @@ class GaitClock:
         """Draw the time of the stride at which the episodes of ``env_ids`` begin."""
         phase = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
         self._set(self._phase.index_copy(0, env_ids, phase))
-
-    def placed(self, env_ids: torch.Tensor) -> None:
-        """Nothing: the clocks do not look at the robots."""
 
     def hold(self, command: torch.Tensor) -> None:
         """Set every clock to a time of the stride, in strides, from which it runs on. Shape: () or (num_envs,)."""

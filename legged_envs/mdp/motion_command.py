@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from legged_envs import rotation
+from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.motions import (
     Motion,
@@ -19,7 +20,6 @@ from legged_envs.motions import (
     StartSampler,
     shipped_motions,
 )
-from legged_envs.rng import RandomStreams
 from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
@@ -49,8 +49,8 @@ class MotionCommandCfg:
     """Where episodes start. With ``adaptive`` the starts of an environment depend on the failures of all since they
     were made, also of those before a ``reset`` with a seed."""
 
-    def build(self, env: Env, random: RandomStreams) -> MotionCommand:
-        return MotionCommand(self, env, random)
+    def build(self, env: Env) -> MotionCommand:
+        return MotionCommand(self, env)
 
     def load(self, robot: RobotCfg) -> list[Motion]:
         """The clips of ``robot`` to imitate.
@@ -66,7 +66,7 @@ class MotionCommandCfg:
         return [motion for motion in motions if not self.clips or motion.name in self.clips]
 
 
-class MotionCommand:
+class MotionCommand(CommandTerm):
     """The reference of every environment: its target one control step ahead, and a window of the steps to come.
 
     After a step the robot should be where the ``target_…`` of before the step said. Where there is no reference
@@ -76,7 +76,7 @@ class MotionCommand:
     The bodies' targets are one physics step older than the others, as are the simulation's own body positions.
     """
 
-    def __init__(self, cfg: MotionCommandCfg, env: Env, random: RandomStreams):
+    def __init__(self, cfg: MotionCommandCfg, env: Env):
         if not cfg.window or cfg.window[0] != 1 or list(cfg.window) != sorted(set(cfg.window)):
             raise ValueError(f"MotionCommandCfg.window must rise from 1, e.g. (1, 2, 4, 8), got {cfg.window}")
         if not 0.0 <= cfg.reference_fraction <= 1.0:
@@ -91,7 +91,7 @@ class MotionCommand:
         """Which clip each environment imitates and the time in it, that of the robots' present state."""
         self._bodies = MotionLibrary(motions, robot, device, cfg.end, bodies=(robot.base_body, *self.key_bodies))
         self._sampler = StartSampler(self.player.library, cfg.starts)
-        self._random = random.stream("command/motion")
+        self._random = env.random.stream("command/motion")
         self._window = torch.tensor(cfg.window, dtype=torch.float64, device=device) * env.step_dt
         self._body_offset = env.step_dt - env.sim.cfg.dt
         self._has_reference = torch.ones(env.num_envs, dtype=torch.bool, device=device)
@@ -99,22 +99,6 @@ class MotionCommand:
         self._withheld: torch.Tensor | None = None
         env.robot.watch_bodies(self.key_bodies)
         self._set(self._targets(torch.arange(env.num_envs, device=device)))
-
-    tensors = (
-        "value",
-        "moving",
-        "still",
-        "available",
-        "window_root_pos_w",
-        "window_root_quat_w",
-        "target_gravity",
-        "target_lin_vel_b",
-        "target_ang_vel_b",
-        "target_joint_pos",
-        "target_joint_vel",
-        "target_key_pos_b",
-    )
-    """Names of the tensors that terms read."""
 
     value: torch.Tensor
     """The window, frame after frame: see :meth:`frame_sizes`. Shape: (num_envs, len(window) · frame size)."""
@@ -203,9 +187,6 @@ class MotionCommand:
         self._has_reference = self._has_reference.index_copy(0, env_ids, has_reference)
         targets = self._targets(env_ids)
         self._set({name: getattr(self, name).index_copy(0, env_ids, rows) for name, rows in targets.items()})
-
-    def placed(self, env_ids: torch.Tensor) -> None:
-        """The robots of ``env_ids`` stand in their first pose: nothing here depends on it."""
 
     def advance(self) -> None:
         """Let one control step pass."""

@@ -93,6 +93,7 @@ class MujocoSimulation(Simulation):
         super().__init__(robot, cfg, num_envs, device)
         self.model = build_scene(robot, cfg) if model is None else model
         self.batch = mujoco.batch.Batch(self.model, num_envs, cfg.num_threads)
+        self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
         self._constants_changed = np.zeros(num_envs, dtype=bool)
         self._default = self._default_state()
         self._warning_counts = self.batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]

@@ -151,6 +151,10 @@ class RobotState:
         self._read_watched()
         self._compute_pose()
 
+    def owners(self) -> list[object]:
+        """Objects whose attributes are the tensors that terms read."""
+        return [self]
+
     def soft_joint_pos_limits(self, fraction: float) -> tuple[torch.Tensor, torch.Tensor]:
         """Lower and upper limits, shrunk about the middle of each range to ``fraction`` of it, rad. (num_joints,)."""
         if fraction not in self._soft_limits:

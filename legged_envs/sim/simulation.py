@@ -87,6 +87,8 @@ class Simulation(ABC):
     """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
     joint_pos_limits: torch.Tensor
     """Joint ranges, rad. Shape: (num_joints, 2)."""
+    survives_fork: bool = True
+    """Whether a process that is forked later can step it."""
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device

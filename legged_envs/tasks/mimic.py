@@ -13,7 +13,6 @@ import torch
 
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
-    ActionCfg,
     EventTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
@@ -21,6 +20,7 @@ from legged_envs.managers import (
     TerminationTermCfg,
 )
 from legged_envs.mdp import events, observations, rewards, terminations
+from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
 from legged_envs.motions import MotionFiles
@@ -95,7 +95,7 @@ def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
 def go2_mimic() -> TaskCfg:
     """Go2 imitates the motions that come with the package; in three of ten episodes it follows velocity commands."""
     cfg = mimic_task(GO2, MotionCommandCfg())
-    cfg.action = ActionCfg(scale=0.6, reference="motion")
+    cfg.actions["joint_position"] = JointPositionCfg(scale=0.6, around="motion")
     cfg.terminations["reference_lost"].params = {"height": 0.15, "tilt": 0.6, "key_body": 0.2}
     walk = go2_flat().rewards
     for name in ("trot", "feet_air_time"):
@@ -113,7 +113,7 @@ def g1_mimic() -> TaskCfg:
     """G1 (29 joints) imitates the motions that come with the package."""
     cfg = mimic_task(G1_29, MotionCommandCfg(key_bodies=("torso_link", *G1_KEY_BODIES)))
     cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8))
-    cfg.action = ActionCfg(scale=0.5, reference="motion")
+    cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="motion")
     cfg.rewards["reference_joint_pos"].params["sigma"] = 1.0
     cfg.rewards["reference_joint_vel"].params["sigma"] = 50.0
     cfg.rewards["reference_key_pos"].params["sigma"] = 0.05

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
-    ActionCfg,
     CostTermCfg,
     EventTermCfg,
     ObservationGroupCfg,
@@ -16,6 +15,7 @@ from legged_envs.managers import (
     TerminationTermCfg,
 )
 from legged_envs.mdp import costs, events, observations, rewards, terminations
+from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.robots import G1, GO2, RobotCfg
@@ -118,7 +118,7 @@ def _joints(robot: RobotCfg, *parts: str) -> tuple[int, ...]:
 def go2_flat() -> TaskCfg:
     """Go2 tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s."""
     cfg = velocity_task(GO2)
-    cfg.action = ActionCfg(scale=0.6)
+    cfg.actions["joint_position"] = JointPositionCfg(scale=0.6)
     feet = {name: i for i, name in enumerate(GO2.foot_names)}
     diagonals = ((feet["FR_foot"], feet["RL_foot"]), (feet["FL_foot"], feet["RR_foot"]))
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": 0.16})
@@ -142,7 +142,7 @@ def g1_flat() -> TaskCfg:
     cfg.commands["gait"] = GaitClockCfg(
         swing=tuple({f"{side}_{joint}_joint": angle for joint, angle in lift.items()} for side in sides)
     )
-    cfg.action = ActionCfg(scale=0.5, reference="gait")
+    cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="gait")
     for group in cfg.observations.values():
         group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
     for name in ("feet_air_time", "foot_clearance", *(name for name in cfg.rewards if name.endswith("stand_still"))):

@@ -1,0 +1,481 @@
+"""The lifecycle that every task shares: arguments, random streams, masked reset, the order of a step, saved state."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from legged_envs.envs.arguments import (
+    ARRAYS,
+    check_action,
+    check_choice,
+    check_positive_integer,
+    check_reset_options,
+    check_same_structure,
+    check_seed,
+)
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.rng import RandomStreams
+from legged_envs.sim import RobotState, make_simulation
+
+OBSERVATIONS = ("policy", "dict")
+OBSERVATION_LIMIT = 100.0
+"""Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
+
+
+class Evaluation(NamedTuple):
+    """What a task says of the transition that the last physics steps made. N is the number of environments."""
+
+    terminated: torch.Tensor
+    """Whose episode the task ends. Shape: (N,), bool."""
+    reward: torch.Tensor
+    """Shape: (N,)."""
+    cost: torch.Tensor
+    """The scalar cost, at least 0. Shape: (N,)."""
+    costs: torch.Tensor
+    """The cost terms in the order of ``cost_names``. Shape: (N, K)."""
+    truncated: torch.Tensor | None = None
+    """Whose episode the task cuts off for a reason that is no failure; None cuts off nobody's. Shape: (N,), bool."""
+
+
+@contextmanager
+def torch_mode() -> Iterator[None]:
+    """How an environment runs its batched maths: without gradients' bookkeeping, on one thread.
+
+    The maths of a step gain nothing from more threads, and OpenMP's waiting threads would spin on the cores that the
+    physics is about to use.
+    """
+    threads = torch.get_num_threads()
+    if threads != 1:
+        torch.set_num_threads(1)
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if threads != 1:
+            torch.set_num_threads(threads)
+
+
+class CoreVectorEnv(VectorEnv, ABC):
+    """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both).
+
+    A subclass says what the task is by filling the hooks: :meth:`_set_up`, :meth:`_act`, :meth:`_evaluate`,
+    :meth:`_advance`, :meth:`_observe`, :meth:`_place`, :meth:`_begin_episodes`, :meth:`_end_episodes`,
+    :meth:`_own_state` and :meth:`_load_own_state`. It never steps or resets by itself.
+
+    A step: ``_act`` → recovery from bad physics → ``_evaluate`` → ``_advance`` → ``_observe``. With
+    ``cfg.advance_first`` commands and pushes advance before the evaluation, as LeggedGym-Ex has it. An environment
+    whose episode ended goes on until it is reset with ``reset(options={"reset_mask": mask})``.
+
+    A reset: ``_end_episodes`` → seed → default pose → ``_place`` → ``sim.forward`` → ``_begin_episodes`` →
+    ``_observe``. It leaves every other environment bit-identical.
+
+    ``info`` holds, of the kind of array that the observations are: on every step ``cost`` (num_envs,) and ``costs``
+    (num_envs, K) in the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means
+    over those episodes, and under ``termination/…`` how many ended for which reason.
+
+    Args:
+        cfg: The task.
+        num_envs: Number of robots.
+        device: Torch device.
+        sim: Name of the physics engine.
+        array: ``"numpy"`` or ``"torch"``: the kind of arrays taken and given.
+        observations: ``"policy"`` gives the policy's vector, ``"dict"`` every group by name.
+        render_mode: None or ``"rgb_array"``.
+        compile: Fuse the maths of a step into C++ with TorchInductor. A step of one robot then takes about half the
+            time, and its results differ in the last digits. Compiling takes about half a minute on the first call for
+            a task and ``num_envs``; the result is kept in Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``), from
+            which loading it takes two seconds. Terms that are not marked pure run as they are written.
+
+    Raises:
+        ValueError: If an argument or a field of ``cfg`` is not valid.
+        RuntimeError: If ``compile`` finds no C++ compiler.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "autoreset_mode": AutoresetMode.DISABLED,
+        "render_modes": ["rgb_array"],
+        "render_fps": 50,
+    }
+    cost_names: tuple[str, ...] = ()
+    """Names of the columns of ``info["costs"]``."""
+    cost_limits: tuple[float, ...] = ()
+    """What each column of ``info["costs"]`` may be on average per step."""
+    log_names: tuple[str, ...] = ()
+    """Names of the columns of what :meth:`_end_episodes` returns."""
+
+    def __init__(
+        self,
+        cfg: TaskCfg,
+        num_envs: int,
+        *,
+        device: str = "cpu",
+        sim: str = "mujoco",
+        array: str = "numpy",
+        observations: str = "policy",
+        render_mode: str | None = None,
+        compile: bool = False,
+    ):
+        num_envs = check_positive_integer("num_envs", num_envs)
+        check_choice("array", array, ARRAYS)
+        check_choice("observations", observations, OBSERVATIONS)
+        check_choice("render_mode", render_mode, (None, "rgb_array"))
+        check_choice("compile", compile, (False, True))
+        cfg.check()
+        self._arguments = {
+            "device": device,
+            "sim": sim,
+            "array": array,
+            "observations": observations,
+            "render_mode": render_mode,
+            "compile": compile,
+        }
+        self.cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
+        self.num_envs = num_envs
+        self.array = array
+        self.render_mode = render_mode
+        self.step_dt = cfg.sim.step_dt
+        """Control time step, s."""
+        self.max_episode_length = cfg.max_episode_length
+        """Time limit of the task, control steps; the ``TimeLimit`` wrapper keeps it."""
+        self.max_episode_length_s = cfg.episode_length_s
+        """Time limit of the task, s."""
+        self._compile = compile
+        self._process = os.getpid()
+        self._dict_observations = observations == "dict"
+        with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
+            self.sim = make_simulation(sim, self.cfg.robot, self.cfg.sim, num_envs, device)
+            self.device = self.sim.device
+            self.random = RandomStreams(num_envs, self.device)
+            self.robot = RobotState(self.sim, self.step_dt)
+            self._all_ids = torch.arange(num_envs, device=self.device)
+            self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
+            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            self._over = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            sizes, num_actions = self._set_up()
+            self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
+            counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
+            self._log_counted = torch.tensor(counted, device=self.device)
+            self._ended_rows = torch.zeros(0, len(self._log_names), device=self.device)
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
+        self._define_spaces(sizes, num_actions)
+        self._needs_seed = True
+        self._last_observation: dict[str, torch.Tensor] | None = None
+
+    def _define_spaces(self, sizes: dict[str, int], num_actions: int) -> None:
+        self._sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
+        boxes: dict[str, gym.Space] = {
+            name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in self._sizes.items()
+        }
+        self.single_observation_space = gym.spaces.Dict(boxes) if self._dict_observations else boxes["policy"]
+        self.single_action_space = gym.spaces.Box(-1.0, 1.0, (num_actions,))
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    # --- hooks: what a task is ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _set_up(self) -> tuple[dict[str, int], int]:
+        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there.
+
+        Returns:
+            The size of each observation group, ``"policy"`` among them, and the number of actions.
+        """
+
+    @abstractmethod
+    def _act(self, action: torch.Tensor) -> None:
+        """Turn actions into joint targets, and step the physics.
+
+        Args:
+            action: Finite, not clipped. Shape: (num_envs, num_actions).
+        """
+
+    @abstractmethod
+    def _evaluate(self) -> Evaluation:
+        """Evaluate the transition; ``robot`` has read the simulation, its derived quantities are to be computed."""
+
+    def _advance(self) -> None:
+        """Let one control step pass for commands and pushes."""
+
+    @abstractmethod
+    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        """New tensors of the observation groups, of all environments or of ``env_ids``. Shape of each: (n, size).
+
+        Every group that the observation space names must be there; other groups are ignored.
+        """
+
+    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
+        """Choose the commands of ``env_ids``, and write the poses in which their episodes begin.
+
+        The simulation holds the default pose at rest.
+
+        Args:
+            env_ids: The environments. Shape: (n,).
+            seeded: Whether their random streams have just begun anew.
+        """
+
+    def _begin_episodes(self, env_ids: torch.Tensor) -> None:
+        """Begin the histories of ``env_ids``, whose robots stand in their first pose."""
+
+    def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """Take in that the episodes of ``env_ids`` are over, each after ``steps`` (n,) steps.
+
+        Returns:
+            What the log is to say of them, with a column for each of ``log_names``. Shape: (n, len(log_names)).
+        """
+        return torch.zeros(len(env_ids), len(self.log_names), device=self.device)
+
+    def _own_state(self) -> dict[str, Any]:
+        """What the future depends on beside simulation, robot, random streams and observation, copied."""
+        return {}
+
+    def _load_own_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`_own_state`, whose structure is checked."""
+
+    # --- Gymnasium ---------------------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start new episodes.
+
+        Args:
+            seed: An int gives environment i the random streams of (seed, i); a list gives one seed to each. None goes
+                on with the streams as they are (the first reset seeds them from the operating system).
+            options: ``{"reset_mask": mask}`` resets only some environments. Shape: (num_envs,), bool.
+
+        Raises:
+            ValueError: If the mask or the list of seeds has the wrong length, or an option is unknown.
+            TypeError: If the mask is not boolean.
+        """
+        self._check_usable("reset")
+        mask = check_reset_options(options, self.num_envs, self.array, self.device)
+        env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
+        first = self._last_observation is None
+        if mask is not None and first:
+            raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
+        seed = check_seed(seed, self.num_envs)
+        if len(env_ids) == 0:
+            return self._export_observation(), {}
+        with torch_mode():
+            if not first:
+                self._take_episodes(env_ids)
+            self._start_episodes(env_ids, seed)
+            rows = self._observe(env_ids)
+            observation = {name: rows[name] for name in self._sizes}
+        if self._last_observation is not None:
+            last = self._last_observation
+            observation = {name: last[name].index_copy(0, env_ids, rows) for name, rows in observation.items()}
+        self._last_observation = observation
+        return self._export_observation(), self._report_log()
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Advance every environment by one control step.
+
+        Args:
+            actions: In [−1, 1]; values outside are clipped. Shape: (num_envs, num_actions), float32.
+
+        Returns:
+            observation, reward (num_envs,), terminated (num_envs,), truncated (num_envs,) and info.
+
+        Raises:
+            RuntimeError: Before the first ``reset`` or after ``close``.
+            TypeError: If the actions are of the wrong kind or dtype.
+            ValueError: If the actions have the wrong shape or are not finite.
+        """
+        self._check_usable("step")
+        if self._last_observation is None:
+            raise RuntimeError("step() was called before reset()")
+        action = check_action(actions, self.action_space.shape, self.array).to(self.device)
+        with torch_mode():
+            self._act(action)
+            bad = self._recover_bad_physics()
+            self.robot.read()
+            if self.cfg.advance_first:
+                self._advance()
+            terminated, reward, cost, costs, truncated = self._evaluate()
+            if bad is not None:
+                terminated, reward = terminated | bad, reward.masked_fill(bad, 0.0)
+                cost, costs = cost.masked_fill(bad, 0.0), costs.masked_fill(bad[:, None], 0.0)
+            if truncated is None:
+                truncated = torch.zeros_like(terminated)
+            self._episode_steps.add_(1)
+            if not self.cfg.advance_first:
+                self._advance()
+            observation = self._observe(None)
+        self._last_observation = {name: observation[name] for name in self._sizes}
+        return (
+            self._export_observation(),
+            self._export(reward),
+            self._export(terminated),
+            self._export(truncated),
+            {"cost": self._export(cost), "costs": self._export(costs)},
+        )
+
+    def end_episodes(self, mask: Any) -> None:
+        """Take in that the episodes of ``mask`` (num_envs,) are over: what follows until their reset enters no log.
+
+        An autoreset in the next step calls this, since the physics of an ended episode runs on for a step.
+        """
+        with torch_mode():
+            self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
+
+    def render(self) -> tuple[np.ndarray, ...]:
+        """Pictures of the first four environments (all if there are fewer), each (480, 640, 3) uint8."""
+        if self.render_mode is None:
+            raise RuntimeError("render() needs render_mode='rgb_array' when the environment is made")
+        return tuple(self.sim.render(i) for i in range(min(self.num_envs, 4)))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.sim.close()
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the future of this environment depends on, copied."""
+        if self._last_observation is None:
+            raise RuntimeError("get_state() was called before reset()")
+        return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
+
+    def _state(self) -> dict[str, Any]:
+        empty = {name: torch.zeros(self.num_envs, size, device=self.device) for name, size in self._sizes.items()}
+        return {
+            "robot": self.robot.state_dict(),
+            "own": self._own_state(),
+            "episode_steps": self._episode_steps.clone(),
+            "bad_physics": self._bad_physics.clone(),
+            "over": self._over.clone(),
+            "ended_rows": self._ended_rows.clone(),
+            "observation": {name: value.clone() for name, value in (self._last_observation or empty).items()},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
+
+        Raises:
+            ValueError: If it is of another environment, such as one with other terms, robots or observations. Then
+                nothing has changed.
+        """
+        with torch.inference_mode(False):
+            ours = {**self._state(), "random": {"env_keys": self.random.state_dict()["env_keys"]}}
+            ours["ended_rows"] = ours["ended_rows"].new_zeros(len(state.get("ended_rows", ())), len(self._log_names))
+            theirs = {key: value for key, value in state.items() if key != "sim"}
+            if isinstance(theirs.get("random"), dict):
+                theirs["random"] = {"env_keys": theirs["random"].get("env_keys")}
+            check_same_structure(theirs, ours, "the state")
+            self.sim.set_state(state["sim"])
+            self.random.load_state_dict(state["random"])
+            self.robot.load_state_dict(state["robot"])
+            self._load_own_state(state["own"])
+            self._episode_steps.copy_(state["episode_steps"])
+            self._bad_physics.copy_(state["bad_physics"])
+            self._over.copy_(state["over"])
+            self._ended_rows = state["ended_rows"].clone()
+            self._last_observation = {name: value.clone() for name, value in state["observation"].items()}
+        self._needs_seed = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a deep copy holds: what the environment is made from, and its state.
+
+        The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
+        """
+        state = None if self._last_observation is None else pickle.dumps(self.get_state())
+        return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        cfg, num_envs, arguments = state["made_from"]
+        self.__init__(cfg, num_envs, **arguments)  # type: ignore[misc]
+        self.spec = state["spec"]
+        if state["state"] is not None:
+            self.set_state(pickle.loads(state["state"]))
+
+    # --- steps of the lifecycle --------------------------------------------------------------------------------------
+
+    def _start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
+        if seed is None and self._needs_seed:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is not None:
+            self.random.seed(seed, env_ids)
+            self._needs_seed = False
+            self._np_random, self._np_random_seed = seeding.np_random(seed if isinstance(seed, int) else seed[0])
+        self.sim.reset(env_ids)
+        self._place(env_ids, seeded=seed is not None)
+        self.sim.forward(env_ids)
+        self.robot.reset(env_ids)
+        self._begin_episodes(env_ids)
+        self._episode_steps[env_ids] = 0
+        self._over[env_ids] = False
+        self._bad_physics[env_ids] = False
+
+    def _recover_bad_physics(self) -> torch.Tensor | None:
+        """Put environments whose state is not finite back on their feet; returns which, or None."""
+        bad = self.sim.diverged()
+        if bad is None:
+            return None
+        env_ids = bad.nonzero().squeeze(1)
+        self.sim.reset(env_ids)
+        self.sim.forward(env_ids)
+        self.robot.reset(env_ids)
+        self._bad_physics |= bad
+        return bad
+
+    def _take_episodes(self, env_ids: torch.Tensor) -> None:
+        """End the episodes of ``env_ids`` that have begun and are not over yet; the next reset reports them."""
+        steps = self._episode_steps[env_ids]
+        running = (steps > 0) & ~self._over[env_ids]
+        if not running.all():
+            env_ids, steps = env_ids[running], steps[running]
+        if len(env_ids) == 0:
+            return
+        rows = self._end_episodes(env_ids, steps)
+        seconds = (steps * self.step_dt).unsqueeze(1)
+        bad = self._bad_physics[env_ids].float().unsqueeze(1)
+        self._ended_rows = torch.cat((self._ended_rows, torch.cat((torch.ones_like(bad), seconds, rows, bad), 1)))
+        self._over[env_ids] = True
+
+    def _report_log(self) -> dict[str, Any]:
+        """``info`` of a reset: the log of the episodes that ended since the last one."""
+        count = len(self._ended_rows)
+        if count == 0:
+            return {}
+        sums = self._ended_rows.sum(0)
+        values = torch.where(self._log_counted, sums, sums / count)
+        self._ended_rows = self._ended_rows[:0]
+        return {"log": dict(zip(self._log_names, self._export(values), strict=True))}
+
+    # --- conversions -------------------------------------------------------------------------------------------------
+
+    def _check_usable(self, call: str) -> None:
+        if self.closed:
+            raise RuntimeError(f"{call}() was called after close()")
+        if self._process != os.getpid() and not self.sim.survives_fork:
+            raise RuntimeError(
+                f"{call}() was called in a process forked after this environment was made, where the physics' threads "
+                "do not exist: make the environment in the new process, start that by 'spawn', or use "
+                "cfg={'sim.num_threads': 1}"
+            )
+
+    def _export(self, value: torch.Tensor) -> Any:
+        """A tensor as this environment's kind of array."""
+        # A tensor made in inference mode could not take part in the caller's autograd, its clone can.
+        return value.cpu().numpy() if self.array == "numpy" else value.clone()
+
+    def _export_observation(self) -> Any:
+        """A copy of the last observation: what the caller does to it cannot reach a later partial reset."""
+        assert self._last_observation is not None
+        observation: dict[str, Any] = {name: value.clone() for name, value in self._last_observation.items()}
+        if self.array == "numpy":
+            observation = {name: value.cpu().numpy() for name, value in observation.items()}
+        return observation if self._dict_observations else observation["policy"]

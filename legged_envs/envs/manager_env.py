@@ -1,0 +1,132 @@
+"""The task as managers evaluate it: dicts of terms under names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from gymnasium.vector import VectorEnv
+
+from legged_envs.envs.core import OBSERVATION_LIMIT, CoreVectorEnv, Evaluation
+from legged_envs.managers import (
+    ActionManager,
+    CommandManager,
+    CostManager,
+    CurriculumManager,
+    EventManager,
+    Manager,
+    ObservationManager,
+    Piece,
+    Program,
+    RewardManager,
+    TerminationManager,
+)
+
+
+class LeggedVectorEnv(CoreVectorEnv):
+    """``num_envs`` robots with a task of terms: see :class:`CoreVectorEnv` for arguments and lifecycle.
+
+    The managers evaluate, in this order: terminations, rewards, costs → commands, events → observations. The log holds
+    the mean over the episodes that ended of each reward term (per second), cost term (per step) and curriculum, and
+    how many ended for which reason.
+    """
+
+    def _set_up(self) -> tuple[dict[str, int], int]:
+        cfg = self.cfg
+        self.commands = CommandManager(self, cfg.commands)
+        self.actions = ActionManager(self, cfg.actions, cfg.max_action_delay)
+        self.events = EventManager(self, cfg.events)
+        self.robot.reset(self._all_ids)
+        self.terminations = TerminationManager(self, cfg.terminations)
+        self.rewards = RewardManager(self, cfg.rewards, cfg.only_positive_rewards)
+        self.costs = CostManager(self, cfg.costs)
+        self.curriculum = CurriculumManager(self, cfg.curriculum)
+        self.observations = ObservationManager(self, cfg.observations, OBSERVATION_LIMIT)
+        self.managers: dict[str, Manager] = {
+            "actions": self.actions,
+            "commands": self.commands,
+            "observations": self.observations,
+            "rewards": self.rewards,
+            "costs": self.costs,
+            "terminations": self.terminations,
+            "events": self.events,
+            "curriculum": self.curriculum,
+        }
+        """The managers by name, in the order of their tables."""
+        self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
+        self._logging = (self.commands, self.rewards, self.costs, self.curriculum, self.terminations)
+        self.log_names = tuple(name for manager in self._logging for name in manager.log_names)
+        self._record()
+        return self.observations.group_sizes, self.actions.size
+
+    def _record(self) -> None:
+        """Prepare the maths of a step."""
+        compile = self._compile
+        state = [*self.robot.owners(), self.sim.parameters]
+        state += [owner for manager in self.managers.values() for owner in manager.owners()]
+        pieces = [Piece(self.robot.compute, True)]
+        for manager in (self.terminations, self.rewards, self.costs):
+            pieces += manager.pieces()
+        self._evaluation = Program(pieces, state, compile)
+        names = tuple(self.cfg.observations) if self._dict_observations else ("policy",)
+        self._groups = [self.observations.groups[name] for name in names]
+        self._observation = Program([piece for group in self._groups for piece in group.pieces()], state, compile)
+
+    def _act(self, action: torch.Tensor) -> None:
+        self.sim.set_joint_targets(self.actions.process(action))
+        self.sim.step(self.cfg.sim.decimation)
+
+    def _evaluate(self) -> Evaluation:
+        self._evaluation()
+        return Evaluation(self.terminations.terminated, self.rewards.total, self.costs.total, self.costs.values)
+
+    def _advance(self) -> None:
+        self.commands.advance()
+        for env_ids in self.events.advance():
+            self.robot.refresh_base(env_ids)
+
+    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        if env_ids is not None:
+            return {group.name: group.compute_rows(env_ids) for group in self._groups}
+        for group in self._groups:
+            group.draw()
+        self._observation()
+        return {group.name: group.value for group in self._groups}
+
+    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
+        if seeded:
+            self.events.apply("startup", env_ids)
+        self.commands.reset(env_ids)
+        self.events.reset(env_ids)
+
+    def _begin_episodes(self, env_ids: torch.Tensor) -> None:
+        self.actions.reset(env_ids)
+        self.commands.placed(env_ids)
+        for manager in (self.terminations, self.rewards, self.costs):
+            manager.reset(env_ids)
+
+    def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        return torch.cat([manager.end_episodes(env_ids, steps) for manager in self._logging], dim=1)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {name: manager.state_dict() for name, manager in self.managers.items()}
+
+    def _load_own_state(self, state: dict[str, Any]) -> None:
+        for name, manager in self.managers.items():
+            manager.load_state_dict(state[name])
+
+    def __str__(self) -> str:
+        """The managers as tables."""
+        return "\n\n".join(str(manager) for manager in self.managers.values())
+
+
+def unwrap(env: VectorEnv) -> LeggedVectorEnv:
+    """The :class:`LeggedVectorEnv` under a stack of wrappers.
+
+    Raises:
+        TypeError: If there is another environment.
+    """
+    core: object = env.unwrapped
+    if not isinstance(core, LeggedVectorEnv):
+        raise TypeError(f"expected a LeggedVectorEnv under the wrappers, got {type(core).__name__}")
+    return core

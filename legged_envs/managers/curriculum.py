@@ -1,0 +1,53 @@
+"""Curricula: how a task gets harder as robots succeed, decided when episodes end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from legged_envs.managers.manager import Manager, format_params, table
+
+
+@dataclass
+class CurriculumTermCfg:
+    """A curriculum term."""
+
+    func: Callable[..., float | torch.Tensor | None]
+    """``func(env, env_ids, **params)`` changes the task for the episodes to come and returns a number to log, or None.
+
+    Called when the episodes of ``env_ids`` are over; what it changes must be part of the state of its owner, such as
+    the ranges of a command."""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+class CurriculumManager(Manager):
+    """Calls the curriculum terms, in order, when episodes end."""
+
+    def __init__(self, env: Any, cfg: dict[str, CurriculumTermCfg]):
+        for name, term in cfg.items():
+            if not callable(term.func):
+                raise TypeError(f"curriculum term {name!r}: func must be callable, got {term.func!r}")
+        self._env = env
+        self.cfg = cfg
+        self.names = tuple(cfg)
+        self.log_names = tuple(f"curriculum/{name}" for name in cfg)
+
+    def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        rows = torch.zeros(len(env_ids), len(self.cfg), device=env_ids.device)
+        for column, (name, term) in enumerate(self.cfg.items()):
+            value = term.func(self._env, env_ids, **term.params)
+            if value is not None:
+                value = torch.as_tensor(value, dtype=torch.float32)
+                if value.numel() != 1:
+                    raise ValueError(
+                        f"curriculum term {name!r} must return a number or None, got shape {tuple(value.shape)}"
+                    )
+                rows[:, column] = value
+        return rows
+
+    def __str__(self) -> str:
+        rows = [(name, format_params(term.params)) for name, term in self.cfg.items()]
+        return table("Curriculum", ("term", "parameters"), rows)

@@ -1,0 +1,141 @@
+"""Action terms: how a part of the action becomes targets of joints.
+
+Joint targets are positions [rad], velocities [rad/s] or torques [N·m], as the robot's actuators take them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
+
+from legged_envs.mdp.context import Env
+
+
+class JointReference(Protocol):
+    """A command that says where the joints are to be, such as a motion or a gait clock."""
+
+    available: torch.Tensor
+    """1 where there is a target, else 0. Shape: (num_envs,)."""
+    target_joint_pos: torch.Tensor
+    """rad. Shape: (num_envs, num_joints)."""
+
+
+@dataclass
+class JointActionCfg:
+    """What the joint actions have in common."""
+
+    kind: ClassVar[str] = ""
+    """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
+
+    scale: float | tuple[float, ...] = 0.5
+    """What action 1 commands; one number for all joints or one each."""
+    joints: tuple[str, ...] = (".*",)
+    """Names of the joints, or regular expressions that match whole names."""
+    clip: tuple[float, float] | None = None
+    """Bounds of the targets."""
+
+    def build(self, env: Env) -> JointAction:
+        """The term of an environment."""
+        return JointAction(self, env)
+
+
+@dataclass
+class JointPositionCfg(JointActionCfg):
+    """Joint positions ``default_joint_pos + scale · action``, or around a reference, rad."""
+
+    kind = "position"
+
+    around: str | None = None
+    """A motion command or gait clock whose joint positions, one control step ahead, take the place of
+    ``default_joint_pos`` where there are any: the policy corrects them (Xie et al. 2018, "Feedback control for
+    Cassie")."""
+
+
+@dataclass
+class JointVelocityCfg(JointActionCfg):
+    """Joint velocities ``scale · action``, rad/s, such as those of wheels."""
+
+    kind = "velocity"
+
+
+@dataclass
+class JointTorqueCfg(JointActionCfg):
+    """Joint torques ``scale · action``, N·m."""
+
+    kind = "torque"
+
+
+class JointAction:
+    """Targets ``centre + scale · action`` of some joints.
+
+    Raises:
+        ValueError: If a field of the configuration does not fit the robot, naming the field.
+    """
+
+    def __init__(self, cfg: JointActionCfg, env: Env):
+        self.cfg = cfg
+        name, robot = type(cfg).__name__, env.sim.robot
+        self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
+        """Numbers of its joints among those of the robot."""
+        kinds = getattr(robot, "actuators", ()) or ("position",) * robot.num_joints
+        wrong = [j for j in self.joints if kinds[j] != cfg.kind]
+        if wrong:
+            raise ValueError(
+                f"{name} needs joints with {cfg.kind} actuators, but {robot.joint_names[wrong[0]]!r} of robot "
+                f"{robot.name!r} has a {kinds[wrong[0]]} actuator: see RobotCfg.actuators"
+            )
+        scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=env.device)
+        if scale.ndim > 0 and scale.shape != (len(self.joints),):
+            raise ValueError(f"{name}.scale needs 1 or {len(self.joints)} values, got {scale.numel()}")
+        if not ((scale > 0) & scale.isfinite()).all():
+            raise ValueError(f"{name}.scale must be positive and finite, got {cfg.scale}")
+        if cfg.clip is not None and not cfg.clip[0] < cfg.clip[1]:
+            raise ValueError(f"{name}.clip must be (low, high), got {cfg.clip}")
+        self.scale = scale.expand(len(self.joints)).contiguous()
+        """Shape: (size,)."""
+        everywhere = len(self.joints) == robot.num_joints
+        self.index: slice | torch.Tensor = slice(None) if everywhere else torch.tensor(self.joints, device=env.device)
+        """Index of its joints."""
+        zero = torch.zeros_like(self.scale)
+        self._default = env.robot.default_joint_pos[self.index] if cfg.kind == "position" else zero
+        self._reference = _joint_reference(env, getattr(cfg, "around", None))
+
+    @property
+    def size(self) -> int:
+        """Number of actions that it takes."""
+        return len(self.joints)
+
+    def targets(self, action: torch.Tensor) -> torch.Tensor:
+        """The targets of its joints. Shapes: (num_envs, size)."""
+        targets = torch.addcmul(self._centre(), action, self.scale)
+        return targets if self.cfg.clip is None else targets.clamp_(*self.cfg.clip)
+
+    def _centre(self) -> torch.Tensor:
+        """The targets of action 0. Shape: (size,) or (num_envs, size)."""
+        reference = self._reference
+        if reference is None:
+            return self._default
+        available = reference.available.unsqueeze(1) > 0.0
+        return torch.where(available, reference.target_joint_pos[:, self.index], self._default)
+
+
+def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+    """Numbers of the joints that a pattern matches, in the robot's order."""
+    for pattern in patterns:
+        if not any(re.fullmatch(pattern, name) for name in names):
+            raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")
+    return tuple(i for i, name in enumerate(names) if any(re.fullmatch(pattern, name) for pattern in patterns))
+
+
+def _joint_reference(env: Env, name: str | None) -> JointReference | None:
+    """The command that ``JointPositionCfg.around`` names."""
+    if name is None:
+        return None
+    term = env.commands.terms.get(name)
+    if not hasattr(term, "target_joint_pos"):
+        known = ", ".join(env.commands.terms)
+        raise ValueError(f"JointPositionCfg.around: {name!r} is no motion command or gait clock; commands: {known}")
+    return term

@@ -1,0 +1,50 @@
+"""What every kind of command has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import torch
+
+from legged_envs.mdp.context import Env
+
+
+class CommandTerm(ABC):
+    """One kind of command, for every environment."""
+
+    value: torch.Tensor
+    """The present command. Shape: (num_envs, size)."""
+    moving: torch.Tensor
+    """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
+    still: torch.Tensor
+    """1 − ``moving``."""
+
+    @abstractmethod
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Draw anew for ``env_ids``, before their robots are placed."""
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """Take in that the robots of ``env_ids`` stand in their first pose."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Let one control step pass."""
+
+    def end_episodes(self, env_ids: torch.Tensor) -> None:
+        """Take in that the episodes of ``env_ids`` are over, before they begin anew."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """What the future depends on, copied."""
+
+    @abstractmethod
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from ``state_dict``."""
+
+
+class CommandTermCfg(Protocol):
+    """Configuration of a command term, which it builds."""
+
+    def build(self, env: Env) -> CommandTerm:
+        """The term of an environment; ``env.random.stream(name)`` has its random numbers."""

@@ -1,0 +1,229 @@
+"""What every environment promises, whoever fills the hooks of its core: managers, or a subclass by hand."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import AutoresetMode
+from hand_written import StandUp
+
+from legged_envs import make_task_cfg
+from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
+from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
+
+TASK = "Legged/Go2-Flat-v0"
+BOTH = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp])
+
+
+def make(kind: type[CoreVectorEnv], num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
+    return kind(make_task_cfg(TASK), num_envs, **kwargs)
+
+
+def stack(kind: type[CoreVectorEnv], mode: AutoresetMode, num_envs: int = 3, limit: int = 7, **kwargs: Any) -> Any:
+    return AutoReset(EpisodeStatistics(TimeLimit(make(kind, num_envs, **kwargs), limit)), mode)
+
+
+def run(env: Any, actions: np.ndarray) -> list[Any]:
+    return [env.step(action) for action in actions]
+
+
+def select(step: Any, rows: Any) -> list[Any]:
+    """The rows of what a step returned."""
+    observation, reward, terminated, truncated, info = step
+    return [observation[rows], reward[rows], terminated[rows], truncated[rows], info["cost"][rows], info["costs"][rows]]
+
+
+def own_ages(state: Any) -> Any:
+    """A state without the wall-clock ages of episodes."""
+    return {k: own_ages(v) for k, v in state.items() if k != "ages"} if isinstance(state, dict) else state
+
+
+@BOTH
+def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(kind, random_actions, assert_same):
+    actions = random_actions(25, 6)
+    few, many = (stack(kind, AutoresetMode.SAME_STEP, n) for n in (2, 6))
+    assert_same(few.reset(seed=5)[0], many.reset(seed=5)[0][:2])
+    for action in actions:
+        assert_same(select(few.step(action[:2]), slice(None)), select(many.step(action), slice(0, 2)))
+    again = stack(kind, AutoresetMode.SAME_STEP, 2)
+    assert not np.array_equal(again.reset(seed=6)[0], few.reset(seed=5)[0])
+
+
+@BOTH
+def test_a_masked_reset_begins_its_episodes_and_leaves_the_others_bit_identical(kind, random_actions, assert_same):
+    one, other = make(kind), make(kind)
+    for env in (one, other):
+        env.reset(seed=1)
+        run(env, random_actions(4, 3))
+    before = one.reset(options={"reset_mask": np.zeros(3, bool)})[0]
+    observation, info = one.reset(options={"reset_mask": np.array([False, True, False])})
+    assert_same(observation[[0, 2]], before[[0, 2]])
+    assert not np.array_equal(observation[1], before[1])
+    assert info["log"]["episodes"] == 1 and info["log"]["episode_length_s"] == pytest.approx(4 * 0.02)
+    for action in random_actions(20, 3, seed=2):
+        assert_same(select(one.step(action), [0, 2]), select(other.step(action), [0, 2]))
+
+
+@BOTH
+@pytest.mark.parametrize("array", ["numpy", "torch"])
+def test_a_same_step_reset_gives_the_true_last_observation_for_all_rows(kind, array, random_actions):
+    env = stack(kind, AutoresetMode.SAME_STEP, array=array, limit=3)
+    env.reset(seed=0)
+    actions = torch.from_numpy(random_actions(6, 3)) if array == "torch" else random_actions(6, 3)
+    for step, action in enumerate(actions, 1):
+        observation, _, _, truncated, info = env.step(action)
+        assert bool(truncated.all()) == (step % 3 == 0)
+        if truncated.any():
+            assert info["final_obs"].shape == observation.shape and not (info["final_obs"] == observation).all()
+            assert info["episode"]["l"].tolist() == [3, 3, 3]
+            assert info["log"]["episodes"] == 3 and info["log"]["episode_length_s"] == pytest.approx(0.06)
+
+
+@BOTH
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_what_follows_an_episode_until_its_reset_enters_no_log(kind, mode, random_actions):
+    """Both modes log the same episodes; in NEXT_STEP the physics of an ended episode runs on for a step."""
+    logs = []
+    for m in (AutoresetMode.SAME_STEP, mode):
+        env = stack(kind, m, limit=4)
+        env.reset(seed=3)
+        first = [info["log"] for *_, info in run(env, random_actions(5, 3)) if "log" in info][0]
+        logs.append({key: float(value) for key, value in first.items()})
+    assert logs[0] == logs[1] and logs[0]["episodes"] == 3
+
+
+@BOTH
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_a_saved_run_a_pickle_and_a_copy_continue_bit_for_bit(kind, mode, random_actions, assert_same):
+    env = stack(kind, mode)
+    env.reset(seed=2)
+    run(env, random_actions(10, 3))
+    fresh = stack(kind, mode)
+    fresh.set_state(env.get_state())
+    others = [fresh, pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
+    actions = random_actions(12, 3, seed=1)
+    expected = [select(step, slice(None)) for step in run(env, actions)]
+    for other in others:
+        assert_same([select(step, slice(None)) for step in run(other, actions)], expected)
+
+
+@BOTH
+def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(kind, random_actions, assert_same):
+    env = make(kind)
+    env.reset(seed=0)
+    run(env, random_actions(3, 3))
+    before = env.get_state()
+    wrong = [make(kind, 2), make(StandUp if kind is LeggedVectorEnv else LeggedVectorEnv)]
+    for other in wrong:
+        other.reset(seed=1)
+        with pytest.raises(ValueError, match="another environment"):
+            env.set_state(other.get_state())
+        assert_same(env.get_state()["own"], before["own"])
+        assert_same(env.get_state()["sim"]["rows"], before["sim"]["rows"])
+
+
+@pytest.mark.parametrize("change", [{"events": "push"}, {"rewards": "torques"}, {"terminations": "fallen"}])
+def test_a_state_of_other_terms_is_refused_by_name_and_nothing_changes(change, random_actions, assert_same):
+    ((field, name),) = change.items()
+    cfg = make_task_cfg(TASK)
+    del getattr(cfg, field)[name]
+    with_term, without = make(LeggedVectorEnv), LeggedVectorEnv(cfg, 3)
+    for env, other in ((with_term, without), (without, with_term)):
+        env.reset(seed=0), other.reset(seed=1)
+        run(env, random_actions(2, 3))
+        before = env.get_state()
+        with pytest.raises(ValueError, match=f"{field}.*another environment"):
+            env.set_state(other.get_state())
+        assert_same(own_ages(env.get_state()), own_ages(before))
+
+
+@BOTH
+@pytest.mark.usefixtures("log_elsewhere")
+def test_a_state_that_is_not_finite_ends_its_environment_alone(kind, random_actions, assert_same):
+    healthy, sick = (stack(kind, AutoresetMode.SAME_STEP, limit=50) for _ in range(2))
+    for env in (healthy, sick):
+        env.reset(seed=1)
+        run(env, random_actions(2, 3))
+    sick.unwrapped.sim.batch.bind("qpos")[1, 10] = np.nan
+    for step, action in enumerate(random_actions(5, 3, seed=1)):
+        results, expected = sick.step(action), healthy.step(action)
+        assert_same(select(results, [0, 2]), select(expected, [0, 2]))
+        assert all(np.isfinite(part).all() for part in select(results, slice(None)))
+        assert results[2][1] == (step == 0)
+        if step == 0:
+            assert results[4]["log"]["termination/bad_physics"] == 1 and np.isfinite(results[4]["final_obs"]).all()
+
+
+@BOTH
+def test_calls_out_of_order_and_wrong_arguments_are_refused(kind):
+    env = make(kind)
+    action = np.zeros((3, 12), np.float32)
+    with pytest.raises(RuntimeError, match="before reset"):
+        env.step(action)
+    with pytest.raises(RuntimeError, match="first reset must be of all"):
+        env.reset(options={"reset_mask": np.array([True, False, False])})
+    env.reset(seed=0)
+    for wrong, error in ((action[:, :5], ValueError), (action.astype(int), TypeError), (action + np.nan, ValueError)):
+        with pytest.raises(error):
+            env.step(wrong)
+    env.close()
+    with pytest.raises(RuntimeError, match="after close"):
+        env.reset()
+
+
+@BOTH
+def test_arrays_that_run_backwards_and_numpy_integers_are_taken(kind, random_actions, assert_same):
+    action = random_actions(1, 3)[0]
+    one, other = make(kind, np.int64(3)), make(kind)
+    one.reset(seed=0), other.reset(seed=0)
+    assert_same(select(one.step(action[::-1]), slice(None)), select(other.step(action[::-1].copy()), slice(None)))
+    mask = np.array([True, False, False])
+    masks = (mask[::-1], mask[::-1].copy())
+    observations = [env.reset(options={"reset_mask": m})[0] for env, m in zip((one, other), masks, strict=True)]
+    assert_same(*observations)
+    for wrong in (True, 0, np.int64(-1), 2.0, "3"):
+        with pytest.raises(ValueError, match="num_envs must be a positive integer"):
+            make(kind, wrong)
+
+
+@BOTH
+def test_the_seed_can_be_read_back(kind):
+    env = stack(kind, AutoresetMode.SAME_STEP)
+    env.reset(seed=3)
+    assert env.np_random_seed == 3
+    number = env.np_random.random()
+    env.reset(seed=3)
+    assert env.np_random.random() == number
+
+
+def _step_in_child(env: Any, queue: Any) -> None:
+    try:
+        env.reset(seed=0)
+        queue.put(float(env.step(np.zeros((3, 12), np.float32))[1].sum()))
+    except Exception as error:
+        queue.put(str(error))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_an_environment_made_before_a_fork_says_what_to_do_and_one_for_a_spawned_process_works():
+    env = make(LeggedVectorEnv)
+    env.reset(seed=0)
+    expected = float(env.step(np.zeros((3, 12), np.float32))[1].sum())
+    answers = []
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        process = context.Process(target=_step_in_child, args=(env, queue))
+        process.start()
+        answers.append(queue.get(timeout=120))
+        process.join()
+    assert "make the environment in the new process" in answers[0]
+    assert answers[1] == expected
