@@ -94,7 +94,7 @@ def test_what_follows_an_episode_until_its_reset_enters_no_log(kind, mode, rando
     for m in (AutoresetMode.SAME_STEP, mode):
         env = stack(kind, m, limit=4)
         env.reset(seed=3)
-        first = [info["log"] for *_, info in run(env, random_actions(5, 3)) if "log" in info][0]
+        first = next(info["log"] for *_, info in run(env, random_actions(5, 3)) if "log" in info)
         logs.append({key: float(value) for key, value in first.items()})
     assert logs[0] == logs[1] and logs[0]["episodes"] == 3
 

@@ -54,8 +54,8 @@ def check_same_structure(given: Any, own: Any, where: str) -> None:
             )
     elif isinstance(own, dict):
         if not isinstance(given, dict) or set(given) != set(own):
-            got = sorted(given) if isinstance(given, dict) else type(given).__name__
-            raise ValueError(f"{where} is of another environment: it has {got} where this one has {sorted(own)}")
+            names = f"{sorted(given)}" if isinstance(given, dict) else type(given).__name__
+            raise ValueError(f"{where} is of another environment: it has {names} where this one has {sorted(own)}")
         for key in own:
             check_same_structure(given[key], own[key], f"{where}[{key!r}]")
     elif isinstance(own, (list, tuple)):

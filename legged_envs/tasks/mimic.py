@@ -5,6 +5,7 @@ Rewards and randomisation start from LeggedGym-Ex's ``g1_mimic``; terminations a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,11 @@ def _observe_reference(groups: dict[str, ObservationGroupCfg]) -> None:
     for group in groups.values():
         group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
     groups["critic"].terms["key_error"] = ObservationTermCfg(observations.reference_key_error, scale=5.0)
-    available = {"available": ObservationTermCfg(observations.reference_available)}
     groups["reference"] = ObservationGroupCfg({"window": ObservationTermCfg(observations.reference_window)})
-    groups["reference_mask"] = ObservationGroupCfg(available)
+    groups["reference_mask"] = ObservationGroupCfg({"available": ObservationTermCfg(observations.reference_available)})
     window_and_root = {"window": ObservationTermCfg(observations.reference_window_and_root)}
     groups["critic_reference"] = ObservationGroupCfg(window_and_root)
-    groups["critic_reference_mask"] = ObservationGroupCfg(available)
+    groups["critic_reference_mask"] = copy.deepcopy(groups["reference_mask"])
 
 
 def _free(term: Callable[..., torch.Tensor], weight: float, **params: Any) -> RewardTermCfg:

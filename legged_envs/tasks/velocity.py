@@ -5,6 +5,8 @@ The observation, terms and randomisation are LeggedGym-Ex's ``go2`` and ``g1`` t
 
 from __future__ import annotations
 
+import copy
+
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import (
     CostTermCfg,
@@ -60,7 +62,7 @@ def _observations() -> dict[str, ObservationGroupCfg]:
     }
     return {
         "policy": ObservationGroupCfg(policy, noisy=True),
-        "critic": ObservationGroupCfg({**policy, **privileged}),
+        "critic": ObservationGroupCfg({**copy.deepcopy(policy), **privileged}),  # each group has terms of its own
     }
 
 
