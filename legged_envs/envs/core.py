@@ -176,7 +176,7 @@ class CoreVectorEnv(VectorEnv, ABC):
 
     def _define_spaces(self, sizes: dict[str, int], num_actions: int) -> None:
         self._sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
-        boxes: dict[str, gym.Space] = {
+        boxes: dict[str, gym.Space[Any]] = {
             name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in self._sizes.items()
         }
         self.single_observation_space = gym.spaces.Dict(boxes) if self._dict_observations else boxes["policy"]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
-TASKS = {
+TASKS: dict[str, str | Callable[[], TaskCfg]] = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat",
     "Legged/G1-Flat-v0": "legged_envs.tasks.velocity:g1_flat",
     "Legged/Go2-Mimic-v0": "legged_envs.tasks.mimic:go2_mimic",
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic",
 }
-"""Registered id → the function that makes a fresh configuration, as ``module:function``."""
+"""Registered id → the function that makes a fresh configuration, or its name as ``module:function``."""
 
 
 def make_task_cfg(task_id: str) -> TaskCfg:
@@ -25,9 +26,11 @@ def make_task_cfg(task_id: str) -> TaskCfg:
     """
     if task_id not in TASKS:
         raise ValueError(f"unknown task {task_id!r}; tasks: {', '.join(TASKS)}")
-    module, _, function = TASKS[task_id].partition(":")
-    cfg: TaskCfg = getattr(import_module(module), function)()
-    return cfg
+    factory = TASKS[task_id]
+    if isinstance(factory, str):
+        module, _, function = factory.partition(":")
+        factory = cast("Callable[[], TaskCfg]", getattr(import_module(module), function))
+    return factory()
 
 
 def is_mimic(cfg: TaskCfg) -> bool:
