@@ -104,7 +104,7 @@ def test_compiled_code_takes_actions_and_commands_of_any_memory_layout(compiled,
     steps = []
     for layout in (torch.Tensor.contiguous, lambda x: x.t().contiguous().t()):
         compiled.reset(seed=2)
-        compiled.commands.hold("velocity", layout(command))
+        compiled.commands.terms["velocity"].hold(layout(command))
         steps.append([compiled.step(layout(action)) for _ in range(3)])
     assert_same(*steps)
 

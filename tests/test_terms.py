@@ -13,7 +13,7 @@ import torch
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.managers import ActionCfg, EventTermCfg, TerminationTermCfg
+from legged_envs.managers import EventTermCfg, TerminationTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
@@ -310,7 +310,7 @@ def lift_and_put_down(pattern: str, robot: RobotCfg = GO2) -> list[SimpleNamespa
     """What the robot's state shows while it stands ("s") or is held in the air ("a"), one letter per control step."""
     cfg = make_task_cfg(TASKS[robot.name])
     cfg.events = {}
-    cfg.action.reference = None
+    cfg.actions["joint_position"].around = None
     env = LeggedVectorEnv(cfg, 2, array="torch")
     env.reset(seed=0)
     for _ in range(5):
@@ -412,7 +412,7 @@ def mirrored_pair(robot: RobotCfg, seed: int) -> LeggedVectorEnv:
     env.sim.write_joint_state(both, joint_pair(pose + 0.2 * rng.normal(size=12)), joint_pair(rng.normal(size=12)))
     env.commands.terms["velocity"].hold(pair(rng.uniform(-1, 1, 3), (1.0, -1.0, -1.0)))
     if "gait" in env.commands.terms:
-        env.commands.hold("gait", rng.uniform() + torch.tensor((0.0, 0.5)))
+        env.commands.terms["gait"].hold(rng.uniform() + torch.tensor((0.0, 0.5)))
     for _ in range(2):
         env.actions.process(joint_pair(rng.uniform(-1, 1, 12)))
     env.step(joint_pair(rng.uniform(-1, 1, 12)))
@@ -552,7 +552,7 @@ def test_a_command_can_be_held_after_a_state_was_loaded():
     env = command_env(4)
     env.step(torch.zeros(4, 12))
     env.set_state(env.get_state())
-    env.commands.hold("velocity", torch.tensor([0.5, -0.2, 0.3]))
+    env.commands.terms["velocity"].hold(torch.tensor([0.5, -0.2, 0.3]))
     env.step(torch.zeros(4, 12))
     assert torch.equal(env.commands["velocity"], torch.tensor([[0.5, -0.2, 0.3]] * 4))
 
@@ -622,7 +622,7 @@ def test_a_clock_without_a_swing_leaves_action_0_at_the_default_pose():
 def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
     env, other = g1_env(3), g1_env(3)
     clock, copy = env.commands.terms["gait"], other.commands.terms["gait"]
-    env.commands.hold("gait", torch.tensor(0.25))
+    env.commands.terms["gait"].hold(torch.tensor(0.25))
     assert torch.allclose(clock.value, torch.tensor([1.0, 0.0]).expand(3, 2), atol=1e-6)
     env.commands.advance()
     copy.load_state_dict(clock.state_dict())
@@ -648,7 +648,7 @@ def test_a_clock_that_does_not_fit_the_robot_says_what_is_wrong(clock, match):
 
 def test_actions_about_a_command_without_joint_positions_are_refused():
     cfg = make_task_cfg(TASKS["g1"])
-    cfg.action = ActionCfg(reference="velocity")
+    cfg.actions["joint_position"].around = "velocity"
     with pytest.raises(ValueError, match="'velocity' is no motion command or gait clock; commands: velocity, gait"):
         LeggedVectorEnv(cfg, 1)
 
