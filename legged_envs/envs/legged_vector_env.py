@@ -137,7 +137,7 @@ class LeggedVectorEnv(VectorEnv):
             self.rewards = RewardManager(self, cfg.rewards, cfg.only_positive_rewards)
             self.costs = CostManager(self, cfg.costs)
             self.terminations = TerminationManager(self, cfg.terminations)
-            parts = (self.robot, self.terminations, self.rewards, self.costs)
+            parts: tuple[Any, ...] = (*self.robot.owners(), self.terminations, self.rewards, self.costs)
             self._evaluate = Recorded(parts, self._state(), compile)
             self._dict_observations = observations == "dict"
             self._observation_groups = tuple(cfg.observations) if self._dict_observations else ("policy",)
@@ -165,7 +165,7 @@ class LeggedVectorEnv(VectorEnv):
     def _state(self) -> list[Place]:
         """Where the changing tensors are that terms read."""
         return [
-            *((self.robot, name) for name in (*self.robot.READS, *self.robot.WRITES)),
+            *((owner, name) for owner in self.robot.owners() for name in (*owner.READS, *owner.WRITES)),
             *((self.sim.parameters, name) for name in vars(self.sim.parameters)),
             *((self.actions, name) for name in ("current", "previous", "before_previous")),
             *((term, name) for term in self.commands.terms.values() for name in term.tensors),
@@ -251,7 +251,7 @@ class LeggedVectorEnv(VectorEnv):
             self._episode_steps.add_(~self._ended if self._some_ended else 1)
             self.commands.advance()
             for env_ids in self.events.advance():
-                self.robot.refresh_base(env_ids)
+                self.robot.refresh(env_ids)
             observation = self.observations.observe()
         self._last_observation = observation
         truncated = torch.zeros_like(terminated)
