@@ -32,6 +32,14 @@ def rotate(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     return vectors + q[..., :1] * twice_cross + torch.linalg.cross(axis, twice_cross)
 
 
+def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    """World vectors in the frame ``q``, several per quaternion. Shapes: (n, 4), (n, k, 3) → (n, k, 3)."""
+    w = q[:, None, :1]
+    axis = q[:, None, 1:].expand_as(vectors)
+    twice_cross = torch.linalg.cross(vectors, axis) * 2.0
+    return torch.addcmul(vectors, w, twice_cross).sub_(torch.linalg.cross(axis, twice_cross))
+
+
 def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.Tensor:
     """The rotation a fraction ``blend`` (...,) of the shorter way from ``start`` to ``end`` (..., 4).
 
@@ -79,3 +87,9 @@ def twist_about_z(q: torch.Tensor) -> torch.Tensor:
     """Angle of the part of ``q`` that turns about z, in (−π, π] (swing-twist decomposition) → (...,)."""
     angle = 2.0 * torch.atan2(q[..., 3], q[..., 0])
     return torch.remainder(angle + torch.pi, 2.0 * torch.pi) - torch.pi
+
+
+def heading(q: torch.Tensor) -> torch.Tensor:
+    """Yaw of the frame's x axis over the ground, rad in [−π, π] → (...,)."""
+    w, x, y, z = q.unbind(-1)
+    return torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))

@@ -39,8 +39,7 @@ class StandUp(CoreVectorEnv):
     def _advance(self) -> None:
         due = (self.random.stream("push").uniform(0.0, 1.0, 1) < 0.05).squeeze(1).nonzero().squeeze(1)
         if len(due):
-            self.sim.push(due, torch.tensor([[0.3, 0.0, 0.0]]).expand(len(due), 3))
-            self.robot.refresh_base(due)
+            self.robot.push(due, torch.tensor([[0.3, 0.0, 0.0]]).expand(len(due), 3))
 
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
         robot, rows = self.robot, slice(None) if env_ids is None else env_ids

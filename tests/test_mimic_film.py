@@ -65,7 +65,7 @@ def test_a_ghost_is_every_visible_shape_of_the_robot_where_plain_mujoco_puts_it(
     sim, pose = make(robot), make_pose(robot)
     throw(sim)
     sim.render(1)
-    scene = sim._renderer.scene
+    scene = sim._renderer.renderer.scene
     shapes = [(geom.pos.copy(), geom.mat.copy(), geom.rgba.copy()) for geom in scene.geoms[: scene.ngeom]]
     sim.render(1, ghost=pose)
     for geom, (pos, mat, rgba) in zip(scene.geoms[: len(shapes)], shapes, strict=True):

@@ -143,6 +143,17 @@ def test_products_rotations_and_logarithms_equal_mujocos():
     )
 
 
+def test_vectors_of_the_world_and_headings_are_as_the_rotation_matrix_has_them():
+    """Several vectors per frame."""
+    quats = random_quaternions((30,), 1).float()
+    vectors = torch.from_numpy(np.random.default_rng(3).normal(size=(30, 2, 3))).float()
+    turned, headings = rotation.rotate_inverse(quats, vectors), rotation.heading(quats)
+    for q, rows, got, heading in zip(quats.numpy(), vectors.numpy(), turned.numpy(), headings.numpy(), strict=True):
+        turn = matrix(q)
+        assert np.allclose(got, rows @ turn, atol=1e-6)
+        assert heading == pytest.approx(math.atan2(turn[1, 0], turn[0, 0]), abs=1e-5)
+
+
 # --- kinematics and velocities ----------------------------------------------------------------------------------------
 
 

@@ -13,9 +13,15 @@ import torch
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.managers import EventTermCfg, TerminationTermCfg
+from legged_envs.managers import (
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    TerminationTermCfg,
+)
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.context import pure
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rng import RandomStreams
@@ -44,7 +50,9 @@ def rotation(quat: np.ndarray) -> np.ndarray:
     return np.array(rows).transpose(2, 0, 1)
 
 
-def raw(env: LeggedVectorEnv, actions: list[np.ndarray], previous_joint_vel: np.ndarray) -> SimpleNamespace:
+def raw(
+    env: LeggedVectorEnv, actions: list[np.ndarray], previous_joint_vel: np.ndarray, **remembered: np.ndarray
+) -> SimpleNamespace:
     """What the oracles below read: quantities of the simulation, and what this file remembers of earlier steps."""
     sim = env.sim
 
@@ -55,6 +63,7 @@ def raw(env: LeggedVectorEnv, actions: list[np.ndarray], previous_joint_vel: np.
     contact_force = np.linalg.norm(double("contact_force_w"), axis=-1)
     models = [sim.batch.get_model(i) for i in range(env.num_envs)]
     return SimpleNamespace(
+        **remembered,
         command=env.commands["velocity"].double().numpy(),
         phase=env.commands.terms["gait"].state_dict()["phase"].double().numpy(),
         height=double("root_pos_w")[:, 2],
@@ -133,6 +142,11 @@ REWARDS: dict[str, Oracle] = {
     "orientation": ({}, lambda s: s.gravity[:, 0] ** 2 + s.gravity[:, 1] ** 2),
     "base_height": ({"target": 0.31}, lambda s: (s.height - 0.31) ** 2),
     "torques": ({}, lambda s: (s.torque**2).sum(1)),
+    "torque_limits": (
+        {"soft_limit": 0.3},
+        lambda s: np.maximum(0.0, np.abs(s.torque) - 0.3 * TORQUE_LIMITS).sum(1),
+    ),
+    "termination": ({}, lambda s: s.terminated),
     "dof_power": ({}, lambda s: np.abs(s.torque * s.joint_vel).sum(1)),
     "dof_vel": ({}, lambda s: (s.joint_vel**2).sum(1)),
     "dof_acc": ({}, lambda s: (((s.joint_vel - s.previous_joint_vel) / DT) ** 2).sum(1)),
@@ -162,6 +176,10 @@ COSTS: dict[str, Oracle] = {
     "joint_position": ({"soft_limit": 0.8}, lambda s: (outside(s.joint_pos, 0.8) > 0).mean(1)),
     "joint_velocity": ({"soft_limit": 0.5}, lambda s: (np.abs(s.joint_vel) > 0.5 * VELOCITY_LIMITS).mean(1)),
     "joint_torque": ({"soft_limit": 0.7}, lambda s: (np.abs(s.torque) > 0.7 * TORQUE_LIMITS).mean(1)),
+    "torque_limits": (
+        {"soft_limit": 0.7},
+        lambda s: np.maximum(0.0, np.abs(s.torque) - 0.7 * TORQUE_LIMITS).sum(1),
+    ),
     "body_contact": ({}, lambda s: touching(s, ("base", *THIGHS_AND_CALVES), 1.0).any(0)),
     "base_orientation": ({"max_tilt": 0.35}, lambda s: np.arccos(np.clip(-s.gravity[:, 2], -1, 1)) > 0.35),
     "foot_slip": ({"max_speed": 0.2}, lambda s: (np.maximum(0.0, s.foot_speed - 0.2) * s.contact).mean(1)),
@@ -180,6 +198,8 @@ OBSERVATIONS: dict[str, Oracle] = {
     "joint_pos": ({}, lambda s: s.joint_pos - Q0),
     "joint_vel": ({}, lambda s: s.joint_vel),
     "last_action": ({}, lambda s: s.actions[0]),
+    "before_previous_action": ({}, lambda s: s.actions[2]),
+    "last_push_velocity": ({}, lambda s: s.pushed),
     "base_height": ({}, lambda s: s.height[:, None]),
     "foot_contact": ({}, lambda s: s.contact),
     "foot_height": ({}, lambda s: s.foot_height),
@@ -225,6 +245,7 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
     rng = np.random.default_rng(1)
     actions = [np.zeros((NUM_ENVS, 12))] * 3
     joint_vel = env.sim.joint_vel.double().numpy()
+    pushed = np.zeros((NUM_ENVS, 3))
     snapshots = []
     for step in range(80):
         if step == 70:
@@ -232,14 +253,19 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
         action = (1.3 * rng.uniform(-1.0, 1.0, (NUM_ENVS, 12))).astype(np.float32)
         if step > 40:
             action[:] = 0.0
-        env.step(torch.from_numpy(action))
+        terminated = env.step(torch.from_numpy(action))[2].numpy().copy()
+        if step % 30 == 10:
+            rows = rng.choice(NUM_ENVS, 5, replace=False)
+            pushed = pushed.copy()
+            pushed[rows] = rng.uniform(-1.0, 1.0, (5, 3)).astype(np.float32)
+            env.robot.push(torch.from_numpy(rows), torch.from_numpy(pushed[rows].astype(np.float32)))
         actions.append(np.clip(action.astype(np.float64), -1.0, 1.0))
         values = {
             (module, name): getattr(module, name)(env, **params).double().numpy()
             for module, terms in ORACLES.items()
             for name, (params, _) in terms.items()
         }
-        snapshots.append((raw(env, actions, joint_vel), values))
+        snapshots.append((raw(env, actions, joint_vel, terminated=terminated, pushed=pushed), values))
         joint_vel = env.sim.joint_vel.double().numpy()
     return snapshots
 
@@ -301,6 +327,72 @@ def test_a_standing_robot_satisfies_every_constraint_and_no_termination(robot):
         _, _, terminated, _, info = env.step(torch.zeros(2, 12))
     assert torch.equal(info["costs"], torch.zeros(2, len(env.cost_names)))
     assert not terminated.any()
+
+
+# --- the state of the robots ------------------------------------------------------------------------------------------
+
+
+@pure
+def legs_in_base(env: Any, bodies: tuple[str, ...]) -> torch.Tensor:
+    """Positions of bodies in the base frame, as a user's term may ask for them."""
+    return env.robot.bodies(bodies).pos_b.flatten(1)
+
+
+BODY_SETS = (("FR_calf", "RL_thigh"), ("base",), ("RL_foot", "FR_calf", "FL_hip"))
+
+
+def test_terms_of_several_sets_of_bodies_show_where_these_are_from_the_base():
+    cfg = make_task_cfg(TASKS["go2"])
+    terms = {str(i): ObservationTermCfg(legs_in_base, params={"bodies": names}) for i, names in enumerate(BODY_SETS)}
+    cfg.observations = {"policy": ObservationGroupCfg(terms)}
+    env = LeggedVectorEnv(cfg, 4, array="torch")
+    observation = env.reset(seed=0)[0]
+    rng = np.random.default_rng(2)
+    for step in range(8):
+        sim = env.sim
+        places, turns = sim.body_pos_w.double().numpy(), sim.body_quat_w.double().numpy()
+        ids = sim.body_ids(tuple(name for names in BODY_SETS for name in names))
+        expected = np.einsum("nji,nkj->nki", rotation(turns[:, 0]), places[:, ids] - places[:, :1])
+        np.testing.assert_allclose(observation.numpy(), expected.reshape(4, -1), atol=1e-5)
+        if step % 3 == 2:
+            observation = env.reset(options={"reset_mask": torch.arange(4) == step % 4})[0]
+        else:
+            observation = env.step(torch.from_numpy(rng.uniform(-1, 1, (4, 12)).astype(np.float32)))[0]
+    assert env.robot.bodies(BODY_SETS[0]) is env.robot.bodies(BODY_SETS[0])
+    assert len(env.robot.owners()) == 1 + len(BODY_SETS)
+    with pytest.raises(ValueError, match=r"'go2' has no body 'tail'; bodies: base"):
+        env.robot.bodies(("base", "tail"))
+    with pytest.raises(ValueError, match="needs the names of one or more bodies"):
+        env.robot.bodies(())
+
+
+def test_after_whatever_happened_every_tensor_is_what_follows_from_the_simulation(assert_same):
+    """A reset, push, move or load changes some rows: they get the same bits as in a step of all."""
+    env = event_env(push=EventTermCfg(events.push, "interval", interval_s=(0.1, 0.3), params={"velocity": 1.0}))
+    rng = np.random.default_rng(5)
+    state = env.get_state()
+
+    def check() -> None:
+        for owner in (*env.robot.owners(), env.robot.bodies(("FR_calf", "RL_thigh"))):
+            derived = owner._derive(owner)
+            assert_same({name: getattr(owner, name) for name in derived}, derived)
+
+    check()
+    for step in range(12):
+        env.step(torch.from_numpy(rng.uniform(-1, 1, (400, 12)).astype(np.float32)))
+        check()
+        some = torch.from_numpy(np.sort(rng.choice(400, 7, replace=False)))
+        if step % 3 == 0:
+            env.reset(options={"reset_mask": torch.isin(torch.arange(400), some)})
+        elif step % 3 == 1:
+            env.sim.write_joint_state(some, env.sim.joint_pos[some] + 0.1, env.sim.joint_vel[some])
+            env.sim.forward(some)
+            env.robot.refresh(some)
+        else:
+            env.robot.push(some, torch.ones(7, 3))
+        check()
+    env.set_state(state)
+    check()
 
 
 # --- contacts of feet -------------------------------------------------------------------------------------------------
@@ -423,7 +515,7 @@ def mirrored_pair(robot: RobotCfg, seed: int) -> LeggedVectorEnv:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_mirrored_robot_has_the_mirrored_observation_and_the_same_rewards_and_costs(robot, seed):
     env = mirrored_pair(robot, seed)
-    one, other = env.observations.compute(("critic",), torch.arange(2))["critic"]
+    one, other = env.observations.groups["critic"].compute_rows(torch.arange(2))
     assert torch.allclose(critic_mirror(env)(one), other, rtol=0.02, atol=0.02)
     assert not torch.allclose(one, other, rtol=0.02, atol=0.02)
     for term in (*env.rewards.terms, *env.costs.terms):
@@ -508,6 +600,7 @@ def place(env: LeggedVectorEnv, yaw: torch.Tensor) -> None:
     zero = torch.zeros(n)
     quat = torch.stack(((yaw / 2).cos(), zero, zero, (yaw / 2).sin()), dim=1)
     env.sim.write_root_state(torch.arange(n), env.sim.root_pos_w.clone(), quat, *torch.zeros(2, n, 3))
+    env.robot.refresh(torch.arange(n))
 
 
 def test_in_heading_mode_a_robot_that_obeys_ends_at_its_heading_the_short_way_round():
@@ -735,6 +828,24 @@ def test_a_push_changes_the_horizontal_velocity_of_the_base_and_nothing_else():
     assert_uniform(change[ids, :2], -0.7, 0.7)
     assert not change[1::2].any() and not change[:, 2].any()
     assert all(torch.equal(getattr(env.sim, name), before[name]) for name in names[:-1])
+
+
+def test_what_the_last_push_added_is_remembered_until_the_reset_and_saved(assert_same):
+    env = event_env()
+    ids = torch.tensor([3, 5])
+    first, second = torch.tensor([[0.1, -0.2, 0.3], [1.0, 0.0, 0.0]]), torch.tensor([[-0.5, 0.0, 0.0]])
+    env.robot.push(ids, first)
+    env.step(torch.zeros(400, 12))
+    env.robot.push(ids[:1], second)
+    expected = torch.zeros(400, 3)
+    expected[3], expected[5] = second[0], first[1]
+    assert torch.equal(env.robot.last_push_velocity, expected)
+    state = env.get_state()
+    env.reset(options={"reset_mask": torch.arange(400) == 5})
+    expected[5] = 0.0
+    assert torch.equal(env.robot.last_push_velocity, expected)
+    env.set_state(state)
+    assert torch.equal(env.robot.last_push_velocity[5], first[1])
 
 
 def test_the_critic_sees_the_velocity_after_a_push():

@@ -62,9 +62,9 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _record(self) -> None:
         """Prepare the maths of a step."""
         compile = self._compile
-        state = [*self.robot.owners(), self.sim.parameters]
+        state: list[object] = [*self.robot.owners(), self.sim.parameters]
         state += [owner for manager in self.managers.values() for owner in manager.owners()]
-        pieces = [Piece(self.robot.compute, True)]
+        pieces = [Piece(owner.compute, True) for owner in self.robot.owners()]
         for manager in (self.terminations, self.rewards, self.costs):
             pieces += manager.pieces()
         self._evaluation = Program(pieces, state, compile)
@@ -83,7 +83,7 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _advance(self) -> None:
         self.commands.advance()
         for env_ids in self.events.advance():
-            self.robot.refresh_base(env_ids)
+            self.robot.refresh(env_ids)
 
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
         if env_ids is not None:

@@ -56,8 +56,7 @@ class ActionManager(Manager):
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints
-        kinds = getattr(robot, "actuators", ()) or ("position",) * robot.num_joints
-        rest = torch.tensor([float(kind == "position") for kind in kinds], device=env.device)
+        rest = torch.tensor([float(kind == "position") for kind in robot.actuators], device=env.device)
         self._rest = (env.robot.default_joint_pos * rest).expand(env.num_envs, -1)
 
     def process(self, action: torch.Tensor) -> torch.Tensor:

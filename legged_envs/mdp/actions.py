@@ -80,7 +80,7 @@ class JointAction:
         name, robot = type(cfg).__name__, env.sim.robot
         self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
         """Numbers of its joints among those of the robot."""
-        kinds = getattr(robot, "actuators", ()) or ("position",) * robot.num_joints
+        kinds = robot.actuators
         wrong = [j for j in self.joints if kinds[j] != cfg.kind]
         if wrong:
             raise ValueError(

@@ -10,6 +10,7 @@ import math
 
 import torch
 
+from legged_envs.mdp import rewards
 from legged_envs.mdp.context import Env, pure
 
 
@@ -42,6 +43,12 @@ def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
     torque = env.robot.joint_torque
     above = torque.abs() > env.robot.torque_limits * soft_limit
     return above.sum(1, dtype=torch.float32).div_(torque.shape[1])
+
+
+@pure
+def torque_limits(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
+    """Σ (|τ| − soft_limit · τ_max)⁺, N·m: by how much :func:`joint_torque` is violated."""
+    return rewards.torque_limits(env, soft_limit)
 
 
 @pure

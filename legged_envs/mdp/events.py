@@ -49,8 +49,8 @@ def reset_root(
         height: Range of its height above the standing height, m.
         velocity: Half-width of each component of its linear (m/s) and angular (rad/s) velocity.
     """
-    low = torch.tensor((yaw[0], height[0], *(-velocity,) * 6), device=env.device)
-    high = torch.tensor((yaw[1], height[1], *(velocity,) * 6), device=env.device)
+    bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
+    low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
     half_angle = draw[:, 0] / 2
     zero = torch.zeros_like(half_angle)
@@ -71,9 +71,9 @@ def reset_joints(env: Env, env_ids: torch.Tensor, random: Stream, range: float, 
 
 def push(env: Env, env_ids: torch.Tensor, random: Stream, velocity: float) -> None:
     """Add U(±velocity) m/s to each horizontal component of the base's velocity."""
-    change = torch.zeros(len(env_ids), 3, device=env.device)
+    change = torch.zeros(len(env_ids), 3, dtype=torch.float32, device=env.device)
     change[:, :2] = random.uniform(-velocity, velocity, 2, env_ids)
-    env.sim.push(env_ids, change)
+    env.robot.push(env_ids, change)
 
 
 def reset_to_reference(

@@ -86,7 +86,7 @@ class MotionCommand(CommandTerm):
         robot, device = env.sim.robot, env.device
         motions = cfg.load(robot)
         self.key_bodies = cfg.key_bodies or robot.foot_names
-        """Names of the bodies of ``target_key_pos_b`` and of ``RobotState.watched_pos_b``."""
+        """Names of the bodies of ``target_key_pos_b`` and, for terms, of ``RobotState.bodies``."""
         self.player = MotionPlayer(MotionLibrary(motions, robot, device, cfg.end, bodies=()), env.num_envs)
         """Which clip each environment imitates and the time in it, that of the robots' present state."""
         self._bodies = MotionLibrary(motions, robot, device, cfg.end, bodies=(robot.base_body, *self.key_bodies))
@@ -97,7 +97,7 @@ class MotionCommand(CommandTerm):
         self._has_reference = torch.ones(env.num_envs, dtype=torch.bool, device=device)
         self._pinned: tuple[torch.Tensor, torch.Tensor] | None = None
         self._withheld: torch.Tensor | None = None
-        env.robot.watch_bodies(self.key_bodies)
+        env.robot.bodies(self.key_bodies)
         self._set(self._targets(torch.arange(env.num_envs, device=device)))
 
     value: torch.Tensor

@@ -51,9 +51,21 @@ def last_action(env: Env) -> torch.Tensor:
 
 
 @pure
+def before_previous_action(env: Env) -> torch.Tensor:
+    """The action two steps before that of :func:`last_action`, clipped to [−1, 1]; 0 where the episode had none."""
+    return env.actions.before_previous
+
+
+@pure
+def last_push_velocity(env: Env) -> torch.Tensor:
+    """What the last push of the episode added to the base's velocity, m/s; 0 before the first."""
+    return env.robot.last_push_velocity
+
+
+@pure
 def base_height(env: Env) -> torch.Tensor:
     """Height of the base above the ground, m."""
-    return env.robot.root_pos_w[:, 2:3]
+    return env.robot.base_height.unsqueeze(1)
 
 
 @pure
@@ -65,7 +77,7 @@ def foot_contact(env: Env) -> torch.Tensor:
 @pure
 def foot_height(env: Env) -> torch.Tensor:
     """Height of each foot's origin above the ground, m."""
-    return env.robot.foot_pos_w[..., 2]
+    return env.robot.foot_height
 
 
 @pure
@@ -131,7 +143,7 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> torch.Tensor:
     to_base = rotation.conjugate(robot.root_quat_w).unsqueeze(1)
     way = rotation.rotate(to_base, reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1))
     turn = rotation.multiply(to_base, reference.window_root_quat_w)
-    turn = 2.0 * turn[..., 1:] * torch.where(turn[..., :1] < 0.0, -1.0, 1.0)
+    turn = 2.0 * torch.where(turn[..., :1] < 0.0, -turn[..., 1:], turn[..., 1:])
     frames = reference.value.unflatten(1, (way.shape[1], -1))
     return torch.cat((frames, torch.cat((way, turn), dim=2) * reference.available[:, None, None]), dim=2).flatten(1)
 
@@ -140,4 +152,6 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> torch.Tensor:
 def reference_key_error(env: Env, motion: str = "motion") -> torch.Tensor:
     """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference."""
     reference = env.commands.terms[motion]
-    return (reference.target_key_pos_b - env.robot.watched_pos_b).flatten(1) * reference.available.unsqueeze(1)
+    return (reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b).flatten(
+        1
+    ) * reference.available.unsqueeze(1)

@@ -34,7 +34,13 @@ def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> torch
 @pure
 def alive(env: Env) -> torch.Tensor:
     """1 on every step (LeggedGym-Ex ``keep_balance``)."""
-    return torch.ones(env.num_envs, device=env.device)
+    return torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
+
+
+@pure
+def termination(env: Env) -> torch.Tensor:
+    """1 where a termination term ended the episode in this step, as opposed to its time limit."""
+    return env.terminations.terminated.float()
 
 
 @pure
@@ -58,13 +64,20 @@ def orientation(env: Env) -> torch.Tensor:
 @pure
 def base_height(env: Env, target: float) -> torch.Tensor:
     """(z − z*)², z the height of the base above the ground, m."""
-    return (env.robot.root_pos_w[:, 2] - target).square_()
+    return (env.robot.base_height - target).square_()
 
 
 @pure
 def torques(env: Env) -> torch.Tensor:
     """Σ τ²."""
     return env.robot.joint_torque.square().sum(1)
+
+
+@pure
+def torque_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
+    """Σ (|τ| − soft_limit · τ_max)⁺, N·m."""
+    robot = env.robot
+    return (robot.joint_torque.abs() - robot.torque_limits * soft_limit).clamp_min_(0.0).sum(1)
 
 
 @pure
@@ -145,7 +158,7 @@ def foot_clearance(env: Env, target: float) -> torch.Tensor:
     where the foot is far from the target.
     """
     robot = env.robot
-    error = robot.foot_pos_w[..., 2] - (target + robot.sim.robot.foot_radius)
+    error = robot.foot_height - (target + robot.sim.robot.foot_radius)
     return error.square_().mul_(robot.foot_speed).sum(1)
 
 
@@ -180,7 +193,7 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> to
         contact = [code >> foot & 1 for foot in range(4)]
         agreement = ((contact[i] == contact[j]) + (contact[k] == contact[m])) / 2
         scores.append(agreement * (contact[i] != contact[k]))
-    return torch.tensor(scores, device=device)
+    return torch.tensor(scores, dtype=torch.float32, device=device)
 
 
 @pure
@@ -254,7 +267,7 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
         distance = (robot.root_pos_w - reference.window_root_pos_w[:, 0]).square_().sum(1)
         turn = 2.0 * (1.0 - (robot.root_quat_w * reference.window_root_quat_w[:, 0]).sum(1).abs_())
     else:
-        distance = (robot.root_pos_w[:, 2] - reference.window_root_pos_w[:, 0, 2]).square_()
+        distance = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).square_()
         turn = 0.25 * (robot.projected_gravity - reference.target_gravity).square_().sum(1)
     return torch.add(distance, turn, alpha=0.1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
 
@@ -278,5 +291,5 @@ def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> torch.T
     Positions are in the base frame; LeggedGym-Ex's ``tracking_ref_key_pos`` (σ 0.1) compares them in the world.
     """
     reference = env.commands.terms[motion]
-    error = env.robot.watched_pos_b - reference.target_key_pos_b
+    error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
     return error.square_().sum((1, 2)).mul_(-1.0 / sigma).exp_().mul_(reference.available)

@@ -35,7 +35,7 @@ def reference_lost(
         key_body: Largest distance of a key body from its target in the base frame, m.
     """
     reference, robot = env.commands.terms[motion], env.robot
-    lost = (robot.root_pos_w[:, 2] - reference.window_root_pos_w[:, 0, 2]).abs() > height
+    lost = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).abs() > height
     lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
-    distance = (robot.watched_pos_b - reference.target_key_pos_b).square().sum(2)
+    distance = (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
     return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)

@@ -200,7 +200,7 @@ class MimicEvaluator:
             "lin_vel_error": (robot.lin_vel_b - target["target_lin_vel_b"]).norm(dim=1),
             "ang_vel_error": (robot.ang_vel_b - target["target_ang_vel_b"]).norm(dim=1),
             "height_error": (robot.root_pos_w[:, 2] - target["window_root_pos_w"][:, 0, 2]).abs(),
-            "key_error": (robot.watched_pos_b - target["target_key_pos_b"]).norm(dim=2).mean(1),
+            "key_error": (robot.bodies(self.motion.key_bodies).pos_b - target["target_key_pos_b"]).norm(dim=2).mean(1),
             "command_lin_vel_error": (command[:, :2] - robot.lin_vel_b[:, :2]).norm(dim=1),
             "command_ang_vel_error": (command[:, 2] - robot.ang_vel_b[:, 2]).abs(),
             "costs": info["costs"],

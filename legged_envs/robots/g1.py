@@ -1,26 +1,18 @@
 """Unitree G1 with 12 actuated leg joints: biped, 32.1 kg, waist and arms fixed."""
 
-from legged_envs.robots.robot import RobotCfg
+from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
 __all__ = ["G1"]
 
 _SIDES = ("left", "right")
-_MIRRORED_SIDE = {"left": "right", "right": "left"}
-_JOINTS = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
-_MIRROR_SIGN = {
-    "hip_pitch": 1.0,
-    "hip_roll": -1.0,
-    "hip_yaw": -1.0,
-    "knee": 1.0,
-    "ankle_pitch": 1.0,
-    "ankle_roll": -1.0,
-}
+_LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
+_JOINTS = tuple(f"{side}_{joint}_joint" for side in _SIDES for joint in _LEG)
 
 G1 = RobotCfg(
     name="g1",
     xml="g1.xml",
     base_body="pelvis",
-    joint_names=tuple(f"{side}_{joint}_joint" for side in _SIDES for joint in _JOINTS),
+    joint_names=_JOINTS,
     # Pose and gains of unitree_rl_gym `G1RoughCfg` and LeggedGym-Ex `G1RoughCfg` (they agree).
     default_joint_pos=(-0.1, 0.0, 0.0, 0.3, -0.2, 0.0) * 2,
     kp=(100.0, 100.0, 100.0, 150.0, 40.0, 40.0) * 2,
@@ -33,9 +25,7 @@ G1 = RobotCfg(
     foot_radius=0.005,
     penalized_bodies=tuple(f"{side}_{link}_link" for side in _SIDES for link in ("hip_yaw", "knee")),
     termination_bodies=("pelvis",),
-    mirror=tuple(
-        (f"{_MIRRORED_SIDE[side]}_{joint}_joint", _MIRROR_SIGN[joint]) for side in _SIDES for joint in _JOINTS
-    ),
+    mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
 """G1 with the gains and the standing pose of Unitree's own training; sources of the model are listed in ``g1.xml``.

@@ -1,6 +1,6 @@
 """Unitree G1 with 29 actuated joints: humanoid of 33.3 kg with legs, waist and arms."""
 
-from legged_envs.robots.robot import RobotCfg
+from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
 __all__ = ["G1_29"]
 
@@ -8,15 +8,6 @@ _SIDES = ("left", "right")
 _LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 _WAIST = ("waist_yaw", "waist_roll", "waist_pitch")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
-
-
-def _mirror(joint: str) -> tuple[str, float]:
-    """Its partner on the other side; rolling and yawing change their sign."""
-    side, _, rest = joint.partition("_")
-    partner = {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, joint)
-    return partner, -1.0 if "roll" in joint or "yaw" in joint else 1.0
-
-
 _JOINTS = (
     *(f"{side}_{joint}_joint" for side in _SIDES for joint in _LEG),
     *(f"{joint}_joint" for joint in _WAIST),
@@ -57,7 +48,7 @@ G1_29 = RobotCfg(
         *(f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw")),
     ),
     termination_bodies=("pelvis",),
-    mirror=tuple(_mirror(joint) for joint in _JOINTS),
+    mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
 """G1 with waist and arms; sources of the model are listed in ``g1_29.xml``.

@@ -6,15 +6,33 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RobotCfg"]
+__all__ = ["ACTUATOR_GAINS", "RobotCfg", "mirror_left_and_right"]
+
+ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
+"""Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
+of kd (u − q̇), and of u: u is in rad, rad/s and N·m."""
+
+
+def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle.
+
+    A joint takes the place of its namesake on the other side, one in the middle its own; those that roll or yaw change
+    their sign, those that pitch do not.
+    """
+    mirror = []
+    for name in joint_names:
+        side, _, rest = name.partition("_")
+        partner = {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, name)
+        mirror.append((partner, -1.0 if "roll" in name or "yaw" in name else 1.0))
+    return tuple(mirror)
 
 
 @dataclass(frozen=True)
 class RobotCfg:
     """A legged robot: its MJCF file, its actuators and the names of the parts that a task refers to.
 
-    The MJCF file holds the bodies only; the simulation adds ground, light and one position actuator per joint from
-    the gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`.
+    The MJCF file holds the bodies only; the simulation adds ground, light and one actuator per joint from the kinds,
+    gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`.
     """
 
     name: str
@@ -33,10 +51,10 @@ class RobotCfg:
     """Joint positions of the standing pose [rad]; a zero action asks for this pose."""
 
     kp: tuple[float, ...]
-    """Proportional gains [N m/rad]."""
+    """Proportional gains [N m/rad]; 0 for actuators other than ``"position"``."""
 
     kd: tuple[float, ...]
-    """Derivative gains [N m s/rad]."""
+    """Derivative gains [N m s/rad]; positive for ``"velocity"``, 0 for ``"torque"``."""
 
     torque_limits: tuple[float, ...]
     """Largest absolute joint torques [N m]."""
@@ -65,17 +83,23 @@ class RobotCfg:
     foot_mirror: tuple[int, ...]
     """For each foot, the index of the foot that takes its place when left and right are swapped."""
 
+    actuators: tuple[str, ...] = ()
+    """What each joint is driven by, and thus what its target is: ``"position"``, ``"velocity"`` or ``"torque"``, see
+    :data:`ACTUATOR_GAINS`; empty for ``"position"`` everywhere."""
+
     def __post_init__(self) -> None:
         """Reject a description that contradicts itself."""
         if not self.joint_names:
             raise ValueError(f"RobotCfg {self.name!r}: joint_names is empty")
+        object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))
         for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
             self._check_unique(field)
-        for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits", "mirror"):
+        for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits", "mirror", "actuators"):
             self._check_length(field, "joint_names")
         self._check_length("foot_mirror", "foot_names")
         for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits"):
             self._check_values(field, positive=field.endswith("limits"), nonnegative=field in ("kp", "kd"))
+        self._check_actuators()
         for field in ("base_height", "foot_radius"):
             height = getattr(self, field)
             if not (math.isfinite(height) and height > 0.0):
@@ -109,6 +133,18 @@ class RobotCfg:
             if not math.isfinite(value) or (positive and value <= 0.0) or (nonnegative and value < 0.0):
                 wanted = "finite and positive" if positive else "finite and not negative" if nonnegative else "finite"
                 raise ValueError(f"RobotCfg {self.name!r}: {field} of {joint!r} must be {wanted}, got {value}")
+
+    def _check_actuators(self) -> None:
+        for joint, kind, kp, kd in zip(self.joint_names, self.actuators, self.kp, self.kd, strict=True):
+            culprit = f"RobotCfg {self.name!r}: {{}} of {joint!r}"
+            if kind not in ACTUATOR_GAINS:
+                known = ", ".join(map(repr, ACTUATOR_GAINS))
+                raise ValueError(f"{culprit.format('actuators')} must be one of {known}, got {kind!r}")
+            for field, gain in (("kp", kp), ("kd", kd)):
+                if field not in ACTUATOR_GAINS[kind] and gain != 0.0:
+                    raise ValueError(f"{culprit.format(field)}, a {kind} actuator, must be 0, got {gain}")
+            if kind == "velocity" and kd == 0.0:
+                raise ValueError(f"{culprit.format('kd')}, a velocity actuator, must be positive, got {kd}")
 
     def _check_joint_mirror(self) -> None:
         mirror = dict(zip(self.joint_names, self.mirror, strict=True))

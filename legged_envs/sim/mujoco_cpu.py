@@ -8,9 +8,9 @@ is first read.
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 import mujoco
@@ -19,22 +19,16 @@ import numpy as np
 import torch
 
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.render import SceneRenderer
+from legged_envs.sim.robot_view import RobotView
 from legged_envs.sim.scene import build_scene
-from legged_envs.sim.simulation import Pose, SimCfg, Simulation
+from legged_envs.sim.simulation import SimCfg, Simulation
 
-_DIVERGED = [
-    int(warning)
-    for warning in (  # one after another in MuJoCo's enumeration
-        mujoco.mjtWarning.mjWARN_BADQPOS,
-        mujoco.mjtWarning.mjWARN_BADQVEL,
-        mujoco.mjtWarning.mjWARN_BADQACC,
-        mujoco.mjtWarning.mjWARN_BADCTRL,
-    )
-]
-_NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
-_GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
-_NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the renderer lets cast no shadow
+_DIVERGED = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL")]
+"""Warnings about numbers that are not finite or huge, one after another in MuJoCo's enumeration."""
 _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
+_OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
+"""Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
 
 
 def _share(array: np.ndarray) -> torch.Tensor:
@@ -92,157 +86,104 @@ class MujocoSimulation(Simulation):
             raise ValueError(f"sim='mujoco' runs on device='cpu', got device={str(device)!r}")
         super().__init__(robot, cfg, num_envs, device)
         self.model = build_scene(robot, cfg) if model is None else model
+        self.robot_view = view = RobotView.find(self.model, robot)
+        if view.root_qpos is None or view.root_qvel is None:
+            raise ValueError(f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint")
+        self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
+        self._root_lin_vel = slice(self._root_qvel.start, self._root_qvel.start + 3)
         self.batch = mujoco.batch.Batch(self.model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
+        self._renderer = SceneRenderer(self.model, robot, view, num_envs, self.batch.get_data)
         self._constants_changed = np.zeros(num_envs, dtype=bool)
         self._default = self._default_state()
         self._warning_counts = self.batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]
-        self._renderer: mujoco.Renderer | None = None
-        self._viewer: Any = None
+        self._parameter_parts = self._find_parameters()
 
-        self.body_names = tuple(self.model.body(i).name for i in range(1, self.model.nbody))
-        self._robot_geoms = np.flatnonzero((self.model.geom_bodyid > 0) & (self.model.geom_conaffinity > 0))
-        self.joint_pos_limits = torch.tensor(self.model.jnt_range[1:], dtype=torch.float32)
+        self.body_names = tuple(self.model.body(i).name for i in range(self.model.nbody)[view.bodies])
+        limited = self.model.jnt_limited[view.joints, None].astype(bool)
+        limits = np.where(limited, self.model.jnt_range[view.joints], (-np.inf, np.inf))
+        self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32)
 
         qpos, qvel, state = self.batch.bind("qpos"), self.batch.bind("qvel"), self.batch.state
         first = (qpos.ctypes.data - state.ctypes.data) // state.itemsize
         if qvel.ctypes.data != qpos.ctypes.data + self.model.nq * state.itemsize:
             raise RuntimeError("this MuJoCo version does not keep qvel behind qpos in a state row")
         self._qpos, self._qvel = torch.from_numpy(qpos), torch.from_numpy(qvel)
-        self._ctrl = torch.from_numpy(self.batch.bind("ctrl"))
+        self._ctrl = torch.from_numpy(self.batch.bind("ctrl"))[:, view.actuators]
+        self._outputs = {name: _share(self.batch.bind(name)) for name in _OUTPUTS}
         self._state = _Converted(torch.from_numpy(state[:, first : first + self.model.nq + self.model.nv]))
-        nq = self.model.nq
-        self._root_pos_w = self._state.buffer[:, 0:3]
-        self._root_quat_w = self._state.buffer[:, 3:7]
-        self._joint_pos = self._state.buffer[:, 7:nq]
-        self._root_lin_vel_w = self._state.buffer[:, nq : nq + 3]
-        self._root_ang_vel_b = self._state.buffer[:, nq + 3 : nq + 6]
-        self._joint_vel = self._state.buffer[:, nq + 6 :]
-
-        outputs = (
-            "qacc",
-            "actuator_force",
-            "xpos",
-            "xquat",
-            "cvel",
-            "subtree_com",
-            "cfrc_ext",
-            "site_xpos",
-            "sensordata",
-        )
-        self._outputs = {name: _share(self.batch.bind(name)) for name in outputs}
-        out = self._outputs
-        self._joint_acc = _Converted(out["qacc"][:, 6:])
-        self._joint_torque = _Converted(out["actuator_force"])
-        self._body_pos_w = _Converted(out["xpos"][:, 1:])
-        self._body_quat_w = _Converted(out["xquat"][:, 1:])
-        self._body_vel = _Converted(out["cvel"][:, 1:])
-        self._root_com_w = _Converted(out["subtree_com"][:, 1:2])
-        self._contact_force_w = _Converted(out["cfrc_ext"][:, 1:, 3:])
-        foot_sites = [self.model.site(f"{name}_site").id for name in robot.foot_names]
-        num_feet = len(foot_sites)
-        if foot_sites != list(range(foot_sites[0], foot_sites[0] + num_feet)):
-            raise ValueError(f"{robot.xml} must declare the sites of its feet one after another, in RobotCfg's order")
-        self._foot_pos_w = _Converted(out["site_xpos"][:, foot_sites[0] : foot_sites[-1] + 1])
-        self._foot_lin_vel_w = _Converted(out["sensordata"][:, : 3 * num_feet].unflatten(1, (num_feet, 3)))
-        self._converted = (
-            self._state,
-            self._joint_acc,
-            self._joint_torque,
-            self._body_pos_w,
-            self._body_quat_w,
-            self._body_vel,
-            self._root_com_w,
-            self._contact_force_w,
-            self._foot_pos_w,
-            self._foot_lin_vel_w,
-        )
-
+        self._define_quantities()
         self.reset(torch.arange(num_envs))
         self.batch.forward()
 
+    def _define_quantities(self) -> None:
+        """Find each quantity in the engine's arrays."""
+        view, out = self.robot_view, self._outputs
+        bodies, base = view.bodies, slice(view.bodies.start, view.bodies.start + 1)
+        converted = {
+            "joint_acc": _Converted(out["qacc"][:, view.joint_qvel]),
+            "joint_torque": _Converted(out["actuator_force"][:, view.actuators]),
+            "body_pos_w": _Converted(out["xpos"][:, bodies]),
+            "body_quat_w": _Converted(out["xquat"][:, bodies]),
+            "body_twist": _Converted(out["cvel"][:, bodies]),
+            "root_com_w": _Converted(out["subtree_com"][:, base]),
+            "contact_force_w": _Converted(out["cfrc_ext"][:, bodies, 3:]),
+            "foot_pos_w": _Converted(out["site_xpos"][:, view.foot_sites]),
+            "foot_lin_vel_w": _Converted(out["sensordata"][:, view.foot_velocities].unflatten(1, (-1, 3))),
+        }
+        self._converted = (self._state, *converted.values())
+        qpos, qvel = self._state.buffer.split((self.model.nq, self.model.nv), dim=1)
+        root_qpos, root_qvel = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
+        state = {
+            "root_pos_w": root_qpos[:, :3],
+            "root_quat_w": root_qpos[:, 3:],
+            "root_lin_vel_w": root_qvel[:, :3],
+            "root_ang_vel_b": root_qvel[:, 3:],
+            "joint_pos": qpos[:, view.joint_qpos],
+            "joint_vel": qvel[:, view.joint_qvel],
+        }
+        self._quantities = {
+            **{name: (self._state, part) for name, part in state.items()},
+            **{name: (array, array.buffer) for name, array in converted.items()},
+            "body_ang_vel_w": (converted["body_twist"], converted["body_twist"].buffer[..., :3]),
+        }
+
+    def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, torch.Tensor | None]]]:
+        """For each parameter the model's fields that hold it: name, part, sign, and for which joints (None: all)."""
+        view, kinds = self.robot_view, np.array(self.robot.actuators)
+        gain, kp, kd = (_ALL, view.actuators, 0), (_ALL, view.actuators, 1), (_ALL, view.actuators, 2)
+        position, velocity = (torch.from_numpy(kinds == kind) for kind in ("position", "velocity"))
+        return {
+            "friction": [("geom_friction", (_ALL, view.geoms, 0), 1.0, None)],
+            "body_mass": [("body_mass", (_ALL, view.bodies), 1.0, None)],
+            "com": [("body_ipos", (_ALL, view.bodies), 1.0, None)],
+            "armature": [("dof_armature", (_ALL, view.joint_qvel), 1.0, None)],
+            "kp": [("actuator_biasprm", kp, -1.0, None), ("actuator_gainprm", gain, 1.0, position)],
+            "kd": [("actuator_biasprm", kd, -1.0, None), ("actuator_gainprm", gain, 1.0, velocity)],
+        }
+
     def _default_state(self) -> np.ndarray:
-        """The state row of the default pose at rest, with the PD targets at the default pose."""
+        """The state row of the default pose at rest, with the targets at the default pose."""
+        view, pose = self.robot_view, np.array(self.robot.default_joint_pos)
         data = mujoco.MjData(self.model)
         data.qpos[:] = self.model.qpos0
-        data.qpos[2] = self.robot.base_height
-        data.qpos[7:] = self.robot.default_joint_pos
-        data.ctrl[:] = self.robot.default_joint_pos
+        data.qpos[self._root_qpos.start + 2] = self.robot.base_height
+        data.qpos[view.joint_qpos] = pose
+        data.ctrl[view.actuators] = np.where(np.array(self.robot.actuators) == "position", pose, 0.0)
         spec = mujoco.mjtState.mjSTATE_INTEGRATION
         row = np.empty(mujoco.mj_stateSize(self.model, spec))
         mujoco.mj_getState(self.model, data, row, spec)
         return row
 
-    # --- state -------------------------------------------------------------------------------------------------------
-
-    @property
-    def root_pos_w(self) -> torch.Tensor:
-        self._state.read()
-        return self._root_pos_w
-
-    @property
-    def root_quat_w(self) -> torch.Tensor:
-        self._state.read()
-        return self._root_quat_w
-
-    @property
-    def root_lin_vel_w(self) -> torch.Tensor:
-        self._state.read()
-        return self._root_lin_vel_w
-
-    @property
-    def root_ang_vel_b(self) -> torch.Tensor:
-        self._state.read()
-        return self._root_ang_vel_b
-
-    @property
-    def joint_pos(self) -> torch.Tensor:
-        self._state.read()
-        return self._joint_pos
-
-    @property
-    def joint_vel(self) -> torch.Tensor:
-        self._state.read()
-        return self._joint_vel
-
-    @property
-    def joint_acc(self) -> torch.Tensor:
-        return self._joint_acc.read()
-
-    @property
-    def joint_torque(self) -> torch.Tensor:
-        return self._joint_torque.read()
-
-    @property
-    def body_pos_w(self) -> torch.Tensor:
-        return self._body_pos_w.read()
-
-    @property
-    def body_quat_w(self) -> torch.Tensor:
-        return self._body_quat_w.read()
-
-    @property
-    def body_lin_vel_w(self) -> torch.Tensor:
-        # cvel is about the centre of mass of the whole robot: v_body = v + ω × (p_body − p_com)
-        spatial = self._body_vel.read()
-        arm = self.body_pos_w - self._root_com_w.read()
-        return spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
-
-    @property
-    def body_ang_vel_w(self) -> torch.Tensor:
-        return self._body_vel.read()[..., :3]
-
-    @property
-    def contact_force_w(self) -> torch.Tensor:
-        return self._contact_force_w.read()
-
-    @property
-    def foot_pos_w(self) -> torch.Tensor:
-        return self._foot_pos_w.read()
-
-    @property
-    def foot_lin_vel_w(self) -> torch.Tensor:
-        return self._foot_lin_vel_w.read()
+    def _read_quantity(self, name: str) -> torch.Tensor:
+        if name == "body_lin_vel_w":
+            # cvel is about the centre of mass of the whole robot: v_body = v + ω × (p_body − p_com)
+            spatial = self._read_quantity("body_twist")
+            arm = self.body_pos_w - self._read_quantity("root_com_w")
+            return spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
+        array, part = self._quantities[name]
+        array.read()
+        return part
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
@@ -257,14 +198,12 @@ class MujocoSimulation(Simulation):
         self._ctrl.copy_(targets)
 
     def step(self, num_steps: int) -> None:
-        if self._constants_changed.any():
-            self._update_constants()
+        self._update_constants()
         self.batch.step(nstep=num_steps)
         self._mark(self._converted, _ALL)
 
     def forward(self, env_ids: torch.Tensor) -> None:
-        if self._constants_changed.any():
-            self._update_constants()
+        self._update_constants()
         self.batch.forward(env_ids.numpy().astype(np.int32))
         self._mark(self._converted, env_ids)
 
@@ -280,52 +219,41 @@ class MujocoSimulation(Simulation):
         lin_vel_w: torch.Tensor,
         ang_vel_b: torch.Tensor,
     ) -> None:
-        self._qpos[env_ids, :7] = torch.cat((pos_w, quat_w), dim=1).double()
-        self._qvel[env_ids, :6] = torch.cat((lin_vel_w, ang_vel_b), dim=1).double()
+        self._qpos[env_ids, self._root_qpos] = torch.cat((pos_w, quat_w), dim=1).double()
+        self._qvel[env_ids, self._root_qvel] = torch.cat((lin_vel_w, ang_vel_b), dim=1).double()
         self._mark((self._state,), env_ids)
 
     def write_joint_state(self, env_ids: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> None:
-        self._qpos[env_ids, 7:] = pos.double()
-        self._qvel[env_ids, 6:] = vel.double()
+        self._qpos[env_ids, self.robot_view.joint_qpos] = pos.double()
+        self._qvel[env_ids, self.robot_view.joint_qvel] = vel.double()
         self._mark((self._state,), env_ids)
 
     def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
-        self._qvel[env_ids, :3] += lin_vel_w.double()
+        self._qvel[env_ids, self._root_lin_vel] += lin_vel_w.double()
         self._mark((self._state,), env_ids)
 
     # --- per-environment model parameters ----------------------------------------------------------------------------
 
-    def _read_parameter(self, name: str) -> torch.Tensor:
-        target, sign = self._parameter_targets(name)[0]
-        value = sign * target
-        return (value[:, 0] if name == "friction" else value).float()
+    def _read_parameter(self, name: str, default: bool) -> torch.Tensor:
+        field, part, sign, _ = self._parameter_parts[name][0]
+        live = not default and self.batch.expanded(field) is not None
+        values = torch.from_numpy(self.batch.expand(field) if live else getattr(self.model, field)[None])[part]
+        values = sign * (values[:, 0] if name == "friction" else values)
+        return values.expand(self.num_envs, *values.shape[1:]).to(torch.float32, copy=True)
 
     def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
         values = values.double()
-        for target, sign in self._parameter_targets(name):
-            target[env_ids] = sign * (values.unsqueeze(1) if name == "friction" else values)
+        for field, part, sign, joints in self._parameter_parts[name]:
+            target = torch.from_numpy(self.batch.expand(field))[part]
+            written = sign * (values.unsqueeze(1) if name == "friction" else values)
+            target[env_ids] = written if joints is None else torch.where(joints, written, target[env_ids])
         if name in _CHANGES_CONSTANTS:
             self._constants_changed[env_ids.numpy()] = True
 
-    def _parameter_targets(self, name: str) -> list[tuple[torch.Tensor, float]]:
-        """Live views of the model fields that hold a parameter, with the sign they hold it with."""
-
-        def field(model_field: str) -> torch.Tensor:
-            return torch.from_numpy(self.batch.expand(model_field))
-
-        if name == "friction":
-            return [(field("geom_friction")[:, self._robot_geoms[0] : self._robot_geoms[-1] + 1, 0], 1.0)]
-        if name == "body_mass":
-            return [(field("body_mass")[:, 1:], 1.0)]
-        if name == "com":
-            return [(field("body_ipos")[:, 1:], 1.0)]
-        if name == "armature":
-            return [(field("dof_armature")[:, 6:], 1.0)]
-        if name == "kp":
-            return [(field("actuator_gainprm")[:, :, 0], 1.0), (field("actuator_biasprm")[:, :, 1], -1.0)]
-        return [(field("actuator_biasprm")[:, :, 2], -1.0)]
-
     def _update_constants(self) -> None:
+        """Let the constants that follow from the model's parameters follow where these changed."""
+        if not self._constants_changed.any():
+            return
         self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
         self._constants_changed[:] = False
 
@@ -341,21 +269,17 @@ class MujocoSimulation(Simulation):
         return bad if bad.any() else None
 
     def get_state(self) -> dict[str, Any]:
-        parameters = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
+        fields = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
         return {
-            "parameters_f32": {name: value.clone() for name, value in vars(self.parameters).items()},
             "rows": self.batch.state.copy(),
             "warning": self.batch.warning.copy(),
             "outputs": {name: value.clone() for name, value in self._outputs.items()},
-            "parameters": {name: value.copy() for name, value in parameters.items() if value is not None},
+            "parameters": {name: value.copy() for name, value in fields.items() if value is not None},
             "constants_changed": self._constants_changed.copy(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        if state["rows"].shape != self.batch.state.shape:
-            raise ValueError(f"state rows have shape {state['rows'].shape}, this simulation's {self.batch.state.shape}")
-        names = {*vars(self.parameters), *state["parameters_f32"]}
-        defaults = {name: self.default_parameter(name) for name in names}  # read before the fields are overwritten
+        self._check_state(state)
         self.batch.state[:] = state["rows"]
         self.batch.warning[:] = state["warning"]
         for name, value in state["outputs"].items():
@@ -364,63 +288,31 @@ class MujocoSimulation(Simulation):
             if name in state["parameters"]:
                 self.batch.expand(name)[:] = state["parameters"][name]
             elif self.batch.expanded(name) is not None:
-                self.batch.expand(name)[:] = getattr(self.model, name)
-        for name, default in defaults.items():
-            self.get_parameter(name).copy_(state["parameters_f32"].get(name, default))
+                self.batch.expand(name)[:] = attrgetter(name)(self.model)
+        for name, value in vars(self.parameters).items():
+            value.copy_(self._read_parameter(name, default=False))
         self._constants_changed[:] = state["constants_changed"]
         self._mark(self._converted, _ALL)
 
-    def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
-        if not 0 <= env_id < self.num_envs:
-            raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
-        if ghost is not None:
-            ghost.check(self.robot)
-        if self._renderer is None or (self._renderer.width, self._renderer.height) != (width, height):
-            if self._renderer is not None:
-                self._renderer.close()
-            self._renderer = self._make_renderer(width, height)
-            self._render_data = mujoco.MjData(self.model)
-        data = self.batch.get_data(env_id, self._render_data)
-        mujoco.mj_forward(self.model, data)
-        self._renderer.update_scene(data, camera="track")
-        if ghost is not None:
-            self._add_ghost(self._renderer.scene, data, ghost)
-        return self._renderer.render()
-
-    def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
-        """Append the shapes of the robot in a pose. ``data`` is overwritten."""
-        data.qpos[:] = torch.cat((ghost.root_pos_w, ghost.root_quat_w, ghost.joint_pos)).cpu().numpy()
-        mujoco.mj_kinematics(self.model, data)
-        first = scene.ngeom
-        dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # the robot; the ground is static
-        mujoco.mjv_addGeoms(self.model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
-        for geom in scene.geoms[first : scene.ngeom]:
-            geom.rgba, geom.emission, geom.category = _GHOST_RGBA, 0.0, _NO_SHADOW
-
-    def _make_renderer(self, width: int, height: int) -> mujoco.Renderer:
-        try:
-            return mujoco.Renderer(self.model, height=height, width=width)
-        except Exception as error:
-            raise RuntimeError(
-                f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}. "
-                "Without a display, set MUJOCO_GL=egl before mujoco is first imported and install EGL "
-                "(Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0)"
-            ) from error
-
-    def view(self, env_id: int = 0) -> bool:
-        if self._viewer is None:
-            import mujoco.viewer
-
-            self._viewer_data = mujoco.MjData(self.model)
-            self._viewer = mujoco.viewer.launch_passive(self.model, self._viewer_data)
-        mujoco.mj_forward(self.model, self.batch.get_data(env_id, self._viewer_data))
-        self._viewer.sync()
-        return bool(self._viewer.is_running())
-
-    def close(self) -> None:
-        if self._viewer is not None:
-            self._viewer.close()
-            self._viewer = None
-        if self._renderer is not None:
-            self._renderer.close()
-            self._renderer = None
+    def _check_state(self, state: dict[str, Any]) -> None:
+        """Raise ValueError, naming the entry, if ``state`` is not one that :meth:`get_state` gives here."""
+        expected = {
+            "rows": self.batch.state.shape,
+            "warning": self.batch.warning.shape,
+            "constants_changed": self._constants_changed.shape,
+            **{f"outputs.{name}": tuple(value.shape) for name, value in self._outputs.items()},
+        }
+        given = {name: np.shape(value) for name, value in state.items() if not isinstance(value, dict)}
+        for entry in ("outputs", "parameters"):
+            if not isinstance(state.get(entry), dict):
+                raise ValueError(f"the state of a simulation holds a dict {entry!r}, got {state.get(entry)!r}")
+            given |= {f"{entry}.{name}": np.shape(value) for name, value in state[entry].items()}
+        for name in state["parameters"]:
+            if name in mujoco.batch.MODEL_FIELDS:
+                expected[f"parameters.{name}"] = (self.num_envs, *np.shape(attrgetter(name)(self.model)))
+        for name in {**expected, **given}:
+            if given.get(name) != expected.get(name):
+                raise ValueError(
+                    f"the state is of another simulation: the shape of its {name} is {given.get(name)}, here it is "
+                    f"{expected.get(name)}"
+                )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from legged_envs import rotation
 from legged_envs.sim.simulation import Simulation
 
 CONTACT_FORCE = 1.0
@@ -14,59 +17,129 @@ CONTACT_FORCE = 1.0
 
 def _index(ids: list[int], device: torch.device) -> slice | torch.Tensor:
     """An index for ``ids``: a slice (a view, free) where they are evenly spaced."""
+    if not ids:
+        return slice(0, 0)
     stride = ids[1] - ids[0] if len(ids) > 1 else 1
     if ids == list(range(ids[0], ids[-1] + 1, stride)) and stride > 0:
         return slice(ids[0], ids[-1] + 1, stride)
     return torch.tensor(ids, device=device)
 
 
-def _rotate_inverse(quat: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
-    """Rotate world vectors into the frame ``quat`` (w, x, y, z). Shapes: (n, 4), (n, k, 3) → (n, k, 3)."""
-    w = quat[:, None, :1]
-    axis = quat[:, None, 1:].expand_as(vectors)
-    twice_cross = torch.linalg.cross(vectors, axis) * 2.0
-    return torch.addcmul(vectors, w, twice_cross).sub_(torch.linalg.cross(axis, twice_cross))
+class _Derived(ABC):
+    """Tensors that follow, environment by environment, from quantities of the simulation."""
+
+    QUANTITIES: tuple[str, ...]
+    """Names of the simulation's quantities that are taken over as attributes of the same names."""
+
+    def __init__(self, sim: Simulation):
+        self.sim = sim
+
+    def take_in(self) -> None:
+        """Read the simulation's quantities."""
+        for name in self.QUANTITIES:
+            setattr(self, name, getattr(self.sim, name))
+
+    def compute(self) -> None:
+        """Derive every environment's tensors from what was read; pure, so that it can be recorded."""
+        for name, value in self._derive(self).items():
+            setattr(self, name, value)
+
+    def refresh_rows(self, env_ids: torch.Tensor) -> None:
+        """Read the simulation's quantities and derive the tensors of ``env_ids`` from them."""
+        self.take_in()
+        rows = SimpleNamespace(**{name: getattr(self, name)[env_ids] for name in self.QUANTITIES})
+        for name, value in self._derive(rows).items():
+            setattr(self, name, getattr(self, name).index_copy(0, env_ids, value))
+
+    @abstractmethod
+    def _derive(self, quantities: Any) -> dict[str, torch.Tensor]:
+        """The derived tensors by name, of the environments whose :attr:`QUANTITIES` are the attributes given."""
 
 
-class RobotState:
+class Bodies(_Derived):
+    """Some bodies of every robot, as terms see them; :meth:`RobotState.bodies` makes it and keeps it current."""
+
+    pos_b: torch.Tensor
+    """Positions in the base frame, of body and base in the last physics step, m. Shape: (num_envs, num_bodies, 3)."""
+
+    QUANTITIES = ("body_pos_w", "body_quat_w")
+
+    def __init__(self, sim: Simulation, names: tuple[str, ...]):
+        super().__init__(sim)
+        if not names:
+            raise ValueError(f"bodies needs the names of one or more bodies; bodies: {', '.join(sim.body_names)}")
+        self._base, *ids = sim.body_ids((sim.robot.base_body, *names))
+        self._ids = _index(ids, sim.device)
+        self.take_in()
+        self.compute()
+
+    def _derive(self, quantities: Any) -> dict[str, torch.Tensor]:
+        pos = quantities.body_pos_w
+        way = pos[:, self._ids] - pos[:, self._base, None]
+        return {"pos_b": rotation.rotate_inverse(quantities.body_quat_w[:, self._base], way)}
+
+
+class _Quantities:
+    """What the state of the robots takes over from the simulation."""
+
+    root_pos_w: torch.Tensor
+    """Base position, m. Shape: (num_envs, 3)."""
+    root_quat_w: torch.Tensor
+    """Base orientation. Shape: (num_envs, 4)."""
+    root_lin_vel_w: torch.Tensor
+    """Base velocity, m/s. Shape: (num_envs, 3)."""
+    root_ang_vel_b: torch.Tensor
+    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    joint_pos: torch.Tensor
+    """rad. Shape: (num_envs, num_joints)."""
+    joint_vel: torch.Tensor
+    """rad/s. Shape: (num_envs, num_joints)."""
+    joint_torque: torch.Tensor
+    """N·m. Shape: (num_envs, num_joints)."""
+    contact_force_w: torch.Tensor
+    """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
+    foot_pos_w: torch.Tensor
+    """m. Shape: (num_envs, num_feet, 3)."""
+    foot_lin_vel_w: torch.Tensor
+    """m/s. Shape: (num_envs, num_feet, 3)."""
+
+
+class RobotState(_Derived, _Quantities):
     """The batch of robots as the terms see it. ``read`` and ``compute`` run once after each control step.
 
     All tensors are float32 (or bool) and start with ``num_envs``; see :class:`Simulation` for units, frames and for
     which quantities lag by one physics step.
     """
 
-    READS: tuple[str, ...] = (
-        "root_pos_w",
-        "root_quat_w",
-        "root_lin_vel_w",
-        "ang_vel_b",
-        "joint_pos",
-        "joint_vel",
-        "previous_joint_vel",
-        "joint_torque",
-        "contact_force_w",
-        "foot_pos_w",
-        "foot_lin_vel_w",
-        "foot_contact",
-        "foot_air_time",
-        "foot_contact_time",
-        "_joint_vel",
-    )
-    """Names of the changing tensors that ``compute`` reads, or changes in place."""
-    WRITES: tuple[str, ...] = (
-        "lin_vel_b",
-        "projected_gravity",
-        "joint_offset",
-        "contact_force",
-        "foot_speed",
+    lin_vel_b: torch.Tensor
+    """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
+    projected_gravity: torch.Tensor
+    """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
+    base_height: torch.Tensor
+    """Height of the base above the ground, m. Shape: (num_envs,)."""
+    joint_offset: torch.Tensor
+    """Joint positions relative to the default pose, rad. Shape: (num_envs, num_joints)."""
+    contact_force: torch.Tensor
+    """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
+    foot_height: torch.Tensor
+    """Height of each foot's origin above the ground, m. Shape: (num_envs, num_feet)."""
+    foot_speed: torch.Tensor
+    """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
+
+    QUANTITIES = tuple(_Quantities.__annotations__)
+    HISTORY = (
         "foot_contact",
         "foot_landed",
+        "foot_air_time",
+        "foot_contact_time",
+        "previous_joint_vel",
+        "last_joint_vel",
+        "last_push_velocity",
     )
-    """Names of the tensors that ``compute`` sets."""
-    recordable = True
+    """Names of the tensors that do not follow from the simulation's present state."""
 
     def __init__(self, sim: Simulation, step_dt: float):
-        self.sim = sim
+        super().__init__(sim)
         self.step_dt = step_dt
         robot, n, device = sim.robot, sim.num_envs, sim.device
         num_feet = len(robot.foot_names)
@@ -74,12 +147,17 @@ class RobotState:
         def row(values: tuple[float, ...]) -> torch.Tensor:
             return torch.tensor(values, dtype=torch.float32, device=device)
 
+        def zeros(size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+            return torch.zeros(n, size, dtype=dtype, device=device)
+
         self.default_joint_pos = row(robot.default_joint_pos)
         """Shape: (num_joints,)."""
         self.torque_limits = row(robot.torque_limits)
+        """N·m. Shape: (num_joints,)."""
         self.joint_vel_limits = row(robot.velocity_limits)
+        """rad/s. Shape: (num_joints,)."""
         self.joint_pos_limits = sim.joint_pos_limits.to(device)
-        """Hard limits, rad. Shape: (num_joints, 2)."""
+        """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
         self.feet = _index(sim.body_ids(robot.foot_names), device)
         """Index of the feet among the bodies."""
         self.penalized_bodies = _index(sim.body_ids(robot.penalized_bodies), device)
@@ -87,80 +165,151 @@ class RobotState:
         self.undesired_bodies = _index(sim.body_ids((*robot.penalized_bodies, *robot.termination_bodies)), device)
         """Penalised and terminating bodies together."""
         self._foot_bits = 2 ** torch.arange(num_feet, device=device)
+        self._gravity = row((0.0, 0.0, -1.0))
         self._joint_indices: dict[tuple[int, ...], slice | torch.Tensor] = {}
         self._soft_limits: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._bodies: dict[tuple[str, ...], Bodies] = {}
+        self._owners: list[_Derived] | None = None
 
-        self._gravity = torch.tensor((0.0, 0.0, -1.0), device=device)
-        self.lin_vel_b = torch.zeros(n, 3, device=device)
-        """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
-        self.projected_gravity = torch.zeros(n, 3, device=device)
-        """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
-        self.root_pos_w = sim.root_pos_w
-        """Base position, m. Shape: (num_envs, 3)."""
-        self.root_quat_w = sim.root_quat_w
-        """Base orientation. Shape: (num_envs, 4)."""
-        self.root_lin_vel_w = sim.root_lin_vel_w
-        """Base velocity, m/s. Shape: (num_envs, 3)."""
-        self.ang_vel_b = sim.root_ang_vel_b
-        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
-        self.joint_pos = sim.joint_pos
-        """rad. Shape: (num_envs, num_joints)."""
-        self.joint_vel = sim.joint_vel
-        """rad/s. Shape: (num_envs, num_joints)."""
-        self.joint_offset = self.joint_pos - self.default_joint_pos
-        """Joint positions relative to the default pose, rad. Shape: (num_envs, num_joints)."""
-        self.joint_torque = sim.joint_torque
-        """N·m. Shape: (num_envs, num_joints)."""
-        self.contact_force_w = sim.contact_force_w
-        """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
-        self.foot_pos_w = sim.foot_pos_w
-        """m. Shape: (num_envs, num_feet, 3)."""
-        self.foot_lin_vel_w = sim.foot_lin_vel_w
-        """m/s. Shape: (num_envs, num_feet, 3)."""
-        self.foot_speed = torch.zeros(n, num_feet, device=device)
-        """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
-        self.contact_force = torch.zeros(n, len(sim.body_names), device=device)
-        """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
-        self.foot_contact = torch.zeros(n, num_feet, dtype=torch.bool, device=device)
+        self.foot_contact = zeros(num_feet, torch.bool)
         """Whether each foot stands. Shape: (num_envs, num_feet)."""
-        self.foot_landed = torch.zeros(n, num_feet, dtype=torch.bool, device=device)
+        self.foot_landed = zeros(num_feet, torch.bool)
         """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
-        self.foot_air_time = torch.zeros(n, num_feet, device=device)
+        self.foot_air_time = zeros(num_feet)
         """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
-        self.foot_contact_time = torch.zeros(n, num_feet, device=device)
+        self.foot_contact_time = zeros(num_feet)
         """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
-        self.previous_joint_vel = torch.zeros(n, len(robot.joint_names), device=device)
+        self.previous_joint_vel = zeros(robot.num_joints)
         """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
-        self._joint_vel = torch.zeros_like(self.previous_joint_vel)
-        self.watched_pos_b = torch.zeros(n, 0, 3, device=device)
-        """Positions of the watched bodies in the base frame, m. Shape: (num_envs, num_watched, 3)."""
-        self._watched: list[int] = []
+        self.last_joint_vel = zeros(robot.num_joints)
+        """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
+        self.last_push_velocity = zeros(3)
+        """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
+        self.take_in()
+        super().compute()
 
-    def watch_bodies(self, names: tuple[str, ...]) -> None:
-        """Keep :attr:`watched_pos_b` of these bodies from now on.
+    # --- a step ------------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Take in the simulation's state after a control step."""
+        self.previous_joint_vel = self.last_joint_vel
+        self.take_in()
+        for bodies in self._bodies.values():
+            bodies.take_in()
+            if bodies not in (self._owners or ()):
+                bodies.compute()
+
+    def compute(self) -> None:
+        """Compute what follows from what was read; pure, so that it can be recorded."""
+        super().compute()
+        self.last_joint_vel = self.joint_vel.clone()
+        in_contact = self._touching(self.contact_force)
+        # A foot stands on while it touched in this step or the one before, so losing contact for one step is no swing.
+        standing = in_contact | self.foot_contact
+        swinging = self.foot_contact_time == 0.0
+        self.foot_landed = standing & swinging
+        self.foot_air_time.add_(self.step_dt).mul_(swinging | ~standing)
+        self.foot_contact_time.add_(self.step_dt).mul_(standing)
+        self.foot_contact = in_contact
+
+    def _derive(self, quantities: Any) -> dict[str, torch.Tensor]:
+        lin_vel = quantities.root_lin_vel_w
+        vectors = torch.stack((lin_vel, self._gravity.expand_as(lin_vel)), dim=1)
+        lin_vel_b, gravity = rotation.rotate_inverse(quantities.root_quat_w, vectors).unbind(1)
+        return {
+            "lin_vel_b": lin_vel_b,
+            "projected_gravity": gravity,
+            "base_height": self._height_above_ground(quantities.root_pos_w),
+            "joint_offset": quantities.joint_pos - self.default_joint_pos,
+            "contact_force": torch.linalg.vector_norm(quantities.contact_force_w, dim=-1),
+            "foot_height": self._height_above_ground(quantities.foot_pos_w),
+            "foot_speed": torch.linalg.vector_norm(quantities.foot_lin_vel_w[..., :2], dim=2),
+        }
+
+    def _height_above_ground(self, points_w: torch.Tensor) -> torch.Tensor:
+        """Heights of points (n, …, 3) above the ground below them, m; the ground is the plane z = 0."""
+        return points_w[..., 2].clone()
+
+    def _touching(self, contact_force: torch.Tensor) -> torch.Tensor:
+        """Which feet touch the ground, by the contact forces on all bodies. Shapes: (n, num_bodies) → (n, num_feet)."""
+        return contact_force[:, self.feet] > CONTACT_FORCE
+
+    # --- between steps -----------------------------------------------------------------------------------------------
+
+    def refresh(self, env_ids: torch.Tensor) -> None:
+        """Derive the tensors of ``env_ids`` again, after the simulation's state of these robots was changed."""
+        for part in (self, *self._bodies.values()):
+            part.refresh_rows(env_ids)
+
+    def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
+        """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
+        self.sim.push(env_ids, lin_vel_w)
+        self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
+        self.refresh(env_ids)
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Start the timers and histories of ``env_ids`` afresh at their current state."""
+        self.refresh(env_ids)
+        joint_vel = self.joint_vel[env_ids]
+        started = {
+            "foot_contact": self._touching(self.contact_force[env_ids]),
+            "previous_joint_vel": joint_vel,
+            "last_joint_vel": joint_vel,
+        }
+        for name in self.HISTORY:
+            value = getattr(self, name).index_fill(0, env_ids, 0)
+            setattr(self, name, value.index_copy(0, env_ids, started[name]) if name in started else value)
+        # A robot placed on its feet does not land.
+        self.foot_contact_time = self.foot_contact_time.index_fill(0, env_ids, self.step_dt)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name).clone() for name in self.HISTORY}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in self.HISTORY:
+            setattr(self, name, state[name].clone())
+        self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
+
+    # --- what terms ask for ------------------------------------------------------------------------------------------
+
+    def bodies(self, names: tuple[str, ...]) -> Bodies:
+        """The bodies ``names``, kept current from now on; the same object whoever asks for the same names.
 
         Raises:
-            ValueError: If the robot has no body of that name, or other bodies are watched already.
+            ValueError: If the robot has no body of that name, or there are no names.
         """
-        base, *watched = self.sim.body_ids((self.sim.robot.base_body, *names))
-        if self._watched and watched != self._watched:
-            raise ValueError(f"only one set of bodies can be watched, so {names} cannot be too")
-        self._base, self._watched = base, watched
-        self.READS = (*RobotState.READS, "_base_quat_w", "_to_watched_w")
-        self.WRITES = (*RobotState.WRITES, "watched_pos_b")
-        self._read_watched()
-        self._compute_pose()
+        names = tuple(names)
+        if names not in self._bodies:
+            with torch.inference_mode(False):
+                self._bodies[names] = Bodies(self.sim, names)
+        return self._bodies[names]
 
-    def owners(self) -> list[object]:
-        """Objects whose attributes are the tensors that terms read."""
-        return [self]
+    def owners(self) -> list[_Derived]:
+        """The objects that hold the tensors which terms read: this one, and each of :meth:`bodies` so far.
+
+        In a step, after :meth:`read`, the caller calls ``compute`` of each. Bodies that are asked for after the first
+        call of this are not among them: ``read`` computes theirs.
+        """
+        if self._owners is None:
+            self._owners = [self, *self._bodies.values()]
+        return self._owners
+
+    @property
+    def ang_vel_b(self) -> torch.Tensor:
+        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+        return self.root_ang_vel_b
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Lower and upper limits, shrunk about the middle of each range to ``fraction`` of it, rad. (num_joints,)."""
+        """Lower and upper limits, shrunk about the middle of each range to ``fraction`` of it, rad. (num_joints,).
+
+        They are ±inf where a joint has no limits.
+        """
         if fraction not in self._soft_limits:
             low, high = self.joint_pos_limits.unbind(1)
             middle, half = (low + high) / 2, (high - low) / 2 * fraction
-            self._soft_limits[fraction] = (middle - half, middle + half)
+            limited = low.isfinite() & high.isfinite()
+            soft = torch.where(limited, middle - half, low), torch.where(limited, middle + half, high)
+            self._soft_limits[fraction] = soft
         return self._soft_limits[fraction]
 
     def contact_code(self) -> torch.Tensor:
@@ -170,100 +319,9 @@ class RobotState:
     def joint_index(self, joints: tuple[int, ...]) -> slice | torch.Tensor:
         """A fast index for some joints, by their numbers."""
         if joints not in self._joint_indices:
-            self._joint_indices[joints] = _index(list(joints), self.default_joint_pos.device)
+            self._joint_indices[joints] = _index(list(joints), self.sim.device)
         return self._joint_indices[joints]
 
     def heading(self) -> torch.Tensor:
         """Yaw of the base, rad in [−π, π]. Shape: (num_envs,)."""
-        w, x, y, z = self.sim.root_quat_w.unbind(1)
-        return torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-
-    def read(self) -> None:
-        """Take in the simulation's state after a control step."""
-        self.previous_joint_vel, self._joint_vel = self._joint_vel, self.previous_joint_vel
-        self._read_simulation()
-
-    def _read_simulation(self) -> None:
-        sim = self.sim
-        self.root_pos_w, self.root_quat_w = sim.root_pos_w, sim.root_quat_w
-        self.root_lin_vel_w, self.ang_vel_b = sim.root_lin_vel_w, sim.root_ang_vel_b
-        self.joint_pos, self.joint_vel, self.joint_torque = sim.joint_pos, sim.joint_vel, sim.joint_torque
-        self.contact_force_w = sim.contact_force_w
-        self.foot_pos_w, self.foot_lin_vel_w = sim.foot_pos_w, sim.foot_lin_vel_w
-        if self._watched:
-            self._read_watched()
-
-    def _read_watched(self) -> None:
-        """Take in the way from the base to the watched bodies, all of one moment: that of the last physics step."""
-        pos = self.sim.body_pos_w
-        self._base_quat_w = self.sim.body_quat_w[:, self._base]
-        self._to_watched_w = pos[:, self._watched] - pos[:, self._base, None]
-
-    def compute(self) -> None:
-        """Compute what follows from what was read; pure, so that it can be recorded."""
-        self._joint_vel.copy_(self.joint_vel)
-        self._compute_pose()
-        self.lin_vel_b, self.projected_gravity = self._base_vectors(self.root_quat_w, self.root_lin_vel_w)
-        self.contact_force = torch.linalg.vector_norm(self.contact_force_w, dim=-1)
-        in_contact = self.contact_force[:, self.feet] > CONTACT_FORCE
-        # A foot stands on while it touched in this step or the one before, so losing contact for one step is no swing.
-        standing = in_contact | self.foot_contact
-        swinging = self.foot_contact_time == 0.0
-        self.foot_landed = standing & swinging
-        self.foot_air_time.add_(self.step_dt).mul_(swinging | ~standing)
-        self.foot_contact_time.add_(self.step_dt).mul_(standing)
-        self.foot_contact = in_contact
-
-    def _compute_pose(self) -> None:
-        self.joint_offset = self.joint_pos - self.default_joint_pos
-        self.foot_speed = torch.linalg.vector_norm(self.foot_lin_vel_w[..., :2], dim=2)
-        if self._watched:
-            self.watched_pos_b = _rotate_inverse(self._base_quat_w, self._to_watched_w)
-
-    def _base_vectors(self, quat: torch.Tensor, lin_vel: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Velocity and direction of gravity in the base frame. Shapes: (n, 4), (n, 3) → (n, 3), (n, 3)."""
-        vectors = torch.stack((lin_vel, self._gravity.expand_as(lin_vel)), dim=1)
-        return _rotate_inverse(quat, vectors).unbind(1)
-
-    def refresh_base(self, env_ids: torch.Tensor) -> None:
-        """Recompute the base-frame velocity and gravity of ``env_ids``, after their base was pushed or moved."""
-        self.root_quat_w, self.root_lin_vel_w = self.sim.root_quat_w, self.sim.root_lin_vel_w
-        lin_vel, gravity = self._base_vectors(self.root_quat_w[env_ids], self.root_lin_vel_w[env_ids])
-        self.lin_vel_b = self.lin_vel_b.index_copy(0, env_ids, lin_vel)
-        self.projected_gravity = self.projected_gravity.index_copy(0, env_ids, gravity)
-
-    def reset(self, env_ids: torch.Tensor) -> None:
-        """Start the timers and histories of ``env_ids`` afresh at their current state."""
-        self._read_simulation()
-        self._compute_pose()
-        self.refresh_base(env_ids)
-        joint_vel = self.joint_vel[env_ids]
-        self._joint_vel[env_ids] = joint_vel
-        self.previous_joint_vel[env_ids] = joint_vel
-        force = torch.linalg.vector_norm(self.contact_force_w[env_ids], dim=-1)
-        self.contact_force = self.contact_force.index_copy(0, env_ids, force)
-        in_contact = force[:, self.feet] > CONTACT_FORCE
-        self.foot_contact = self.foot_contact.index_copy(0, env_ids, in_contact)
-        self.foot_contact_time[env_ids] = self.step_dt  # a robot placed on its feet does not land
-        self.foot_landed = self.foot_landed.index_fill(0, env_ids, False)
-        self.foot_air_time[env_ids] = 0.0
-
-    _HISTORY = (
-        "contact_force",
-        "foot_contact",
-        "foot_landed",
-        "foot_air_time",
-        "foot_contact_time",
-        "previous_joint_vel",
-        "_joint_vel",
-    )
-
-    def state_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name).clone() for name in self._HISTORY}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name in self._HISTORY:
-            setattr(self, name, state[name].clone())
-        self._read_simulation()
-        self._compute_pose()
-        self.lin_vel_b, self.projected_gravity = self._base_vectors(self.root_quat_w, self.root_lin_vel_w)
+        return rotation.heading(self.root_quat_w)

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mujoco
 
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.robot_view import RobotView
 from legged_envs.sim.simulation import SimCfg
 
 
 def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
-    """Compile ``robot`` on flat ground with PD actuators, sensors and the physics options of ``cfg``.
+    """Compile ``robot`` on flat ground with its actuators and sensors and the physics options of ``cfg``.
 
     Raises:
         ValueError: If the robot's file lacks what is needed, or does not fit its ``RobotCfg``.
     """
-    spec = mujoco.MjSpec.from_file(str(robot.path))
-    _check_file(spec, robot)
+    spec = robot_spec(robot)
     spec.option.timestep = cfg.dt
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
     spec.option.iterations = cfg.iterations
     spec.option.ls_iterations = cfg.ls_iterations
-    for geom in spec.geoms:
-        geom.priority = 1  # the robot's friction decides, not the larger one
-    _add_ground(spec, robot)
-    _add_actuators(spec, robot)
-    _add_sensors(spec, robot)
+    _add_ground(spec)
     model = spec.compile()
-    names = tuple(model.joint(i).name for i in range(1, model.njnt))
-    if names != robot.joint_names:
-        raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
+    RobotView.find(model, robot)
     for joint, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
         low, high = model.joint(joint).range
         if model.joint(joint).limited and not low <= position <= high:
@@ -38,6 +34,33 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
                 f"{robot.xml}, {low:g} to {high:g}"
             )
     return model
+
+
+def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
+    """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene.
+
+    Raises:
+        ValueError: If the file lacks what is needed, or does not fit the ``RobotCfg``.
+    """
+    spec = mujoco.MjSpec.from_file(str(robot.path))
+    _check_file(spec, robot)
+    for geom in spec.geoms:
+        geom.priority = 1  # the robot's friction decides, not the larger one
+    # The shadow map covers what is near the light, so the light travels with the robot.
+    spec.body(robot.base_body).add_light(
+        mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
+        pos=[-0.8, -0.6, 3.0],
+        dir=[0.25, 0.19, -1.0],
+        type=mujoco.mjtLightType.mjLIGHT_SPOT,
+        cutoff=50.0,
+        exponent=3.0,
+        diffuse=[0.55, 0.55, 0.55],
+        ambient=[0.1, 0.1, 0.1],
+        castshadow=True,
+    )
+    _add_actuators(spec, robot)
+    _add_sensors(spec, robot)
+    return spec
 
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
@@ -58,50 +81,9 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
         raise ValueError(f'{robot.xml} has no collision shapes: geoms with contype="0" conaffinity="1"')
 
 
-def _add_ground(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    spec.add_texture(
-        name="sky",
-        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
-        rgb1=[0.55, 0.68, 0.82],
-        rgb2=[0.93, 0.95, 0.97],
-        width=256,
-        height=1536,
-    )
-    spec.add_texture(
-        name="floor",
-        type=mujoco.mjtTexture.mjTEXTURE_2D,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-        rgb1=[0.80, 0.82, 0.84],
-        rgb2=[0.72, 0.75, 0.78],
-        mark=mujoco.mjtMark.mjMARK_EDGE,
-        markrgb=[0.62, 0.66, 0.70],
-        width=300,
-        height=300,
-    )
-    material = spec.add_material(name="floor", texrepeat=[1, 1], texuniform=True)
-    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "floor"
-    spec.worldbody.add_geom(
-        name="floor",
-        type=mujoco.mjtGeom.mjGEOM_PLANE,
-        size=[0, 0, 0.05],
-        material="floor",
-        contype=1,
-        conaffinity=0,
-        condim=3,
-    )
-    # The shadow map covers what is near the light, so the light travels with the robot.
-    spec.body(robot.base_body).add_light(
-        mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
-        pos=[-0.8, -0.6, 3.0],
-        dir=[0.25, 0.19, -1.0],
-        type=mujoco.mjtLightType.mjLIGHT_SPOT,
-        cutoff=50.0,
-        exponent=3.0,
-        diffuse=[0.55, 0.55, 0.55],
-        ambient=[0.1, 0.1, 0.1],
-        castshadow=True,
-    )
+def _add_ground(spec: mujoco.MjSpec) -> None:
+    ground = mujoco.MjSpec.from_file(str(Path(__file__).with_name("ground.xml")))
+    spec.attach(ground, frame=spec.worldbody.add_frame(), prefix="ground_")
     spec.visual.headlight.diffuse = [0.45, 0.45, 0.45]
     spec.visual.headlight.ambient = [0.35, 0.35, 0.35]
     spec.visual.global_.offwidth = 1920
@@ -111,8 +93,12 @@ def _add_ground(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """One position actuator per joint: τ = clip(kp (target − q) − kd q̇, ±limit), evaluated in every physics step."""
-    for joint, kp, kd, limit in zip(robot.joint_names, robot.kp, robot.kd, robot.torque_limits, strict=True):
+    """One actuator per joint, of the kind of ``RobotCfg.actuators``, evaluated in every physics step.
+
+    With the target u: τ = clip(kp (u − q) − kd q̇, ±limit), clip(kd (u − q̇), ±limit) or clip(u, ±limit).
+    """
+    gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
+    for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(
             name=joint,
             target=joint,
@@ -120,7 +106,12 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
             forcelimited=True,
             forcerange=[-limit, limit],
         )
-        actuator.set_to_position(kp=kp, kv=kd)
+        if kind == "position":
+            actuator.set_to_position(kp=kp, kv=kd)
+        elif kind == "velocity":
+            actuator.set_to_velocity(kv=kd)
+        else:
+            actuator.set_to_motor()
 
 
 def _add_sensors(spec: mujoco.MjSpec, robot: RobotCfg) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from legged_envs.robots import RobotCfg
+from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
+
+if TYPE_CHECKING:
+    from legged_envs.sim.render import SceneRenderer
 
 
 @dataclass
@@ -67,6 +71,19 @@ class Pose:
                 raise ValueError(f"Pose.{name} must be finite, got {values.tolist()}")
 
 
+class Quantity:
+    """A quantity of every environment, which the engine brings up to date when it is read."""
+
+    def __init__(self, doc: str):
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type[Simulation], name: str) -> None:
+        self._name = name
+
+    def __get__(self, sim: Simulation | None, owner: type[Simulation]) -> torch.Tensor:
+        return self if sim is None else sim._read_quantity(self._name)  # type: ignore[return-value]
+
+
 class Simulation(ABC):
     """``num_envs`` copies of one robot on one ground, stepped together.
 
@@ -86,9 +103,10 @@ class Simulation(ABC):
     body_names: tuple[str, ...]
     """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
     joint_pos_limits: torch.Tensor
-    """Joint ranges, rad. Shape: (num_joints, 2)."""
+    """Joint ranges, rad; ±inf where a joint has no limits. Shape: (num_joints, 2)."""
     survives_fork: bool = True
     """Whether a process that is forked later can step it."""
+    _renderer: SceneRenderer
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device
@@ -98,92 +116,42 @@ class Simulation(ABC):
 
     # --- state, current after every call -----------------------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def root_pos_w(self) -> torch.Tensor:
-        """Base position, m. Shape: (num_envs, 3)."""
-
-    @property
-    @abstractmethod
-    def root_quat_w(self) -> torch.Tensor:
-        """Base orientation. Shape: (num_envs, 4)."""
-
-    @property
-    @abstractmethod
-    def root_lin_vel_w(self) -> torch.Tensor:
-        """Velocity of the base origin, m/s. Shape: (num_envs, 3)."""
-
-    @property
-    @abstractmethod
-    def root_ang_vel_b(self) -> torch.Tensor:
-        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
-
-    @property
-    @abstractmethod
-    def joint_pos(self) -> torch.Tensor:
-        """Joint positions, rad. Shape: (num_envs, num_joints)."""
-
-    @property
-    @abstractmethod
-    def joint_vel(self) -> torch.Tensor:
-        """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
+    root_pos_w = Quantity("Base position, m. Shape: (num_envs, 3).")
+    root_quat_w = Quantity("Base orientation. Shape: (num_envs, 4).")
+    root_lin_vel_w = Quantity("Velocity of the base origin, m/s. Shape: (num_envs, 3).")
+    root_ang_vel_b = Quantity("Angular velocity in the base frame, rad/s. Shape: (num_envs, 3).")
+    joint_pos = Quantity("Joint positions, rad. Shape: (num_envs, num_joints).")
+    joint_vel = Quantity("Joint velocities, rad/s. Shape: (num_envs, num_joints).")
 
     # --- of the last physics step ------------------------------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def joint_acc(self) -> torch.Tensor:
-        """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
+    joint_acc = Quantity("Joint accelerations, rad/s². Shape: (num_envs, num_joints).")
+    joint_torque = Quantity("Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints).")
+    body_pos_w = Quantity("Body origins, m. Shape: (num_envs, num_bodies, 3).")
+    body_quat_w = Quantity("Body orientations. Shape: (num_envs, num_bodies, 4).")
+    body_lin_vel_w = Quantity("Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3).")
+    body_ang_vel_w = Quantity("Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3).")
+    contact_force_w = Quantity("Net contact force on each body, N. Shape: (num_envs, num_bodies, 3).")
+    foot_pos_w = Quantity("Foot origins, m. Shape: (num_envs, num_feet, 3).")
+    foot_lin_vel_w = Quantity("Foot velocities, m/s. Shape: (num_envs, num_feet, 3).")
 
-    @property
     @abstractmethod
-    def joint_torque(self) -> torch.Tensor:
-        """Torques that the actuators applied, within their limits, N·m. Shape: (num_envs, num_joints)."""
-
-    @property
-    @abstractmethod
-    def body_pos_w(self) -> torch.Tensor:
-        """Body origins, m. Shape: (num_envs, num_bodies, 3)."""
-
-    @property
-    @abstractmethod
-    def body_quat_w(self) -> torch.Tensor:
-        """Body orientations. Shape: (num_envs, num_bodies, 4)."""
-
-    @property
-    @abstractmethod
-    def body_lin_vel_w(self) -> torch.Tensor:
-        """Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3)."""
-
-    @property
-    @abstractmethod
-    def body_ang_vel_w(self) -> torch.Tensor:
-        """Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3)."""
-
-    @property
-    @abstractmethod
-    def contact_force_w(self) -> torch.Tensor:
-        """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
-
-    @property
-    @abstractmethod
-    def foot_pos_w(self) -> torch.Tensor:
-        """Foot origins, m. Shape: (num_envs, num_feet, 3)."""
-
-    @property
-    @abstractmethod
-    def foot_lin_vel_w(self) -> torch.Tensor:
-        """Foot velocities, m/s. Shape: (num_envs, num_feet, 3)."""
+    def _read_quantity(self, name: str) -> torch.Tensor:
+        """The quantity ``name`` of those above, up to date."""
 
     # --- commands ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def set_joint_targets(self, targets: torch.Tensor) -> None:
-        """Set the PD targets, rad. They hold until set again. Shape: (num_envs, num_joints)."""
+        """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``.
+
+        The targets hold until set again; a reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs,
+        num_joints).
+        """
 
     @abstractmethod
     def step(self, num_steps: int) -> None:
-        """Advance every environment by ``num_steps`` physics steps, with the joint PD inside each."""
+        """Advance every environment by ``num_steps`` physics steps, with the actuators' control law inside each."""
 
     @abstractmethod
     def forward(self, env_ids: torch.Tensor) -> None:
@@ -225,7 +193,7 @@ class Simulation(ABC):
         friction   (num_envs,)                      sliding friction of the robot on the ground
         body_mass  (num_envs, num_bodies)           kg
         com        (num_envs, num_bodies, 3)        centre of mass in the body's frame, m
-        kp, kd     (num_envs, num_joints)           PD gains, N·m/rad and N·m·s/rad
+        kp, kd     (num_envs, num_joints)           gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
         armature   (num_envs, num_joints)           reflected rotor inertia, kg·m²
         ========== ================================ ==============================================
         """
@@ -238,15 +206,16 @@ class Simulation(ABC):
             raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
         if name not in self._default_parameters:
             with torch.inference_mode(False):
-                self._default_parameters[name] = self._read_parameter(name)
-                setattr(self.parameters, name, self._default_parameters[name].clone())
+                self._default_parameters[name] = self._read_parameter(name, default=True)
+                setattr(self.parameters, name, self._read_parameter(name, default=False))
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
         """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``.
 
         Raises:
-            ValueError: If the values have the wrong shape, or are negative where that has no meaning.
+            ValueError: If the values have the wrong shape, are negative where that has no meaning, or are a gain of a
+                joint whose actuator has none.
         """
         expected = (len(env_ids), *self.default_parameter(name).shape[1:])
         if tuple(values.shape) != expected:
@@ -255,14 +224,20 @@ class Simulation(ABC):
             )
         if name != "com" and (values < 0.0).any():
             raise ValueError(f"parameter {name!r} must not be negative, got {values.min().item():g}")
+        if name in ("kp", "kd"):
+            for joint, kind, gain in zip(self.robot.joint_names, self.robot.actuators, values.unbind(1), strict=True):
+                if name not in ACTUATOR_GAINS[kind] and gain.any():
+                    raise ValueError(f"parameter {name!r} of {joint!r}, a {kind} actuator, must be 0")
         getattr(self.parameters, name)[env_ids] = values
         self._write_parameter(name, values, env_ids)
 
     @abstractmethod
-    def _read_parameter(self, name: str) -> torch.Tensor: ...
+    def _read_parameter(self, name: str, default: bool) -> torch.Tensor:
+        """A copy of a parameter as it is, or as it was before anything was set."""
 
     @abstractmethod
-    def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None: ...
+    def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
+        """Set a parameter of ``env_ids``, whose values are in order."""
 
     # --- the rest ----------------------------------------------------------------------------------------------------
 
@@ -276,9 +251,12 @@ class Simulation(ABC):
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments."""
+        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments.
 
-    @abstractmethod
+        Raises:
+            ValueError: If the state does not fit this simulation; then nothing changes.
+        """
+
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
         """A picture of one environment, (height, width, 3) uint8, from the robot's tracking camera.
 
@@ -288,14 +266,15 @@ class Simulation(ABC):
             height: Pixels.
             ghost: Also draw a transparent robot in this pose, without a shadow. It is in the picture only.
         """
+        return self._renderer.render(env_id, width, height, ghost)
 
-    @abstractmethod
     def view(self, env_id: int = 0) -> bool:
         """Show one environment in a window, which the first call opens. Returns whether the window is still open."""
+        return self._renderer.show(env_id)
 
-    @abstractmethod
     def close(self) -> None:
-        """Free the engine's resources."""
+        """Free the renderer and close the window."""
+        self._renderer.close()
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
         """Indices of bodies in ``body_names``.
@@ -311,14 +290,9 @@ class Simulation(ABC):
         return [self.body_names.index(name) for name in names]
 
 
-def _make_mujoco(robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device) -> Simulation:
-    from legged_envs.sim.mujoco_cpu import MujocoSimulation
-
-    return MujocoSimulation(robot, cfg, num_envs, device)
-
-
-ENGINES: dict[str, Callable[[RobotCfg, SimCfg, int, torch.device], Simulation]] = {"mujoco": _make_mujoco}
-"""Engine name → constructor."""
+Engine = Callable[[RobotCfg, SimCfg, int, torch.device], Simulation]
+ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation"}
+"""Engine name → constructor, or where it is to be imported from when it is first used: ``"module:name"``."""
 
 
 def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: str | torch.device) -> Simulation:
@@ -334,4 +308,6 @@ def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, de
         torch_device = torch.device(device)
     except RuntimeError as error:
         raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
-    return ENGINES[engine](robot, cfg, num_envs, torch_device)
+    make = ENGINES[engine]
+    constructor: Engine = pkgutil.resolve_name(make) if isinstance(make, str) else make
+    return constructor(robot, cfg, num_envs, torch_device)

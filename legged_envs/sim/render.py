@@ -1,0 +1,111 @@
+"""Pictures of a scene and a window that shows it, for every engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+
+from legged_envs.robots import RobotCfg
+from legged_envs.sim.robot_view import RobotView
+from legged_envs.sim.simulation import Pose
+
+_GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
+_NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the renderer lets cast no shadow
+
+
+class SceneRenderer:
+    """Draws environments with MuJoCo's renderer, whichever engine simulates them.
+
+    Args:
+        model: The scene.
+        robot: Whose ghost can be drawn.
+        view: Where that robot is in the scene.
+        num_envs: Number of environments.
+        get_data: ``get_data(env_id, data)`` writes the state of an environment to ``data``.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        robot: RobotCfg,
+        view: RobotView,
+        num_envs: int,
+        get_data: Callable[[int, mujoco.MjData], object],
+    ):
+        self._model, self._robot, self._view = model, robot, view
+        self._num_envs, self._get_data = num_envs, get_data
+        self.renderer: mujoco.Renderer | None = None
+        """MuJoCo's renderer of the last picture, of that picture's size."""
+        self._window: Any = None
+
+    def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
+        """See :meth:`legged_envs.sim.Simulation.render`."""
+        self._check_env_id(env_id)
+        if ghost is not None:
+            ghost.check(self._robot)
+        if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
+            if self.renderer is not None:
+                self.renderer.close()
+            self.renderer = self._start(width, height)
+            self._picture_data = mujoco.MjData(self._model)
+        data = self._picture_data
+        self._load(env_id, data)
+        self.renderer.update_scene(data, camera="track")
+        if ghost is not None:
+            self._add_ghost(self.renderer.scene, data, ghost)
+        return self.renderer.render()
+
+    def show(self, env_id: int) -> bool:
+        """See :meth:`legged_envs.sim.Simulation.view`."""
+        self._check_env_id(env_id)
+        if self._window is None:
+            import mujoco.viewer
+
+            self._window_data = mujoco.MjData(self._model)
+            self._window = mujoco.viewer.launch_passive(self._model, self._window_data)
+        self._load(env_id, self._window_data)
+        self._window.sync()
+        return bool(self._window.is_running())
+
+    def close(self) -> None:
+        """Free the renderer and close the window."""
+        for part in (self._window, self.renderer):
+            if part is not None:
+                part.close()
+        self._window = self.renderer = None
+
+    def _check_env_id(self, env_id: int) -> None:
+        if not 0 <= env_id < self._num_envs:
+            raise ValueError(f"env_id={env_id} is not in [0, {self._num_envs})")
+
+    def _load(self, env_id: int, data: mujoco.MjData) -> None:
+        """Write an environment's state and everything that follows from it to ``data``."""
+        self._get_data(env_id, data)
+        mujoco.mj_forward(self._model, data)
+
+    def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
+        """Append the shapes of the robot in a pose. ``data`` is overwritten."""
+        if self._view.root_qpos is not None:
+            data.qpos[self._view.root_qpos] = torch.cat((ghost.root_pos_w, ghost.root_quat_w)).cpu().numpy()
+        data.qpos[self._view.joint_qpos] = ghost.joint_pos.cpu().numpy()
+        mujoco.mj_kinematics(self._model, data)
+        first = scene.ngeom
+        dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # the robot; the ground is static
+        mujoco.mjv_addGeoms(self._model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
+        for geom in scene.geoms[first : scene.ngeom]:
+            geom.rgba, geom.emission, geom.category = _GHOST_RGBA, 0.0, _NO_SHADOW
+
+    def _start(self, width: int, height: int) -> mujoco.Renderer:
+        try:
+            return mujoco.Renderer(self._model, height=height, width=width)
+        except Exception as error:
+            raise RuntimeError(
+                f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}. "
+                "Without a display, set MUJOCO_GL=egl before mujoco is first imported and install EGL "
+                "(Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0)"
+            ) from error
