@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -356,6 +358,19 @@ def test_each_environment_plays_its_own_clip_from_its_own_time():
     assert torch.allclose(player.time, torch.tensor([0.1, 0.0, 0.2]).double())
     with pytest.raises(ValueError, match=r"\[0, 2\), got \[2\]"):
         player.start(ids(0), ids(2), torch.zeros(1))
+
+
+def test_reference_motions_need_neither_mujoco_nor_terms_until_they_are_loaded():
+    """What a policy's own loop imports stays light, and terms do not depend on an engine."""
+    code = """
+import sys
+import legged_envs
+sys.modules.update({"mujoco": None, "legged_envs.sim": None})
+import legged_envs.motions
+assert not [name for name in sys.modules if name.startswith("legged_envs.mdp")]
+import legged_envs.mdp.motion_command, legged_envs.managers
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
 
 
 # --- starts -----------------------------------------------------------------------------------------------------------
@@ -835,6 +850,27 @@ def test_damaged_archives_are_refused_with_the_field(tmp_path: Path):
         load_motion(path, GO2)
     with pytest.raises(FileNotFoundError):
         load_motion(tmp_path / "nowhere.npz", GO2)
+
+
+def test_a_damaged_file_is_a_motion_error_that_names_it_wherever_it_is_damaged(tmp_path: Path):
+    """Cut short, or one bit turned over, anywhere; damage that changes nothing is loaded as if it were not there."""
+    sound = (FOLDER / "go2" / "stand.npz").read_bytes()
+    rng, path = np.random.default_rng(0), tmp_path / "damaged.npz"
+    cut = [sound[:length] for length in (0, 1, 3, 4, 30, *rng.integers(len(sound), size=60), len(sound) - 1)]
+    damaged = [*cut]
+    for place in (*range(0, 32), *rng.integers(len(sound), size=150), *range(len(sound) - 100, len(sound))):
+        byte = sound[place] ^ (1 << int(rng.integers(8)))
+        damaged.append(sound[:place] + bytes([byte]) + sound[place + 1 :])
+    refused = 0
+    for i, content in enumerate(damaged):
+        path.write_bytes(content)
+        try:
+            MotionFiles((path,))(GO2)
+            assert i >= len(cut)
+        except MotionError as error:
+            assert str(error).startswith(f"{path}: "), error
+            refused += 1
+    assert refused > len(damaged) / 2
 
 
 # --- bad motions ------------------------------------------------------------------------------------------------------
