@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
@@ -35,18 +38,18 @@ from legged_envs.motions import (
     save_motion,
     shipped_motions,
 )
-from legged_envs.motions.choreography import Clip, Plan, default_stance, make_motion, solve
 from legged_envs.motions.coordinates import angular_velocity_b
-from legged_envs.motions.generate import all_clips, generate
-from legged_envs.motions.gestures import Gesturing, Reach, Swing
-from legged_envs.motions.inverse_kinematics import FootIK
-from legged_envs.motions.kinematics import body_names, centre_of_mass, robot_model
-from legged_envs.motions.planted import Key, Planted
+from legged_envs.motions.kinematics import body_names, robot_model
 from legged_envs.motions.shipped import FOLDER
 from legged_envs.rng import RandomStreams, Stream
 from legged_envs.robots import G1, G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.sim.scene import build_scene
+from tools.motions.choreography import Clip, Plan, centre_of_mass, default_stance, make_motion, solve
+from tools.motions.generate import all_clips, generate
+from tools.motions.gestures import Gesturing, Reach, Swing
+from tools.motions.inverse_kinematics import FootIK
+from tools.motions.planted import Key, Planted
 
 CPU = torch.device("cpu")
 CLIPS = {(clip.robot.name, clip.name): clip for clip in all_clips()}
@@ -92,6 +95,12 @@ def wandering(
     return motion_from_coordinates(
         robot, name, frame_rate, torch.from_numpy(pos), quat, torch.from_numpy(joints), **kwargs
     )
+
+
+def sample_all(library: MotionLibrary, clips: torch.Tensor, times: torch.Tensor) -> SimpleNamespace:
+    """Base, joints and all bodies, by the names that they have in a motion."""
+    bodies = {f"body_{field}": values for field, values in vars(library.sample_bodies(clips, times)).items()}
+    return SimpleNamespace(**vars(library.sample(clips, times)), **bodies)
 
 
 def stream(num_envs: int, seed: int = 0) -> Stream:
@@ -232,7 +241,7 @@ def test_samples_equal_a_plain_interpolation_in_float64():
     rng = np.random.default_rng(0)
     clips = rng.integers(0, 3, 30)
     times = np.array([rng.uniform(0.0, motions[c].duration) for c in clips])
-    sample = library.sample(torch.from_numpy(clips), torch.from_numpy(times))
+    sample = sample_all(library, torch.from_numpy(clips), torch.from_numpy(times))
     for row, (c, t) in enumerate(zip(clips, times, strict=True)):
         frame = int(t * 50.0)
         blend = t * 50.0 - frame
@@ -250,26 +259,28 @@ def test_samples_equal_a_plain_interpolation_in_float64():
 
 def test_a_time_on_a_frame_gives_that_frame_bit_for_bit():
     motion = wandering()
-    sample = MotionLibrary([motion], GO2).sample(ids(0), torch.arange(12) * 0.02)
+    sample = sample_all(MotionLibrary([motion], GO2), ids(0), torch.arange(12) * 0.02)
     for field in LINEAR:
         assert torch.equal(getattr(sample, field), getattr(motion, field)), field
 
 
 def test_samples_have_the_shape_of_the_times_and_the_bodies_asked_for():
-    library = MotionLibrary([wandering()], GO2, bodies=("RL_foot", "base"))
-    sample = library.sample(ids(0, 0, 0).unsqueeze(1), torch.zeros(1, 5))
+    library = MotionLibrary([wandering()], GO2)
+    clips, times = ids(0, 0, 0).unsqueeze(1), torch.zeros(1, 5)
+    sample = library.sample(clips, times)
     assert sample.joint_pos.shape == (3, 5, 12) and sample.valid.shape == (3, 5)
-    assert sample.body_pos_w.shape == (3, 5, 2, 3) and sample.body_quat_w.shape == (3, 5, 2, 4)
-    assert torch.allclose(sample.body_pos_w[0, 0, 1], sample.root_pos_w[0, 0])
+    bodies = library.sample_bodies(clips, times, library.body_ids("RL_foot", "base"))
+    assert bodies.pos_w.shape == (3, 5, 2, 3) and bodies.quat_w.shape == (3, 5, 2, 4)
+    assert torch.allclose(bodies.pos_w[0, 0, 1], sample.root_pos_w[0, 0])
     assert sample[1:, 2].joint_pos.shape == (2, 12)
     with pytest.raises(ValueError, match="no body 'tail'"):
-        MotionLibrary([wandering()], GO2, bodies=("tail",))
+        library.body_ids("tail")
 
 
 def test_a_held_clip_rests_in_its_last_pose_and_before_its_first():
     motion = wandering(frames=6)
     library = MotionLibrary([motion], GO2)
-    sample = library.sample(ids(0), torch.tensor([-1.0, 0.08, 0.1, 0.1001, 1e6]))
+    sample = sample_all(library, ids(0), torch.tensor([-1.0, 0.08, 0.1, 0.1001, 1e6]))
     assert sample.ended.tolist() == [False, False, True, True, True]
     assert torch.equal(sample.joint_pos[[2, 3, 4]], motion.joint_pos[[5, 5, 5]])
     assert torch.equal(sample.body_quat_w[[0, 4]], motion.body_quat_w[[0, 5]])
@@ -287,8 +298,8 @@ def test_a_looped_clip_goes_on_from_where_it_ended_turn_for_turn():
     turned = matrix(np.array([math.cos(turn / 2), 0.0, 0.0, math.sin(turn / 2)]))
     for cycle in (-2, 0, 1, 3):
         times = torch.tensor([0.07, 0.11]).double()
-        sample = library.sample(ids(0), times + cycle * motion.duration)
-        first = library.sample(ids(0), times)
+        sample = sample_all(library, ids(0), times + cycle * motion.duration)
+        first = sample_all(library, ids(0), times)
         for row in range(2):
             expected = {field: getattr(first, field)[row].double().numpy() for field in (*LINEAR, "body_ang_vel_w")}
             orientation = matrix(first.root_quat_w[row])
@@ -347,6 +358,19 @@ def test_each_environment_plays_its_own_clip_from_its_own_time():
     assert torch.allclose(player.time, torch.tensor([0.1, 0.0, 0.2]).double())
     with pytest.raises(ValueError, match=r"\[0, 2\), got \[2\]"):
         player.start(ids(0), ids(2), torch.zeros(1))
+
+
+def test_reference_motions_need_neither_mujoco_nor_terms_until_they_are_loaded():
+    """What a policy's own loop imports stays light, and terms do not depend on an engine."""
+    code = """
+import sys
+import legged_envs
+sys.modules.update({"mujoco": None, "legged_envs.sim": None})
+import legged_envs.motions
+assert not [name for name in sys.modules if name.startswith("legged_envs.mdp")]
+import legged_envs.mdp.motion_command, legged_envs.managers
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr == ""
 
 
 # --- starts -----------------------------------------------------------------------------------------------------------
@@ -484,7 +508,7 @@ def test_bodies_of_a_lafan1_csv_are_where_mujoco_puts_them(tmp_path: Path):
         (2, lambda cells: cells[:-1], r"line 2: expected 36 columns, got 35"),
         (3, lambda cells: [*cells, "1.0"], r"line 3: expected 36 columns, got 37"),
         (3, lambda cells: [*cells[:8], "nan", *cells[9:]], r"line 3: column\[left_hip_roll_joint\] must be a finite"),
-        (1, lambda cells: ["x", *cells[1:]], r"line 1: column\[root x\] must be a number, got 'x'"),
+        (1, lambda cells: ["x", *cells[1:]], r"line 1: column\[root x\] must be a finite number, got 'x'"),
         (
             2,
             lambda cells: [*cells[:-1], "1_0.002"],
@@ -547,7 +571,7 @@ def test_joints_that_do_not_match_the_robot_are_named(tmp_path: Path):
     with pytest.raises(MotionError, match=r"g1\.csv: joint 'FR_hip_joint' of robot 'go2' is missing"):
         load_lafan1_csv(path, GO2, ignore_extra_joints=True)
     path.write_text("")
-    with pytest.raises(MotionError, match="at least 2 lines, got 0"):
+    with pytest.raises(MotionError, match="at least 2 frames, got 0"):
         load_lafan1_csv(path, G1, ignore_extra_joints=True)
 
 
@@ -631,7 +655,7 @@ def test_the_two_joint_orders_of_g1_are_of_the_same_29_joints():
             {f"body_{field}_w": np.zeros((12, 0, 4 if field == "quat" else 3)) for field in BODY_STATES},
             "body_pos_w must have at least the base, got 12 frames of 0 bodies",
         ),
-        ({"joint_vel": np.zeros(12)}, r"joint_vel must have 2 dimensions, got \(12,\)"),
+        ({"joint_vel": np.zeros(12)}, r"joint_vel must be \(12, 29\), got \(12,\)"),
         ({"fps": np.array([0])}, "frame rate must be finite and positive"),
     ],
 )
@@ -713,7 +737,7 @@ def test_amp_json_of_19_columns_that_wraps_has_no_jump_in_its_velocities(tmp_pat
     path = tmp_path / "loop.txt"
     path.write_text(json.dumps({"LoopMode": "Wrap", "FrameDuration": 0.02, "Frames": frames}))
     loaded = load_amp_json(path, GO2, joint_names=GO2.joint_names)
-    again = MotionLibrary([loaded], GO2).sample(ids(0), torch.tensor([loaded.duration]))
+    again = sample_all(MotionLibrary([loaded], GO2), ids(0), torch.tensor([loaded.duration]))
     for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel", "body_lin_vel_w", "body_ang_vel_w"):
         assert torch.allclose(getattr(again, field)[0], getattr(loaded, field)[-1], atol=1e-3), field
 
@@ -726,15 +750,15 @@ def test_amp_json_of_19_columns_that_wraps_has_no_jump_in_its_velocities(tmp_pat
         ({"FrameDuration": 0.0}, "FrameDuration must be a positive number"),
         ({"EnableCycleOffsetPosition": False}, "EnableCycleOffsetPosition must be true in a file that wraps"),
         ({"Frames": [[0.0] * 20] * 3}, "frame 0: Frames must have 19 or 61 columns, got 20"),
-        ({"Frames": [*amp_content(19)["Frames"], [0.0] * 18]}, "frame 3: Frames must have 19 columns"),
+        ({"Frames": [*amp_content(19)["Frames"], [0.0] * 18]}, "frame 3: expected 19 columns, got 18"),
         (
             {"Frames": [[*amp_content(19)["Frames"][0][:7], math.nan, *[0.0] * 11]] * 2},
-            r"frame 0: Frames\[FR_hip_joint\] must be a finite",
+            r"frame 0: column\[FR_hip_joint\] must be a finite",
         ),
         ({"Frames": []}, "Frames must be a list of at least 2 frames"),
         (
             {"Frames": [amp_frames(19)[0], [10**400] * 19]},
-            r"frame 1: Frames\[root x\] must be a finite number, got 100",
+            r"frame 1: column\[root x\] must be a finite number, got 100",
         ),
         ({"FrameDuration": 10**400}, "FrameDuration must be a positive number and finite, got 100"),
         ({"MotionWeight": 10**400}, "MotionWeight must be a positive number and finite, got 100"),
@@ -826,6 +850,27 @@ def test_damaged_archives_are_refused_with_the_field(tmp_path: Path):
         load_motion(path, GO2)
     with pytest.raises(FileNotFoundError):
         load_motion(tmp_path / "nowhere.npz", GO2)
+
+
+def test_a_damaged_file_is_a_motion_error_that_names_it_wherever_it_is_damaged(tmp_path: Path):
+    """Cut short, or one bit turned over, anywhere; damage that changes nothing is loaded as if it were not there."""
+    sound = (FOLDER / "go2" / "stand.npz").read_bytes()
+    rng, path = np.random.default_rng(0), tmp_path / "damaged.npz"
+    cut = [sound[:length] for length in (0, 1, 3, 4, 30, *rng.integers(len(sound), size=60), len(sound) - 1)]
+    damaged = [*cut]
+    for place in (*range(0, 32), *rng.integers(len(sound), size=150), *range(len(sound) - 100, len(sound))):
+        byte = sound[place] ^ (1 << int(rng.integers(8)))
+        damaged.append(sound[:place] + bytes([byte]) + sound[place + 1 :])
+    refused = 0
+    for i, content in enumerate(damaged):
+        path.write_bytes(content)
+        try:
+            MotionFiles((path,))(GO2)
+            assert i >= len(cut)
+        except MotionError as error:
+            assert str(error).startswith(f"{path}: "), error
+            refused += 1
+    assert refused > len(damaged) / 2
 
 
 # --- bad motions ------------------------------------------------------------------------------------------------------
@@ -956,7 +1001,7 @@ def test_the_pronk_flies_on_a_parabola():
     gait = clip.choreography.gait
     times = torch.linspace(gait.duty * gait.period + 0.01, gait.period - 0.01, 19, dtype=torch.float64)
     pos, joint_pos, quat = solve(clip, times)
-    mass = centre_of_mass(GO2, pos, quat, joint_pos)
+    mass = centre_of_mass(GO2, torch.cat((pos, quat, joint_pos), dim=1))
     assert np.allclose(mass.diff(n=2, dim=0) / (times[1] - times[0]) ** 2, [[0.0, 0.0, -9.81]] * 17, atol=1e-2)
 
 
@@ -986,7 +1031,7 @@ def test_slow_motions_keep_the_centre_of_mass_above_the_middle_of_the_feet():
     for robot, name in ((GO2, "sit_to_stand"), (G1_29, "squat"), (G1_29, "stand")):
         motion = shipped_motions(robot, name)[0]
         feet = [motion.body_names.index(foot) for foot in robot.foot_names]
-        mass = centre_of_mass(robot, motion.root_pos_w, motion.root_quat_w, motion.joint_pos)
+        mass = centre_of_mass(robot, torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), dim=1))
         assert (mass[:, :2] - motion.body_pos_w[:, feet, :2].mean(1)).abs().max() < 1e-3, name
 
 

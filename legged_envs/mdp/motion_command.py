@@ -84,18 +84,17 @@ class MotionCommand(CommandTerm):
         self.cfg = cfg
         self._env = env
         robot, device = env.sim.robot, env.device
-        motions = cfg.load(robot)
         self.key_bodies = cfg.key_bodies or robot.foot_names
         """Names of the bodies of ``target_key_pos_b`` and, for terms, of ``RobotState.bodies``."""
-        self.player = MotionPlayer(MotionLibrary(motions, robot, device, cfg.end, bodies=()), env.num_envs)
+        self.player = MotionPlayer(MotionLibrary(cfg.load(robot), robot, device, cfg.end), env.num_envs)
         """Which clip each environment imitates and the time in it, that of the robots' present state."""
-        self._bodies = MotionLibrary(motions, robot, device, cfg.end, bodies=(robot.base_body, *self.key_bodies))
+        self._body_ids = self.player.library.body_ids(robot.base_body, *self.key_bodies)
         self._sampler = StartSampler(self.player.library, cfg.starts)
         self._random = env.random.stream("command/motion")
         self._window = torch.tensor(cfg.window, dtype=torch.float64, device=device) * env.step_dt
         self._body_offset = env.step_dt - env.sim.cfg.dt
         self._has_reference = torch.ones(env.num_envs, dtype=torch.bool, device=device)
-        self._pinned: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._pinned: tuple[torch.Tensor, ...] | None = None
         self._withheld: torch.Tensor | None = None
         env.robot.bodies(self.key_bodies)
         self._set(self._targets(torch.arange(env.num_envs, device=device)))
@@ -135,26 +134,34 @@ class MotionCommand(CommandTerm):
         joints = self._env.sim.robot.num_joints
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
-    def hold(self, command: torch.Tensor) -> None:
-        """From its next reset on, let every environment start clip ``command[..., 0]`` at ``command[..., 1]`` s.
+    def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
+        """From their next reset on, let the environments start ``clips`` at ``times``.
 
         Args:
-            command: Numbers of clips in ``player.library.names``, and times. Shape: (2,) or (num_envs, 2).
+            clips: Numbers of clips in ``player.library.names``. Shape: () or (num_envs,).
+            times: Times in them, s. Shape: () or (num_envs,).
 
         Raises:
-            ValueError: If the command has another shape, a clip does not exist or a time is not finite.
+            ValueError: If a shape differs, a clip does not exist or a time is not finite.
         """
-        n = self._env.num_envs
-        command = torch.as_tensor(command, dtype=torch.float64, device=self._env.device)
-        if command.shape not in ((2,), (n, 2)):
-            raise ValueError(f"hold needs (clip, time) of shape (2,) or ({n}, 2), got {tuple(command.shape)}")
-        clips, times = command.expand(n, 2).unbind(1)
+        n, library = self._env.num_envs, self.player.library
+        for name, values in (("clips", clips), ("times", times)):
+            if values.shape not in ((), (n,)):
+                raise ValueError(f"pin needs {name} of shape () or ({n},), got {tuple(values.shape)}")
         if not times.isfinite().all():
             raise ValueError(f"times must be finite, got {times.tolist()}")
-        if not ((clips >= 0) & (clips < self.player.library.num_clips) & (clips == clips.floor())).all():
-            names = ", ".join(f"{i} {name}" for i, name in enumerate(self.player.library.names))
+        if not ((clips >= 0) & (clips < library.num_clips) & (clips == clips.floor())).all():
+            names = ", ".join(f"{i} {name}" for i, name in enumerate(library.names))
             raise ValueError(f"clips must be whole numbers of {names}; got {clips.tolist()}")
-        self._pinned = clips.long(), times.clone()
+        pinned = (clips.long(), times.double())
+        self._pinned = tuple(values.to(library.device).expand(n).clone() for values in pinned)
+
+    def hold(self, command: torch.Tensor) -> None:
+        """:meth:`pin` every environment to (clip, time). Shape: (2,) or (num_envs, 2)."""
+        n = self._env.num_envs
+        if command.shape not in ((2,), (n, 2)):
+            raise ValueError(f"hold needs (clip, time) of shape (2,) or ({n}, 2), got {tuple(command.shape)}")
+        self.pin(*command.unbind(-1))
 
     def withhold(self, mask: torch.Tensor) -> None:
         """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference.
@@ -171,11 +178,14 @@ class MotionCommand(CommandTerm):
         """Undo :meth:`hold` and :meth:`withhold`: starts are drawn again."""
         self._pinned = self._withheld = None
 
-    def reset(self, env_ids: torch.Tensor) -> None:
-        """Choose clip and time of ``env_ids``, whose robots are placed there after this."""
+    def end_episodes(self, env_ids: torch.Tensor) -> None:
+        """Take in where in their clips the episodes of ``env_ids`` (m,) ended, and whether by a termination."""
         if self.cfg.starts.adaptive:
             failed = self._env.terminations.terminated[env_ids] & self._has_reference[env_ids]
             self._sampler.record(self.player.clip[env_ids], self.player.time[env_ids], failed)
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Choose clip and time of ``env_ids``, whose robots are placed there after this."""
         clips, times = self._sampler.draw(self._random, env_ids)
         has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
         if self._pinned is not None:
@@ -196,7 +206,7 @@ class MotionCommand(CommandTerm):
     def start_pose(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, MotionSample]:
         """Those of ``env_ids`` (m,) with a reference, and the reference (m, …) at their present time."""
         env_ids = env_ids[self._has_reference[env_ids]]
-        return env_ids, self.player.library.sample(self.player.clip[env_ids], self.player.time[env_ids])
+        return env_ids, self.player.sample(env_ids=env_ids)
 
     def _set(self, targets: dict[str, torch.Tensor]) -> None:
         for name, value in targets.items():
@@ -204,8 +214,7 @@ class MotionCommand(CommandTerm):
 
     def _targets(self, env_ids: torch.Tensor | slice) -> dict[str, torch.Tensor]:
         """Every tensor that terms read, for ``env_ids``."""
-        clip, time = self.player.clip[env_ids], self.player.time[env_ids]
-        window = self.player.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + self._window)
+        window = self.player.sample(self._window, env_ids)
         available = self._has_reference[env_ids] & window.valid.all(dim=1)
         to_base = rotation.conjugate(window.root_quat_w)
         lin_vel = rotation.rotate(to_base, window.root_lin_vel_w)
@@ -235,13 +244,14 @@ class MotionCommand(CommandTerm):
             "target_ang_vel_b": window.root_ang_vel_b[:, 0],
             "target_joint_pos": window.joint_pos[:, 0],
             "target_joint_vel": window.joint_vel[:, 0],
-            "target_key_pos_b": self._key_pos(clip, time),
+            "target_key_pos_b": self._key_pos(env_ids),
         }
 
-    def _key_pos(self, clip: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
-        bodies = self._bodies.sample(clip, time + self._body_offset)
-        base, others = bodies.body_pos_w[:, :1], bodies.body_pos_w[:, 1:]
-        return rotation.rotate(rotation.conjugate(bodies.body_quat_w[:, :1]), others - base)
+    def _key_pos(self, env_ids: torch.Tensor | slice) -> torch.Tensor:
+        clip, time = self.player.clip[env_ids], self.player.time[env_ids]
+        bodies = self.player.library.sample_bodies(clip, time + self._body_offset, self._body_ids)
+        base, others = bodies.pos_w[:, :1], bodies.pos_w[:, 1:]
+        return rotation.rotate(rotation.conjugate(bodies.quat_w[:, :1]), others - base)
 
     def state_dict(self) -> dict[str, Any]:
         pinned = None if self._pinned is None else tuple(value.clone() for value in self._pinned)

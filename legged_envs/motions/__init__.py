@@ -1,4 +1,4 @@
-"""Reference motions: load, make, sample and play them.
+"""Reference motions: load, sample and play them.
 
 :class:`Motion` is one clip in memory. :class:`MotionLibrary` puts clips of one robot on a device and samples them at
 arbitrary times; :class:`StartSampler` draws where episodes start, :class:`MotionPlayer` keeps clip and time per
@@ -11,7 +11,7 @@ from legged_envs.motions.coordinates import motion_from_coordinates
 from legged_envs.motions.files import MotionFiles
 from legged_envs.motions.g1_joints import G1_LEVEL_BY_LEVEL, G1_LIMB_BY_LIMB
 from legged_envs.motions.lafan1 import load_lafan1_csv
-from legged_envs.motions.library import MotionLibrary, MotionSample
+from legged_envs.motions.library import BodySample, MotionLibrary, MotionSample
 from legged_envs.motions.motion import Motion, MotionError
 from legged_envs.motions.npz import load_motion, save_motion
 from legged_envs.motions.player import MotionPlayer
@@ -23,6 +23,7 @@ from legged_envs.motions.starts import StartCfg, StartSampler
 __all__ = [
     "G1_LEVEL_BY_LEVEL",
     "G1_LIMB_BY_LIMB",
+    "BodySample",
     "Motion",
     "MotionError",
     "MotionFiles",

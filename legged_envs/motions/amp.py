@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import reprlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from typing import Any
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
-from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
+from legged_envs.motions.coordinates import motion_from_coordinates
+from legged_envs.motions.motion import Motion, MotionError, check_keys
+from legged_envs.motions.table import ROOT_COLUMNS, is_finite, read_table
 from legged_envs.robots import RobotCfg
 
 QUADRUPED_JOINTS = tuple(
@@ -28,7 +28,6 @@ QUADRUPED_JOINTS = tuple(
 )
 """Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
 
-_LARGEST = sys.float_info.max
 _REQUIRED = ("LoopMode", "FrameDuration", "Frames")
 _OPTIONAL = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation", "MotionWeight")
 
@@ -52,36 +51,36 @@ def load_amp_json(
         MotionError: Text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are not
             finite, quaternions that are not unit, joints that do not match the robot.
     """
-    origin = str(path)
     content = _read(path)
+    frames, num_joints = content["Frames"], len(joint_names)
     columns = _columns(joint_names, num_feet)
-    pose_only = 7 + len(joint_names)
-    table = _table(content["Frames"], columns, pose_only, origin)
-    check_finite(table, columns, origin, "Frames")
-    quat = table[:, [6, 3, 4, 5]]
-    check_unit(quat.unsqueeze(1), origin, "Frames[root quaternion]")
-    wanted = joint_columns(robot, joint_names, origin)
-    velocities: dict[str, torch.Tensor] = {}
-    if table.shape[1] > pose_only:
-        start = pose_only + 3 * num_feet
-        velocities["root_lin_vel_w"] = rotation.rotate(quat, table[:, start : start + 3])
-        velocities["root_ang_vel_b"] = table[:, start + 3 : start + 6]
-        velocities["joint_vel"] = table[:, start + 6 : start + 6 + len(joint_names)][:, wanted]
+    sizes = (3, 4, num_joints, 3 * num_feet, 3, 3, num_joints, 3 * num_feet)
+    width = len(frames[0]) if isinstance(frames[0], list) else 0
+    if width not in (sum(sizes[:3]), len(columns)):
+        raise MotionError(f"{path}: frame 0: Frames must have {sum(sizes[:3])} or {len(columns)} columns, got {width}")
+    table = read_table(frames, columns[:width], str(path))
+    pos, quat, joint_pos, *rest = table.split(sizes if width == len(columns) else sizes[:3], dim=1)
+    quat = quat[:, [3, 0, 1, 2]]
+    velocities: dict[str, Any] = {}
+    if rest:
+        feet, lin_vel_b, ang_vel_b, joint_vel, _ = rest
+        lin_vel_w = rotation.rotate(quat, lin_vel_b)
+        velocities = {"root_lin_vel_w": lin_vel_w, "root_ang_vel_b": ang_vel_b, "joint_vel": joint_vel}
     motion = motion_from_coordinates(
         robot,
         Path(path).stem,
         1.0 / content["FrameDuration"],
-        table[:, :3],
+        pos,
         quat,
-        table[:, 7:pose_only][:, wanted],
+        joint_pos,
         **velocities,
+        joint_names=joint_names,
         loop=content["LoopMode"] == "Wrap",
         weight=content.get("MotionWeight", 1.0),
-        source=origin,
+        source=str(path),
     )
-    if velocities and num_feet == len(robot.foot_names):
-        feet = table[:, pose_only : pose_only + 3 * num_feet].unflatten(1, (num_feet, 3))
-        _check_sides(feet, motion, robot, joint_names)
+    if rest and num_feet == len(robot.foot_names):
+        _check_sides(feet.unflatten(1, (num_feet, 3)), motion, robot, joint_names)
     return motion
 
 
@@ -105,60 +104,32 @@ def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_name
 
 
 def _read(path: str | Path) -> dict[str, Any]:
-    """The file's content, every entry but the frames checked."""
+    """The file's content, every entry checked, of the frames only that there are at least two."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise MotionError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise MotionError(f"{path}: must be a JSON object, got {type(content).__name__}")
-    for word, wrong in (
-        ("lacks", [key for key in _REQUIRED if key not in content]),
-        ("has the unknown", [key for key in content if key not in _REQUIRED + _OPTIONAL]),
-    ):
-        if wrong:
-            raise MotionError(f"{path}: {word} field {wrong[0]!r}; known are {', '.join(_REQUIRED + _OPTIONAL)}")
+    check_keys(content, _REQUIRED, str(path), _OPTIONAL)
     if content["LoopMode"] not in ("Wrap", "Clamp"):
         raise MotionError(f"{path}: LoopMode must be 'Wrap' or 'Clamp', got {content['LoopMode']!r}")
     for key in ("FrameDuration", "MotionWeight"):
         value = content.get(key, 1.0)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= _LARGEST:
+        if not (is_finite(value) and value > 0.0):
             raise MotionError(f"{path}: {key} must be a positive number and finite, got {reprlib.repr(value)}")
     for key in _OPTIONAL[:2]:
         if content["LoopMode"] == "Wrap" and content.get(key, True) is not True:
             raise MotionError(
                 f"{path}: {key} must be true in a file that wraps, because loops go on from where they end"
             )
+    if not isinstance(content["Frames"], list) or len(content["Frames"]) < 2:
+        raise MotionError(f"{path}: Frames must be a list of at least 2 frames")
     return content
 
 
 def _columns(joint_names: Sequence[str], num_feet: int) -> list[str]:
+    """Names of the numbers of a whole frame."""
     feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
-    return [
-        *(f"root {axis}" for axis in ("x", "y", "z", "qx", "qy", "qz", "qw")),
-        *joint_names,
-        *feet,
-        *(f"root {kind} velocity {axis}" for kind in ("linear", "angular") for axis in "xyz"),
-        *(f"{joint} velocity" for joint in joint_names),
-        *(f"{foot} velocity" for foot in feet),
-    ]
-
-
-def _table(frames: Any, columns: list[str], pose_only: int, origin: str) -> torch.Tensor:
-    """The frames, float64. Shape: (T, pose_only) or (T, len(columns))."""
-    if not isinstance(frames, list) or len(frames) < 2:
-        raise MotionError(f"{origin}: Frames must be a list of at least 2 frames")
-    width = len(frames[0]) if isinstance(frames[0], list) else 0
-    if width not in (pose_only, len(columns)):
-        raise MotionError(f"{origin}: frame 0: Frames must have {pose_only} or {len(columns)} columns, got {width}")
-    for i, frame in enumerate(frames):
-        if not isinstance(frame, list) or len(frame) != width:
-            got = len(frame) if isinstance(frame, list) else type(frame).__name__
-            raise MotionError(f"{origin}: frame {i}: Frames must have {width} columns as frame 0 has, got {got}")
-        for column, value in zip(columns, frame, strict=False):
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise MotionError(f"{origin}: frame {i}: Frames[{column}] must be a number, got {value!r}")
-            if isinstance(value, int) and abs(value) > _LARGEST:
-                got = reprlib.repr(value)
-                raise MotionError(f"{origin}: frame {i}: Frames[{column}] must be a finite number, got {got}")
-    return torch.tensor(frames, dtype=torch.float64)
+    of_root = [f"root {kind} velocity {axis}" for kind in ("linear", "angular") for axis in "xyz"]
+    return [*ROOT_COLUMNS, *joint_names, *feet, *of_root, *(f"{column} velocity" for column in (*joint_names, *feet))]

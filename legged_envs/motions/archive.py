@@ -9,63 +9,55 @@ from typing import Any
 import numpy as np
 import torch
 
-from legged_envs.motions.motion import MotionError
+from legged_envs.motions.motion import MotionError, check_keys
+
+_KINDS = {"number": "fiu", "bool": "b", "text": "U"}
+"""The kinds of arrays, as in :attr:`numpy.dtype.kind`, that hold entries of each type."""
 
 
-def read_archive(path: str | Path, keys: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an ``.npz`` file that holds exactly ``keys``. No pickled objects are loaded.
+class Archive:
+    """The arrays of an ``.npz`` file by key. No pickled objects are loaded.
+
+    Args:
+        path: The file.
+        keys: The keys that it must hold, no others; default any.
 
     Raises:
-        MotionError: It is no such archive, a key is missing or unknown, or an array cannot be read.
+        MotionError: It is no such file, an array in it cannot be read, or a key is missing or unknown.
+        FileNotFoundError: There is no such file.
     """
-    field = ""
-    with open(path, "rb") as file:
-        try:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise ValueError("it holds a single array without a name, as an .npy file does")
-            arrays = {}
-            for field in archive.files:
-                arrays[field] = archive[field]
-                if not isinstance(arrays[field], np.ndarray):
-                    raise ValueError("it is no array")
-        except Exception as error:  # bytes are damaged in too many ways to name what zipfile, zlib and NumPy raise
-            of_field = f": field {field!r}" if field else ""
-            raise MotionError(f"{path}: not a NumPy archive of plain arrays{of_field}: {error}") from error
-    for word, wrong in (
-        ("lacks", [key for key in keys if key not in arrays]),
-        ("has the unknown", [key for key in arrays if key not in keys]),
-    ):
-        if wrong:
-            raise MotionError(f"{path}: {word} field {wrong[0]!r}; expected {', '.join(keys)}")
-    return arrays
 
+    def __init__(self, path: str | Path, keys: Sequence[str] | None = None):
+        self.path = path
+        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        key = ""
+        with open(path, "rb") as file:
+            try:
+                archive = np.load(file, allow_pickle=False)
+                if isinstance(archive, np.ndarray):
+                    raise ValueError("it holds a single array without a name, as an .npy file does")
+                for key in archive.files:
+                    self.arrays[key] = archive[key]
+                    if not isinstance(self.arrays[key], np.ndarray):
+                        raise ValueError("it is no array")
+            except Exception as error:  # bytes are damaged in too many ways to name what zipfile, zlib and NumPy raise
+                of_field = f": field {key!r}" if key else ""
+                raise MotionError(f"{path}: not a NumPy archive of plain arrays{of_field}: {error}") from error
+        if keys is not None:
+            check_keys(self.arrays, keys, str(path))
 
-def as_tensor(array: np.ndarray[Any, Any], origin: str, field: str) -> torch.Tensor:
-    """``array`` in float64; raises MotionError where it holds no numbers."""
-    if array.dtype.kind not in "fiu":
-        raise MotionError(f"{origin}: {field} must hold numbers, got {array.dtype}")
-    return torch.from_numpy(array.astype(np.float64))
+    def tensor(self, key: str) -> torch.Tensor:
+        """The numbers of an array in float64; raises MotionError where it holds none."""
+        array = self.arrays[key]
+        if array.dtype.kind not in _KINDS["number"]:
+            raise MotionError(f"{self.path}: {key} must hold numbers, got {array.dtype}")
+        return torch.from_numpy(array.astype(np.float64))
 
-
-def one_number(array: np.ndarray[Any, Any], origin: str, field: str) -> float:
-    """The only entry of ``array``; raises MotionError where there are others or it is no number."""
-    return float(_only(array, "fiu", origin, f"{field} must be one number"))
-
-
-def one_flag(array: np.ndarray[Any, Any], origin: str, field: str) -> bool:
-    """The same of a bool."""
-    return bool(_only(array, "b", origin, f"{field} must be one bool"))
-
-
-def one_text(array: np.ndarray[Any, Any], origin: str, field: str) -> str:
-    """The same of a text."""
-    return str(_only(array, "U", origin, f"{field} must be one text"))
-
-
-def _only(array: np.ndarray[Any, Any], kinds: str, origin: str, expected: str) -> Any:
-    if array.size != 1:
-        raise MotionError(f"{origin}: {expected}, got shape {array.shape}")
-    if array.dtype.kind not in kinds:
-        raise MotionError(f"{origin}: {expected}, got {array.item()!r}")
-    return array.item()
+    def only(self, key: str, kind: str) -> Any:
+        """The only entry of an array, a ``"number"``, ``"bool"`` or ``"text"``; raises MotionError if it is not."""
+        array = self.arrays[key]
+        if array.size != 1:
+            raise MotionError(f"{self.path}: {key} must be one {kind}, got shape {array.shape}")
+        if array.dtype.kind not in _KINDS[kind]:
+            raise MotionError(f"{self.path}: {key} must be one {kind}, got {array.item()!r}")
+        return array.item()

@@ -13,14 +13,13 @@ from pathlib import Path
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.archive import as_tensor, one_number, read_archive
-from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
+from legged_envs.motions.archive import Archive
+from legged_envs.motions.coordinates import motion_from_coordinates
 from legged_envs.motions.g1_joints import G1_LIMB_BY_LIMB
-from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
+from legged_envs.motions.motion import Motion, MotionError, check_frames, frame_columns
 from legged_envs.robots import RobotCfg
 
-_PER_BODY = {"body_pos_w": 3, "body_quat_w": 4, "body_lin_vel_w": 3, "body_ang_vel_w": 3}
-_KEYS = ("fps", "joint_pos", "joint_vel", *_PER_BODY)
+_ARRAYS = ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w", "joint_pos", "joint_vel")
 _SAME_PLACE = 0.05
 """How far a body may be from where the file has one, m: more than models of one robot differ, less than a limb."""
 
@@ -49,44 +48,28 @@ def load_beyondmimic_npz(
         MotionError: Missing or unknown keys, wrong shapes, numbers that are not finite, quaternions that are not
             unit, joints or bodies that do not match the robot.
     """
-    origin = str(path)
-    content = read_archive(path, _KEYS)
-    frame_rate = one_number(content["fps"], origin, "fps")
-    arrays = {key: as_tensor(content[key], origin, key) for key in _KEYS[1:]}
-    _check_shapes(arrays, len(joint_names), origin)
-    for key in _KEYS[1:]:
-        flat = arrays[key].flatten(1)
-        check_finite(flat, joint_names if "joint" in key else [str(j) for j in range(flat.shape[1])], origin, key)
-    check_unit(arrays["body_quat_w"], origin, "body_quat_w")
-    wanted = joint_columns(robot, joint_names, origin, ignore_extra_joints)
+    archive = Archive(path, ("fps", *_ARRAYS))
+    arrays = {key: archive.tensor(key) for key in _ARRAYS}
+    num_frames, num_bodies = (*arrays["body_pos_w"].shape, 0, 0)[:2]
+    if num_bodies == 0:
+        raise MotionError(f"{path}: body_pos_w must have at least the base, got {num_frames} frames of 0 bodies")
+    check_frames(arrays, frame_columns(joint_names, [str(body) for body in range(num_bodies)]), str(path))
     root_quat = arrays["body_quat_w"][:, 0]
     motion = motion_from_coordinates(
         robot,
         Path(path).stem,
-        frame_rate,
+        float(archive.only("fps", "number")),
         arrays["body_pos_w"][:, 0],
         root_quat,
-        arrays["joint_pos"][:, wanted],
+        arrays["joint_pos"],
         root_ang_vel_b=rotation.rotate(rotation.conjugate(root_quat), arrays["body_ang_vel_w"][:, 0]),
-        joint_vel=arrays["joint_vel"][:, wanted],
-        source=origin,
+        joint_vel=arrays["joint_vel"],
+        joint_names=joint_names,
+        ignore_extra_joints=ignore_extra_joints,
+        source=str(path),
     )
     _check_bodies(motion, arrays["body_pos_w"], robot)
     return motion
-
-
-def _check_shapes(arrays: dict[str, torch.Tensor], num_joints: int, origin: str) -> None:
-    for key in _KEYS[1:]:
-        dimensions = 2 if "joint" in key else 3
-        if arrays[key].ndim != dimensions:
-            raise MotionError(f"{origin}: {key} must have {dimensions} dimensions, got {tuple(arrays[key].shape)}")
-    num_frames, num_bodies = arrays["body_pos_w"].shape[:2]
-    if num_bodies == 0:
-        raise MotionError(f"{origin}: body_pos_w must have at least the base, got {num_frames} frames of 0 bodies")
-    shapes = {"joint_pos": (num_frames, num_joints), "joint_vel": (num_frames, num_joints)}
-    for key, expected in {**shapes, **{key: (num_frames, num_bodies, axes) for key, axes in _PER_BODY.items()}}.items():
-        if arrays[key].shape != expected:
-            raise MotionError(f"{origin}: {key} must be {expected}, got {tuple(arrays[key].shape)}")
 
 
 def _check_bodies(motion: Motion, file_bodies: torch.Tensor, robot: RobotCfg) -> None:

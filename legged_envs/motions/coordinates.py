@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 
 from legged_envs import rotation
 from legged_envs.motions.kinematics import body_names, forward_kinematics
-from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
+from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, check_frames, frame_columns
 from legged_envs.robots import RobotCfg
 
 
@@ -24,6 +23,8 @@ def motion_from_coordinates(
     root_lin_vel_w: torch.Tensor | None = None,
     root_ang_vel_b: torch.Tensor | None = None,
     joint_vel: torch.Tensor | None = None,
+    joint_names: Sequence[str] | None = None,
+    ignore_extra_joints: bool = False,
     valid: torch.Tensor | None = None,
     loop: bool = False,
     weight: float = 1.0,
@@ -35,65 +36,60 @@ def motion_from_coordinates(
     Quaternions are made exactly unit and continuous in sign. Computed in float64, kept in float32.
 
     Args:
-        robot: The robot, whose joints ``joint_pos`` follows.
+        robot: The robot that moves.
         name: Name of the clip.
         frame_rate: Frames per second.
         root_pos_w: Shape: (T, 3).
         root_quat_w: (w, x, y, z). Shape: (T, 4).
-        joint_pos: Shape: (T, num_joints).
+        joint_pos: Shape: (T, len(joint_names)).
         root_lin_vel_w: Shape: (T, 3).
         root_ang_vel_b: Shape: (T, 3).
-        joint_vel: Shape: (T, num_joints).
+        joint_vel: Shape: (T, len(joint_names)).
+        joint_names: The joints of the columns of ``joint_pos`` and ``joint_vel``, default the robot's in its order.
+        ignore_extra_joints: Leave out joints that the robot lacks.
         valid: Frames that may be imitated, default all. Shape: (T,), bool.
         loop: See :attr:`Motion.loop`.
         weight: See :attr:`Motion.weight`.
         source: See :attr:`Motion.source`.
 
     Raises:
-        MotionError: Less than two frames, wrong shapes, numbers that are not finite, quaternions that are not unit.
+        MotionError: Less than two frames, wrong shapes, numbers that are not finite, quaternions that are not unit,
+            joints that do not match the robot.
     """
     origin = source or f"motion {name!r}"
-    if not (math.isfinite(frame_rate) and frame_rate > 0.0):
-        raise MotionError(f"{origin}: frame rate must be finite and positive, got {frame_rate}")
-    pos, quat, joints = root_pos_w.double(), root_quat_w.double(), joint_pos.double()
-    given = {"root_pos_w": (pos, 3), "root_quat_w": (quat, 4), "joint_pos": (joints, robot.num_joints)}
-    for field, (values, width) in given.items():
-        if values.ndim != 2 or values.shape != (len(pos), width):
-            raise MotionError(f"{origin}: {field} must be (T, {width}), got {tuple(values.shape)}")
-        columns = robot.joint_names if field == "joint_pos" else [str(axis) for axis in range(width)]
-        check_finite(values, columns, origin, field)
-    if len(pos) < 2:
-        raise MotionError(f"{origin}: a motion needs at least 2 frames, got {len(pos)}")
-    check_unit(quat.unsqueeze(1), origin, "root_quat_w")
-
-    quat = continuous(quat)
-    lin_vel = root_velocity(pos, quat, frame_rate, loop) if root_lin_vel_w is None else root_lin_vel_w.double()
-    ang_vel = angular_velocity_b(quat, frame_rate, loop) if root_ang_vel_b is None else root_ang_vel_b.double()
-    joint_speed = linear_velocity(joints, frame_rate, loop) if joint_vel is None else joint_vel.double()
-    for field, values, width in (
-        ("root_lin_vel_w", lin_vel, 3),
-        ("root_ang_vel_b", ang_vel, 3),
-        ("joint_vel", joint_speed, robot.num_joints),
-    ):
-        if values.shape != (len(pos), width):
-            raise MotionError(f"{origin}: {field} must be {(len(pos), width)}, got {tuple(values.shape)}")
-    bodies = forward_kinematics(robot, pos, quat, joints, lin_vel, ang_vel, joint_speed)
+    check_frame_rate(frame_rate, origin)
+    joint_names = robot.joint_names if joint_names is None else joint_names
+    joints = _joint_columns(robot, joint_names, origin, ignore_extra_joints)
+    given = {
+        "root_pos_w": root_pos_w,
+        "root_quat_w": root_quat_w,
+        "joint_pos": joint_pos,
+        "root_lin_vel_w": root_lin_vel_w,
+        "root_ang_vel_b": root_ang_vel_b,
+        "joint_vel": joint_vel,
+    }
+    frames = {field: values.double() for field, values in given.items() if values is not None}
+    check_frames(frames, frame_columns(joint_names, ()), origin)
+    for field in frames.keys() & {"joint_pos", "joint_vel"}:
+        frames[field] = frames[field][:, joints]
+    pos, quat = frames["root_pos_w"], continuous(frames["root_quat_w"])
+    frames = {
+        "root_lin_vel_w": root_velocity(pos, quat, frame_rate, loop),
+        "root_ang_vel_b": angular_velocity_b(quat, frame_rate, loop),
+        "joint_vel": linear_velocity(frames["joint_pos"], frame_rate, loop),
+        **frames,
+        "root_quat_w": quat,
+    }
+    qpos = torch.cat([frames[field] for field in ("root_pos_w", "root_quat_w", "joint_pos")], dim=1)
+    qvel = torch.cat([frames[field] for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel")], dim=1)
+    frames |= forward_kinematics(robot, qpos, qvel)
     return Motion(
         name=name,
         robot=robot.name,
         frame_rate=frame_rate,
         joint_names=robot.joint_names,
         body_names=body_names(robot),
-        root_pos_w=pos.float(),
-        root_quat_w=quat.float(),
-        root_lin_vel_w=lin_vel.float(),
-        root_ang_vel_b=ang_vel.float(),
-        joint_pos=joints.float(),
-        joint_vel=joint_speed.float(),
-        body_pos_w=bodies.pos_w.float(),
-        body_quat_w=bodies.quat_w.float(),
-        body_lin_vel_w=bodies.lin_vel_w.float(),
-        body_ang_vel_w=bodies.ang_vel_w.float(),
+        **{field: values.float() for field, values in frames.items()},
         valid=torch.ones(len(pos), dtype=torch.bool) if valid is None else valid,
         loop=loop,
         weight=weight,
@@ -102,10 +98,10 @@ def motion_from_coordinates(
 
 
 def continuous(quat: torch.Tensor) -> torch.Tensor:
-    """The same rotations (T, 4), of length 1 and each in the half space of the one before."""
+    """The rotations ``quat`` (T, …, 4) with length 1 and each in the half space of the one before."""
     quat = quat / torch.linalg.vector_norm(quat, dim=-1, keepdim=True)
     turns_over = (quat[1:] * quat[:-1]).sum(-1) < 0.0
-    sign = torch.where(torch.cumsum(turns_over, 0) % 2 == 1, -1.0, 1.0)
+    sign = torch.where(turns_over.cumsum(0) % 2 == 1, -1.0, 1.0)
     return torch.cat((quat[:1], quat[1:] * sign.unsqueeze(-1)))
 
 
@@ -118,7 +114,10 @@ def linear_velocity(values: torch.Tensor, frame_rate: float, loop: bool = False)
 
 
 def root_velocity(pos: torch.Tensor, quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """The same of the base's positions (T, 3); where a loop turns about z, the average is that without the turn."""
+    """Central differences of the base's positions (T, 3), one-sided at both ends; those two are averaged in a loop.
+
+    Where a loop turns about z, by its orientations ``quat`` (T, 4), its end is turned back before the average.
+    """
     velocity = linear_velocity(pos, frame_rate)
     if loop:
         turn = rotation.twist_about_z(rotation.multiply(quat[-1], rotation.conjugate(quat[0])))
@@ -128,7 +127,10 @@ def root_velocity(pos: torch.Tensor, quat: torch.Tensor, frame_rate: float, loop
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Angular velocity in the turning frame, by the same differences: log(q₋⁻¹ q₊) / (t₊ − t₋). (T, 4) → (T, 3)."""
+    """Angular velocity in the turning frame by central differences log(q₋⁻¹ q₊) / (t₊ − t₋): (T, 4) → (T, 3).
+
+    They are one-sided at both ends; a loop's are central across its seam.
+    """
     before = torch.cat((quat[:1], quat[:-1]))
     after = torch.cat((quat[1:], quat[-1:]))
     turned = rotation.multiply(rotation.conjugate(before), after)
@@ -140,27 +142,25 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
     return rotation.to_rotation_vector(turned) / spacing
 
 
-def joint_columns(
-    robot: RobotCfg, file_joints: Sequence[str], origin: str, ignore_extra_joints: bool = False
-) -> list[int]:
-    """Which of ``file_joints`` each joint of the robot is.
+def _joint_columns(robot: RobotCfg, columns: Sequence[str], origin: str, ignore_extra: bool) -> list[int]:
+    """Which of ``columns``, the joints of a file, each joint of the robot is.
 
     Raises:
         MotionError: A joint is named twice, one of the robot is missing, or the file has more joints and they are not
             to be ignored.
     """
-    twice = [joint for i, joint in enumerate(file_joints) if joint in file_joints[:i]]
+    twice = [joint for i, joint in enumerate(columns) if joint in columns[:i]]
     if twice:
         raise MotionError(f"{origin}: joint_names must be unique, but {twice[0]!r} is there twice")
-    missing = [joint for joint in robot.joint_names if joint not in file_joints]
+    missing = [joint for joint in robot.joint_names if joint not in columns]
     if missing:
         raise MotionError(
-            f"{origin}: joint {missing[0]!r} of robot {robot.name!r} is missing; the file has {', '.join(file_joints)}"
+            f"{origin}: joint {missing[0]!r} of robot {robot.name!r} is missing; the file has {', '.join(columns)}"
         )
-    extra = [joint for joint in file_joints if joint not in robot.joint_names]
-    if extra and not ignore_extra_joints:
+    extra = [joint for joint in columns if joint not in robot.joint_names]
+    if extra and not ignore_extra:
         raise MotionError(
             f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} ({len(extra)} such columns); load it for a "
             "robot that has them, or pass ignore_extra_joints=True"
         )
-    return [list(file_joints).index(joint) for joint in robot.joint_names]
+    return [list(columns).index(joint) for joint in robot.joint_names]

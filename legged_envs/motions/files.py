@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from legged_envs.motions.amp import load_amp_json
+from legged_envs.motions.archive import Archive
 from legged_envs.motions.beyondmimic import load_beyondmimic_npz
 from legged_envs.motions.lafan1 import load_lafan1_csv
 from legged_envs.motions.motion import Motion, MotionError
@@ -37,17 +36,9 @@ class MotionFiles:
 
 def _load(path: Path, robot: RobotCfg) -> Motion:
     if path.suffix == ".npz":
-        return load_beyondmimic_npz(path, robot) if _is_beyondmimic(path) else load_motion(path, robot)
+        return load_beyondmimic_npz(path, robot) if "fps" in Archive(path).arrays else load_motion(path, robot)
     if path.suffix == ".csv":
         return load_lafan1_csv(path, robot)
     if path.suffix in (".json", ".txt"):
         return load_amp_json(path, robot)
     raise MotionError(f"{str(path)!r}: the ending of a motion's file must be .npz, .csv, .json or .txt")
-
-
-def _is_beyondmimic(path: Path) -> bool:
-    try:
-        with np.load(path) as archive:
-            return "fps" in archive
-    except (OSError, ValueError):  # a damaged file; load_motion says what is wrong with it
-        return False

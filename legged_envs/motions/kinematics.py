@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 import torch
 
 from legged_envs.robots import RobotCfg
 
-
-@dataclass(frozen=True, eq=False)
-class BodyStates:
-    """Poses and velocities of every body of a robot, float64. Shapes: (T, B, 3 or 4)."""
-
-    pos_w: torch.Tensor
-    quat_w: torch.Tensor
-    lin_vel_w: torch.Tensor
-    """Velocities of the body origins."""
-    ang_vel_w: torch.Tensor
+if TYPE_CHECKING:
+    import mujoco  # at run time it is imported where a robot is compiled: terms and managers do without
 
 
 @lru_cache
 def robot_model(robot: RobotCfg) -> mujoco.MjModel:
     """The robot alone, compiled. Its generalised coordinates are the base pose and then the joints in their order."""
+    import mujoco
+
     model = mujoco.MjSpec.from_file(str(robot.path)).compile()
     names = tuple(model.joint(i).name for i in range(1, model.njnt))
     if names != robot.joint_names:
@@ -45,41 +38,56 @@ def joint_pos_limits(robot: RobotCfg) -> torch.Tensor:
     return torch.from_numpy(robot_model(robot).jnt_range[1:].copy())
 
 
-def forward_kinematics(
-    robot: RobotCfg,
-    root_pos_w: torch.Tensor,
-    root_quat_w: torch.Tensor,
-    joint_pos: torch.Tensor,
-    root_lin_vel_w: torch.Tensor,
-    root_ang_vel_b: torch.Tensor,
-    joint_vel: torch.Tensor,
-) -> BodyStates:
-    """Body poses and velocities. Shapes: (T, 3), (T, 4), (T, J), (T, 3), (T, 3), (T, J)."""
-    qvel = torch.cat((root_lin_vel_w, root_ang_vel_b, joint_vel), dim=1).double().numpy()
-    num_frames, num_bodies = len(qvel), len(body_names(robot))
-    pos, lin, ang = (np.zeros((num_frames, num_bodies, 3)) for _ in range(3))
-    quat = np.zeros((num_frames, num_bodies, 4))
-    for i, (model, data) in enumerate(_posed(robot, root_pos_w, root_quat_w, joint_pos)):
-        data.qvel[:] = qvel[i]
+def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
+    """The robot in one pose after the other, with the positions of its bodies and centres of mass computed.
+
+    Args:
+        robot: The robot.
+        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
+    """
+    import mujoco
+
+    model = robot_model(robot)
+    data = mujoco.MjData(model)
+    for pose in qpos.double().numpy():
+        data.qpos[:] = pose
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        yield model, data
+
+
+def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The fields of a :class:`~legged_envs.motions.Motion` that say where its bodies are, float64.
+
+    Args:
+        robot: The robot.
+        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
+        qvel: Base velocity in the world, angular velocity in the base frame, joint velocities. Shape:
+            (T, 6 + num_joints).
+    """
+    import mujoco
+
+    frames = []
+    for speeds, (model, data) in zip(qvel.double().numpy(), posed(robot, qpos), strict=True):
+        data.qvel[:] = speeds
         mujoco.mj_comVel(model, data)
-        pos[i], quat[i], ang[i] = data.xpos[1:], data.xquat[1:], data.cvel[1:, :3]
+        pos, ang_vel = data.xpos[1:], data.cvel[1:, :3]
         # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
-        lin[i] = data.cvel[1:, 3:] + np.cross(ang[i], pos[i] - data.subtree_com[1])
-    return BodyStates(*(torch.from_numpy(array) for array in (pos, quat, lin, ang)))
+        lin_vel = data.cvel[1:, 3:] + np.cross(ang_vel, pos - data.subtree_com[1])
+        frames.append(np.hstack((pos, data.xquat[1:], lin_vel, ang_vel)))
+    fields = torch.from_numpy(np.array(frames)).split((3, 4, 3, 3), dim=-1)
+    return dict(zip(("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"), fields, strict=True))
 
 
-def centre_of_mass(
-    robot: RobotCfg, root_pos_w: torch.Tensor, root_quat_w: torch.Tensor, joint_pos: torch.Tensor
-) -> torch.Tensor:
-    """Centre of mass of the robot, m, float64. Shape: (T, 3)."""
-    frames = _posed(robot, root_pos_w, root_quat_w, joint_pos)
-    return torch.from_numpy(np.array([data.subtree_com[1].copy() for _, data in frames]))
+def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
+    """Height of the lowest point of the collision shapes, m, float64. Shape: (T,).
 
+    Args:
+        robot: The robot.
+        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
+    """
+    import mujoco
 
-def lowest_point(
-    robot: RobotCfg, root_pos_w: torch.Tensor, root_quat_w: torch.Tensor, joint_pos: torch.Tensor
-) -> torch.Tensor:
-    """Height of the lowest point of the collision shapes, m, float64. Shape: (T,)."""
     model = robot_model(robot)
     shapes = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
     capsule = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_CAPSULE
@@ -87,21 +95,8 @@ def lowest_point(
     if not (capsule | sphere).all():
         raise ValueError(f"{robot.xml}: only spheres and capsules are known as collision shapes")
     radius, half_length = model.geom_size[shapes, 0], np.where(capsule, model.geom_size[shapes, 1], 0.0)
-    frames = _posed(robot, root_pos_w, root_quat_w, joint_pos)
     heights = [
-        (data.geom_xpos[shapes, 2] - half_length * abs(data.geom_xmat[shapes, 8]) - radius).min() for _, data in frames
+        (data.geom_xpos[shapes, 2] - half_length * abs(data.geom_xmat[shapes, 8]) - radius).min()
+        for _, data in posed(robot, qpos)
     ]
     return torch.from_numpy(np.array(heights))
-
-
-def _posed(
-    robot: RobotCfg, root_pos_w: torch.Tensor, root_quat_w: torch.Tensor, joint_pos: torch.Tensor
-) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
-    """The robot in one pose after the other, positions and centres of mass computed."""
-    model = robot_model(robot)
-    data = mujoco.MjData(model)
-    for qpos in torch.cat((root_pos_w, root_quat_w, joint_pos), dim=1).double().numpy():
-        data.qpos[:] = qpos
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        yield model, data

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
-from legged_envs.motions.coordinates import joint_columns, motion_from_coordinates
+from legged_envs.motions.coordinates import motion_from_coordinates
 from legged_envs.motions.g1_joints import G1_LIMB_BY_LIMB
-from legged_envs.motions.motion import Motion, MotionError, check_finite, check_unit
+from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.table import ROOT_COLUMNS, read_table
 from legged_envs.robots import RobotCfg
-
-_ROOT_COLUMNS = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
 
 
 def load_lafan1_csv(
@@ -42,49 +39,32 @@ def load_lafan1_csv(
         MotionError: Bytes that are no UTF-8, a line of another number of columns, text that is no finite number, a
             quaternion that is not unit, joints that do not match the robot.
     """
-    origin, first = str(path), 1 if lines is None else lines[0]
-    columns = (*_ROOT_COLUMNS, *joint_names)
-    table = _read_table(path, columns, lines)
-    check_finite(table, columns, origin, "column", "line", first)
-    check_unit(table[:, None, 3:7], origin, "root quaternion (x, y, z, w)", "line", first)
-    if len(table) < 2:
-        raise MotionError(f"{origin}: a motion needs at least 2 lines, got {len(table)}")
-    wanted = joint_columns(robot, joint_names, origin, ignore_extra_joints)
+    try:
+        text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
+    except UnicodeDecodeError as error:
+        number = error.object[: error.start].count(b"\n") + 1
+        raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
+    first, last = (1, len(text)) if lines is None else lines
+    if lines is not None and not 1 <= first < last <= len(text):
+        raise MotionError(f"{path}: lines must lie within 1 and {len(text)}, the first before the last, got {lines}")
+    rows = [[_number(cell) for cell in line.split(",")] for line in text[first - 1 : last]]
+    table = read_table(rows, (*ROOT_COLUMNS, *joint_names), str(path), "line", first)
     return motion_from_coordinates(
         robot,
         Path(path).stem,
         frame_rate,
         table[:, :3],
         table[:, [6, 3, 4, 5]],
-        table[:, 7:][:, wanted],
-        source=origin,
+        table[:, 7:],
+        joint_names=joint_names,
+        ignore_extra_joints=ignore_extra_joints,
+        source=str(path),
     )
 
 
-def _read_table(path: str | Path, columns: Sequence[str], lines: tuple[int, int] | None) -> torch.Tensor:
-    """The numbers of the file, float64. Shape: (number of lines, len(columns))."""
+def _number(cell: str) -> float | str:
+    """The number that a text is, else the text."""
     try:
-        text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
-    except UnicodeDecodeError as error:
-        number = error.object[: error.start].count(b"\n") + 1
-        raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
-    if lines is None:
-        lines = (1, len(text))
-    elif not 1 <= lines[0] < lines[1] <= len(text):
-        raise MotionError(f"{path}: lines must lie within 1 and {len(text)}, the first before the last, got {lines}")
-    rows = []
-    for number in range(lines[0], lines[1] + 1):
-        cells = text[number - 1].split(",")
-        if len(cells) != len(columns):
-            raise MotionError(f"{path}: line {number}: expected {len(columns)} columns, got {len(cells)}")
-        rows.append([_number(cell, path, number, column) for cell, column in zip(cells, columns, strict=True)])
-    return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(columns))
-
-
-def _number(cell: str, path: str | Path, line: int, column: str) -> float:
-    try:
-        if "_" in cell:  # float() would read 1_0 as 10
-            raise ValueError
-        return float(cell)
+        return cell.strip() if "_" in cell else float(cell)  # float() would read 1_0 as 10
     except ValueError:
-        raise MotionError(f"{path}: line {line}: column[{column}] must be a number, got {cell.strip()!r}") from None
+        return cell.strip()

@@ -13,7 +13,7 @@ from legged_envs.motions.kinematics import body_names
 from legged_envs.motions.motion import Motion, MotionError
 from legged_envs.robots import RobotCfg
 
-_ON_FRAME = 1e-4
+ON_FRAME = 1e-4
 """A time this close to a frame, in frames, is that frame: control steps then read frames and not mixtures of two."""
 
 
@@ -27,30 +27,45 @@ class MotionSample:
     root_ang_vel_b: torch.Tensor
     joint_pos: torch.Tensor
     joint_vel: torch.Tensor
-    body_pos_w: torch.Tensor
-    body_quat_w: torch.Tensor
-    body_lin_vel_w: torch.Tensor
-    body_ang_vel_w: torch.Tensor
     valid: torch.Tensor
     """Whether every frame that the sample was made of may be imitated."""
     ended: torch.Tensor
     """Whether the clip does not repeat and has come to its last frame."""
 
     def __getitem__(self, index: object) -> MotionSample:
-        """The same of some of the times."""
+        """The reference at some of the times, by an index into their shape."""
         return MotionSample(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where times lie among the frames."""
+@dataclass(frozen=True, eq=False)
+class BodySample:
+    """Bodies of the reference at some times. Shapes: that of the times asked for, then (number of bodies, 3 or 4)."""
 
+    pos_w: torch.Tensor
+    """Body origins, m."""
+    quat_w: torch.Tensor
+    """Body orientations."""
+    lin_vel_w: torch.Tensor
+    """Velocities of the body origins, m/s."""
+    ang_vel_w: torch.Tensor
+    """Angular velocities of the bodies, rad/s."""
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Where times lie among the frames of their clips. All tensors have the shape of the times."""
+
+    clips: torch.Tensor
     low: torch.Tensor
+    """The frame before, among the frames of all clips."""
     high: torch.Tensor
+    """The frame after."""
     blend: torch.Tensor
+    """How far the time is from the one to the other, in [0, 1), float32."""
     cycle: torch.Tensor
-    """How often the clip was repeated before."""
-    inside: torch.Tensor
+    """How often the clip was repeated before, float32."""
+    outside: torch.Tensor
+    """Whether the time is before or after a clip that does not repeat."""
     ended: torch.Tensor
 
 
@@ -60,7 +75,7 @@ class MotionLibrary:
     Between two frames positions and velocities are interpolated linearly and rotations along the shorter arc. After
     its last frame a clip is *held* (the last pose at rest, likewise the first pose before time 0) or *looped*: the
     first frame follows, moved on the ground to where the last one was, so that a walking robot walks on and a turning
-    one turns on.
+    one turns on. Times may be anything: before 0, and as far after the end as float32 or float64 carries.
 
     Args:
         motions: The clips.
@@ -68,7 +83,6 @@ class MotionLibrary:
         device: Where the frames are kept and samples are made.
         end: ``"loop"`` and ``"hold"`` treat all clips alike, ``"clip"`` does as each :attr:`Motion.loop` says. A clip
             that was not made to be looped jumps where it starts again.
-        bodies: Bodies to sample, default all of the robot's.
 
     Raises:
         MotionError: A clip is of another robot, has other joints or bodies, a name or a frame rate differs.
@@ -80,31 +94,59 @@ class MotionLibrary:
         robot: RobotCfg,
         device: str | torch.device = "cpu",
         end: Literal["clip", "loop", "hold"] = "clip",
-        bodies: Sequence[str] | None = None,
     ):
         if end not in ("clip", "loop", "hold"):
             raise ValueError(f"end must be 'clip', 'loop' or 'hold', got {end!r}")
         _check_clips(motions, robot)
+
         self.robot = robot
         self.device = torch.device(device)
         self.names = tuple(motion.name for motion in motions)
         """Names of the clips, in their order."""
+        self.body_names = motions[0].body_names
+        """All bodies of the robot, the base first."""
         self.frame_rate = motions[0].frame_rate
         """Frames per second of all clips."""
-        self.body_names = _known_bodies(robot, bodies)
-        """Bodies of the samples."""
-        self.duration = torch.tensor([motion.duration for motion in motions], device=self.device)
+        self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         """s. Shape: (num_clips,)."""
-        self.loops = torch.tensor([motion.loop if end == "clip" else end == "loop" for motion in motions]).to(device)
+        self.loops = torch.tensor(
+            [motion.loop if end == "clip" else end == "loop" for motion in motions], device=device
+        )
         """Whether each clip is looped. Shape: (num_clips,)."""
-        self.weight = torch.tensor([motion.weight for motion in motions], device=self.device)
+        self.weight = torch.tensor([motion.weight for motion in motions], device=device)
         """See :attr:`Motion.weight`. Shape: (num_clips,)."""
-        lengths = torch.tensor([motion.num_frames for motion in motions])
-        self.num_frames = lengths.to(device)
+        self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
         """Shape: (num_clips,)."""
-        self.first_frame = (lengths.cumsum(0) - lengths).to(device)
+        self.first_frame = self.num_frames.cumsum(0) - self.num_frames
         """Place of each clip's first frame among all frames. Shape: (num_clips,)."""
-        self._store(motions, [body_names(robot).index(name) for name in self.body_names])
+        self._base = torch.zeros(1, dtype=torch.int64, device=device)
+        self._store(motions)
+
+    def _store(self, motions: Sequence[Motion]) -> None:
+        """Lay the frames of all clips one after the other: few large tensors, so that a sample takes few gathers."""
+
+        def joined(field: str) -> torch.Tensor:
+            return torch.cat([getattr(motion, field) for motion in motions]).to(self.device)
+
+        def with_base(field: str) -> torch.Tensor:
+            """Of the base and then of all bodies. Shape: (total number of frames, 1 + num_bodies, 3 or 4)."""
+            return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1)
+
+        self.valid = joined("valid")
+        """Whether each frame may be imitated. Shape: (total number of frames,)."""
+        ang_vel = joined("body_ang_vel_w")
+        ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1)
+        self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)
+        self._quats = with_base("quat_w")
+        self._joints = torch.cat([joined(field) for field in ("joint_pos", "joint_vel", "root_ang_vel_b")], dim=1)
+        first, last = self.first_frame, self.first_frame + self.num_frames - 1
+        turn = rotation.multiply(self._quats[last, 0], rotation.conjugate(self._quats[first, 0]))
+        self._turn = rotation.twist_about_z(turn) * self.loops
+        """How much each clip turns from one repetition to the next, rad. Shape: (num_clips,)."""
+        start, end = self._vectors[first, 0, :2], self._vectors[last, 0, :2]
+        self._step = (end - _turned(start, self._turn)) * self.loops.unsqueeze(1)
+        """How far it moves on the ground after that turn, m. Shape: (num_clips, 2)."""
+        self._moves_on = bool(self._turn.any() or self._step.any())
 
     @property
     def num_clips(self) -> int:
@@ -112,111 +154,91 @@ class MotionLibrary:
         return len(self.names)
 
     def clip_ids(self, *names: str) -> torch.Tensor:
-        """Numbers of clips by name, for :meth:`sample`. Shape: (len(names),)."""
+        """Numbers of clips by name. Shape: (len(names),)."""
         unknown = [name for name in names if name not in self.names]
         if unknown:
             raise ValueError(f"there is no clip {unknown[0]!r}; clips: {', '.join(self.names)}")
         return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
+    def body_ids(self, *names: str) -> torch.Tensor:
+        """Numbers of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),)."""
+        unknown = [name for name in names if name not in self.body_names]
+        if unknown:
+            known = ", ".join(self.body_names)
+            raise ValueError(f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {known}")
+        return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
+
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
-        """The reference of ``clips`` at ``times``, s from their first frames; the shapes broadcast.
-
-        Times may be anything: before 0, and as far after the end as float32 or float64 carries.
-        """
-        clips, times = torch.broadcast_tensors(clips, times)
-        place = self._locate(clips, times)
-        blend = place.blend.unsqueeze(-1)
-        vectors = torch.lerp(self._vectors[place.low], self._vectors[place.high], blend.unsqueeze(-1))
-        joints = torch.lerp(self._joints[place.low], self._joints[place.high], blend)
-        quats = rotation.slerp(self._quats[place.low], self._quats[place.high], blend)
-        if self._moves_on:
-            vectors, quats = self._move_on(clips, place.cycle, vectors, quats)
-        b, j = len(self.body_names), self.robot.num_joints
-        at_rest = ~place.inside
-        vectors[..., 1 + b :, :].masked_fill_(at_rest[..., None, None], 0.0)
-        joints[..., j:].masked_fill_(at_rest[..., None], 0.0)
+        """Base and joints of ``clips`` at ``times``, s from their first frames; the shapes broadcast."""
+        at, num_joints = self._locate(clips, times), self.robot.num_joints
+        base = self._bodies_at(at, self._base)
+        joints = torch.lerp(self._joints[at.low], self._joints[at.high], at.blend.unsqueeze(-1))
+        joints[..., num_joints:].masked_fill_(at.outside.unsqueeze(-1), 0.0)
+        joint_pos, joint_vel, ang_vel_b = joints.split((num_joints, num_joints, 3), dim=-1)
         return MotionSample(
-            root_pos_w=vectors[..., 0, :],
-            root_quat_w=quats[..., 0, :],
-            root_lin_vel_w=vectors[..., 1 + b, :],
-            root_ang_vel_b=joints[..., 2 * j :],
-            joint_pos=joints[..., :j],
-            joint_vel=joints[..., j : 2 * j],
-            body_pos_w=vectors[..., 1 : 1 + b, :],
-            body_quat_w=quats[..., 1:, :],
-            body_lin_vel_w=vectors[..., 2 + b : 2 + 2 * b, :],
-            body_ang_vel_w=vectors[..., 2 + 2 * b :, :],
-            valid=self.valid[place.low] & self.valid[place.high],
-            ended=place.ended,
+            root_pos_w=base.pos_w[..., 0, :],
+            root_quat_w=base.quat_w[..., 0, :],
+            root_lin_vel_w=base.lin_vel_w[..., 0, :],
+            root_ang_vel_b=ang_vel_b,
+            joint_pos=joint_pos,
+            joint_vel=joint_vel,
+            valid=self.valid[at.low] & self.valid[at.high],
+            ended=at.ended,
         )
 
-    def _store(self, motions: Sequence[Motion], bodies: list[int]) -> None:
-        """Lay all frames one after the other: few large tensors, so that a sample takes few gathers."""
+    def sample_bodies(self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None) -> BodySample:
+        """Bodies of ``clips`` at ``times``, s from their first frames; the shapes broadcast.
 
-        def joined(field: str) -> torch.Tensor:
-            return torch.cat([getattr(motion, field) for motion in motions]).to(self.device)
+        Args:
+            clips: Numbers of clips.
+            times: Where in them, s.
+            bodies: Numbers of bodies, see :meth:`body_ids`, default all of the robot's. Shape: (number of bodies,).
+        """
+        bodies = self.body_ids(*self.body_names) if bodies is None else bodies
+        return self._bodies_at(self._locate(clips, times), 1 + bodies)
 
-        of_root = {field: joined(field).unsqueeze(1) for field in ("root_pos_w", "root_lin_vel_w", "root_quat_w")}
-        of_bodies = {
-            field: joined(f"body_{field}")[:, bodies] for field in ("pos_w", "lin_vel_w", "ang_vel_w", "quat_w")
-        }
-        self._vectors = torch.cat(
-            (
-                of_root["root_pos_w"],
-                of_bodies["pos_w"],
-                of_root["root_lin_vel_w"],
-                of_bodies["lin_vel_w"],
-                of_bodies["ang_vel_w"],
-            ),
-            dim=1,
-        )
-        self._quats = torch.cat((of_root["root_quat_w"], of_bodies["quat_w"]), dim=1)
-        self._joints = torch.cat([joined(field) for field in ("joint_pos", "joint_vel", "root_ang_vel_b")], dim=1)
-        self.valid = joined("valid")
-        """Whether each frame may be imitated. Shape: (total number of frames,)."""
-        first, last = self.first_frame, self.first_frame + self.num_frames - 1
-        turn = rotation.multiply(self._quats[last, 0], rotation.conjugate(self._quats[first, 0]))
-        self._turn = rotation.twist_about_z(turn) * self.loops
-        start, end = self._vectors[first, 0, :2], self._vectors[last, 0, :2]
-        self._step = (end - _turned(start, self._turn)) * self.loops.unsqueeze(1)
-        self._moves_on = bool((self._turn != 0.0).any() or (self._step != 0.0).any())
-
-    def _locate(self, clips: torch.Tensor, times: torch.Tensor) -> _Place:
+    def _locate(self, clips: torch.Tensor, times: torch.Tensor) -> _Times:
         """Find the frames around ``times``. In float64, for long times."""
+        clips, times = torch.broadcast_tensors(clips, times)
         last = (self.num_frames[clips] - 1).double()
         frame = times.double() * self.frame_rate
         nearest = frame.round()
-        frame = torch.where((frame - nearest).abs() < _ON_FRAME, nearest, frame)
+        frame = torch.where((frame - nearest).abs() < ON_FRAME, nearest, frame)
         loops = self.loops[clips]
         ended = ~loops & (frame >= last)
         cycle = torch.floor(frame / last) * loops
         frame = frame - cycle * last
-        inside = (frame >= 0.0) & (frame <= last)
+        outside = (frame < 0.0) | (frame > last)
         frame = frame.clamp(torch.zeros_like(last), last)
         below = frame.floor()
         first = self.first_frame[clips]
-        return _Place(
-            low=first + below.long(),
-            high=first + frame.ceil().long(),
-            blend=(frame - below).float(),
-            cycle=cycle.float(),
-            inside=inside,
-            ended=ended,
-        )
+        low, high = first + below.long(), first + frame.ceil().long()
+        return _Times(clips, low, high, (frame - below).float(), cycle.float(), outside, ended)
 
-    def _move_on(
-        self, clips: torch.Tensor, cycle: torch.Tensor, vectors: torch.Tensor, quats: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Apply the displacement of ``cycle`` repetitions: p → R^k p + (1 + R + … + R^(k−1)) s for turn R, step s."""
-        half_turn = self._turn[clips] / 2.0
-        turn = self._turn[clips] * cycle
+    def _bodies_at(self, at: _Times, columns: torch.Tensor) -> BodySample:
+        """Some ``columns`` (b,) of the frames, in which the base comes first and then all bodies."""
+        low, high, blend = at.low.unsqueeze(-1), at.high.unsqueeze(-1), at.blend.unsqueeze(-1)
+        vectors = torch.lerp(self._vectors[low, columns], self._vectors[high, columns], blend.unsqueeze(-1))
+        quats = rotation.slerp(self._quats[low, columns], self._quats[high, columns], blend)
+        if self._moves_on:
+            vectors, quats = self._move_on(at, vectors, quats)
+        vectors[..., 3:].masked_fill_(at.outside[..., None, None], 0.0)
+        pos, lin_vel, ang_vel = vectors.split(3, dim=-1)
+        return BodySample(pos, quats, lin_vel, ang_vel)
+
+    def _move_on(self, at: _Times, vectors: torch.Tensor, quats: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Apply the displacement of k repetitions: p → R^k p + (1 + R + … + R^(k−1)) s for turn R, step s."""
+        half_turn = self._turn[at.clips] / 2.0
+        turn = self._turn[at.clips] * at.cycle
         # The sum of the first k powers of R is R^((k−1)/2) sin(kα/2) / sin(α/2), also for negative k.
         straight = half_turn.sin().abs() < 1e-6
-        ratio = torch.where(straight, cycle, (half_turn * cycle).sin() / torch.where(straight, 1.0, half_turn.sin()))
-        shift = _turned(self._step[clips], half_turn * (cycle - 1.0)) * ratio.unsqueeze(-1)
-        planar = _turned(vectors[..., :2], turn.unsqueeze(-1))
-        planar[..., : 1 + len(self.body_names), :] += shift.unsqueeze(-2)
-        moved = torch.cat((planar, vectors[..., 2:]), dim=-1)
+        sine = torch.where(straight, 1.0, half_turn.sin())
+        ratio = torch.where(straight, at.cycle, (half_turn * at.cycle).sin() / sine)
+        shift = _turned(self._step[at.clips], half_turn * (at.cycle - 1.0)) * ratio.unsqueeze(-1)
+        moved = vectors.unflatten(-1, (3, 3))
+        planar = _turned(moved[..., :2], turn[..., None, None])
+        planar[..., 0, :] += shift.unsqueeze(-2)
+        moved = torch.cat((planar, moved[..., 2:]), dim=-1).flatten(-2)
         return moved, rotation.multiply(rotation.from_yaw(turn).unsqueeze(-2), quats)
 
 
@@ -227,34 +249,22 @@ def _turned(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
     return torch.stack((cosine * x - sine * y, sine * x + cosine * y), dim=-1)
 
 
-def _known_bodies(robot: RobotCfg, bodies: Sequence[str] | None) -> tuple[str, ...]:
-    known = body_names(robot)
-    chosen = known if bodies is None else tuple(bodies)
-    unknown = [name for name in chosen if name not in known]
-    if unknown:
-        raise ValueError(f"robot {robot.name!r} has no body {unknown[0]!r}; bodies: {', '.join(known)}")
-    return chosen
-
-
 def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
+    """Raise MotionError unless the clips fit the robot and have one frame rate and names of their own."""
     if not motions:
         raise MotionError("a library needs at least one motion, got none")
-    for field, expected in (
-        ("robot", robot.name),
-        ("joint_names", robot.joint_names),
-        ("body_names", body_names(robot)),
-    ):
-        for motion in motions:
-            if getattr(motion, field) != expected:
-                got = getattr(motion, field)
-                raise MotionError(f"{motion.origin}: {field} must be {expected!r} for {robot.name!r}, got {got!r}")
-    seen: dict[str, Motion] = {}
+    fitting = {"robot": robot.name, "joint_names": robot.joint_names, "body_names": body_names(robot)}
+    first, origins = motions[0], dict[str, str]()
     for motion in motions:
-        if motion.name in seen:
-            raise MotionError(f"{motion.origin}: {seen[motion.name].origin} has the name {motion.name!r} already")
-        seen[motion.name] = motion
-        if motion.frame_rate != motions[0].frame_rate:
+        for field, expected in fitting.items():
+            got = getattr(motion, field)
+            if got != expected:
+                raise MotionError(f"{motion.origin}: {field} must be {expected!r} for {robot.name!r}, got {got!r}")
+        if motion.name in origins:
+            raise MotionError(f"{motion.origin}: {origins[motion.name]} has the name {motion.name!r} already")
+        origins[motion.name] = motion.origin
+        if motion.frame_rate != first.frame_rate:
             raise MotionError(
-                f"{motion.origin}: frame_rate is {motion.frame_rate:g} but that of {motions[0].origin} is "
-                f"{motions[0].frame_rate:g}; use legged_envs.motions.resample on one of them"
+                f"{motion.origin}: frame_rate is {motion.frame_rate:g} but that of {first.origin} is "
+                f"{first.frame_rate:g}; use legged_envs.motions.resample on one of them"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,26 +62,23 @@ class Motion:
     """Where the clip comes from, for error messages: a file or a function."""
 
     def __post_init__(self) -> None:
-        """Reject a motion that contradicts itself or holds numbers that are none."""
-        if not (math.isfinite(self.frame_rate) and self.frame_rate > 0.0):
-            raise MotionError(f"{self.origin}: frame rate must be finite and positive, got {self.frame_rate}")
+        """Reject a motion that contradicts itself or holds numbers that are none.
+
+        Raises:
+            MotionError: Less than two frames, wrong shapes or dtypes, numbers that are not finite, quaternions that
+                are not unit, a frame rate that is not positive, a negative weight, names that are not unique.
+        """
+        check_frame_rate(self.frame_rate, self.origin)
         if not (math.isfinite(self.weight) and self.weight >= 0.0):
             raise MotionError(f"{self.origin}: weight must be finite and not negative, got {self.weight}")
         for field, names in (("joint_names", self.joint_names), ("body_names", self.body_names)):
             if not names or len(set(names)) != len(names):
                 raise MotionError(f"{self.origin}: {field} must be unique and not empty, got {names}")
-        if self.num_frames < 2:
-            raise MotionError(f"{self.origin}: a motion needs at least 2 frames, got {self.num_frames}")
-        for field, columns in self._columns().items():
-            self._check_shape(field, columns)
-            check_finite(getattr(self, field).flatten(1), columns, self.origin, field)
-            if "quat" in field:
-                check_unit(getattr(self, field).unflatten(-1, (-1, 4)).flatten(1, -2), self.origin, field)
+        columns = frame_columns(self.joint_names, self.body_names)
+        check_frames({field: getattr(self, field) for field in columns}, columns, self.origin, torch.float32)
         if self.valid.shape != (self.num_frames,) or self.valid.dtype != torch.bool:
-            expected = f"({self.num_frames},) torch.bool"
-            raise MotionError(
-                f"{self.origin}: valid must be {expected}, got {tuple(self.valid.shape)} {self.valid.dtype}"
-            )
+            got = f"{tuple(self.valid.shape)} {self.valid.dtype}"
+            raise MotionError(f"{self.origin}: valid must be ({self.num_frames},) torch.bool, got {got}")
 
     @property
     def origin(self) -> str:
@@ -98,55 +95,92 @@ class Motion:
         """Time from the first to the last frame, s."""
         return (self.num_frames - 1) / self.frame_rate
 
-    def _columns(self) -> dict[str, list[str]]:
-        """Names of the numbers of a frame, per field."""
-        joints, bodies = list(self.joint_names), self.body_names
-        in_world = {"root_pos_w": "xyz", "root_quat_w": "wxyz", "root_lin_vel_w": "xyz", "root_ang_vel_b": "xyz"}
-        per_body = {"body_pos_w": "xyz", "body_quat_w": "wxyz", "body_lin_vel_w": "xyz", "body_ang_vel_w": "xyz"}
-        return {
-            **{field: list(axes) for field, axes in in_world.items()},
-            "joint_pos": joints,
-            "joint_vel": joints,
-            **{field: [f"{body}.{axis}" for body in bodies for axis in axes] for field, axes in per_body.items()},
-        }
 
-    def _check_shape(self, field: str, columns: list[str]) -> None:
-        values = getattr(self, field)
-        shape: tuple[int, ...] = (self.num_frames, len(columns))
-        if field.startswith("body"):
-            shape = (self.num_frames, len(self.body_names), len(columns) // len(self.body_names))
-        if values.shape != shape or values.dtype != torch.float32:
-            got = f"{tuple(values.shape)} {values.dtype}"
-            raise MotionError(f"{self.origin}: {field} must be {shape} torch.float32, got {got}")
+Columns = tuple[Sequence[str], ...]
+"""Names of the numbers of one frame, along each dimension after the first."""
 
 
-def check_finite(
-    values: torch.Tensor, columns: Sequence[str], origin: str, field: str, row: str = "frame", first: int = 0
+def frame_columns(joint_names: Sequence[str], body_names: Sequence[str]) -> dict[str, Columns]:
+    """The columns of the fields of a :class:`Motion`: those of the base, of the joints, of the bodies."""
+    return {
+        "root_pos_w": ("xyz",),
+        "root_quat_w": ("wxyz",),
+        "root_lin_vel_w": ("xyz",),
+        "root_ang_vel_b": ("xyz",),
+        "joint_pos": (joint_names,),
+        "joint_vel": (joint_names,),
+        "body_pos_w": (body_names, "xyz"),
+        "body_quat_w": (body_names, "wxyz"),
+        "body_lin_vel_w": (body_names, "xyz"),
+        "body_ang_vel_w": (body_names, "xyz"),
+    }
+
+
+def check_keys(found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()) -> None:
+    """Raise MotionError, which names ``origin``, where a key is missing or unknown."""
+    known = (*required, *optional)
+    for word, wrong in (
+        ("lacks", [key for key in required if key not in found]),
+        ("has the unknown", [key for key in found if key not in known]),
+    ):
+        if wrong:
+            raise MotionError(f"{origin}: {word} field {wrong[0]!r}; expected {', '.join(known)}")
+
+
+def check_frame_rate(frame_rate: float, origin: str) -> None:
+    """Raise MotionError, which names ``origin``, unless the frame rate is finite and positive."""
+    if not (math.isfinite(frame_rate) and frame_rate > 0.0):
+        raise MotionError(f"{origin}: frame rate must be finite and positive, got {frame_rate}")
+
+
+def check_frames(
+    fields: Mapping[str, torch.Tensor], columns: Mapping[str, Columns], origin: str, dtype: torch.dtype | None = None
 ) -> None:
-    """Raise MotionError at the first number of ``values`` (T, len(columns)) that is NaN or infinite.
+    """Check that ``fields`` are frames of one motion, as many as the first field has.
 
     Args:
-        columns: Names of the columns.
-        origin: The file.
-        field: What the table is.
-        row: What a row is called in the file.
-        first: Number of the first row in the file.
+        fields: Numbers by the name of the field. Shapes: (T, …), the rest as long as the names in ``columns``.
+        columns: Names of the numbers of a frame, at least for each field.
+        origin: The file, for messages.
+        dtype: What the numbers must be, default anything.
+
+    Raises:
+        MotionError: Less than two frames, a wrong shape or dtype, a number that is not finite, a quaternion that is
+            not of length 1 (in fields with ``quat`` in their name).
     """
-    bad = (~torch.isfinite(values)).nonzero()
-    if len(bad):
-        i, j = bad[0].tolist()
-        raise MotionError(
-            f"{origin}: {row} {i + first}: {field}[{columns[j]}] must be a finite number, got {values[i, j].item()}"
-        )
+    num_frames = (*next(iter(fields.values())).shape, 0)[0]
+    if num_frames < 2:
+        raise MotionError(f"{origin}: a motion needs at least 2 frames, got {num_frames}")
+    for field, values in fields.items():
+        expected = (num_frames, *map(len, columns[field]))
+        if values.shape != expected or dtype not in (None, values.dtype):
+            wanted = f"{expected} {dtype}" if dtype else f"{expected}"
+            raise MotionError(f"{origin}: {field} must be {wanted}, got {tuple(values.shape)} {values.dtype}")
+        bad = (~values.isfinite()).nonzero()
+        if len(bad):
+            frame, *place = bad[0].tolist()
+            column = ".".join(names[i] for names, i in zip(columns[field], place, strict=True))
+            got = values[(frame, *place)].item()
+            raise MotionError(f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {got}")
+        if "quat" in field:
+            check_unit(values, origin, field)
 
 
 def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0) -> None:
-    """Raise MotionError at the first quaternion of ``quaternions`` (T, n, 4) that is not of length 1."""
+    """Raise MotionError at the first quaternion of ``quaternions`` (T, …, 4) that is not of length 1.
+
+    Args:
+        quaternions: One or more per row.
+        origin: The file, for messages.
+        field: What the quaternions are.
+        row: What a row is called in the file.
+        first: Number of the first row in the file.
+    """
     length = torch.linalg.vector_norm(quaternions, dim=-1)
     bad = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()
     if len(bad):
-        i, j = bad[0].tolist()
+        place = tuple(bad[0].tolist())
         raise MotionError(
-            f"{origin}: {row} {i + first}: {field} must be a unit quaternion, got {quaternions[i, j].tolist()} "
-            f"of length {length[i, j].item():.4g}"
+            f"{origin}: {row} {place[0] + first}: {field} must be a unit quaternion, got "
+            f"{quaternions[place].tolist()} of length {length[place].item():.4g}"
         )

@@ -40,18 +40,20 @@ class MotionPlayer:
         """Let ``dt`` s pass in every environment."""
         self.time += dt
 
-    def sample(self, offsets: torch.Tensor | None = None) -> MotionSample:
-        """The reference of every environment.
+    def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:
+        """The reference of ``env_ids``, default of every environment.
 
         Args:
             offsets: Times from the present one, s, for a window of the reference. Shape: (K,).
+            env_ids: Numbers of n environments.
 
         Returns:
-            Shapes start with (num_envs,), or with (num_envs, K) where there are offsets.
+            Shapes start with (n,), or with (n, K) where there are offsets.
         """
+        clip, time = self.clip[env_ids], self.time[env_ids]
         if offsets is None:
-            return self.library.sample(self.clip, self.time)
-        return self.library.sample(self.clip.unsqueeze(1), self.time.unsqueeze(1) + offsets)
+            return self.library.sample(clip, time)
+        return self.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + offsets)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         return {"clip": self.clip.clone(), "time": self.time.clone()}

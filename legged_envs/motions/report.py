@@ -62,9 +62,9 @@ def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
     limits = joint_pos_limits(robot)
     margin = torch.minimum(joint_pos - limits[:, 0], limits[:, 1] - joint_pos).amin(0)
     speed = motion.joint_vel.abs().amax(0) / torch.tensor(robot.velocity_limits)
-    lowest = lowest_point(robot, motion.root_pos_w, motion.root_quat_w, motion.joint_pos)
+    lowest = lowest_point(robot, torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), dim=1))
     return MotionReport(
-        foot_slip=foot_slip(motion, robot),
+        foot_slip=_foot_slip(motion, robot),
         joint_margin=margin.min().item(),
         joint_speed=speed.max().item(),
         lowest=lowest.min().item(),
@@ -76,15 +76,17 @@ def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
 
 def foot_contacts(motion: Motion, robot: RobotCfg) -> torch.Tensor:
     """Whether each foot stands, by its height. Shape: (T, num_feet), bool."""
-    feet = [motion.body_names.index(foot) for foot in robot.foot_names]
-    return motion.body_pos_w[:, feet, 2] < robot.foot_radius + STANDING_HEIGHT
+    return _foot_pos(motion, robot)[..., 2] < robot.foot_radius + STANDING_HEIGHT
 
 
-def foot_slip(motion: Motion, robot: RobotCfg) -> float:
+def _foot_pos(motion: Motion, robot: RobotCfg) -> torch.Tensor:
+    """Origins of the feet, m. Shape: (T, num_feet, 3)."""
+    return motion.body_pos_w[:, [motion.body_names.index(foot) for foot in robot.foot_names]]
+
+
+def _foot_slip(motion: Motion, robot: RobotCfg) -> float:
     """Largest way of a foot over the ground between two successive frames in which it stands, m."""
-    feet = [motion.body_names.index(foot) for foot in robot.foot_names]
-    moved = motion.body_pos_w[:, feet].diff(dim=0)
-    way = torch.linalg.vector_norm(moved[..., :2], dim=-1)
+    way = torch.linalg.vector_norm(_foot_pos(motion, robot).diff(dim=0)[..., :2], dim=-1)
     stands = foot_contacts(motion, robot)
     return (way * (stands[1:] & stands[:-1])).max().item()
 

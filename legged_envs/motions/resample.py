@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
+from typing import Any
 
 import torch
 
 from legged_envs.motions.coordinates import continuous
 from legged_envs.motions.library import MotionLibrary
-from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.motion import Motion, MotionError, check_frame_rate
 from legged_envs.robots import RobotCfg
 
 
@@ -17,9 +18,11 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
 
     Up to one new frame of time is lost at the end of a clip that does not loop. A looping clip must last a whole
     number of new frames, for otherwise it would not close.
+
+    Raises:
+        MotionError: The frame rate is not positive and finite, or the clip loops and would not close.
     """
-    if not frame_rate > 0.0:
-        raise ValueError(f"frame_rate must be positive, got {frame_rate}")
+    check_frame_rate(frame_rate, motion.origin)
     frames = motion.duration * frame_rate
     if motion.loop and abs(frames - round(frames)) > 1e-6 * frames:
         raise MotionError(
@@ -27,11 +30,10 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
             f"{frame_rate:g} Hz"
         )
     times = torch.arange(int(frames + 1e-6) + 1, dtype=torch.float64) / frame_rate
-    sample = MotionLibrary([motion], robot, end="hold").sample(torch.zeros(1, dtype=torch.long), times)
-    sampled = {field.name: getattr(sample, field.name) for field in fields(sample) if field.name != "ended"}
+    library, clip = MotionLibrary([motion], robot, end="hold"), torch.zeros(1, dtype=torch.long)
+    bodies = {f"body_{field}": values for field, values in vars(library.sample_bodies(clip, times)).items()}
+    fields: dict[str, Any] = vars(library.sample(clip, times)) | bodies
+    del fields["ended"]
     for field in ("root_quat_w", "body_quat_w"):
-        quats = sampled[field]
-        sampled[field] = (
-            continuous(quats) if quats.ndim == 2 else torch.stack([continuous(quat) for quat in quats.unbind(1)], dim=1)
-        )
-    return replace(motion, frame_rate=frame_rate, **sampled)
+        fields[field] = continuous(fields[field])
+    return replace(motion, frame_rate=frame_rate, **fields)

@@ -9,7 +9,7 @@ from legged_envs.motions.npz import load_motion
 from legged_envs.robots import RobotCfg
 
 FOLDER = Path(__file__).resolve().parent / "data"
-"""One folder per robot with one file per clip, written by :mod:`legged_envs.motions.generate`."""
+"""One folder per robot with one file per clip, written by ``tools/motions`` of the repository."""
 
 
 def shipped_motions(robot: RobotCfg, *names: str) -> list[Motion]:

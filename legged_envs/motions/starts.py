@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.motions.library import MotionLibrary
+from legged_envs.motions.library import ON_FRAME, MotionLibrary
 from legged_envs.motions.motion import MotionError
 from legged_envs.rng import Stream
 
@@ -47,23 +47,21 @@ class StartSampler:
     """Draws clips and start times.
 
     Uniformly, a clip is drawn in proportion to its weight and then a time between two valid frames of it, all equally
-    likely. Adaptively, with :attr:`StartCfg.uniform_fraction` the same, else a bin of some clip in proportion to
-    Σ_u decay^u f(b + u), f the running mean of the failures per call of :meth:`record` in a bin, u < bins_ahead. The
-    bins ahead of the last one are the first ones where the clip loops, else the last one again.
+    likely. Adaptively, a start is uniform with probability :attr:`StartCfg.uniform_fraction`, else in a bin b of some
+    clip in proportion to Σ_u decay^u f(b + u), f the running mean of the failures per call of :meth:`record` in a bin,
+    u < bins_ahead. The bins ahead of the last one are the first ones where the clip loops, else the last one again.
     """
 
     def __init__(self, library: MotionLibrary, cfg: StartCfg | None = None):
         self.library = library
         self.cfg = StartCfg() if cfg is None else cfg
         self.cfg.check()
-        device = library.device
         weights = self._interval_weights()
-        zero = weights.new_zeros(1)
-        self._cumulative = torch.cat((zero, weights.cumsum(0) / weights.sum())).to(device)
+        self._cumulative = torch.cat((weights.new_zeros(1), weights.cumsum(0) / weights.sum()))
         self._make_bins()
         self._uniform = self._cumulative[self._bin_end] - self._cumulative[self._bin_start]
-        self._kernel = self.cfg.decay ** torch.arange(self.cfg.bins_ahead, dtype=torch.float64, device=device)
-        self.failures = torch.zeros(len(self._bin_start), dtype=torch.float64, device=device)
+        self._kernel = self.cfg.decay ** torch.arange(self.cfg.bins_ahead, dtype=torch.float64, device=library.device)
+        self.failures = torch.zeros(len(self._bin_start), dtype=torch.float64, device=library.device)
         """Running mean of the number of failures in each bin per call of :meth:`record`. Shape: (num_bins,)."""
         self._update_probabilities()
 
@@ -117,49 +115,36 @@ class StartSampler:
     def _interval_weights(self) -> torch.Tensor:
         """Weight of a start between each frame and the next, 0 between clips. Shape: (total number of frames,)."""
         library = self.library
-        weights = torch.zeros(len(library.valid), dtype=torch.float64)
-        for clip, (first, length) in enumerate(
-            zip(library.first_frame.tolist(), library.num_frames.tolist(), strict=True)
-        ):
-            valid = library.valid[first : first + length].cpu()
-            usable = (valid[1:] & valid[:-1]).double()
-            if not library.loops[clip]:
-                latest = library.duration[clip].item() - self.cfg.margin
-                usable[torch.arange(1, length) / library.frame_rate > latest + 1e-6] = 0.0
-            if not usable.any():
-                raise MotionError(
-                    f"clip {library.names[clip]!r} has no two successive valid frames at least {self.cfg.margin:g} s "
-                    "before its end, so no episode can start in it; leave it out or lower StartCfg.margin"
-                )
-            weights[first : first + length - 1] = usable / usable.sum() * library.weight[clip].item()
-        if weights.sum() == 0.0:
+        clip = torch.repeat_interleave(library.num_frames)
+        following = torch.arange(len(clip), device=library.device) - library.first_frame[clip] + 1
+        last = library.num_frames - 1 - torch.where(library.loops, 0.0, self.cfg.margin * library.frame_rate)
+        usable = library.valid & library.valid.roll(-1) & (following <= last[clip] + ON_FRAME)
+        number = torch.bincount(clip[usable], minlength=library.num_clips)
+        if not number.all():
+            raise MotionError(
+                f"clip {library.names[int(number.argmin())]!r} has no two successive valid frames at least "
+                f"{self.cfg.margin:g} s before its end, so no episode can start in it; leave it out or lower "
+                "StartCfg.margin"
+            )
+        if not library.weight.any():
             raise MotionError("the weights of all clips are 0, so none can be drawn")
-        return weights
+        return usable.double() / number[clip] * library.weight[clip].double()
 
     def _make_bins(self) -> None:
         """Cut each clip into bins of equal length: first and last interval, clip, and the bins ahead of each."""
-        library = self.library
-        start: list[int] = []
-        end: list[int] = []
-        clip_of_bin, ahead, first_bin = [], [], []
-        for clip, (first, length) in enumerate(
-            zip(library.first_frame.tolist(), library.num_frames.tolist(), strict=True)
-        ):
-            intervals = length - 1
-            count = max(1, min(intervals, round(library.duration[clip].item() / self.cfg.bin_length)))
-            edges = [first + -(-i * intervals // count) for i in range(count + 1)]
-            first_bin.append(len(start))
-            for i in range(count):
-                following = range(i, i + self.cfg.bins_ahead)
-                loops = bool(library.loops[clip])
-                ahead.append([first_bin[-1] + (j % count if loops else min(j, count - 1)) for j in following])
-            start += edges[:-1]
-            end += edges[1:]
-            clip_of_bin += [clip] * count
-        self._bin_start, self._bin_end, self._clip_of_bin, self._ahead, self._first_bin = (
-            torch.tensor(values, device=library.device) for values in (start, end, clip_of_bin, ahead, first_bin)
-        )
-        self._bins_per_clip = torch.bincount(self._clip_of_bin)
+        library, device = self.library, self.library.device
+        intervals = library.num_frames - 1
+        count = (library.duration.double() / self.cfg.bin_length).round().clamp(max=intervals).long().clamp(min=1)
+        self._bins_per_clip, self._first_bin = count, count.cumsum(0) - count
+        clip = self._clip_of_bin = torch.repeat_interleave(count)
+        place = torch.arange(len(clip), device=device) - self._first_bin[clip]
+        first, count, intervals = library.first_frame[clip], count[clip], intervals[clip]
+        self._bin_start = first + (place * intervals + count - 1) // count
+        self._bin_end = first + ((place + 1) * intervals + count - 1) // count
+        ahead = place.unsqueeze(1) + torch.arange(self.cfg.bins_ahead, device=device)
+        count = count.unsqueeze(1)
+        ahead = torch.where(library.loops[clip].unsqueeze(1), ahead % count, ahead.minimum(count - 1))
+        self._ahead = self._first_bin[clip].unsqueeze(1) + ahead
 
     def _update_probabilities(self) -> None:
         drawn_to = (self.failures[self._ahead] * self._kernel).sum(1) * (self._uniform > 0.0)

@@ -15,7 +15,6 @@ from rich.table import Table
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.motion_command import MotionCommandCfg, motion_command
-from legged_envs.motions import MotionLibrary
 from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.rl.evaluate import EVALUATION_SEED, evaluation_cfg, print_costs
 from legged_envs.rl.mimic_config import ACTOR_GROUPS
@@ -114,7 +113,7 @@ class MimicEvaluator:
         rewards = self.core.rewards
         self._imitation = [i for i, name in enumerate(rewards.names) if name.startswith("reference_")]
         self._most = sum(rewards.weights[i] for i in self._imitation) * self.core.step_dt
-        self._feet = MotionLibrary(motions, cfg.robot, self.core.device, command.end, cfg.robot.foot_names)
+        self._feet = self.motion.player.library.body_ids(*cfg.robot.foot_names)
 
     def run(self, policy: MimicPolicy, seed: int = EVALUATION_SEED) -> MimicEvaluation:
         """Evaluate ``policy``."""
@@ -146,7 +145,7 @@ class MimicEvaluator:
             upright &= ~terminated
             alive.append(upright.clone())
             stands.append(core.robot.foot_contact.clone())
-            feet = self._feet.sample(self.motion.player.clip, time).body_pos_w[..., 2]
+            feet = self.motion.player.library.sample_bodies(self.motion.player.clip, time, self._feet).pos_w[..., 2]
             should_stand.append(feet < core.cfg.robot.foot_radius + STANDING_HEIGHT)
             for name, value in self._measure(targets, info).items():
                 rows.setdefault(name, []).append(value)

@@ -1,16 +1,19 @@
-"""Make the motions that come with the package: ``python -m legged_envs.motions.generate``."""
+"""Make the motions that come with the package.
+
+From the root of the repository: ``python -m tools.motions.generate``.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from legged_envs.motions.choreography import Clip, make_motion
-from legged_envs.motions.g1_clips import g1_clips
-from legged_envs.motions.go2_clips import go2_clips
 from legged_envs.motions.motion import MotionError
 from legged_envs.motions.npz import save_motion
 from legged_envs.motions.report import inspect_motion
 from legged_envs.motions.shipped import FOLDER
+from tools.motions.choreography import Clip, make_motion
+from tools.motions.g1_clips import g1_clips
+from tools.motions.go2_clips import go2_clips
 
 
 def all_clips() -> list[Clip]:

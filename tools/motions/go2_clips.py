@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from legged_envs.motions.choreography import Clip, Stance, default_stance
-from legged_envs.motions.gait import Gait, Walk
-from legged_envs.motions.planted import Key, Planted
 from legged_envs.robots import GO2
+from tools.motions.choreography import Clip, Stance, default_stance
+from tools.motions.gait import Gait, Walk
+from tools.motions.planted import Key, Planted
 
 # Feet in the order FR, FL, RR, RL.
 TROT = Gait(

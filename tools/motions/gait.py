@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.choreography import Plan, Stance
+from tools.motions.choreography import Plan, Stance
 
 GRAVITY = 9.81
 """m/s²."""

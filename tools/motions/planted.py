@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.choreography import Plan, Stance
-from legged_envs.motions.gait import smooth_step
+from tools.motions.choreography import Plan, Stance
+from tools.motions.gait import smooth_step
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from legged_envs.motions.choreography import Clip, Stance, default_stance
-from legged_envs.motions.gait import Gait, Walk
-from legged_envs.motions.gestures import Gesturing, Reach, Swing
-from legged_envs.motions.planted import Key, Planted
 from legged_envs.robots import G1_29
+from tools.motions.choreography import Clip, Stance, default_stance
+from tools.motions.gait import Gait, Walk
+from tools.motions.gestures import Gesturing, Reach, Swing
+from tools.motions.planted import Key, Planted
 
 MARCH = Gait(
     period=1.0,

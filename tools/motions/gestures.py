@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from legged_envs.motions.choreography import Choreography, Plan
-from legged_envs.motions.gait import smooth_step
 from legged_envs.robots import RobotCfg
+from tools.motions.choreography import Choreography, Plan
+from tools.motions.gait import smooth_step
 
 
 @dataclass(frozen=True)

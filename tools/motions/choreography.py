@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from legged_envs import rotation
 from legged_envs.motions.coordinates import continuous, motion_from_coordinates
-from legged_envs.motions.inverse_kinematics import FootIK
-from legged_envs.motions.kinematics import body_names, centre_of_mass, forward_kinematics
+from legged_envs.motions.kinematics import body_names, forward_kinematics, posed
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
+from tools.motions.inverse_kinematics import FootIK
 
 FRAME_RATE = 50.0
 """Frames per second of the clips that the package makes: one per control step."""
+
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+"""The orientation of a base that is level and looks along x, (w, x, y, z)."""
 
 _DELTA = 1e-3
 """Half of the time over which velocities are measured, s."""
@@ -57,16 +61,12 @@ class Stance:
 
 def default_stance(robot: RobotCfg) -> Stance:
     """The stance of :attr:`RobotCfg.default_joint_pos`, feet on the ground."""
-    joints = torch.tensor(robot.default_joint_pos, dtype=torch.float64)
-    pos = torch.tensor([[0.0, 0.0, robot.base_height]], dtype=torch.float64)
-    still = torch.zeros(1, robot.num_joints, dtype=torch.float64)
-    at_rest = torch.zeros(1, 3, dtype=torch.float64)
-    upright = rotation.from_yaw(torch.zeros(1, dtype=torch.float64))
-    bodies = forward_kinematics(robot, pos, upright, joints.unsqueeze(0), at_rest, at_rest, still)
+    qpos = torch.tensor([(0.0, 0.0, robot.base_height, *UPRIGHT, *robot.default_joint_pos)], dtype=torch.float64)
+    at_rest = torch.zeros(1, 6 + robot.num_joints, dtype=torch.float64)
     feet = [body_names(robot).index(foot) for foot in robot.foot_names]
-    foot_pos = bodies.pos_w[0, feet].clone()
+    foot_pos = forward_kinematics(robot, qpos, at_rest)["body_pos_w"][0, feet].clone()
     foot_pos[:, 2] = robot.foot_radius
-    return Stance(robot.base_height, foot_pos, joints)
+    return Stance(robot.base_height, foot_pos, qpos[0, 7:])
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,27 @@ def solve(clip: Clip, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, 
     pos = plan.root_pos_w
     for _ in range(_MAX_ITERATIONS):
         joint_pos = ik.solve(pos, plan.root_quat_w, plan.foot_pos_w, plan.foot_quat_w, plan.joint_pos)
-        gap = (wanted - centre_of_mass(clip.robot, pos, plan.root_quat_w, joint_pos))[:, : clip.massive_axes]
+        qpos = torch.cat((pos, plan.root_quat_w, joint_pos), dim=1)
+        gap = (wanted - centre_of_mass(clip.robot, qpos))[:, : clip.massive_axes]
         if not gap.numel() or gap.abs().max() < _BALANCED:
             return pos, joint_pos, continuous(plan.root_quat_w)
         pos = pos + torch.nn.functional.pad(gap, (0, 3 - clip.massive_axes))
     raise RuntimeError(f"clip {clip.name!r}: the centre of mass is still {gap.abs().max():.2g} m away from its plan")
 
 
+def centre_of_mass(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
+    """Centre of mass of the robot, m, float64. Shape: (T, 3).
+
+    Args:
+        robot: The robot.
+        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
+    """
+    return torch.from_numpy(np.array([data.subtree_com[1].copy() for _, data in posed(robot, qpos)]))
+
+
 def _default_centre_of_mass(robot: RobotCfg) -> torch.Tensor:
     """Middle of the feet and height of the centre of mass, both from the base in the default stance. Shape: (3,)."""
     stance = default_stance(robot)
-    pos = torch.tensor([[0.0, 0.0, stance.base_height]], dtype=torch.float64)
-    upright = rotation.from_yaw(torch.zeros(1, dtype=torch.float64))
-    mass = centre_of_mass(robot, pos, upright, stance.joint_pos.unsqueeze(0))[0]
+    qpos = torch.tensor([(0.0, 0.0, stance.base_height, *UPRIGHT, *stance.joint_pos)], dtype=torch.float64)
+    mass = centre_of_mass(robot, qpos)[0]
     return torch.stack((*stance.foot_pos.mean(0)[:2], mass[2] - stance.base_height))

@@ -1,0 +1,1 @@
+"""What the repository is made with and the package does not need."""

@@ -1,0 +1,1 @@
+"""Make the motions that come with the package."""
