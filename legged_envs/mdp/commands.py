@@ -64,9 +64,9 @@ class VelocityCommand:
         """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
         self.still: torch.Tensor
         """1 − ``moving``. Shape: (num_envs,)."""
-        self._set(torch.zeros(n, 3, device=device))
+        self._set(torch.zeros(n, 3, dtype=torch.float32, device=device))
         self._resampling = Timer(n, env.step_dt, device)
-        self._heading = torch.zeros(n, device=device)
+        self._heading = torch.zeros(n, dtype=torch.float32, device=device)
         self._steering = torch.zeros(n, dtype=torch.bool, device=device)
 
     tensors = ("value", "moving", "still")
