@@ -50,7 +50,7 @@ class ActionManager:
         """Shape: (num_joints,)."""
         self._default = robot.default_joint_pos
         self._random = random.stream("action_delay")
-        self.current = torch.zeros(n, num_joints, device=robot.sim.device)
+        self.current = torch.zeros(n, num_joints, dtype=torch.float32, device=robot.sim.device)
         """The action of this step. Shape: (num_envs, num_joints)."""
         self.previous = torch.zeros_like(self.current)
         """The action one step ago."""

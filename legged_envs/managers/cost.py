@@ -30,7 +30,7 @@ class CostManager(WeightedTerms):
             if not term.limit >= 0.0:
                 raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
         super().__init__(env, [Term("cost", name, term.func, term.params) for name, term in cfg.items()])
-        self.limits = torch.tensor([term.limit for term in cfg.values()], device=env.device)
+        self.limits = torch.tensor([term.limit for term in cfg.values()], dtype=torch.float32, device=env.device)
         """Limit of each term, average per step. Shape: (num_terms,)."""
         self.values = torch.zeros_like(self.episode_sums)
         """The costs of the last step. Shape: (num_envs, num_terms)."""

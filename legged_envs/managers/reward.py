@@ -35,7 +35,7 @@ class RewardManager(WeightedTerms):
         super().__init__(env, [Term("reward", name, term.func, term.params) for name, term in active.items()])
         self.weights = tuple(term.weight for term in active.values())
         """Weight of each term, 1/s."""
-        self._scale = torch.tensor(self.weights, device=env.device).mul_(env.step_dt)
+        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(env.step_dt)
         self.total = self.episode_sums.sum(1)
         """The reward of the last step. Shape: (num_envs,)."""
 

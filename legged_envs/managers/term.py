@@ -70,7 +70,7 @@ class WeightedTerms:
         self.terms = terms
         for term in terms:
             term.check(env, shape=(env.num_envs,), dtype=torch.float32)
-        self.episode_sums = torch.zeros(env.num_envs, len(terms), device=env.device)
+        self.episode_sums = torch.zeros(env.num_envs, len(terms), dtype=torch.float32, device=env.device)
         """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
 
     @property
