@@ -94,7 +94,7 @@ class Stream:
     ) -> torch.Tensor:
         """Uniform float32 from low to high, which are floats or tensors (size,). Shape: (num_envs or n, size)."""
         steps = self.signed_24_bit(size, env_ids).add_(1 << 23)
-        return (steps * 2.0**-24).mul_(high - low).add_(low)
+        return (steps.float() * 2.0**-24).mul_(high - low).add_(low)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         return {"key": self._key.clone(), "counter": self.counter.clone()}

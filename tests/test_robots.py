@@ -681,6 +681,23 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
         ),
         ({"kd": (-0.5, *GO2.kd[1:])}, "kd of 'FR_hip_joint' must be finite and not negative, got -0.5"),
         ({"default_joint_pos": (float("nan"),) * 12}, "default_joint_pos of 'FR_hip_joint' must be finite, got nan"),
+        ({"actuators": ("position",) * 11}, "actuators has 11 entries but joint_names has 12"),
+        (
+            {"actuators": ("muscle",) * 12},
+            "actuators of 'FR_hip_joint' must be one of 'position', 'velocity', 'torque'",
+        ),
+        (
+            {"actuators": ("position", "velocity", *("position",) * 10)},
+            "kp of 'FR_thigh_joint', a velocity actuator, must be 0, got 40.0",
+        ),
+        (
+            {"actuators": ("torque", *("position",) * 11), "kp": (0.0, *GO2.kp[1:])},
+            "kd of 'FR_hip_joint', a torque actuator, must be 0, got 1.0",
+        ),
+        (
+            {"actuators": ("velocity", *("position",) * 11), "kp": (0.0, *GO2.kp[1:]), "kd": (0.0, *GO2.kd[1:])},
+            "kd of 'FR_hip_joint', a velocity actuator, must be positive, got 0.0",
+        ),
         ({"base_height": 0.0}, "base_height must be finite and positive, got 0.0"),
     ],
 )

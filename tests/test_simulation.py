@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
 import pytest
 import torch
 
+from legged_envs.mdp import costs, events, rewards
+from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, GO2, RobotCfg
-from legged_envs.sim import SimCfg, Simulation, make_simulation
-from legged_envs.sim.scene import build_scene
+from legged_envs.sim import RobotState, SimCfg, Simulation, make_simulation
+from legged_envs.sim.mujoco_cpu import MujocoSimulation
+from legged_envs.sim.robot_view import RobotView
+from legged_envs.sim.scene import build_scene, robot_spec
+from legged_envs.sim.simulation import ENGINES
 
 ROBOTS = pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
 NUM_ENVS = 3
@@ -363,6 +371,225 @@ def test_torques_are_the_pd_law_within_the_limits():
     assert torch.allclose(sim.joint_torque, unlimited.clamp(-limits, limits), atol=1e-4)
 
 
+# --- kinds of actuators, joints without limits ------------------------------------------------------------------------
+
+WHEELER_XML = """
+<mujoco>
+  <compiler angle="radian" autolimits="true"/>
+  <worldbody>
+    <body name="base">
+      <freejoint name="root"/>
+      <geom type="box" size="0.2 0.1 0.05" mass="5" contype="0" conaffinity="1"/>
+      <site name="imu"/>
+      <camera name="track" mode="trackcom" pos="0 -2 1" xyaxes="1 0 0 0 0.4 0.9"/>
+      <body name="thigh" pos="0 0.1 0">
+        <joint name="hip" axis="0 1 0" range="-1 1" damping="0.1" armature="0.01"/>
+        <geom type="capsule" size="0.02" fromto="0 0 0 0 0 -0.2" mass="1" contype="0" conaffinity="0"/>
+        <body name="rim" pos="0 0 -0.2">
+          <joint name="wheel" axis="0 1 0" damping="0.05" armature="0.005"/>
+          <geom type="box" size="0.05 0.01 0.03" mass="0.5" contype="0" conaffinity="0"/>
+          <body name="foot"><site name="foot_site"/></body>
+        </body>
+      </body>
+      <body name="arm" pos="0.1 0 0.05">
+        <joint name="shoulder" axis="1 0 0"/>
+        <geom type="capsule" size="0.02" fromto="0 0 0 0 0.2 0" mass="0.3" contype="0" conaffinity="0"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.fixture
+def wheeler(tmp_path) -> RobotCfg:
+    """A robot with a joint of each kind of actuator, of which only the first has limits."""
+    path = tmp_path / "wheeler.xml"
+    path.write_text(WHEELER_XML)
+    return RobotCfg(
+        name="wheeler",
+        xml=str(path),
+        base_body="base",
+        joint_names=("hip", "wheel", "shoulder"),
+        default_joint_pos=(0.3, 0.0, 0.2),
+        kp=(30.0, 0.0, 0.0),
+        kd=(1.0, 0.4, 0.0),
+        torque_limits=(6.0, 1.0, 0.7),
+        velocity_limits=(20.0, 20.0, 20.0),
+        base_height=3.0,
+        foot_names=("foot",),
+        foot_radius=0.05,
+        penalized_bodies=("thigh",),
+        termination_bodies=("base",),
+        mirror=(("hip", 1.0), ("wheel", 1.0), ("shoulder", -1.0)),
+        foot_mirror=(0,),
+        actuators=("position", "velocity", "torque"),
+    )
+
+
+class HandDriven:
+    """A robot in the air, with its actuators' torques computed by hand and each step integrated in float64 NumPy.
+
+    The integration is that of MuJoCo's ``implicitfast``: (M + h D) (v' − v) = h (τ + passive − bias), where D holds the
+    joints' damping and the gains on the velocity of the actuators that are within their limits.
+    """
+
+    def __init__(self, robot: RobotCfg, parameters: dict[str, torch.Tensor], dt: float):
+        self.model = mujoco.MjModel.from_xml_path(str(robot.path))
+        self.data = mujoco.MjData(self.model)
+        self.kp, self.kd = (parameters[name][0].double().numpy() for name in ("kp", "kd"))
+        self.limits, self.dt = np.array(robot.torque_limits), dt
+        self.torque, self.within = np.zeros(3), np.zeros(3, dtype=bool)
+
+    def step(self, target: np.ndarray) -> None:
+        model, data = self.model, self.data
+        mujoco.mj_forward(model, data)
+        (q, speed), (u_pos, u_vel, u_torque) = (data.qpos[7:], data.qvel[6:]), target
+        wanted = np.array(
+            [
+                self.kp[0] * (u_pos - q[0]) - self.kd[0] * speed[0],
+                self.kd[1] * (u_vel - speed[1]),
+                u_torque,
+            ]
+        )
+        self.torque = np.clip(wanted, -self.limits, self.limits)
+        self.within = self.torque == wanted
+        mass = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, mass)
+        damping = model.dof_damping.copy()
+        damping[6:] += np.where(self.within, self.kd, 0.0)
+        force = data.qfrc_passive - data.qfrc_bias
+        force[6:] += self.torque
+        data.qvel += np.linalg.solve(mass + self.dt * np.diag(damping), self.dt * force)
+        mujoco.mj_integratePos(model, data.qpos, data.qvel, self.dt)
+
+
+def test_each_kind_of_actuator_applies_its_law_within_its_limits(wheeler):
+    sim = make(wheeler, 1)
+    one = torch.arange(1)
+    for name in ("kp", "kd"):
+        sim.set_parameter(name, 1.2 * sim.default_parameter(name), one)
+    by_hand = HandDriven(wheeler, {name: sim.get_parameter(name) for name in ("kp", "kd")}, sim.cfg.dt)
+    assert sim.get_parameter("kd").tolist() == [pytest.approx([1.2, 0.48, 0.0])]
+    by_hand.data.qpos[:], by_hand.data.qvel[:] = sim.batch.bind("qpos")[0], sim.batch.bind("qvel")[0]
+    generator = torch.Generator().manual_seed(4)
+    limited = np.zeros(3, dtype=int)
+    for _ in range(40):
+        target = (torch.rand(1, 3, generator=generator) * 2.0 - 1.0) * torch.tensor([0.4, 6.0, 1.0]) + torch.tensor(
+            [0.0, 3.0, 0.0]
+        )
+        sim.set_joint_targets(target)
+        for _ in range(3):
+            sim.step(1)
+            by_hand.step(target[0].double().numpy())
+            assert_close(sim.joint_torque[0], by_hand.torque, "joint_torque")
+            np.testing.assert_allclose(sim.batch.bind("qpos")[0], by_hand.data.qpos, rtol=1e-8, atol=1e-9)
+            np.testing.assert_allclose(sim.batch.bind("qvel")[0], by_hand.data.qvel, rtol=1e-7, atol=1e-8)
+            limited += ~by_hand.within
+    assert (limited > 3).all() and (limited < 117).all()
+    assert abs(by_hand.data.qpos[8]) > 1.0, "the wheel turned"
+
+
+def test_a_reset_asks_for_the_default_pose_and_for_no_speed_and_no_torque(wheeler):
+    sim = make(wheeler)
+    sim.set_joint_targets(torch.ones(NUM_ENVS, 3))
+    sim.reset(ALL)
+    assert np.array_equal(sim.batch.bind("ctrl"), [[0.3, 0.0, 0.0]] * NUM_ENVS)
+
+
+def test_a_gain_that_an_actuator_does_not_have_cannot_be_set(wheeler):
+    sim = make(wheeler)
+    before = sim.get_state()
+    for name, culprit in (("kp", "wheel"), ("kd", "shoulder")):
+        with pytest.raises(ValueError, match=rf"'{name}' of '{culprit}', a .* actuator, must be 0"):
+            sim.set_parameter(name, torch.ones(NUM_ENVS, 3), ALL)
+    assert repr(sim.get_state()) == repr(before)
+
+
+def test_joints_without_limits_are_never_outside_of_them(wheeler):
+    sim = make(wheeler)
+    robot = RobotState(sim, sim.cfg.step_dt)
+    env = SimpleNamespace(sim=sim, robot=robot, num_envs=NUM_ENVS, device=sim.device)
+    inf = float("inf")
+    assert sim.joint_pos_limits.tolist() == [[-1.0, 1.0], [-inf, inf], [-inf, inf]]
+    low, high = robot.soft_joint_pos_limits(0.5)
+    assert (low.tolist(), high.tolist()) == ([-0.5, -inf, -inf], [0.5, inf, inf])
+    sim.write_joint_state(ALL, torch.tensor([[0.7, 30.0, -40.0]]).repeat(NUM_ENVS, 1), torch.zeros(NUM_ENVS, 3))
+    robot.refresh(ALL)
+    assert torch.allclose(rewards.dof_pos_limits(env, soft_limit=0.5), torch.tensor(0.2))
+    assert torch.allclose(costs.joint_position(env, soft_limit=0.5), torch.tensor(1 / 3))
+    assert not costs.joint_position(env).any()
+    random = RandomStreams(NUM_ENVS, sim.device)
+    random.seed(0, ALL)
+    events.reset_joints(env, ALL, random.stream("joints"), range=9.0)
+    assert (sim.joint_pos[:, 0].abs() <= 1.0).all() and (sim.joint_pos[:, 1:].abs() > 1.0).any()
+    assert sim.joint_pos.isfinite().all()
+
+
+# --- views of robots --------------------------------------------------------------------------------------------------
+
+
+def test_two_robots_in_a_scene_have_views_of_their_own(wheeler):
+    scene = mujoco.MjSpec()
+    robots = {"a_": GO2, "b_": wheeler}
+    for prefix, robot in robots.items():
+        scene.attach(robot_spec(robot), frame=scene.worldbody.add_frame(), prefix=prefix)
+    model = scene.compile()
+    views = {prefix: RobotView.find(model, robot, prefix) for prefix, robot in robots.items()}
+    for prefix, robot in robots.items():
+        view, num_joints = views[prefix], robot.num_joints
+        root = model.jnt(f"{prefix}root")
+        assert view.root_qpos == slice(root.qposadr[0], root.qposadr[0] + 7)
+        assert view.root_qvel == slice(root.dofadr[0], root.dofadr[0] + 6)
+        named = [f"{prefix}{joint}" for joint in robot.joint_names]
+        assert [model.joint(i).name for i in range(model.njnt)[view.joints]] == named
+        assert [model.actuator(i).name for i in range(model.nu)[view.actuators]] == named
+        for i, joint in enumerate(named):
+            assert model.joint(joint).qposadr == view.joint_qpos.start + i
+            assert model.joint(joint).dofadr == view.joint_qvel.start + i
+        assert (
+            view.joint_qpos.stop - view.joint_qpos.start == view.joint_qvel.stop - view.joint_qvel.start == num_joints
+        )
+        bodies = [model.body(i).name for i in range(model.nbody)[view.bodies]]
+        assert bodies[0] == f"{prefix}{robot.base_body}" and all(name.startswith(prefix) for name in bodies)
+        assert len(bodies) == make(robot).model.nbody - 1
+        assert (model.geom_bodyid[view.geoms] >= view.bodies.start).all()
+        assert (model.geom_bodyid[view.geoms] < view.bodies.stop).all()
+        feet = [model.site(i).name for i in range(model.nsite)[view.foot_sites]]
+        assert feet == [f"{prefix}{foot}_site" for foot in robot.foot_names]
+        first, last = (
+            model.sensor(f"{prefix}{foot}_lin_vel").adr[0] for foot in (robot.foot_names[0], robot.foot_names[-1])
+        )
+        assert view.foot_velocities == slice(first, last + 3)
+    for field in dataclasses.fields(RobotView):
+        one, other = (getattr(view, field.name) for view in views.values())
+        assert one.stop <= other.start, field.name
+
+
+def test_a_robot_on_a_fixed_base_has_a_view_without_a_root_and_is_not_simulated(wheeler, tmp_path):
+    path = tmp_path / "fixed.xml"
+    path.write_text(WHEELER_XML.replace('<freejoint name="root"/>', ""))
+    fixed = dataclasses.replace(wheeler, xml=str(path))
+    view = RobotView.find(build_scene(fixed, SimCfg()), fixed)
+    assert view.root_qpos is None and view.root_qvel is None
+    assert view.joints == view.joint_qpos == view.joint_qvel == view.actuators == slice(0, 3)
+    with pytest.raises(ValueError, match=r"fixed\.xml: base_body 'base' of RobotCfg 'wheeler' has no free joint"):
+        make(fixed)
+
+
+def test_joints_that_are_no_hinges_and_bodies_of_feet_out_of_order_are_refused(wheeler, tmp_path):
+    path = tmp_path / "own.xml"
+    path.write_text(WHEELER_XML.replace('name="shoulder" axis="1 0 0"', 'name="shoulder" type="ball"'))
+    with pytest.raises(
+        ValueError, match=r"own\.xml: every joint but the free one of the base must be a hinge or a slide"
+    ):
+        make(dataclasses.replace(wheeler, xml=str(path)))
+    order = (1, 0, 2, 3)
+    shuffled = dataclasses.replace(GO2, foot_names=tuple(GO2.foot_names[i] for i in order))
+    with pytest.raises(ValueError, match="must declare the sites of its feet one after another, in RobotCfg's order"):
+        make(shuffled)
+
+
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
@@ -651,6 +878,50 @@ def test_a_state_of_another_batch_is_refused_and_nothing_changes(assert_same):
         with pytest.raises(ValueError, match="shape"):
             sim.set_state(other.get_state())
     assert_same(sim.get_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        (lambda state: state.pop("rows"), "rows"),
+        (lambda state: state.pop("outputs"), "outputs"),
+        (lambda state: state["outputs"].pop("xpos"), r"outputs\.xpos is None"),
+        (lambda state: state.update(warning=state["warning"][:2]), "warning"),
+        (
+            lambda state: state.update(constants_changed=np.zeros(2, dtype=bool)),
+            r"constants_changed is \(2,\), .*\(3,\)",
+        ),
+        (lambda state: state["parameters"].update(body_mass=np.zeros((3, 2))), r"parameters\.body_mass"),
+        (lambda state: state["parameters"].update(stickiness=np.zeros(3)), r"parameters\.stickiness is \(3,\)"),
+        (lambda state: state.update(weather=np.zeros(3)), "weather"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused_by_its_entry_and_nothing_changes(change, culprit, assert_same):
+    sim = make()
+    random_parameters(sim)
+    sim.step(3)
+    before = sim.get_state()
+    wrong = sim.get_state()
+    wrong["rows"] += 1.0
+    change(wrong)
+    with pytest.raises(ValueError, match=culprit):
+        sim.set_state(wrong)
+    assert_same(sim.get_state(), before)
+
+
+class OtherEngine(MujocoSimulation):
+    """An engine in a module of its own."""
+
+
+def test_an_engine_is_imported_when_it_is_first_asked_for(monkeypatch):
+    code = "import sys, legged_envs.sim; print(sorted(name for name in sys.modules if name.split('.')[0] == 'mujoco'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    for engine in (f"{__name__}:OtherEngine", OtherEngine):
+        monkeypatch.setitem(ENGINES, "other", engine)
+        assert type(make_simulation("other", GO2, SimCfg(), 1, "cpu")) is OtherEngine
+    with pytest.raises(ValueError, match=r"sim='bullet'; available: 'mujoco', 'other'"):
+        make_simulation("bullet", GO2, SimCfg(), 1, "cpu")
 
 
 def test_a_robot_whose_joints_are_not_those_of_its_model_is_refused():

@@ -395,6 +395,24 @@ def test_after_whatever_happened_every_tensor_is_what_follows_from_the_simulatio
     check()
 
 
+@pytest.mark.parametrize("task", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"])
+def test_another_default_dtype_changes_nothing(task, make_vec, assert_same):
+    def run() -> list[Any]:
+        env = make_vec(3, task, array="torch", observations="dict")
+        trace = [env.reset(seed=1)[0]]
+        for step in range(3):
+            *results, info = env.step(torch.full(env.action_space.shape, 0.1 * step, dtype=torch.float32))
+            trace.append([*results, info["cost"], info["costs"]])
+        return trace
+
+    expected = run()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert_same(run(), expected)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 # --- contacts of feet -------------------------------------------------------------------------------------------------
 
 

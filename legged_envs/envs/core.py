@@ -161,14 +161,14 @@ class CoreVectorEnv(VectorEnv, ABC):
             self.random = RandomStreams(num_envs, self.device)
             self.robot = RobotState(self.sim, self.step_dt)
             self._all_ids = torch.arange(num_envs, device=self.device)
-            self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
-            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
-            self._over = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, dtype=torch.float32, device=self.device)
+            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, dtype=torch.float32, device=self.device)
+            self._over = torch.zeros(num_envs, dtype=torch.bool, dtype=torch.float32, device=self.device)
             sizes, num_actions = self._set_up()
             self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
             self._log_counted = torch.tensor(counted, device=self.device)
-            self._ended_rows = torch.zeros(0, len(self._log_names), device=self.device)
+            self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         self._define_spaces(sizes, num_actions)
         self._needs_seed = True
@@ -235,7 +235,7 @@ class CoreVectorEnv(VectorEnv, ABC):
         Returns:
             What the log is to say of them, with a column for each of ``log_names``. Shape: (n, len(log_names)).
         """
-        return torch.zeros(len(env_ids), len(self.log_names), device=self.device)
+        return torch.zeros(len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device)
 
     def _own_state(self) -> dict[str, Any]:
         """What the future depends on beside simulation, robot, random streams and observation, copied."""
@@ -350,7 +350,10 @@ class CoreVectorEnv(VectorEnv, ABC):
         return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
 
     def _state(self) -> dict[str, Any]:
-        empty = {name: torch.zeros(self.num_envs, size, device=self.device) for name, size in self._sizes.items()}
+        empty = {
+            name: torch.zeros(self.num_envs, size, dtype=torch.float32, device=self.device)
+            for name, size in self._sizes.items()
+        }
         return {
             "robot": self.robot.state_dict(),
             "own": self._own_state(),

@@ -47,16 +47,18 @@ class ActionManager(Manager):
         self.scale = torch.cat([term.scale for term in self.terms.values()])
         """What action 1 commands. Shape: (size,)."""
         self._random = env.random.stream("action_delay")
-        self.current = torch.zeros(env.num_envs, self.size, device=env.device)
+        self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The action of this step. Shape: (num_envs, size)."""
         self.previous = torch.zeros_like(self.current)
         """The action one step ago."""
         self.before_previous = torch.zeros_like(self.current)
         """The action two steps ago."""
-        self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
+        self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, dtype=torch.float32, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints
-        rest = torch.tensor([float(kind == "position") for kind in robot.actuators], device=env.device)
+        rest = torch.tensor(
+            [float(kind == "position") for kind in robot.actuators], dtype=torch.float32, device=env.device
+        )
         self._rest = (env.robot.default_joint_pos * rest).expand(env.num_envs, -1)
 
     def process(self, action: torch.Tensor) -> torch.Tensor:

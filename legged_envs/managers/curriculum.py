@@ -36,7 +36,7 @@ class CurriculumManager(Manager):
         self.log_names = tuple(f"curriculum/{name}" for name in cfg)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        rows = torch.zeros(len(env_ids), len(self.cfg), device=env_ids.device)
+        rows = torch.zeros(len(env_ids), len(self.cfg), dtype=torch.float32, device=env_ids.device)
         for column, (name, term) in enumerate(self.cfg.items()):
             value = term.func(self._env, env_ids, **term.params)
             if value is not None:

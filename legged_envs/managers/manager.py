@@ -48,7 +48,7 @@ class Manager:
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """What the log says of episodes that are over, each after ``steps`` (n,) steps. (n, len(log_names))."""
-        return torch.zeros(len(env_ids), 0, device=env_ids.device)
+        return torch.zeros(len(env_ids), 0, dtype=torch.float32, device=env_ids.device)
 
     def state_dict(self) -> dict[str, Any]:
         """What the future depends on, copied."""
@@ -126,7 +126,7 @@ class TermColumns:
         num_pure = sum(size for term, size in zip(terms, self.sizes, strict=True) if term.pure)
         widths = (num_pure, sum(self.sizes) - num_pure)
         self.pure_values, self.other_values = (
-            torch.zeros(env.num_envs, width, dtype=dtype, device=env.device) for width in widths
+            torch.zeros(env.num_envs, width, dtype=dtype, dtype=torch.float32, device=env.device) for width in widths
         )
 
     @property
@@ -186,7 +186,7 @@ class EpisodeSums(Manager, ABC):
         self.log_names = tuple(f"{kind}/{name}" for name in self.names)
         self.terms = self.columns.terms
         self._sums_dt = sums_dt
-        self.episode_sums = torch.zeros(env.num_envs, len(terms), device=env.device)
+        self.episode_sums = torch.zeros(env.num_envs, len(terms), dtype=torch.float32, device=env.device)
         """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
 
     @abstractmethod

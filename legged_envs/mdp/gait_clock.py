@@ -57,9 +57,11 @@ class GaitClock(CommandTerm):
         self._random = env.random.stream("command/gait")
         self._step = env.step_dt / cfg.period
         self._default = env.robot.default_joint_pos
-        self._offsets = torch.tensor(cfg.offsets, device=env.device)
+        self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
         self._swing = torch.tensor(
-            [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing], device=env.device
+            [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing],
+            dtype=torch.float32,
+            device=env.device,
         )
         self.value: torch.Tensor
         """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
@@ -67,7 +69,7 @@ class GaitClock(CommandTerm):
         """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
         self.target_joint_pos: torch.Tensor
         """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
-        self.available = torch.ones(env.num_envs, device=env.device)
+        self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         """1: there is always a target. Shape: (num_envs,)."""
         self.moving = torch.ones_like(self.available)
         """1: a clock never stands still. Shape: (num_envs,)."""

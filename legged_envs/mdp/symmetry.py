@@ -75,7 +75,7 @@ class Mirror:
             index += [len(signs) + i for i in term_index]
             signs += term_signs
         self.index = torch.tensor(index)
-        self.sign = torch.tensor(signs)
+        self.sign = torch.tensor(signs, dtype=torch.float32)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Shape: (..., size) → (..., size)."""
