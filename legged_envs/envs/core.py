@@ -161,9 +161,9 @@ class CoreVectorEnv(VectorEnv, ABC):
             self.random = RandomStreams(num_envs, self.device)
             self.robot = RobotState(self.sim, self.step_dt)
             self._all_ids = torch.arange(num_envs, device=self.device)
-            self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, dtype=torch.float32, device=self.device)
-            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, dtype=torch.float32, device=self.device)
-            self._over = torch.zeros(num_envs, dtype=torch.bool, dtype=torch.float32, device=self.device)
+            self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
+            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            self._over = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
             sizes, num_actions = self._set_up()
             self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]

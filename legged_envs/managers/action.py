@@ -53,7 +53,7 @@ class ActionManager(Manager):
         """The action one step ago."""
         self.before_previous = torch.zeros_like(self.current)
         """The action two steps ago."""
-        self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, dtype=torch.float32, device=env.device)
+        self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints
         rest = torch.tensor(

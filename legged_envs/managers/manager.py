@@ -126,7 +126,7 @@ class TermColumns:
         num_pure = sum(size for term, size in zip(terms, self.sizes, strict=True) if term.pure)
         widths = (num_pure, sum(self.sizes) - num_pure)
         self.pure_values, self.other_values = (
-            torch.zeros(env.num_envs, width, dtype=dtype, dtype=torch.float32, device=env.device) for width in widths
+            torch.zeros(env.num_envs, width, dtype=dtype, device=env.device) for width in widths
         )
 
     @property

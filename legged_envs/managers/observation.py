@@ -72,9 +72,7 @@ class ObservationGroup:
             # Random numbers are drawn for the span of columns between the first and the last noisy one.
             self._span = slice(int(noisy[0]), int(noisy[-1]) + 1)
             self._noise = noise[self._span] * 2.0**-23
-            self.noise_draw = torch.zeros(
-                env.num_envs, len(self._noise), dtype=torch.int32, dtype=torch.float32, device=env.device
-            )
+            self.noise_draw = torch.zeros(env.num_envs, len(self._noise), dtype=torch.int32, device=env.device)
             """Random integers for the noise of the next ``compute``. Shape: (num_envs, size of the span)."""
         if cfg.history > 1:
             self.past = torch.zeros(env.num_envs, cfg.history, width, dtype=torch.float32, device=env.device)

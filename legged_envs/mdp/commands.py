@@ -74,7 +74,7 @@ class VelocityCommand(CommandTerm):
         self._resampling = Timer(n, env.step_dt, device)
         self.heading = torch.zeros(n, dtype=torch.float32, device=device)
         """Drawn heading, towards which ωz steers if the configuration says so, rad. Shape: (num_envs,)."""
-        self._steering = torch.zeros(n, dtype=torch.bool, dtype=torch.float32, device=device)
+        self._steering = torch.zeros(n, dtype=torch.bool, device=device)
         self._set(torch.zeros(n, 3, dtype=torch.float32, device=device))
 
     def _set(self, velocity: torch.Tensor) -> None:
