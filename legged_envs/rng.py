@@ -121,8 +121,9 @@ class RandomStreams:
     def stream(self, name: str) -> Stream:
         """The stream called ``name``."""
         if name not in self._streams:
-            stream = Stream(name, self.num_envs, self.device)
-            stream.rekey(self._env_keys.clone(), torch.arange(self.num_envs, device=self.device))
+            with torch.inference_mode(False):  # also where it is first asked for in a step
+                stream = Stream(name, self.num_envs, self.device)
+                stream.rekey(self._env_keys.clone(), torch.arange(self.num_envs, device=self.device))
             self._streams[name] = stream
         return self._streams[name]
 
