@@ -1,7 +1,8 @@
 """The environment classes."""
 
-from legged_envs.envs.core import CoreVectorEnv, Evaluation
+from legged_envs.envs.core import CoreVectorEnv
+from legged_envs.envs.hooks import Evaluation, TaskHooks
 from legged_envs.envs.legged_env import LeggedEnv
 from legged_envs.envs.manager_env import LeggedVectorEnv, unwrap
 
-__all__ = ["CoreVectorEnv", "Evaluation", "LeggedEnv", "LeggedVectorEnv", "unwrap"]
+__all__ = ["CoreVectorEnv", "Evaluation", "LeggedEnv", "LeggedVectorEnv", "TaskHooks", "unwrap"]

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
-from legged_envs.envs.core import OBSERVATION_LIMIT, CoreVectorEnv, Evaluation
+from legged_envs.envs.core import OBSERVATION_LIMIT, CoreVectorEnv
+from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import (
     ActionManager,
     CommandManager,

@@ -1,0 +1,97 @@
+"""What a task is: the hooks that the core environment calls, in one place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Evaluation(NamedTuple):
+    """What a task says of the transition that the last physics steps made. N is the number of environments."""
+
+    terminated: torch.Tensor
+    """Whose episode the task ends. Shape: (N,), bool."""
+    reward: torch.Tensor
+    """Shape: (N,)."""
+    cost: torch.Tensor
+    """The scalar cost, at least 0. Shape: (N,)."""
+    costs: torch.Tensor
+    """The cost terms in the order of ``cost_names``. Shape: (N, K)."""
+    truncated: torch.Tensor | None = None
+    """Whose episode the task cuts off for a reason that is no failure; None cuts off nobody's. Shape: (N,), bool."""
+
+
+class TaskHooks(ABC):
+    """What a subclass of :class:`~legged_envs.envs.core.CoreVectorEnv` fills.
+
+    All run without gradients' bookkeeping; tensors that outlive a step are replaced or changed in place.
+    """
+
+    num_envs: int
+    device: torch.device
+    cost_names: tuple[str, ...] = ()
+    """Names of the columns of ``info["costs"]``."""
+    cost_limits: tuple[float, ...] = ()
+    """What each column of ``info["costs"]`` may be on average per step."""
+    log_names: tuple[str, ...] = ()
+    """Names of the columns of what :meth:`_end_episodes` returns."""
+
+    @abstractmethod
+    def _set_up(self) -> tuple[dict[str, int], int]:
+        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there.
+
+        Returns:
+            The size of each observation group, ``"policy"`` among them, and the number of actions.
+        """
+
+    @abstractmethod
+    def _act(self, action: torch.Tensor) -> None:
+        """Turn actions into joint targets, and step the physics.
+
+        Args:
+            action: Finite, not clipped. Shape: (num_envs, num_actions).
+        """
+
+    @abstractmethod
+    def _evaluate(self) -> Evaluation:
+        """Evaluate the transition; ``robot`` has read the simulation, its derived quantities are to be computed."""
+
+    def _advance(self) -> None:
+        """Let one control step pass for commands and pushes."""
+
+    @abstractmethod
+    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        """New tensors of the observation groups, of all environments or of ``env_ids``. Shape of each: (n, size).
+
+        Every group that the observation space names must be there; other groups are ignored.
+        """
+
+    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
+        """Choose the commands of ``env_ids``, and write the poses in which their episodes begin.
+
+        The simulation holds the default pose at rest.
+
+        Args:
+            env_ids: The environments. Shape: (n,).
+            seeded: Whether their random streams have just begun anew.
+        """
+
+    def _begin_episodes(self, env_ids: torch.Tensor) -> None:
+        """Begin the histories of ``env_ids``, whose robots stand in their first pose."""
+
+    def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """Take in that the episodes of ``env_ids`` are over, each after ``steps`` (n,) steps.
+
+        Returns:
+            What the log is to say of them, with a column for each of ``log_names``. Shape: (n, len(log_names)).
+        """
+        return torch.zeros(len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device)
+
+    def _own_state(self) -> dict[str, Any]:
+        """What the future depends on beside simulation, robot, random streams and observation, copied."""
+        return {}
+
+    def _load_own_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`_own_state`, whose structure is checked."""
