@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 
 from legged_envs.registration import register_tasks
-from legged_envs.wrappers.base import check_step_values, layers, name_of
+from legged_envs.wrappers.adapter import check_arrays, check_env, find_layer
+from legged_envs.wrappers.base import name_of
 from legged_envs.wrappers.cost_reduce import transition_costs
 from legged_envs.wrappers.time_limit import TimeLimit
 
@@ -125,45 +126,38 @@ class LeggedCMDP(CMDP):
             raise ValueError(
                 f"the camera is camera_name='track', got camera_name={camera_name!r}, camera_id={camera_id!r}"
             )
-        self.env = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
+        self.env: Any = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
         """The vector environment."""
+        check_env(self.env, "OmniSafe", "torch")
         self._num_envs = num_envs
         self._device = torch.device(device)
         self._env_device = torch.device("cpu")
         self._metadata = self.env.metadata
         self._observation_space = self.env.single_observation_space
         self._action_space = self.env.single_action_space
-        self._check(env_id)
+        for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
+            if not isinstance(space, gym.spaces.Box):
+                raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
         self._seeded = False
         self._log: dict[str, Any] | None = None
         self.env_spec_log: dict[str, float] = dict.fromkeys(_log_keys(self.env.unwrapped), 0.0)
         """The keys that :meth:`spec_log` adds to OmniSafe's log."""
 
-    def _check(self, env_id: str) -> None:
-        if self._metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(
-                f"OmniSafe needs an environment with autoreset_mode SAME_STEP, {env_id!r} has "
-                f"{self._metadata.get('autoreset_mode')}"
-            )
-        check_step_values(self.env, "OmniSafe")
-        for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
-            if not isinstance(space, gym.spaces.Box):
-                raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
-
     @property
     def cost_names(self) -> tuple[str, ...]:
         """Names of the columns of ``info["costs"]``."""
-        return tuple(self.env.unwrapped.cost_names)  # type: ignore[attr-defined]
+        return tuple(self.env.unwrapped.cost_names)
 
     @property
     def cost_limits(self) -> tuple[float, ...]:
         """What each column of ``info["costs"]`` may be on average per step."""
-        return tuple(self.env.unwrapped.cost_limits)  # type: ignore[attr-defined]
+        return tuple(self.env.unwrapped.cost_limits)
 
     @property
     def max_episode_steps(self) -> int | None:
         """The time limit inside the environment, None if there is none."""
-        return next((layer.time_limit for layer in layers(self.env) if isinstance(layer, TimeLimit)), None)
+        limit = find_layer(self.env, TimeLimit)
+        return None if limit is None else limit.time_limit
 
     def set_seed(self, seed: int) -> None:
         self.reset(seed=seed)
@@ -180,11 +174,7 @@ class LeggedCMDP(CMDP):
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
         observation, _ = self.env.reset(seed=seed, options=options)
-        if not isinstance(observation, torch.Tensor):
-            raise TypeError(
-                f"OmniSafe needs an environment of torch tensors, got {type(observation).__name__}: make it with "
-                "array='torch', or put ToTorch on top"
-            )
+        check_arrays(observation, self.env, "OmniSafe", "torch")
         self._env_device = observation.device
         return self._row(self._copy(observation)), {}
 
@@ -205,20 +195,19 @@ class LeggedCMDP(CMDP):
         cost, costs = transition_costs(info)
         if cost is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
+        self._log = info.get("log")
         extra = {} if costs is None else {"costs": self._copy(costs)}
         if "final_obs" in info:
             extra["final_observation"] = self._copy(info["final_obs"])
             extra["_final_observation"] = info["_final_obs"].to(self._device)
-        self._log = info.get("log")
-        values = (
-            self._copy(observation),
-            self._copy(reward),
-            self._copy(cost),
-            terminated.to(self._device),
-            (truncated & ~terminated).to(self._device),
+        return (
+            self._row(self._copy(observation)),
+            self._row(self._copy(reward)),
+            self._row(self._copy(cost)),
+            self._row(terminated.to(self._device)),
+            self._row((truncated & ~terminated).to(self._device)),
+            {key: self._row(value) for key, value in extra.items()},
         )
-        observation, reward, cost, terminated, truncated = map(self._row, values)
-        return observation, reward, cost, terminated, truncated, {key: self._row(extra[key]) for key in extra}
 
     def _copy(self, value: torch.Tensor) -> torch.Tensor:
         # OmniSafe normalises in place and keeps observations until after the next step.
@@ -241,9 +230,7 @@ class LeggedCMDP(CMDP):
 
     def render(self) -> Any:
         """A picture of the first environment. Shape: (height, width, 3), uint8."""
-        frames = self.env.render()
-        assert frames is not None
-        return frames[0]
+        return self.env.render()[0]
 
     def close(self) -> None:
         self.env.close()
@@ -305,7 +292,7 @@ def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     try:
         if not hasattr(env.env.unwrapped, "cost_limits") or env.max_episode_steps is None:
             raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")
-        return sum(env.cost_limits) * env.max_episode_steps
+        return float(sum(env.cost_limits) * env.max_episode_steps)
     finally:
         env.close()
 

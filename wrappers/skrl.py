@@ -13,15 +13,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import VectorEnv
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.base import check_step_values, first_array
+from legged_envs.wrappers.adapter import check_arrays, check_env, group_spaces, split_groups
+from legged_envs.wrappers.base import first_array
 from legged_envs.wrappers.cost_reduce import reported_costs
-
-OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 
 
 class SkrlVecEnv(Wrapper):
@@ -43,38 +42,29 @@ class SkrlVecEnv(Wrapper):
     """
 
     def __init__(self, env: VectorEnv, seed: int | None = None):
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"skrl needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
-        check_step_values(env, "SkrlVecEnv")
+        check_env(env, "skrl", "torch")
         super().__init__(env)
-        space = env.single_observation_space
-        self._grouped = isinstance(space, gym.spaces.Dict)
-        groups = space.spaces if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
-        if OBSERVATION_GROUP not in groups:
-            raise ValueError(f"skrl needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
-        self._observation_space = _float32(groups[OBSERVATION_GROUP])
-        self._state_space = None if STATE_GROUP not in groups else _float32(groups[STATE_GROUP])
+        policy_space, critic_space = group_spaces(env, "skrl")
+        self._observation_space = _float32(policy_space)
+        self._state_space = None if critic_space is None else _float32(critic_space)
         observation, self._info = env.reset(seed=seed)
-        if not isinstance(first_array(observation), torch.Tensor):
-            raise ValueError(
-                f"skrl needs tensors, got {type(first_array(observation)).__name__}: make the environment with "
-                "array='torch', or wrap it in legged_envs.wrappers.ToTorch"
-            )
+        check_arrays(observation, env, "skrl", "torch")
         self._device = first_array(observation).device
         self._observation, self._state = self._split(observation)
         self._new_episodes = True
 
     @property
-    def observation_space(self) -> gym.Space:
+    def observation_space(self) -> gym.Space[Any]:
         return self._observation_space
 
     @property
-    def state_space(self) -> gym.Space | None:
+    def state_space(self) -> gym.Space[Any] | None:
         return self._state_space
 
     @property
-    def action_space(self) -> gym.Space:
-        return self._env.single_action_space
+    def action_space(self) -> gym.Space[Any]:
+        space: gym.Space[Any] = self._env.single_action_space
+        return space
 
     def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
         """Start new episodes. Those that began in the constructor or, of a single environment, with the last step are
@@ -112,16 +102,14 @@ class SkrlVecEnv(Wrapper):
 
     def _split(self, observation: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Observation and state, each (num_envs, size), float32."""
-        if not self._grouped:
-            return self._flat(observation), None
-        state = observation.get(STATE_GROUP)
-        return self._flat(observation[OBSERVATION_GROUP]), None if state is None else self._flat(state)
+        policy, critic = split_groups(observation)
+        return self._flat(policy), None if critic is None else self._flat(critic)
 
     def _flat(self, array: torch.Tensor) -> torch.Tensor:
         return array.reshape(self.num_envs, -1).float()
 
 
-def _float32(space: gym.Space) -> gym.Space:
+def _float32(space: gym.Space[Any]) -> gym.Space[Any]:
     """A space of observations as they are given: skrl tries its models on samples of it."""
     if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
         return space

@@ -1,0 +1,100 @@
+"""What the adapters ask of an environment that an RL library trains on, and how they read its observations."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from array_api_compat import is_torch_array
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from legged_envs.wrappers.base import check_step_values, first_array, layers
+
+OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
+"""Groups of an observation that is a dict: what the policy sees, and what only a critic sees."""
+
+LayerType = TypeVar("LayerType")
+
+
+class WrongArrays(TypeError, ValueError):
+    """The arrays of an environment are of another kind than a library takes."""
+
+
+def check_env(env: Any, library: str, array: str) -> None:
+    """Check that an environment can be given to a library.
+
+    Args:
+        env: Should be a vector environment that resets in the same step.
+        library: What the message calls the library.
+        array: The kind of arrays that the library takes: ``"numpy"`` or ``"torch"``.
+
+    Raises:
+        ValueError: If it is another one; the message has the call that makes the right one.
+    """
+    if not isinstance(env, VectorEnv):
+        given = type(env).__name__
+        raise ValueError(f"{library} needs a vector environment, got {given}: make it by {_make_vec_call(env, array)}")
+    mode = env.metadata.get("autoreset_mode")
+    if mode is not AutoresetMode.SAME_STEP:
+        raise ValueError(
+            f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by "
+            f"{_make_vec_call(env, array)}"
+        )
+    check_step_values(env, library)
+
+
+def check_arrays(observation: Any, env: VectorEnv, library: str, array: str) -> None:
+    """Check the kind of arrays of an observation, as :func:`check_env` the rest.
+
+    Raises:
+        WrongArrays: If they are of another kind; the message says what makes them of the right one.
+    """
+    example = first_array(observation)
+    if not (isinstance(example, np.ndarray) if array == "numpy" else is_torch_array(example)):
+        how = _make_vec_call(env, array) if _is_of_this_package(env) else f"array={array!r}"
+        wrapper = "ToNumpy" if array == "numpy" else "ToTorch"
+        raise WrongArrays(
+            f"{library} takes {array} arrays, got {type(example).__name__}: make the environment with {how}, or wrap "
+            f"it in legged_envs.wrappers.{wrapper}"
+        )
+
+
+def _is_of_this_package(env: Any) -> bool:
+    spec = getattr(env, "spec", None)
+    return spec is not None and str(spec.vector_entry_point).startswith("legged_envs.")
+
+
+def _make_vec_call(env: Any, array: str) -> str:
+    """The call of ``make_vec`` that makes an environment like this one as a library needs it."""
+    spec = getattr(env, "spec", None)
+    name = "id" if spec is None else repr(spec.id)
+    call = f"gymnasium.make_vec({name}, num_envs={getattr(env, 'num_envs', 'N')}"
+    if _is_of_this_package(env):
+        return f"{call}, autoreset_mode='SameStep', array={array!r})"
+    return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"
+
+
+def find_layer(env: VectorEnv, kind: type[LayerType]) -> LayerType | None:
+    """The outermost layer of a stack that is of a class, or None."""
+    return next((layer for layer in layers(env) if isinstance(layer, kind)), None)
+
+
+def group_spaces(env: VectorEnv, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
+    """Spaces of the observation for the policy and, where there is one, of that for the critic alone.
+
+    Raises:
+        ValueError: If the observation is a dict without the group ``policy``.
+    """
+    space = env.single_observation_space
+    groups = dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
+    if OBSERVATION_GROUP not in groups:
+        raise ValueError(f"{library} needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
+    return groups[OBSERVATION_GROUP], groups.get(STATE_GROUP)
+
+
+def split_groups(observation: Any) -> tuple[Any, Any]:
+    """The observation for the policy and, where there is one, that for the critic alone, else None."""
+    if isinstance(observation, dict):
+        return observation[OBSERVATION_GROUP], observation.get(STATE_GROUP)
+    return observation, None
