@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, device
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
-from legged_envs.wrappers.array_kinds import detached
-from legged_envs.wrappers.base import first_array, not_reset, reset_mask
+from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
+from legged_envs.wrappers.base import Options, Seed, Shape, not_reset
 from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.wrappers.layers import Env, Step, autoreset_mode
 
 TERMINATE = ("none", "sample")
 
@@ -73,10 +73,18 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     """
 
     log_name = "max_probability"
+    whole_keys = frozenset({"max_probabilities"})
+    STATE: ClassVar[dict[str, Shape | None]] = {
+        **ConstraintWrapper.STATE,
+        "probabilities": ("num_costs",),
+        "base": ("num_costs",),
+        "cost_maxima": ("num_costs",),
+        "draws": ("num_envs",),
+    }
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Env,
         limits: Sequence[float] | None = None,
         *,
         min_probability: float = 0.05,
@@ -106,34 +114,32 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             raise ValueError(f"tau must be at least 0 and below 1, got {tau!r}")
         if terminate not in TERMINATE:
             raise ValueError(f"terminate must be one of {TERMINATE}, got {terminate!r}")
-        if terminate == "sample" and self._mode is AutoresetMode.NEXT_STEP:
+        if terminate == "sample" and autoreset_mode(env) is AutoresetMode.NEXT_STEP:
             raise ValueError(
                 "terminations cannot be sampled above an autoreset in the next step, which would not reset them: go "
                 "below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"
             )
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate
-        self.probabilities: Any = None
+        self._base: Any = np.full(self.num_costs, min_probability if rate > 0.0 else self.max_probability)
+        """b. Shape: (K,)."""
+        self.probabilities: Any = self._base
         """p: greatest probability that each cost ends an episode. Shape: (K,)."""
         self.cost_maxima: Any = None
-        """m: running means of the greatest cost in the batch. Shape: (K,)."""
-        self._base: Any = None  # b. Shape: (K,)
-        self._draws = _Uniform(self.num_envs)
+        """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
+        self._draws = _RandomStreams()
 
     @property
     def adapted(self) -> Any:
         return self.probabilities
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        mask = reset_mask(options)
+    def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         observation, info = super().reset(seed=seed, options=options)
         if self.terminate == "sample":
-            self._draws.seed(seed, mask, first_array(observation))
+            self._draws.begin(seed, self.num_envs, None if options is None else options.get("reset_mask"))
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         floating, costs = self._take_step(reward, info)
         delta = self._termination_probability(costs)
@@ -141,33 +147,23 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             **info,
             "original_reward": reward,
             "termination_probability": delta,
-            "max_probabilities": self._xp.asarray(self.probabilities, copy=True),
+            "max_probabilities": copied(self.probabilities),
         }
         info = self._with_log(info)
         shaped = self._xp.clip(floating * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
-            if self._draws.position is None:
-                raise not_reset(self)
-            sampled = (self._draws() < delta) & ~(terminated | truncated)
-            if self._over is not None:
-                sampled = sampled & ~self._over
-            if self._xp.any(sampled):
+            sampled = self._sample(delta) & ~(terminated | truncated)
+            if any_row(sampled):
                 terminated = terminated | sampled
-                if self._mode is AutoresetMode.SAME_STEP:
+                if self._over.mode is AutoresetMode.SAME_STEP:
                     info = _with_final(info, observation, sampled)
         self._end_of_step(terminated | truncated)
         return observation, shaped, terminated, truncated, info
 
-    def _start(self) -> None:
-        super()._start()
-        if self.probabilities is None:
-            self._base = self._vector(self.min_probability if self.rate > 0.0 else self.max_probability)
-            self.probabilities = self._base
-
     def _termination_probability(self, costs: Any) -> Any:
         """δ. Shape: (num_envs,)."""
         xp = self._xp
-        if self._over is None or not xp.all(self._over):
+        if not (self._over.some_over and xp.all(self._over.over(costs))):
             maxima = xp.clip(xp.astype(xp.max(detached(costs), axis=0), xp.float64), min=1e-6)
             if self.cost_maxima is not None:
                 maxima = self.tau * self.cost_maxima + (1.0 - self.tau) * maxima
@@ -178,88 +174,88 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         bound = xp.astype(xp.clip(self.probabilities, max=1.0), costs.dtype)
         return xp.clip(xp.max(xp.minimum(costs * slope, bound), axis=1), min=0.0)
 
+    def _sample(self, delta: Any) -> Any:
+        """Whose running episodes end by chance. Shape: (num_envs,), bool."""
+        if not self._draws.begun:
+            raise not_reset(self)
+        sampled = as_kind_of(self._draws.uniform(), delta) < delta
+        return sampled & self._over.running(delta) if self._over.some_over else sampled
+
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         if adapt and self.rate > 0.0:
             self._base = self._bounded(self._base * self._xp.exp(self.rate * excess))
             self.probabilities = self._bounded(self._base * self._xp.exp(self.gain * excess))
 
     def _bounded(self, probabilities: Any) -> Any:
-        return self._xp.clip(probabilities, self._vector(self.min_probability), self._vector(self.max_probability))
-
-    def state_dict(self) -> dict[str, Any]:
-        own = {"probabilities": self.probabilities, "base": self._base, "cost_maxima": self.cost_maxima}
-        return {**super().state_dict(), **copy.deepcopy({**own, "draws": self._draws.position})}
-
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes = dict.fromkeys(("probabilities", "base", "cost_maxima"), self.limits.shape)
-        return {**super()._state_shapes(), **shapes, "draws": (self.num_envs,)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        state = copy.deepcopy(state)
-        self.probabilities, self._base = state["probabilities"], state["base"]
-        self.cost_maxima = state["cost_maxima"]
-        self._draws.position = state["draws"]
+        low, high = (
+            np.broadcast_to(bound, self.limits.shape) for bound in (self.min_probability, self.max_probability)
+        )
+        return self._xp.clip(probabilities, self._vector(low), self._vector(high))
 
 
-def _with_final(info: dict[str, Any], observation: Any, ended: Any) -> dict[str, Any]:
+def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
     """``info`` of a step on which the episodes of ``ended`` ended too, without a reset. Shape: (num_envs,), bool."""
     if "final_obs" not in info:
-        copies = {"final_obs": copy.deepcopy(observation), "final_info": dict(info)}
-        return {**info, **copies, "_final_obs": copy.deepcopy(ended), "_final_info": copy.deepcopy(ended)}
-    final = info["final_obs"]
-    if not (isinstance(final, np.ndarray) and final.dtype == object):  # rows that went on equal the observation already
-        marks: dict[str, Any] = {key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}
-        return {**info, **marks}
-    final = final.copy()  # as Gymnasium's vector environments have it: only of rows that ended
-    for i in ended.nonzero()[0]:
-        final[i] = copy.deepcopy(_row(observation, i))
-    return {**info, "final_obs": final, "_final_obs": info["_final_obs"] | ended}
+        final = {"final_obs": map_arrays(copied, observation), "final_info": dict(info)}
+        return {**info, **final, "_final_obs": copied(ended), "_final_info": copied(ended)}
+    # final_obs is a full batch: its rows of environments that went on equal the observation already
+    return {**info, **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}}
 
 
-def _row(tree: Any, i: int) -> Any:
-    return {key: _row(value, i) for key, value in tree.items()} if isinstance(tree, dict) else tree[i]
+class _RandomStreams:
+    """One random stream for each environment, a function of its seed, its index and the number of draws alone.
 
+    They are NumPy's, so that every kind of arrays draws the same numbers.
+    """
 
-_GAMMA, _MIX_1, _MIX_2 = (x - (1 << 64) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+    GAMMA = 0x9E3779B97F4A7C15
 
+    def __init__(self) -> None:
+        self._position: NDArray[np.uint64] | None = None  # (num_envs,); None before the first reset
 
-def _splitmix64(x: Any) -> Any:
-    """Steele, Lea & Flood 2014's mixing of 64 bits, on int64 arrays, whose products wrap around."""
-    for bits, factor in ((30, _MIX_1), (27, _MIX_2)):
-        x = (x ^ ((x >> bits) & ((1 << (64 - bits)) - 1))) * factor
-    return x ^ ((x >> 31) & ((1 << 33) - 1))
+    @property
+    def begun(self) -> bool:
+        """Whether there are streams to draw from."""
+        return self._position is not None
 
-
-class _Uniform:
-    """One random stream for each environment, a function of its seed, its index and the number of draws."""
-
-    def __init__(self, num_envs: int):
-        self.num_envs = num_envs
-        self.position: Any = None
-        """Where each stream is. Shape: (num_envs,), int64."""
-
-    def seed(self, seed: int | list[int] | None, mask: Any, like: Any) -> None:
-        """Begin the streams of ``mask`` anew, as arrays of the kind of ``like``; without a seed only what never began.
+    def begin(self, seed: Seed, num_envs: int, mask: Array | None) -> None:
+        """Begin the streams of ``mask`` anew, of all without one; without a seed only those that never began.
 
         An int seeds environment i by (seed, i), a list by (seed[i], 0).
         """
         if seed is None:
-            if self.position is not None:
+            if self._position is not None:
                 return
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        ids = range(self.num_envs)
-        pairs = [(s, 0) for s in seed] if isinstance(seed, (list, tuple, np.ndarray)) else [(seed, i) for i in ids]
-        seeds, indices = (np.array([int(x) % (1 << 64) for x in half], np.uint64) for half in zip(*pairs, strict=True))
-        keys = _splitmix64(_splitmix64(seeds.astype(np.int64)) ^ (indices.astype(np.int64) * _GAMMA))
-        xp = array_namespace(like)
-        position = xp.asarray(keys, device=device(like))
-        fresh = mask is None or self.position is None
-        self.position = position if fresh else xp.where(mask, position, self.position)
+        is_list = isinstance(seed, (list, tuple, np.ndarray))
+        seeds = np.array([int(x) % (1 << 64) for x in (seed if is_list else [seed] * num_envs)], np.uint64)
+        indices = np.arange(len(seeds), dtype=np.uint64) * (0 if is_list else 1)
+        fresh = _splitmix64(_splitmix64(seeds) ^ (indices * self.GAMMA))
+        whole = mask is None or self._position is None
+        self._position = fresh if whole else np.where(as_numpy(mask), fresh, self._position)
 
-    def __call__(self) -> Any:
-        """The next number of every stream, in [0, 1). Shape: (num_envs,), float32."""
-        self.position = self.position + _GAMMA
-        bits = (_splitmix64(self.position) >> 40) & ((1 << 24) - 1)
-        xp = array_namespace(bits)
-        return xp.astype(bits, xp.float32) * 2.0**-24
+    def uniform(self) -> NDArray[np.float32]:
+        """The next number of every stream, in [0, 1). Shape: (num_envs,)."""
+        assert self._position is not None
+        self._position = self._position + self.GAMMA
+        return (_splitmix64(self._position) >> 40).astype(np.float32) * np.float32(2.0**-24)
+
+    def state_dict(self) -> NDArray[np.uint64] | None:
+        """Where each stream is; None before the first reset. Shape: (num_envs,)."""
+        return None if self._position is None else self._position.copy()
+
+    def check_state(self, state: Array | None) -> None:
+        """A state is an array of integers, whose shape is the wrapper's to check, or None."""
+        if state is not None and "int" not in str(state.dtype):
+            raise ValueError(f"the positions of random streams must be integers, got {state.dtype}")
+
+    def load_state_dict(self, state: Array | None) -> None:
+        """Return to a state from :meth:`state_dict`, of any array kind."""
+        self._position = None if state is None else as_numpy(state).astype(np.uint64)
+
+
+def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the 64 bits of each number (SplitMix64 of Steele, Lea & Flood 2014)."""
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+    return x ^ (x >> 31)

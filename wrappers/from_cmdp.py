@@ -194,5 +194,3 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         """Return to a state from :meth:`get_state`."""
         self.cmdp.set_state(state["env"])
         self._observation = map_arrays(copied, state["observation"])
-
-
