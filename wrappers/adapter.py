@@ -9,7 +9,9 @@ import numpy as np
 from array_api_compat import is_torch_array
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.base import check_step_values, first_array, layers
+from legged_envs.wrappers.arrays import Tree, first_array
+from legged_envs.wrappers.base import in_order
+from legged_envs.wrappers.layers import Env, layers
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
 """Groups of an observation that is a dict: what the policy sees, and what only a critic sees."""
@@ -21,7 +23,7 @@ class WrongArrays(TypeError, ValueError):
     """The arrays of an environment are of another kind than a library takes."""
 
 
-def check_env(env: Any, library: str, array: str) -> None:
+def accept_env(env: Any, library: str, array: str) -> Any:
     """Check that an environment can be given to a library.
 
     Args:
@@ -29,23 +31,23 @@ def check_env(env: Any, library: str, array: str) -> None:
         library: What the message calls the library.
         array: The kind of arrays that the library takes: ``"numpy"`` or ``"torch"``.
 
+    Returns:
+        The environment, whose steps have the form of this package's also if it is another one's.
+
     Raises:
         ValueError: If it is another one; the message has the call that makes the right one.
     """
+    call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
-        given = type(env).__name__
-        raise ValueError(f"{library} needs a vector environment, got {given}: make it by {_make_vec_call(env, array)}")
+        raise ValueError(f"{library} needs a vector environment, got {type(env).__name__}: make it by {call}")
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by "
-            f"{_make_vec_call(env, array)}"
-        )
-    check_step_values(env, library)
+        raise ValueError(f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by {call}")
+    return in_order(env, library)
 
 
-def check_arrays(observation: Any, env: VectorEnv, library: str, array: str) -> None:
-    """Check the kind of arrays of an observation, as :func:`check_env` the rest.
+def check_arrays(observation: Tree, env: Env, library: str, array: str) -> None:
+    """Check the kind of arrays of an observation, as :func:`accept_env` the rest.
 
     Raises:
         WrongArrays: If they are of another kind; the message says what makes them of the right one.
@@ -75,12 +77,12 @@ def _make_vec_call(env: Any, array: str) -> str:
     return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"
 
 
-def find_layer(env: VectorEnv, kind: type[LayerType]) -> LayerType | None:
+def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
     """The outermost layer of a stack that is of a class, or None."""
     return next((layer for layer in layers(env) if isinstance(layer, kind)), None)
 
 
-def group_spaces(env: VectorEnv, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
+def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
     """Spaces of the observation for the policy and, where there is one, of that for the critic alone.
 
     Raises:

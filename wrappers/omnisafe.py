@@ -21,12 +21,10 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
-from gymnasium.vector import VectorEnv
 
 from legged_envs.registration import register_tasks
-from legged_envs.wrappers.adapter import check_arrays, check_env, find_layer
-from legged_envs.wrappers.base import name_of
-from legged_envs.wrappers.cost_reduce import transition_costs
+from legged_envs.wrappers.adapter import accept_env, check_arrays, find_layer
+from legged_envs.wrappers.layers import Env, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
 INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023, so it is installed by
@@ -105,7 +103,7 @@ class LeggedCMDP(CMDP):
     need_time_limit_wrapper = False
     need_auto_reset_wrapper = False
     _support_envs: ClassVar[list[str]] = []
-    makers: ClassVar[dict[str, Callable[..., VectorEnv]]] = {}
+    makers: ClassVar[dict[str, Callable[..., Env]]] = {}
     """What makes the environment of each id."""
 
     def __init__(
@@ -126,9 +124,9 @@ class LeggedCMDP(CMDP):
             raise ValueError(
                 f"the camera is camera_name='track', got camera_name={camera_name!r}, camera_id={camera_id!r}"
             )
-        self.env: Any = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
+        env = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
+        self.env = accept_env(env, "OmniSafe", "torch")
         """The vector environment."""
-        check_env(self.env, "OmniSafe", "torch")
         self._num_envs = num_envs
         self._device = torch.device(device)
         self._env_device = torch.device("cpu")
@@ -192,7 +190,7 @@ class LeggedCMDP(CMDP):
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        cost, costs = transition_costs(info)
+        cost, costs = info.get("cost"), info.get("costs")
         if cost is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
         self._log = info.get("log")
@@ -243,7 +241,7 @@ def _log_keys(core: Any) -> list[str]:
     return [f"{kind}/{name}" for kind, manager in managers.items() for name in getattr(manager, "names", ())]
 
 
-def register(env_id: str, make: Callable[..., VectorEnv]) -> str:
+def register(env_id: str, make: Callable[..., Env]) -> str:
     """Let OmniSafe know an environment, so that ``omnisafe.Agent(algo, env_id)`` makes it; returns the id.
 
     With this an id has settings or wrappers of its own::

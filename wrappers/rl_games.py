@@ -13,15 +13,15 @@ from typing import Any
 
 import gymnasium as gym
 import torch
-from gymnasium.vector import VectorEnv
 from rl_games.algos_torch.a2c_continuous import A2CAgent
 from rl_games.common import env_configurations, vecenv
 from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
-from legged_envs.wrappers.adapter import check_arrays, check_env, group_spaces, split_groups
-from legged_envs.wrappers.cost_reduce import reported_costs
+from legged_envs.wrappers.adapter import accept_env, check_arrays, group_spaces, split_groups
+from legged_envs.wrappers.arrays import Info, Tree
+from legged_envs.wrappers.layers import COSTS, Env
 
 
 class RlGamesVecEnv(IVecEnv):
@@ -43,9 +43,8 @@ class RlGamesVecEnv(IVecEnv):
         ValueError: If the environment was made otherwise.
     """
 
-    def __init__(self, env: VectorEnv, seed: int | None = None):
-        check_env(env, "rl_games", "torch")
-        self.env = env
+    def __init__(self, env: Env, seed: int | None = None):
+        self.env = env = accept_env(env, "rl_games", "torch")
         self._seed = seed
         self.observation_space, self.state_space = group_spaces(env, "rl_games")
         self.action_space = env.single_action_space
@@ -56,9 +55,9 @@ class RlGamesVecEnv(IVecEnv):
         check_arrays(observation, self.env, "rl_games", "torch")
         return self._split(observation)
 
-    def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, Info]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        infos: dict[str, Any] = {"time_outs": truncated & ~terminated, **reported_costs(info)}
+        infos: Info = {"time_outs": truncated & ~terminated, **{key: info[key] for key in COSTS if key in info}}
         if "final_obs" in info:
             infos["final_obs"] = self._split(info["final_obs"])
         if "log" in info:
@@ -80,14 +79,14 @@ class RlGamesVecEnv(IVecEnv):
     def close(self) -> None:
         self.env.close()
 
-    def _split(self, observation: Any) -> dict[str, torch.Tensor]:
+    def _split(self, observation: Tree) -> dict[str, torch.Tensor]:
         policy, critic = split_groups(observation)
         groups = {"obs": policy, "states": policy if critic is None else critic}
         # rl_games scales images of uint8 itself.
         return {name: group if group.dtype == torch.uint8 else group.float() for name, group in groups.items()}
 
 
-def register(env_id: str, make: Callable[..., VectorEnv] | None = None, **arguments: Any) -> None:
+def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
     """Make an id an ``env_name`` of rl_games.
 
     An environment that does not take ``array="torch"`` needs a function that makes it::
@@ -138,7 +137,7 @@ class BootstrapPPO(A2CAgent):
         self.rewards_shaper = self._shape_and_bootstrap
         self._cut_off: torch.Tensor | None = None
 
-    def env_step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def env_step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, Info]:
         observation, rewards, dones, infos = super().env_step(actions)
         time_outs = infos.pop("time_outs")  # rl_games would bootstrap these itself
         self._cut_off = None

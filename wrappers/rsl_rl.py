@@ -9,10 +9,8 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from legged_envs.wrappers.adapter import OBSERVATION_GROUP, check_arrays, check_env, find_layer
-from legged_envs.wrappers.array_kinds import as_kind_of
-from legged_envs.wrappers.base import first_array
-from legged_envs.wrappers.cost_reduce import transition_costs
+from legged_envs.wrappers.adapter import OBSERVATION_GROUP, accept_env, check_arrays, find_layer
+from legged_envs.wrappers.arrays import Info, Tree, as_kind_of, first_array
 from legged_envs.wrappers.time_limit import TimeLimit
 
 
@@ -36,8 +34,7 @@ class RslRlVecEnv(VecEnv):
     """
 
     def __init__(self, env: Any, seed: int | None = None):
-        check_env(env, "rsl_rl", "torch")
-        self.env, self._time_limit = _with_time_limit(env)
+        self.env, self._time_limit = _with_time_limit(accept_env(env, "rsl_rl", "torch"))
         self.num_envs = env.num_envs
         self.num_actions = env.single_action_space.shape[0]
         self.cfg = getattr(env.unwrapped, "cfg", {})
@@ -68,18 +65,17 @@ class RslRlVecEnv(VecEnv):
         self.env.set_state(state["env"])
         self._observation = state["observation"].clone()
 
-    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, Info]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = self._tensordict(observation)
-        cost, costs = transition_costs(info)
-        extras: dict[str, Any] = {"time_outs": truncated & ~terminated, "cost": cost, "costs": costs}
+        extras: Info = {"time_outs": truncated & ~terminated, "cost": info.get("cost"), "costs": info.get("costs")}
         if "final_obs" in info:
             extras["final_obs"] = self._tensordict(info["final_obs"])
         if "log" in info:
             extras["log"] = {f"/{key}": value for key, value in info["log"].items()}
         return self._observation, reward.float(), terminated | truncated, extras
 
-    def _tensordict(self, observation: Any) -> TensorDict:
+    def _tensordict(self, observation: Tree) -> TensorDict:
         groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
         floats = {name: group.float() for name, group in groups.items()}
         return TensorDict(floats, batch_size=[self.num_envs], device=self.device)

@@ -6,17 +6,16 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from legged_envs.wrappers.adapter import check_arrays, check_env, find_layer
-from legged_envs.wrappers.base import layers, name_of
+from legged_envs.wrappers.adapter import accept_env, check_arrays, find_layer
+from legged_envs.wrappers.arrays import Info
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
-from legged_envs.wrappers.rows import WITHOUT_ROWS
+from legged_envs.wrappers.layers import Env, layers, name_of, whole_keys
 
 _TIME_OUT = "TimeLimit.truncated"
 _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
@@ -43,13 +42,14 @@ class Sb3VecEnv(VecEnv):
         ValueError: If the environment was made otherwise; the message has the call that works.
     """
 
-    def __init__(self, env: VectorEnv):
-        check_env(env, "Stable-Baselines3", "numpy")
+    def __init__(self, env: Env):
+        env = accept_env(env, "Stable-Baselines3", "numpy")
         if find_layer(env, EpisodeStatistics) is None and find_layer(env, RecordEpisodeStatistics) is None:
             env = RecordEpisodeStatistics(env)
         self.env = env
         self.spec = env.spec
         self._actions: Any = None
+        self._whole_keys = whole_keys(env)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     # --- stepping ----------------------------------------------------------------------------------------------------
@@ -78,13 +78,13 @@ class Sb3VecEnv(VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
-        infos: list[dict[str, Any]] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
+        infos: list[Info] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
         self._hand_out(info, infos, range(self.num_envs))
         if done.any():
             self._describe_ends(np.flatnonzero(done).tolist(), info, infos)
         return observation, np.array(reward, dtype=np.float32), done, infos
 
-    def _describe_ends(self, ended: list[int], info: dict[str, Any], infos: list[dict[str, Any]]) -> None:
+    def _describe_ends(self, ended: list[int], info: Info, infos: list[Info]) -> None:
         if "final_obs" not in info:
             raise ValueError(
                 f"{name_of(self.env)} ended an episode without info['final_obs'], which SAME_STEP promises"
@@ -102,7 +102,7 @@ class Sb3VecEnv(VecEnv):
             grouped = isinstance(final, dict)
             infos[i]["terminal_observation"] = {key: rows[i] for key, rows in final.items()} if grouped else final[i]
 
-    def _hand_out(self, info: dict[str, Any], infos: Any, rows: Any) -> None:
+    def _hand_out(self, info: Info, infos: Any, rows: Any) -> None:
         """Give to each of ``rows`` its part of a batch's info; a mask ``_key`` says which rows have ``key``."""
         for key, value in info.items():
             if key.startswith("_") or key in _NOT_HANDED_OUT:
@@ -110,11 +110,11 @@ class Sb3VecEnv(VecEnv):
             mask = info.get(f"_{key}")
             having = rows if mask is None else [i for i in rows if mask[i]]
             if isinstance(value, dict):
-                nested: dict[int, dict[str, Any]] = {i: {} for i in having}
+                nested: dict[int, Info] = {i: {} for i in having}
                 self._hand_out(value, nested, having)
                 for i, part in nested.items():
                     infos[i][key] = part
-            elif key in WITHOUT_ROWS:
+            elif key in self._whole_keys:
                 for i in having:
                     infos[i][key] = value
             elif np.ndim(value) > 0 and len(value) == self.num_envs:

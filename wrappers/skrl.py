@@ -13,14 +13,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.vector import VectorEnv
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.adapter import check_arrays, check_env, group_spaces, split_groups
-from legged_envs.wrappers.base import first_array
-from legged_envs.wrappers.cost_reduce import reported_costs
+from legged_envs.wrappers.adapter import accept_env, check_arrays, group_spaces, split_groups
+from legged_envs.wrappers.arrays import Info, Tree, first_array
+from legged_envs.wrappers.layers import Env
 
 
 class SkrlVecEnv(Wrapper):
@@ -41,8 +40,8 @@ class SkrlVecEnv(Wrapper):
         ValueError: If the environment was made otherwise.
     """
 
-    def __init__(self, env: VectorEnv, seed: int | None = None):
-        check_env(env, "skrl", "torch")
+    def __init__(self, env: Env, seed: int | None = None):
+        env = accept_env(env, "skrl", "torch")
         super().__init__(env)
         policy_space, critic_space = group_spaces(env, "skrl")
         self._observation_space = _float32(policy_space)
@@ -66,7 +65,7 @@ class SkrlVecEnv(Wrapper):
         space: gym.Space[Any] = self._env.single_action_space
         return space
 
-    def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
+    def reset(self) -> tuple[torch.Tensor, Info]:
         """Start new episodes. Those that began in the constructor or, of a single environment, with the last step are
         new already: skrl's trainers reset a single environment after each episode."""
         if not self._new_episodes:
@@ -75,13 +74,10 @@ class SkrlVecEnv(Wrapper):
             self._new_episodes = True
         return self._observation, self._info
 
-    def step(
-        self, actions: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
         actions = actions.reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._observation, self._state = self._split(observation)
-        info = {**info, **reported_costs(info)}
         if "final_obs" in info:
             final_observation, final_state = self._split(info["final_obs"])
             info = {**info, "final_obs": final_observation, "final_states": final_state}
@@ -100,7 +96,7 @@ class SkrlVecEnv(Wrapper):
     def close(self) -> None:
         self._env.close()
 
-    def _split(self, observation: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _split(self, observation: Tree) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Observation and state, each (num_envs, size), float32."""
         policy, critic = split_groups(observation)
         return self._flat(policy), None if critic is None else self._flat(critic)
