@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import is_torch_array
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.arrays import Tree, first_array
+from legged_envs.wrappers.arrays import Info, first_array
 from legged_envs.wrappers.base import in_order
 from legged_envs.wrappers.layers import Env, layers
 
@@ -46,35 +46,37 @@ def accept_env(env: Any, library: str, array: str) -> Any:
     return in_order(env, library)
 
 
-def check_arrays(observation: Tree, env: Env, library: str, array: str) -> None:
-    """Check the kind of arrays of an observation, as :func:`accept_env` the rest.
+def checked_reset(
+    env: Env, library: str, array: str, seed: int | None, options: dict[str, Any] | None = None
+) -> tuple[Any, Info]:
+    """``env.reset``, whose observation has to be of the kind of arrays that a library takes: see :func:`accept_env`.
 
     Raises:
-        WrongArrays: If they are of another kind; the message says what makes them of the right one.
+        WrongArrays: If it is of another kind; the message says what makes it the right one.
     """
+    observation, info = env.reset(seed=seed, options=options)
     example = first_array(observation)
-    if not (isinstance(example, np.ndarray) if array == "numpy" else is_torch_array(example)):
+    if not (is_torch_array(example) if array == "torch" else isinstance(example, np.ndarray)):
         how = _make_vec_call(env, array) if _is_of_this_package(env) else f"array={array!r}"
-        wrapper = "ToNumpy" if array == "numpy" else "ToTorch"
+        wrapper = "ToTorch" if array == "torch" else "ToNumpy"
         raise WrongArrays(
             f"{library} takes {array} arrays, got {type(example).__name__}: make the environment with {how}, or wrap "
             f"it in legged_envs.wrappers.{wrapper}"
         )
-
-
-def _is_of_this_package(env: Any) -> bool:
-    spec = getattr(env, "spec", None)
-    return spec is not None and str(spec.vector_entry_point).startswith("legged_envs.")
+    return observation, info
 
 
 def _make_vec_call(env: Any, array: str) -> str:
     """The call of ``make_vec`` that makes an environment like this one as a library needs it."""
     spec = getattr(env, "spec", None)
-    name = "id" if spec is None else repr(spec.id)
-    call = f"gymnasium.make_vec({name}, num_envs={getattr(env, 'num_envs', 'N')}"
+    call = f"gymnasium.make_vec({'id' if spec is None else repr(spec.id)}, num_envs={getattr(env, 'num_envs', 'N')}"
     if _is_of_this_package(env):
         return f"{call}, autoreset_mode='SameStep', array={array!r})"
     return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"
+
+
+def _is_of_this_package(env: Any) -> bool:
+    return str(getattr(getattr(env, "spec", None), "vector_entry_point", "")).startswith("legged_envs.")
 
 
 def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:

@@ -114,9 +114,9 @@ class ConstraintWrapper(StatefulWrapper):
         return reward, costs
 
     def _start(self, example: Array) -> None:
-        """Turn the state, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
+        """Turn the sums, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
         self._xp = array_namespace(example)
-        for name in map(self._attribute, self.STATE):
+        for name in (self._attribute(key) for key, shape in self.STATE.items() if shape != ("num_envs",)):
             value = getattr(self, name)
             if hasattr(value, "dtype"):
                 setattr(self, name, as_kind_of(value, example))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
-from legged_envs.wrappers.base import Options, Seed, Shape, not_reset
+from legged_envs.wrappers.arrays import Info, NumPyArray, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
+from legged_envs.wrappers.base import Options, Seed, Shape, Tree, not_reset
 from legged_envs.wrappers.constraint import ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step, autoreset_mode
 
 TERMINATE = ("none", "sample")
+STREAM_STEP = 0x9E3779B97F4A7C15
+"""What a number that is drawn adds to the 64 bits of its random stream."""
 
 
 class ConstraintsAsTerminations(ConstraintWrapper):
@@ -98,15 +99,12 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     ):
         super().__init__(env, limits, interval, warmup)
         self.max_probability = np.asarray(max_probability, np.float64)
-        if self.max_probability.shape not in ((), self.limits.shape):
-            raise ValueError(
-                f"max_probability must be a number or {len(self.limits)}, one for each cost; got {max_probability!r}"
-            )
+        if self.max_probability.shape not in ((), (self.num_costs,)):
+            expected = f"a number or {self.num_costs}, one for each cost"
+            raise ValueError(f"max_probability must be {expected}; got {max_probability!r}")
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
-            raise ValueError(
-                "min_probability must be positive and max_probability at least that; "
-                f"got {min_probability!r} and {max_probability!r}"
-            )
+            given = f"{min_probability!r} and {max_probability!r}"
+            raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
         for name, value in (("rate", rate), ("gain", gain)):
             if not value >= 0.0:
                 raise ValueError(f"{name} must be at least 0, got {value!r}")
@@ -121,13 +119,13 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             )
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate
-        self._base: Any = np.full(self.num_costs, min_probability if rate > 0.0 else self.max_probability)
-        """b. Shape: (K,)."""
+        lowest = min_probability if rate > 0.0 else self.max_probability
+        self._base: Any = np.full(self.num_costs, lowest, np.float64)  # b
         self.probabilities: Any = self._base
         """p: greatest probability that each cost ends an episode. Shape: (K,)."""
         self.cost_maxima: Any = None
         """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
-        self._draws = _RandomStreams()
+        self._draws: NumPyArray | None = None  # where each random stream is, uint64; None before the first reset
 
     @property
     def adapted(self) -> Any:
@@ -135,8 +133,11 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         observation, info = super().reset(seed=seed, options=options)
-        if self.terminate == "sample":
-            self._draws.begin(seed, self.num_envs, None if options is None else options.get("reset_mask"))
+        if self.terminate == "sample" and (seed is not None or self._draws is None):
+            begun = _begin_streams(seed, self.num_envs)
+            mask = None if options is None else options.get("reset_mask")
+            whole = mask is None or self._draws is None
+            self._draws = begun if whole else np.where(as_numpy(mask), begun, cast(NumPyArray, self._draws))
         return observation, info
 
     def step(self, actions: Any) -> Step:
@@ -176,9 +177,11 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     def _sample(self, delta: Any) -> Any:
         """Whose running episodes end by chance. Shape: (num_envs,), bool."""
-        if not self._draws.begun:
+        if self._draws is None:
             raise not_reset(self)
-        sampled = as_kind_of(self._draws.uniform(), delta) < delta
+        self._draws = self._draws + STREAM_STEP
+        uniform = (_splitmix64(self._draws) >> 40).astype(np.float32) * np.float32(2.0**-24)
+        sampled = as_kind_of(uniform, delta) < delta
         return sampled & self._over.running(delta) if self._over.some_over else sampled
 
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
@@ -202,60 +205,23 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
     return {**info, **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}}
 
 
-class _RandomStreams:
-    """One random stream for each environment, a function of its seed, its index and the number of draws alone.
+def _begin_streams(seed: Seed, num_envs: int) -> NumPyArray:
+    """Where the random stream of each environment begins. Shape: (num_envs,), uint64.
 
-    They are NumPy's, so that every kind of arrays draws the same numbers.
+    An int seeds environment i by (seed, i), a list by (seed[i], 0), None by chance.
     """
-
-    GAMMA = 0x9E3779B97F4A7C15
-
-    def __init__(self) -> None:
-        self._position: NDArray[np.uint64] | None = None  # (num_envs,); None before the first reset
-
-    @property
-    def begun(self) -> bool:
-        """Whether there are streams to draw from."""
-        return self._position is not None
-
-    def begin(self, seed: Seed, num_envs: int, mask: Array | None) -> None:
-        """Begin the streams of ``mask`` anew, of all without one; without a seed only those that never began.
-
-        An int seeds environment i by (seed, i), a list by (seed[i], 0).
-        """
-        if seed is None:
-            if self._position is not None:
-                return
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        is_list = isinstance(seed, (list, tuple, np.ndarray))
-        seeds = np.array([int(x) % (1 << 64) for x in (seed if is_list else [seed] * num_envs)], np.uint64)
-        indices = np.arange(len(seeds), dtype=np.uint64) * (0 if is_list else 1)
-        fresh = _splitmix64(_splitmix64(seeds) ^ (indices * self.GAMMA))
-        whole = mask is None or self._position is None
-        self._position = fresh if whole else np.where(as_numpy(mask), fresh, self._position)
-
-    def uniform(self) -> NDArray[np.float32]:
-        """The next number of every stream, in [0, 1). Shape: (num_envs,)."""
-        assert self._position is not None
-        self._position = self._position + self.GAMMA
-        return (_splitmix64(self._position) >> 40).astype(np.float32) * np.float32(2.0**-24)
-
-    def state_dict(self) -> NDArray[np.uint64] | None:
-        """Where each stream is; None before the first reset. Shape: (num_envs,)."""
-        return None if self._position is None else self._position.copy()
-
-    def check_state(self, state: Array | None) -> None:
-        """A state is an array of integers, whose shape is the wrapper's to check, or None."""
-        if state is not None and "int" not in str(state.dtype):
-            raise ValueError(f"the positions of random streams must be integers, got {state.dtype}")
-
-    def load_state_dict(self, state: Array | None) -> None:
-        """Return to a state from :meth:`state_dict`, of any array kind."""
-        self._position = None if state is None else as_numpy(state).astype(np.uint64)
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    is_list = isinstance(seed, (list, tuple, np.ndarray))
+    seeds: Any = seed if is_list else [seed] * num_envs
+    words = np.array([int(x) % (1 << 64) for x in seeds], np.uint64)
+    indices = np.zeros_like(words) if is_list else np.arange(num_envs, dtype=np.uint64)
+    return _splitmix64(_splitmix64(words) ^ (indices * STREAM_STEP))
 
 
-def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the 64 bits of each number (SplitMix64 of Steele, Lea & Flood 2014)."""
+def _splitmix64(x: NumPyArray) -> NumPyArray:
+    """Mix the 64 bits of each number (Steele, Lea & Flood 2014). Arrays of uint64, whose products wrap around."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB
-    return x ^ (x >> 31)
+    mixed: NumPyArray = x ^ (x >> 31)
+    return mixed

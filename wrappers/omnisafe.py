@@ -23,8 +23,8 @@ import gymnasium as gym
 import torch
 
 from legged_envs.registration import register_tasks
-from legged_envs.wrappers.adapter import accept_env, check_arrays, find_layer
-from legged_envs.wrappers.layers import Env, name_of
+from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
+from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
 INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023, so it is installed by
@@ -70,6 +70,10 @@ with _safety_gymnasium():
         from omnisafe.envs.core import CMDP, env_register, env_unregister, make, support_envs
     except ImportError as error:
         raise ImportError(INSTALL.format(error=error)) from error
+
+
+INFO_NAMES = {"costs": "costs", "final_obs": "final_observation", "_final_obs": "_final_observation"}
+"""What OmniSafe gets of ``info``, and what it calls it."""
 
 
 class LeggedCMDP(CMDP):
@@ -140,22 +144,13 @@ class LeggedCMDP(CMDP):
         self._log: dict[str, Any] | None = None
         self.env_spec_log: dict[str, float] = dict.fromkeys(_log_keys(self.env.unwrapped), 0.0)
         """The keys that :meth:`spec_log` adds to OmniSafe's log."""
-
-    @property
-    def cost_names(self) -> tuple[str, ...]:
+        self.cost_names: tuple[str, ...] = tuple(cost_attribute(env, "cost_names") or ())
         """Names of the columns of ``info["costs"]``."""
-        return tuple(self.env.unwrapped.cost_names)
-
-    @property
-    def cost_limits(self) -> tuple[float, ...]:
+        self.cost_limits: tuple[float, ...] = tuple(cost_attribute(env, "cost_limits") or ())
         """What each column of ``info["costs"]`` may be on average per step."""
-        return tuple(self.env.unwrapped.cost_limits)
-
-    @property
-    def max_episode_steps(self) -> int | None:
-        """The time limit inside the environment, None if there is none."""
         limit = find_layer(self.env, TimeLimit)
-        return None if limit is None else limit.time_limit
+        self.max_episode_steps: int | None = None if limit is None else limit.time_limit
+        """The time limit inside the environment, None if there is none."""
 
     def set_seed(self, seed: int) -> None:
         self.reset(seed=seed)
@@ -171,10 +166,9 @@ class LeggedCMDP(CMDP):
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
-        observation, _ = self.env.reset(seed=seed, options=options)
-        check_arrays(observation, self.env, "OmniSafe", "torch")
+        observation, _ = checked_reset(self.env, "OmniSafe", "torch", seed, options)
         self._env_device = observation.device
-        return self._row(self._copy(observation)), {}
+        return self._given(observation), {}
 
     def step(
         self, action: torch.Tensor
@@ -190,28 +184,22 @@ class LeggedCMDP(CMDP):
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        cost, costs = info.get("cost"), info.get("costs")
-        if cost is None:
+        if info.get("cost") is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
         self._log = info.get("log")
-        extra = {} if costs is None else {"costs": self._copy(costs)}
-        if "final_obs" in info:
-            extra["final_observation"] = self._copy(info["final_obs"])
-            extra["_final_observation"] = info["_final_obs"].to(self._device)
         return (
-            self._row(self._copy(observation)),
-            self._row(self._copy(reward)),
-            self._row(self._copy(cost)),
-            self._row(terminated.to(self._device)),
-            self._row((truncated & ~terminated).to(self._device)),
-            {key: self._row(value) for key, value in extra.items()},
+            self._given(observation),
+            self._given(reward),
+            self._given(info["cost"]),
+            self._given(terminated),
+            self._given(truncated & ~terminated),
+            {name: self._given(info[key]) for key, name in INFO_NAMES.items() if info.get(key) is not None},
         )
 
-    def _copy(self, value: torch.Tensor) -> torch.Tensor:
-        # OmniSafe normalises in place and keeps observations until after the next step.
-        return value.to(self._device, torch.float32, copy=True)
-
-    def _row(self, value: torch.Tensor) -> torch.Tensor:
+    def _given(self, value: torch.Tensor) -> torch.Tensor:
+        """A copy: OmniSafe normalises in place and keeps observations until after the next step."""
+        dtype = torch.bool if value.dtype == torch.bool else torch.float32
+        value = value.to(self._device, dtype, copy=True)
         return value[0] if self._num_envs == 1 else value
 
     def spec_log(self, logger: Any) -> None:
@@ -288,14 +276,13 @@ def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     """
     env = make(env_id, **env_cfgs)
     try:
-        if not hasattr(env.env.unwrapped, "cost_limits") or env.max_episode_steps is None:
+        if not env.cost_limits or env.max_episode_steps is None:
             raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")
         return float(sum(env.cost_limits) * env.max_episode_steps)
     finally:
         env.close()
 
 
-_publish()
 register_tasks()
 for _id, _spec in gym.registry.items():
     if _spec.vector_entry_point == "legged_envs.registration:make_vector_env":

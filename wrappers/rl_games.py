@@ -19,7 +19,7 @@ from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
-from legged_envs.wrappers.adapter import accept_env, check_arrays, group_spaces, split_groups
+from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, Tree
 from legged_envs.wrappers.layers import COSTS, Env
 
@@ -50,9 +50,8 @@ class RlGamesVecEnv(IVecEnv):
         self.action_space = env.single_action_space
 
     def reset(self) -> dict[str, torch.Tensor]:
-        observation, _ = self.env.reset(seed=self._seed)
+        observation, _ = checked_reset(self.env, "rl_games", "torch", self._seed)
         self._seed = None
-        check_arrays(observation, self.env, "rl_games", "torch")
         return self._split(observation)
 
     def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, Info]:
@@ -65,13 +64,8 @@ class RlGamesVecEnv(IVecEnv):
         return self._split(observation), reward.float(), terminated | truncated, infos
 
     def get_env_info(self) -> dict[str, Any]:
-        return {
-            "observation_space": self.observation_space,
-            "state_space": self.state_space,
-            "action_space": self.action_space,
-            "agents": 1,
-            "value_size": 1,
-        }
+        spaces = {name: getattr(self, name) for name in ("observation_space", "state_space", "action_space")}
+        return {**spaces, "agents": 1, "value_size": 1}
 
     def render(self, mode: str | None = None) -> Any:
         return self.env.render()
@@ -147,7 +141,7 @@ class BootstrapPPO(A2CAgent):
 
     def _shape_and_bootstrap(self, rewards: torch.Tensor) -> torch.Tensor:
         """The shaped rewards of the last ``env_step``, to which γ V(s_{t+1}) of its time-outs is added."""
-        shaped = self._shape(rewards)
+        shaped: torch.Tensor = self._shape(rewards)
         return shaped if self._cut_off is None else shaped + self._cut_off
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from array_api_compat import device
 from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from legged_envs.wrappers.adapter import OBSERVATION_GROUP, accept_env, check_arrays, find_layer
-from legged_envs.wrappers.arrays import Info, Tree, as_kind_of, first_array
+from legged_envs.wrappers.adapter import OBSERVATION_GROUP, accept_env, checked_reset, find_layer
+from legged_envs.wrappers.arrays import Info, as_kind_of, first_array
 from legged_envs.wrappers.time_limit import TimeLimit
 
 
@@ -39,9 +40,8 @@ class RslRlVecEnv(VecEnv):
         self.num_actions = env.single_action_space.shape[0]
         self.cfg = getattr(env.unwrapped, "cfg", {})
         self.max_episode_length = self._time_limit.time_limit
-        observation, _ = self.env.reset(seed=seed)
-        check_arrays(observation, env, "rsl_rl", "torch")
-        self.device = first_array(observation).device
+        observation, _ = checked_reset(self.env, "rsl_rl", "torch", seed)
+        self.device: torch.device = device(first_array(observation))
         self._observation = self._tensordict(observation)
 
     @property
@@ -75,7 +75,7 @@ class RslRlVecEnv(VecEnv):
             extras["log"] = {f"/{key}": value for key, value in info["log"].items()}
         return self._observation, reward.float(), terminated | truncated, extras
 
-    def _tensordict(self, observation: Tree) -> TensorDict:
+    def _tensordict(self, observation: Any) -> TensorDict:
         groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
         floats = {name: group.float() for name, group in groups.items()}
         return TensorDict(floats, batch_size=[self.num_envs], device=self.device)
@@ -102,9 +102,7 @@ class BootstrapPPO(PPO):
     rsl_rl's own uses V(s_t), the observation before the step.
     """
 
-    def process_env_step(
-        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
-    ) -> None:
+    def process_env_step(self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info) -> None:
         time_outs = extras["time_outs"]
         if "final_obs" in extras and time_outs.any():
             ids = time_outs.nonzero().squeeze(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -12,10 +12,12 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from legged_envs.wrappers.adapter import accept_env, check_arrays, find_layer
-from legged_envs.wrappers.arrays import Info
+from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
+from legged_envs.wrappers.arrays import Info, map_leaves
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.layers import Env, layers, name_of, whole_keys
+
+Wrapper: TypeAlias = gym.Wrapper[Any, Any, Any, Any]
 
 _TIME_OUT = "TimeLimit.truncated"
 _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
@@ -64,10 +66,9 @@ class Sb3VecEnv(VecEnv):
         if any(other != options for other in self._options):
             raise ValueError("a vector environment takes one dict of reset options for all environments, got several")
         observation: VecEnvObs
-        observation, info = self.env.reset(seed=self._seeds[0], options=options or None)
+        observation, info = checked_reset(self.env, "Stable-Baselines3", "numpy", self._seeds[0], options or None)
         self._reset_seeds()
         self._reset_options()
-        check_arrays(observation, self.env, "Stable-Baselines3", "numpy")
         self.reset_infos = [{} for _ in range(self.num_envs)]
         self._hand_out(info, self.reset_infos, range(self.num_envs))
         return observation
@@ -86,21 +87,13 @@ class Sb3VecEnv(VecEnv):
 
     def _describe_ends(self, ended: list[int], info: Info, infos: list[Info]) -> None:
         if "final_obs" not in info:
-            raise ValueError(
-                f"{name_of(self.env)} ended an episode without info['final_obs'], which SAME_STEP promises"
-            )
+            raise ValueError(f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises")
         # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
-        final_info = info.get("final_info", {})
-        last_step = {
-            key: value
-            for key, value in final_info.items()
-            if key.startswith("_") or key not in info or f"_{key}" in info
-        }
-        self._hand_out(last_step, infos, ended)
-        final = info["final_obs"]
+        told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
+        final, last_step = info["final_obs"], info.get("final_info", {})
+        self._hand_out({key: last_step[key] for key in last_step if key not in told}, infos, ended)
         for i in ended:
-            grouped = isinstance(final, dict)
-            infos[i]["terminal_observation"] = {key: rows[i] for key, rows in final.items()} if grouped else final[i]
+            infos[i]["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], final)
 
     def _hand_out(self, info: Info, infos: Any, rows: Any) -> None:
         """Give to each of ``rows`` its part of a batch's info; a mask ``_key`` says which rows have ``key``."""
@@ -139,18 +132,14 @@ class Sb3VecEnv(VecEnv):
         Raises:
             ValueError: If ``indices`` are some of the environments of a batch that shares its attributes.
         """
-        chosen = list(self._get_indices(indices))
+        chosen = set(self._get_indices(indices))
         core: Any = self.env.unwrapped
         if hasattr(core, "set_attr"):
-            every = len(set(chosen)) == self.num_envs
-            values = [value] * self.num_envs if every else list(core.get_attr(attr_name))
-            for i in chosen:
-                values[i] = value
-            core.set_attr(attr_name, values)
-            return
-        self._check_all(chosen, f"set_attr({attr_name!r})")
-        owner = self._owner(attr_name) if self.has_attr(attr_name) else core
-        setattr(owner, attr_name, value)
+            others = [] if len(chosen) == self.num_envs else core.get_attr(attr_name)
+            core.set_attr(attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)])
+        else:
+            self._check_all(chosen, f"set_attr({attr_name!r})")
+            setattr(self._owner(attr_name) if self.has_attr(attr_name) else core, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
@@ -167,16 +156,14 @@ class Sb3VecEnv(VecEnv):
         core: Any = self.env.unwrapped
         if hasattr(core, "envs"):
             return [core.envs[i].get_wrapper_attr(method_name)(*method_args, **method_kwargs) for i in chosen]
-        self._check_all(chosen, f"env_method({method_name!r})")
+        self._check_all(set(chosen), f"env_method({method_name!r})")
         if hasattr(core, "call"):
             return list(core.call(method_name, *method_args, **method_kwargs))
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
         split = isinstance(result, (list, tuple, np.ndarray)) and len(result) == self.num_envs
         return list(result) if split else [result] * len(chosen)
 
-    def env_is_wrapped(
-        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
-    ) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """Whether a wrapper is in the stack or around the single environments of it.
 
         Stable-Baselines3 asks for its ``Monitor`` to know whether infos hold ``episode``: they do.
@@ -200,6 +187,6 @@ class Sb3VecEnv(VecEnv):
                 return layer
         raise AttributeError(f"{name_of(self.env)} and its wrappers have no attribute {name!r}")
 
-    def _check_all(self, chosen: list[int], call: str) -> None:
-        if len(set(chosen)) != self.num_envs:
+    def _check_all(self, chosen: set[int], call: str) -> None:
+        if len(chosen) != self.num_envs:
             raise ValueError(f"{call} concerns all {self.num_envs} environments of this batch: leave out indices")

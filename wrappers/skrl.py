@@ -13,11 +13,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
+from array_api_compat import device
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.adapter import accept_env, check_arrays, group_spaces, split_groups
+from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, Tree, first_array
 from legged_envs.wrappers.layers import Env
 
@@ -44,21 +45,19 @@ class SkrlVecEnv(Wrapper):
         env = accept_env(env, "skrl", "torch")
         super().__init__(env)
         policy_space, critic_space = group_spaces(env, "skrl")
-        self._observation_space = _float32(policy_space)
-        self._state_space = None if critic_space is None else _float32(critic_space)
-        observation, self._info = env.reset(seed=seed)
-        check_arrays(observation, env, "skrl", "torch")
-        self._device = first_array(observation).device
+        self._spaces = _float32(policy_space), None if critic_space is None else _float32(critic_space)
+        observation, self._info = checked_reset(env, "skrl", "torch", seed)
+        self._device: torch.device = device(first_array(observation))
         self._observation, self._state = self._split(observation)
         self._new_episodes = True
 
     @property
     def observation_space(self) -> gym.Space[Any]:
-        return self._observation_space
+        return self._spaces[0]
 
     @property
     def state_space(self) -> gym.Space[Any] | None:
-        return self._state_space
+        return self._spaces[1]
 
     @property
     def action_space(self) -> gym.Space[Any]:
