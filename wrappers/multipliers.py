@@ -105,24 +105,16 @@ class PIDMultipliers:
         state = {"multipliers": self.values, "integral": self._integral, "last_excess": self._last_excess}
         return copy.deepcopy(state)
 
-    def check_state(self, state: dict[str, Any]) -> None:
-        """Check that a state fits.
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`state_dict`, which is not changed.
 
         Raises:
-            ValueError: If an array is missing or has another shape.
+            ValueError: If an array is missing or has another shape. Then nothing has changed.
         """
         shape = tuple(np.shape(self.values))
         for name in self.state_dict():
             if name not in state or tuple(np.shape(state[name])) != shape:
                 got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
                 raise ValueError(f"the multipliers need a state whose {name!r} has shape {shape}, got {got}")
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`, which is not changed.
-
-        Raises:
-            ValueError: If it does not fit. Then nothing has changed.
-        """
-        self.check_state(state)
         state = copy.deepcopy(state)
         self.values, self._integral, self._last_excess = state["multipliers"], state["integral"], state["last_excess"]

@@ -148,9 +148,12 @@ class LeggedCMDP(CMDP):
         """Names of the columns of ``info["costs"]``."""
         self.cost_limits: tuple[float, ...] = tuple(cost_attribute(env, "cost_limits") or ())
         """What each column of ``info["costs"]`` may be on average per step."""
-        limit = find_layer(self.env, TimeLimit)
-        self.max_episode_steps: int | None = None if limit is None else limit.time_limit
+
+    @property
+    def max_episode_steps(self) -> int | None:
         """The time limit inside the environment, None if there is none."""
+        limit = find_layer(self.env, TimeLimit)
+        return None if limit is None else limit.time_limit
 
     def set_seed(self, seed: int) -> None:
         self.reset(seed=seed)
