@@ -62,7 +62,7 @@ def to_numpy(array: object) -> NumPyArray:
 
 
 def shareable(array: NumPyArray) -> NumPyArray:
-    """A NumPy array that other libraries can take as theirs: a copy of one that is read-only or has negative strides."""
+    """A NumPy array that other libraries can share: a copy of one that is read-only or has negative strides."""
     if array.flags.writeable and min(array.strides, default=0) >= 0:
         return array
     return np.array(array, order="C")
@@ -114,7 +114,7 @@ def accumulate(total: Array, values: Array) -> Array:
 def zeros_like_rows(tree: Tree, num_envs: int, dtype: str) -> Array:
     """Zeros of shape (num_envs,), of the kind and on the device of a batch of observations."""
     array = first_array(tree)
-    xp = namespace(array)
+    xp = array_namespace(array)
     return cast(Array, xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array)))
 
 

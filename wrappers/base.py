@@ -21,7 +21,6 @@ from legged_envs.wrappers.arrays import (
     copied,
     first_array,
     like,
-    namespace,
     zeros_like_rows,
 )
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
@@ -64,8 +63,7 @@ class Episodes:
     def over(self, example: Array) -> Array:
         """The mask of these rows, of the kind of ``example``, an array with rows. Shape: (num_envs,), bool."""
         if self._over is None:
-            xp = namespace(example)
-            self._over = xp.zeros(example.shape[0], dtype=xp.bool, device=device_of(example))
+            self._over = zeros_like_rows(example, example.shape[0], "int64") > 0
         self._over = like(self._over, example)
         return self._over
 
@@ -188,8 +186,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             self._check_device(example)
         if mask is not None:
             return self._begin(observation, info, as_kind_of(mask, example), partial=True)
-        xp = namespace(example)
-        everything = xp.ones(self.num_envs, dtype=xp.bool, device=device_of(example))
+        everything = zeros_like_rows(example, self.num_envs, "int64") <= 0
         return self._begin(observation, info, everything, partial=False)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
@@ -224,8 +221,10 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         """
         self._check_state(state)
         for key in self.STATE:
-            name = self._attribute(key)
-            setattr(self, name, _loaded(getattr(self, name), state[key]))
+            own = getattr(self, self._attribute(key))
+            loaded = _loaded(own, state[key])
+            if loaded is not own:
+                setattr(self, self._attribute(key), loaded)
 
     def _attribute(self, key: str) -> str:
         return key if hasattr(type(self), key) or key in vars(self) else f"_{key}"
@@ -398,7 +397,8 @@ def _loaded(own: Any, given: Any) -> Any:
         own.load_state_dict(given)
         return own
     if isinstance(own, dict):
-        return {key: _loaded(part, given[key]) for key, part in own.items()}
+        own.update({key: _loaded(part, given[key]) for key, part in own.items()})
+        return own
     if isinstance(own, deque):
         return deque(given, own.maxlen)
     return copied(given) if hasattr(given, "dtype") else given

@@ -20,7 +20,6 @@ from legged_envs.wrappers.arrays import (
     copied,
     first_array,
     map_arrays,
-    namespace,
 )
 from legged_envs.wrappers.layers import Step, name_of
 
@@ -120,10 +119,9 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
             raise ValueError(f"{type(self.cmdp).__name__}.step must return six values, got {len(values)}")
         observation, reward, cost, terminated, truncated, info = values
         example = first_array(observation)
-        xp = namespace(example)
         observation = self._remember(observation)
         reward, cost = (self._row_of(value, example) for value in (reward, cost))
-        terminated, truncated = (xp.astype(self._row_of(flag, example), xp.bool) for flag in (terminated, truncated))
+        terminated, truncated = (self._row_of(flag, example) > 0 for flag in (terminated, truncated))
         for name, value in (("reward", reward), ("cost", cost), ("terminated", terminated), ("truncated", truncated)):
             if tuple(value.shape) != (self.num_envs,):
                 raise ValueError(
@@ -134,7 +132,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         info = self._rows_of({key: value for key, value in info.items() if key not in FINAL}, example)
         ended = terminated | truncated
         if "final_obs" in final and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and any_row(ended):
-            rows = xp.astype(self._row_of(final.get("_final_obs", ended), example), xp.bool)
+            rows = self._row_of(final.get("_final_obs", ended), example) > 0
             rows = rows & ended if tuple(rows.shape) == (self.num_envs,) else ended
             last = map_arrays(lambda array: self._row_of(array, example), final["final_obs"])
             info |= {"final_obs": choose_rows(rows, last, observation), "_final_obs": rows}
