@@ -50,7 +50,7 @@ class ConstraintWrapper(StatefulWrapper):
 
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
-        names = tuple(cost_attribute(env, "cost_names") or ())
+        names = tuple(cost_attribute(self, "cost_names") or ())
         self.limits = self._check_limits(limits, names)
         """What each cost may be on average per step. Shape: (K,), float64."""
         self.num_costs = len(self.limits)
@@ -61,13 +61,13 @@ class ConstraintWrapper(StatefulWrapper):
         self.warmup = whole_number("warmup", warmup, least=0)
         self.steps = 0
         """Steps so far."""
-        self._over = Episodes(autoreset_mode(env))
+        self._over = Episodes(autoreset_mode(self))
         self._cost_sums: Any = np.zeros(self.num_costs)  # of the present interval
         self._count: Any = 0.0  # transitions of the present interval
         self._xp: Any = None  # namespace of the environment's arrays
 
     def _check_limits(self, limits: Sequence[float] | None, names: tuple[str, ...]) -> NumPyArray:
-        name, own = type(self).__name__, cost_attribute(self.env, "cost_limits")
+        name, own = type(self).__name__, cost_attribute(self, "cost_limits")
         if own is not None and len(own) == 0:
             raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
         if limits is None and own is None:

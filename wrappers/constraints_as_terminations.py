@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode
 from legged_envs.wrappers.arrays import Info, NumPyArray, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
 from legged_envs.wrappers.base import Options, Seed, Shape, Tree, not_reset
 from legged_envs.wrappers.constraint import ConstraintWrapper
-from legged_envs.wrappers.layers import Env, Step, autoreset_mode
+from legged_envs.wrappers.layers import Env, Step
 
 TERMINATE = ("none", "sample")
 STREAM_STEP = 0x9E3779B97F4A7C15
@@ -112,7 +112,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             raise ValueError(f"tau must be at least 0 and below 1, got {tau!r}")
         if terminate not in TERMINATE:
             raise ValueError(f"terminate must be one of {TERMINATE}, got {terminate!r}")
-        if terminate == "sample" and autoreset_mode(env) is AutoresetMode.NEXT_STEP:
+        if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
             raise ValueError(
                 "terminations cannot be sampled above an autoreset in the next step, which would not reset them: go "
                 "below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"

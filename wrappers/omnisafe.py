@@ -286,6 +286,7 @@ def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
         env.close()
 
 
+_publish()
 register_tasks()
 for _id, _spec in gym.registry.items():
     if _spec.vector_entry_point == "legged_envs.registration:make_vector_env":
