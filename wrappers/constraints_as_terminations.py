@@ -55,6 +55,23 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
     :class:`CostNormalize`, whose raw costs it reads.
 
+    Without the wrapper the reward does not know of the costs; with it, the worst one discounts the reward::
+
+        >>> import gymnasium as gym, numpy as np, legged_envs
+        >>> from legged_envs.wrappers import ConstraintsAsTerminations
+        >>> actions = np.full((2, 12), 0.5, np.float32)
+        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, reward, terminated, truncated, info = env.step(actions)
+        >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, discounted, terminated, truncated, info = env.step(actions)
+        >>> delta = info["termination_probability"]
+        >>> float(delta.max())
+        0.25
+        >>> bool(np.allclose(discounted, np.maximum(reward * (1.0 - delta), 0.0)))
+        True
+
     Args:
         env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).

@@ -40,6 +40,27 @@ class LagrangianReward(ConstraintWrapper):
     floored at 0, also where the environment floors its own reward: a policy that pays more than it earns would gain
     from ending the episode, so let it first learn to earn (``warmup``).
 
+    Without the wrapper the reward does not know of the costs; with it, what exceeds a limit is subtracted::
+
+        >>> import gymnasium as gym, numpy as np, legged_envs
+        >>> from legged_envs.wrappers import LagrangianReward
+        >>> actions = np.full((2, 12), 0.5, np.float32)
+        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> observation, info = env.reset(seed=0)
+        >>> for _ in range(3):
+        ...     observation, reward, terminated, truncated, info = env.step(actions)
+        >>> env = LagrangianReward(env, lr=1.0, interval=1)
+        >>> observation, info = env.reset(seed=0)
+        >>> for _ in range(3):
+        ...     observation, penalised, terminated, truncated, info = env.step(actions)
+        >>> bool((info["original_reward"] == reward).all())
+        True
+        >>> prices = info["lagrange_multipliers"]
+        >>> [name for name, price in zip(env.cost_names, prices, strict=True) if price > 0.0]
+        ['foot_slip']
+        >>> bool(np.allclose(penalised, reward - info["costs"] @ prices))
+        True
+
     Args:
         env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
