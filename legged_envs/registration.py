@@ -118,4 +118,6 @@ def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str)
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise TypeError(f"{call} has no keyword {name!r}{hint} It takes: {', '.join(known)}")
+            # TorchRL's GymEnv tries keywords, and goes on without those that Python's own words refuse.
+            refused = f"unexpected keyword argument {name!r}"
+            raise TypeError(f"{call} has no keyword {name!r}{hint} It takes: {', '.join(known)} ({refused})")

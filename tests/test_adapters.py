@@ -213,7 +213,7 @@ def test_sb3_is_told_what_its_own_vec_env_tells(make, grouped, assert_same):
             assert info["cost"] == other["cost"]
             assert_same(info["costs"], other["costs"])
             assert ("terminal_observation" in info) == ("episode" in info) == bool(dones[i])
-            assert info.get("TimeLimit.truncated", False) == other["TimeLimit.truncated"]
+            assert info["TimeLimit.truncated"] is bool(other["TimeLimit.truncated"])
             if dones[i]:
                 assert_same(info["terminal_observation"], other["terminal_observation"])
                 assert info["episode"]["r"] == pytest.approx(other["episode"]["r"], abs=1e-5)

@@ -16,7 +16,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from legged_envs.wrappers.cmdp import CMDP, VectorCMDP
-from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.foreign_env import transition_cost
 from legged_envs.wrappers.unsqueeze import Unsqueeze
 
 GO2 = "Legged/Go2-Flat-v0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import doctest
 import json
 import math
 import pickle
@@ -31,8 +32,12 @@ from legged_envs.wrappers import (
     CostReduce,
     EpisodeStatistics,
     TimeLimit,
+    ToNumpy,
+    ToTorch,
     Unsqueeze,
     VectorCMDP,
+    constraints_as_terminations,
+    lagrangian_reward,
 )
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
@@ -341,6 +346,38 @@ def test_an_autoreset_in_the_next_step_hides_what_it_ignores_also_where_only_the
     assert int(env.env.env.state_dict()["count"]) == 8 * NUM_ENVS
 
 
+ABOVE = pytest.mark.parametrize(
+    "above",
+    [lambda env: AutoReset(env, NEXT_STEP), lambda env: AutoReset(ActionRepeat(env, 2))],
+    ids=["AutoReset", "ActionRepeat"],
+)
+
+
+@WRAPPERS
+@ABOVE
+@pytest.mark.parametrize(("convert", "inside", "outside"), [(ToNumpy, "torch", "numpy"), (ToTorch, "numpy", "torch")])
+def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
+    wrapper, above, convert, inside, outside, assert_same
+):
+    """What is told through ``end_episodes`` and the resets is a mask of the outer kind."""
+    traces = []
+    for change, array in ((convert, inside), (lambda env: env, outside)):
+        core = wrapper(TimeLimit(Scripts(array=array), 4), interval=3)
+        env = above(change(core))
+        env.reset(seed=0)
+        actions = np.zeros((NUM_ENVS, 1), np.float32)
+        actions = torch.from_numpy(actions) if outside == "torch" else actions
+        trace = []
+        for _ in range(30):
+            _, reward, terminated, truncated, _ = env.step(actions)
+            state = core.state_dict()
+            sums = (float(state["count"]), to_numpy(state["cost_sums"]), to_numpy(core.adapted))
+            trace.append((to_numpy(reward), to_numpy(terminated), to_numpy(truncated), *sums))
+        traces.append(trace)
+    assert_same(*traces)
+    assert any(step[3] % NUM_ENVS for step in traces[0]), "some rows of a step did not count"
+
+
 class SilentReset(ToyEnv):
     """A reset reports nothing: that of ``ToyEnv`` reports a ``cost`` and no ``costs``."""
 
@@ -434,6 +471,12 @@ def test_whole_rewards_leave_costs_and_prices_their_fractions(wrapper, array):
         assert whole.dtype == np.float32
         np.testing.assert_array_equal(whole, expected)
     assert len({float(step[0][0]) for step in traces[0]}) > 4
+
+
+@pytest.mark.parametrize("module", [constraints_as_terminations, lagrangian_reward])
+def test_the_examples_of_the_docstrings_are_right(module):
+    results = doctest.testmod(module)
+    assert results.attempted > 5 and not results.failed
 
 
 # --- a learner that follows the reward keeps its limits ---------------------------------------------------------------
@@ -618,6 +661,50 @@ def test_above_an_autoreset_a_sampled_episode_ends_for_the_learner_alone(where):
     assert ends > 20
 
 
+def test_a_sampled_end_above_gymnasiums_environments_has_the_last_observation_of_a_tuple_too():
+    class Pair(Script):
+        observation_space = gym.spaces.Tuple((Script.observation_space, gym.spaces.Discrete(100)))
+
+        def observe(self) -> Any:
+            return super().observe(), self.time
+
+    core = SyncVectorEnv([lambda i=i: Pair(i) for i in range(NUM_ENVS)], autoreset_mode=SAME_STEP)
+    env = ConstraintsAsTerminations(core, LIMITS, rate=0.0, terminate="sample")
+    env.reset(seed=0)
+    kinds = set()
+    for _ in range(40):
+        observation, _, terminated, truncated, info = env.step(np.zeros((NUM_ENVS, 1), np.float32))
+        for i in np.flatnonzero(terminated | truncated):
+            vector, time = (part[i] for part in info["final_obs"])
+            assert vector.shape == (2,) and time == vector[1]
+            has_gone_on = bool(observation[1][i])
+            kinds.add(has_gone_on)
+            assert not has_gone_on or (time == observation[1][i] and np.array_equal(vector, observation[0][i]))
+            assert has_gone_on or time == length_of(i, int(vector[0]))
+    assert kinds == {True, False}
+
+
+def test_sampling_takes_no_64_bit_integers_of_the_environments_arrays(monkeypatch):
+    """JAX has none unless they are enabled, torch none on some devices."""
+    asarray = array_api_strict.asarray
+
+    def without_64_bit_integers(values: Any, **kwargs: Any) -> Any:
+        array = asarray(values, **kwargs)
+        if array.dtype in (array_api_strict.int64, array_api_strict.uint64):
+            raise OverflowError("Python int too large")
+        return array
+
+    expected = ConstraintsAsTerminations(Scripts(), rate=0.0, terminate="sample")
+    env = ConstraintsAsTerminations(Scripts(array="strict"), rate=0.0, terminate="sample")
+    expected.reset(seed=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(array_api_strict, "asarray", without_64_bit_integers)
+        env.reset(seed=5)
+        ends = [terminated for _, terminated, _, _ in drive(env, 10)]
+    np.testing.assert_array_equal(ends, [terminated for _, terminated, _, _ in drive(expected, 10)])
+    assert np.any(ends)
+
+
 def test_a_partial_reset_with_a_seed_begins_only_those_streams_anew():
     env = ConstraintsAsTerminations(Scripts(), terminate="sample")
     env.reset(seed=7)
@@ -677,6 +764,26 @@ def test_a_wrapper_can_be_pickled_in_use(wrap, assert_same):
     env.reset(seed=0)
     drive(env, 6)
     other = pickle.loads(pickle.dumps(env))
+    assert_same(plain(drive(other, 10)), plain(drive(env, 10)))
+
+
+@STACKS
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"]
+)
+def test_a_wrapper_can_be_copied_in_use_where_the_devices_of_arrays_cannot(wrap, duplicate, monkeypatch, assert_same):
+    """As those of JAX."""
+
+    def refuse(self: Any, *_: Any) -> Any:
+        raise TypeError("cannot pickle 'Device' object")
+
+    env = AutoReset(wrap(Scripts(array="strict")))
+    env.reset(seed=0)
+    drive(env, 6)
+    array = array_api_strict.asarray(0.0)
+    monkeypatch.setattr(type(array.device), "__reduce_ex__", refuse)
+    monkeypatch.setattr(type(array), "__reduce_ex__", lambda self, _: (array_api_strict.asarray, (self._array,)))
+    other = duplicate(env)
     assert_same(plain(drive(other, 10)), plain(drive(env, 10)))
 
 

@@ -13,8 +13,9 @@ import torch
 pytest.importorskip("torchrl", reason="TorchRL is not installed")
 
 from torchrl.data import Unbounded
-from torchrl.envs import GymWrapper, default_info_dict_reader
+from torchrl.envs import GymEnv, GymWrapper, default_info_dict_reader
 
+GO2 = "Legged/Go2-Flat-v0"
 NUM_ENVS, NUM_COSTS = 3, 6
 SEED, STEPS = 5, 26
 EASY_TO_FALL = {"terminations.fallen.params": {"max_projected_gravity": -0.97}}
@@ -76,6 +77,28 @@ def test_a_rollout_of_torchrl_equals_stepping_the_environment(
 def test_torchrl_refuses_an_environment_that_resets_in_the_next_step(make_vec) -> None:
     with pytest.raises(RuntimeError, match="SAME_STEP or DISABLED"):
         GymWrapper(make_vec(autoreset_mode="NextStep"))
+
+
+@pytest.mark.parametrize("frame_skip", [1, 3])
+def test_torchrl_makes_an_environment_by_its_id(make_single, random_actions, assert_same, frame_skip: int) -> None:
+    """It tries the keyword ``frameskip`` and goes on without it where an environment has none."""
+    actions = torch.from_numpy(random_actions(5, 1)[:, 0])
+    made, wrapped = GymEnv(GO2, frame_skip=frame_skip), GymWrapper(make_single(), frame_skip=frame_skip)
+
+    def roll_out(env: Any) -> Any:
+        env.set_seed(SEED)
+        script = iter(actions)
+        return env.rollout(len(actions), policy=lambda td: td.set("action", next(script).clone()))
+
+    rollouts = [roll_out(env) for env in (made, wrapped)]
+    for key in ("observation", ("next", "observation"), ("next", "reward"), ("next", "truncated")):
+        assert_same(*(data[key].numpy() for data in rollouts), str(key))
+    made.close()
+
+
+def test_a_keyword_that_torchrl_passes_on_and_no_environment_has_is_named() -> None:
+    with pytest.raises(TypeError, match="has no keyword 'rendermode'; did you mean 'render_mode'"):
+        GymEnv(GO2, rendermode="rgb_array")
 
 
 def test_the_example_runs_as_it_stands(capsys) -> None:

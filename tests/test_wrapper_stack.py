@@ -21,13 +21,14 @@ from toy_envs import ARRAYS, ToyVectorEnv, convert, make_toy_env
 
 from legged_envs.wrappers.action_repeat import ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale
-from legged_envs.wrappers.array_kinds import as_numpy, map_arrays
+from legged_envs.wrappers.arrays import as_numpy, map_arrays
 from legged_envs.wrappers.auto_reset import AutoReset
 from legged_envs.wrappers.cmdp import VectorCMDP
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.cost_normalize import CostNormalize
-from legged_envs.wrappers.cost_reduce import CostReduce, transition_cost
+from legged_envs.wrappers.cost_reduce import CostReduce
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
+from legged_envs.wrappers.foreign_env import transition_cost
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 from legged_envs.wrappers.obs_normalize import ObsNormalize
 from legged_envs.wrappers.reward_normalize import RewardNormalize

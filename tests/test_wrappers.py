@@ -575,7 +575,7 @@ def test_a_state_of_another_number_of_environments_is_refused_and_nothing_change
         for move in actions(12, each.num_envs):
             ended = np.logical_or(*each.step(move)[2:4])
             if isinstance(each, AutoReset):
-                each._ended = ended
+                each._ended.end(ended)
     before, envs = env.state_dict(), copy.deepcopy(env.get_state()["env"])
     name = type(env).__name__
     with pytest.raises(ValueError, match=rf"{name} needs a state whose '\w+' has shape \({len(SEEDS)},\), got \(1,\)"):

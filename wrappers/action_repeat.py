@@ -5,13 +5,22 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.array_kinds import any_row, copied, map_arrays
-from legged_envs.wrappers.auto_reset import held
-from legged_envs.wrappers.base import StatefulWrapper, Step, autoreset_mode, end_episodes, zeros_like_batch
-from legged_envs.wrappers.rows import blank_rows, choose_rows, info_rows
+from legged_envs.wrappers.arrays import (
+    Info,
+    Tree,
+    any_row,
+    blank_rows,
+    choose_rows,
+    copied,
+    info_rows,
+    map_arrays,
+    where_rows,
+    zeros_like_rows,
+)
+from legged_envs.wrappers.base import StatefulWrapper, whole_number
+from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 SUMMED = ("cost", "costs", "original_reward", "original_cost", "original_costs")
 """Keys of ``info`` that are summed over the steps, as the reward is."""
@@ -37,68 +46,59 @@ class ActionRepeat(StatefulWrapper):
 
     Raises:
         ValueError: If ``times`` is not a positive integer or ``env`` resets by itself.
+
+    Example:
+        >>> import gymnasium as gym, numpy as np
+        >>> env = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync",
+        ...                    vector_kwargs={"autoreset_mode": "Disabled"})
+        >>> _ = env.reset(seed=0)
+        >>> env.step(np.zeros(2, int))[1]
+        array([1., 1.])
+        >>> env = ActionRepeat(env, 3)
+        >>> _ = env.reset(seed=0)
+        >>> _, reward, _, _, info = env.step(np.zeros(2, int))
+        >>> reward, info["num_steps"]
+        (array([3., 3.]), array([3, 3]))
     """
 
-    def __init__(self, env: VectorEnv, times: int):
+    def __init__(self, env: Any, times: int):
         super().__init__(env)
-        if not isinstance(times, (int, np.integer)) or isinstance(times, bool) or times < 1:
-            raise ValueError(f"times must be a positive integer, got {times!r}")
-        mode = autoreset_mode(env)
+        self.times = whole_number("times", times)
+        mode = autoreset_mode(self.env)
         if mode is not AutoresetMode.DISABLED:
             raise ValueError(
                 f"ActionRepeat needs an environment with autoreset DISABLED, got {mode}: the repeats would go on into "
                 "the next episode. The order that works is AutoReset(ActionRepeat(env, times), mode)"
             )
-        self.times = int(times)
+        self._whole = whole_keys(self.env)
 
-    def step(self, actions: Any) -> Step:
-        step = self.env.step(actions)
-        num_steps = zeros_like_batch(step[0], self.num_envs, "int64") + 1
-        if self.times > 1:
-            step = _with_own_sums(step)
+    def step(self, actions: Tree) -> Step:
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        num_steps = zeros_like_rows(observation, self.num_envs, "int64") + 1
+        if self.times > 1:  # the next step may write to the same arrays
+            reward, info = copied(reward), {**info, **_sums({}, info)}
         for _ in range(1, self.times):
-            over = step[2] | step[3]
+            over = terminated | truncated
             if not any_row(over):
-                step = _then(step, self.env.step(actions))
+                observation, added, terminated, truncated, later = self.env.step(actions)
+                reward, info = reward + added, {**later, **_sums(info, later)}
                 num_steps = num_steps + 1
                 continue
-            if not any_row(~over):
+            going = ~over
+            if not any_row(going):
                 break
             end_episodes(self.env, over)
-            step = map_arrays(copied, step)
-            with held(self.env, over):
-                step = _then_without(over, step, self.env.step(actions))
-            num_steps = choose_rows(over, num_steps, num_steps + 1)
-        return *step[:4], {**step[4], "num_steps": num_steps}
+            last, info = map_arrays(copied, (observation, terminated, truncated)), map_arrays(copied, info)
+            observation, added, terminated, truncated, later = self.env.step(actions)
+            observation, terminated, truncated = choose_rows(going, (observation, terminated, truncated), last)
+            reward = reward + blank_rows(over, added)
+            summed = {key: blank_rows(over, later[key]) for key in (*SUMMED, *MASKS) if key in later}
+            info = {**info_rows(going, later, info, self._whole), **_sums(info, summed)}
+            num_steps = where_rows(over, num_steps, num_steps + 1)
+        return observation, reward, terminated, truncated, {**info, "num_steps": num_steps}
 
 
-def _with_own_sums(step: Step) -> Step:
-    """A step with copies of what is summed: the next step may write to the same arrays."""
-    observation, reward, terminated, truncated, info = step
-    return observation, copied(reward), terminated, truncated, {**info, **_sums({}, info)}
-
-
-def _then(first: Step, second: Step) -> Step:
-    """Two steps as one."""
-    observation, reward, terminated, truncated, info = second
-    return observation, first[1] + reward, terminated, truncated, {**info, **_sums(first[4], info)}
-
-
-def _then_without(over: Any, first: Step, second: Step) -> Step:
-    """Two steps as one, of which the rows ``over`` made only the first."""
-    going = ~over
-    observation, reward, terminated, truncated, info = second
-    added = {key: blank_rows(over, info[key]) for key in (*SUMMED, *MASKS) if key in info}
-    return (
-        choose_rows(going, observation, first[0]),
-        first[1] + blank_rows(over, reward),
-        choose_rows(going, terminated, first[2]),
-        choose_rows(going, truncated, first[3]),
-        {**info_rows(going, info, first[4]), **_sums(first[4], added)},
-    )
-
-
-def _sums(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _sums(first: Info, second: Info) -> Info:
     """What two infos report together under the keys of ``SUMMED`` and ``MASKS``, in no array of the second."""
     sums = {}
     for keys, add in ((SUMMED, operator.add), (MASKS, operator.or_)):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from gymnasium.spaces import Box
-from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from legged_envs.wrappers.array_kinds import as_kind_of
+from legged_envs.wrappers.arrays import Array, NumPyArray, as_kind_of
 from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.wrappers.layers import Step
 
 
 class ActionScale(StatefulWrapper):
@@ -30,11 +30,20 @@ class ActionScale(StatefulWrapper):
         TypeError: If the action space is not a ``Box`` of floats, and at a step if the actions are not floats.
         ValueError: If a bound is infinite, has a shape that does not fit, or ``low`` is not below ``high``; and at a
             step if the actions have the wrong shape.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
+        >>> env.single_action_space
+        Box(-2.0, 2.0, (1,), float32)
+        >>> env = ActionScale(env, low=-1, high=1)
+        >>> env.single_action_space
+        Box(-1.0, 1.0, (1,), float32)
     """
 
-    def __init__(self, env: VectorEnv, low: ArrayLike, high: ArrayLike):
+    def __init__(self, env: Any, low: ArrayLike, high: ArrayLike):
         super().__init__(env)
-        inner = env.single_action_space
+        inner = self.env.single_action_space
         if not isinstance(inner, Box) or inner.dtype.kind != "f":
             raise TypeError(f"ActionScale needs a Box of floats as action space, got {inner}")
         if not inner.is_bounded():
@@ -45,15 +54,17 @@ class ActionScale(StatefulWrapper):
         lows, highs = _bounds("low", low, inner), _bounds("high", high, inner)
         if not (lows < highs).all():
             raise ValueError(f"low must be below high in every entry, got low={low!r} and high={high!r}")
-        self.single_action_space = Box(lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=inner.dtype)
+        self.single_action_space = Box(
+            lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=cast(Any, inner.dtype)
+        )
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._shape = (self.num_envs, *inner.shape)
         env_low, env_high = inner.low.astype(np.float64), inner.high.astype(np.float64)
         scale = (env_high - env_low) / (highs - lows)
         self._affine = (scale, env_low - lows * scale, env_low, env_high)
-        self._constants: tuple[Any, Any, Any, Any] | None = None  # those of the kind and type of the last actions
+        self._constants: tuple[Array, ...] | None = None  # those of the kind and type of the last actions
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Array) -> Step:
         shape = getattr(actions, "shape", None)
         if shape != self._shape:
             given = type(actions).__name__ if shape is None else tuple(shape)
@@ -64,14 +75,14 @@ class ActionScale(StatefulWrapper):
         scale, offset, low, high = constants
         scaled = actions * scale + offset
         if isinstance(scaled, np.ndarray):
-            np.maximum(scaled, low, out=scaled)
-            np.minimum(scaled, high, out=scaled)
+            np.maximum(scaled, cast(NumPyArray, low), out=scaled)
+            np.minimum(scaled, cast(NumPyArray, high), out=scaled)
         else:
             xp = array_namespace(scaled)
             scaled = xp.minimum(xp.maximum(scaled, low), high)
-        return self.env.step(scaled)
+        return cast(Step, self.env.step(scaled))
 
-    def _constants_for(self, actions: Any) -> tuple[Any, Any, Any, Any]:
+    def _constants_for(self, actions: Array) -> tuple[Array, ...]:
         """Scale, offset and bounds as full batches: these multiply faster than rows that have to be repeated."""
         xp = array_namespace(actions)
         if not xp.isdtype(actions.dtype, "real floating"):
@@ -87,7 +98,7 @@ class ActionScale(StatefulWrapper):
             )
 
 
-def _for_later_gradients(actions: Any) -> Any:
+def _for_later_gradients(actions: Array) -> AbstractContextManager[object]:
     """A context whose tensors can be kept: those that are made in inference mode serve no later action's gradients."""
     if not is_torch_array(actions):
         return nullcontext()
@@ -96,18 +107,18 @@ def _for_later_gradients(actions: Any) -> Any:
     return torch.inference_mode(False)
 
 
-def _inner_bound(bound: Any, dtype: Any, inwards: float) -> Any:
+def _inner_bound(bound: Array, dtype: Any, inwards: float) -> Array:
     """A float64 bound in ``dtype``, and where that cannot hold it a number next to it.
 
     ``inwards`` is on which side that is: 1 above it, −1 below it.
     """
     xp = array_namespace(bound)
     nearest = xp.astype(bound, dtype)
-    inner = xp.astype(bound + inwards * xp.abs(bound) * float(xp.finfo(dtype).eps), dtype)
-    return xp.where(inwards * (bound - xp.astype(nearest, bound.dtype)) > 0.0, inner, nearest)
+    inner = xp.astype(bound + xp.abs(bound) * (inwards * float(xp.finfo(dtype).eps)), dtype)
+    return cast(Array, xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest))
 
 
-def _bounds(name: str, value: ArrayLike, space: Box) -> np.ndarray:
+def _bounds(name: str, value: ArrayLike, space: Box) -> NumPyArray:
     array = np.asarray(value, np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {value!r}")

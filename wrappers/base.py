@@ -1,98 +1,156 @@
-"""What the wrappers share: array kinds and saved state."""
+"""What the wrappers share: the base class with its state, and the helper that knows whose episode is over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+import re
+from abc import ABCMeta
+from collections import deque
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device as device_of
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-Step = tuple[Any, Any, Any, Any, dict[str, Any]]
-"""What a step returns: observation, reward, terminated, truncated and info."""
+from legged_envs.wrappers.arrays import (
+    NUMPY,
+    Array,
+    Info,
+    Tree,
+    any_row,
+    as_kind_of,
+    copied,
+    first_array,
+    like,
+    zeros_like_rows,
+)
+from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
+from legged_envs.wrappers.layers import Env, Step, autoreset_mode, check_step_values, layers
+
+__all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "whole_number"]
+
+Seed: TypeAlias = int | list[int] | None
+Options: TypeAlias = dict[str, Any] | None
+
+Shape: TypeAlias = tuple[str | int, ...]
+"""A shape of which names are attributes of a wrapper, such as ``("num_envs",)``."""
 
 
-def first_array(tree: Any) -> Any:
-    """The first array of an observation, which may be a dict or tuple: it tells the array kind and device."""
-    while isinstance(tree, (dict, tuple)):
-        tree = next(iter(tree.values() if isinstance(tree, dict) else tree))
-    return tree
+@runtime_checkable
+class Part(Protocol):
+    """What a wrapper holds that has a state of its own."""
+
+    def state_dict(self) -> Any: ...
+    def check_state(self, state: Any) -> None: ...
+    def load_state_dict(self, state: Any) -> None: ...
 
 
-def zeros_like_batch(tree: Any, num_envs: int, dtype: str) -> Any:
-    """Zeros of shape (num_envs,) of the array kind and on the device of an observation."""
-    array = first_array(tree)
-    xp = array_namespace(array)
-    return xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array))
+class Episodes:
+    """Which rows have no running episode: it is over, and they are not reset yet. Such rows count nothing.
 
+    Masks of any array kind come in; those that go out are of the kind that is asked for.
 
-def reset_mask(options: dict[str, Any] | None) -> Any | None:
-    """The mask of a partial reset, or None if every environment is reset."""
-    return None if options is None else options.get("reset_mask")
-
-
-def kept(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Options to pass on: Gymnasium's vector environments take the mask out of the dict that they get."""
-    return None if options is None else dict(options)
-
-
-def not_reset(wrapper: VectorEnv) -> RuntimeError:
-    """The error of a step before the first reset."""
-    return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
-
-
-def autoreset_mode(env: VectorEnv) -> AutoresetMode:
-    """When an environment resets; Gymnasium's default is the next step."""
-    return AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-
-
-def layers(env: Any) -> Iterator[Any]:
-    """The wrappers of a stack from the outside in, and the environment itself."""
-    while env is not env.unwrapped:
-        yield env
-        env = env.env
-    yield env
-
-
-def name_of(env: Any) -> str:
-    """What an error calls the environment at the bottom of a stack: its class and its id. Its ``str`` may be pages."""
-    core = env.unwrapped
-    return type(core).__name__ if core.spec is None else f"{type(core).__name__} {core.spec.id!r}"
-
-
-def check_step_values(env: Any, owner: str) -> None:
-    """Raise if a step of ``env`` does not return Gymnasium's five values.
-
-    Raises:
-        ValueError: Naming ``owner``, which needs them, and the layer that has to be the outermost one.
+    Args:
+        mode: When the environment below resets. In the next step: what ends in a step is over during the following one
+            alone. Disabled: until the reset. In the same step: never.
     """
-    for layer in layers(env):
-        if getattr(type(layer), "outermost", False):
-            top = type(layer).__name__
-            raise ValueError(
-                f"{owner} needs the five values of Gymnasium's step, got those of {top} below it: leave {top} out, or "
-                f"put {top} outermost"
-            )
+
+    def __init__(self, mode: AutoresetMode):
+        self.mode = mode
+        self.some_over = False
+        """Whether there is such a row."""
+        self._over: Any = None  # (num_envs,) bool, of any kind; None until a row's episode was over
+
+    def over(self, example: Array) -> Array:
+        """The mask of these rows, of the kind of ``example``, an array with rows. Shape: (num_envs,), bool."""
+        if self._over is None:
+            self._over = zeros_like_rows(example, example.shape[0], "int64") > 0
+        self._over = like(self._over, example)
+        return self._over
+
+    def running(self, example: Array) -> Array:
+        """The mask of all other rows, of the kind of ``example``. Shape: (num_envs,), bool."""
+        return ~self.over(example)
+
+    def begin(self, begun: Array) -> None:
+        """Note that a reset has begun new episodes in the rows of a mask. Shape: (num_envs,), bool."""
+        if self.some_over:
+            self._set(self.over(begun) & ~begun)
+
+    def end(self, ended: Array) -> None:
+        """Note that episodes are over until their reset. Shape: (num_envs,), bool."""
+        self._set(as_kind_of(ended, self._over) | self._over if self.some_over else copied(ended))
+
+    def step(self, ended: Array, some_ended: bool) -> None:
+        """Note whose episodes a step has ended, and that the environment has reset those before if it does so.
+
+        Args:
+            ended: Shape: (num_envs,), bool.
+            some_ended: Whether it holds for any row.
+        """
+        if self.mode is AutoresetMode.DISABLED:
+            if some_ended:
+                self.end(ended)
+        elif self.mode is AutoresetMode.NEXT_STEP and (some_ended or self.some_over):
+            self._over, self.some_over = copied(ended), some_ended
+
+    def _set(self, over: Array) -> None:
+        self._over, self.some_over = over, any_row(over)
+
+    def state_dict(self) -> Array | None:
+        """The mask; None if no episode is over. Shape: (num_envs,), bool."""
+        return copied(self._over) if self.some_over else None
+
+    def check_state(self, state: Any) -> None:
+        """A state is a mask or None; its shape is the wrapper's to check."""
+        if state is not None and "bool" not in str(getattr(state, "dtype", None)):
+            raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
+
+    def load_state_dict(self, state: Array | None) -> None:
+        """Return to a state from :meth:`state_dict`, of any array kind."""
+        if state is None:
+            self.some_over = False
+        else:
+            self._set(copied(state))
 
 
-def end_episodes(env: Any, mask: Any) -> None:
-    """Tell every layer below that keeps statistics that the episodes of ``mask`` are over until they are reset.
+class _TakesDevice(ABCMeta):
+    """Makes constructors accept the ``device`` of OmniSafe's wrappers, by name or wherever it stands.
 
-    Layers take part by having a method ``end_episodes(mask)``.
+    Arrays stay where the environment has them, so the device is only checked, at the first reset.
     """
-    for layer in layers(env):
-        if hasattr(type(layer), "end_episodes"):
-            layer.end_episodes(mask)
+
+    def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
+        if "device" in getattr(cls.__init__, "__annotations__", ()):
+            return super().__call__(env, *args, **kwargs)
+        devices = [value for value in args if _is_device(value)]
+        if "device" in kwargs:
+            devices.append(kwargs.pop("device"))
+        wrapper = super().__call__(env, *(value for value in args if not _is_device(value)), **kwargs)
+        if len(devices) > 1 or not all(map(_is_device, devices)):
+            raise TypeError(f"{cls.__name__} takes one device, such as 'cpu', got {devices}")
+        wrapper._expected_device = str(devices[0]) if devices else None
+        return wrapper
 
 
-class StatefulWrapper(VectorWrapper):
+def _is_device(value: object) -> bool:
+    is_name = isinstance(value, str) and re.fullmatch(r"(cpu|cuda|mps|xpu|meta)(:\d+)?", value)
+    return bool(is_name) or (type(value).__module__, type(value).__name__) == ("torch", "device")
+
+
+class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDevice):
     """A vector wrapper whose state can be saved.
 
     ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole
-    stack down to the environment: a run that goes on from it continues bit for bit.
+    stack down to the environment: a run that goes on from it continues bit for bit, also over another array kind.
+
+    A subclass overrides ``step``, :meth:`_begin` for what a reset means to it, and names its state in ``STATE``.
+
+    Args:
+        env: A vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
+            stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``.
 
     Raises:
+        TypeError: If ``env`` is no environment.
         ValueError: If a layer of ``env`` has to be the outermost one.
     """
 
@@ -102,50 +160,108 @@ class StatefulWrapper(VectorWrapper):
     outermost: ClassVar[bool] = False
     """Whether no other wrapper can go above, since ``step`` does not return Gymnasium's five values."""
 
-    def __init__(self, env: VectorEnv):
-        super().__init__(env)
-        check_step_values(env, type(self).__name__)
+    whole_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys of ``info`` that this wrapper adds and that have no row for each environment."""
+
+    STATE: ClassVar[dict[str, Shape | None]] = {}
+    """What :meth:`state_dict` holds: names of attributes (with or without an underscore in front) and, of arrays and
+    masks, the shape; in place of an array None fits too."""
+
+    _expected_device: str | None = None
+
+    def __init__(self, env: Any):
+        super().__init__(in_order(env, type(self).__name__))
 
     @property
     def autoreset_mode(self) -> AutoresetMode:
         """When the stack resets; TorchRL asks for it."""
         return autoreset_mode(self)
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        return self.env.reset(seed=seed, options=kept(options))
+    def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Any, Info]:
+        mask = None if options is None else options.get("reset_mask")
+        # Gymnasium's vector environments take the mask out of the dict that they get.
+        observation, info = self.env.reset(seed=seed, options=None if options is None else dict(options))
+        example = first_array(observation)
+        if self._expected_device is not None:
+            self._check_device(example)
+        if mask is not None:
+            return self._begin(observation, info, as_kind_of(mask, example), partial=True)
+        everything = zeros_like_rows(example, self.num_envs, "int64") <= 0
+        return self._begin(observation, info, everything, partial=False)
+
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        """Begin new episodes after a reset; returns the observation and ``info`` to give.
+
+        Args:
+            begun: Which rows were reset, of the kind of the observation. Shape: (num_envs,), bool.
+            partial: Whether the reset had a mask.
+        """
+        return observation, info
+
+    def _check_device(self, example: Array) -> None:
+        expected, given = str(self._expected_device), "cpu" if isinstance(example, NUMPY) else str(device_of(example))
+        if expected != given and expected != given.partition(":")[0]:
+            raise ValueError(
+                f"{type(self).__name__} was given device={expected!r}, but the arrays of the environment are on "
+                f"{given!r}: make the environment there, or put ToTorch(env, device={expected!r}) below"
+            )
+
+    # --- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """This wrapper's own state."""
-        return {}
+        return {key: _state_of(getattr(self, self._attribute(key))) for key in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``.
+        """Return to a state from ``state_dict``, of arrays of any kind.
 
         Raises:
             ValueError: If it does not fit, such as that of another number of environments or costs. Then nothing
                 has changed.
         """
-        if state:
-            raise ValueError(f"{type(self).__name__} has no state, got {list(state)}")
+        self._check_state(state)
+        for key in self.STATE:
+            own = getattr(self, self._attribute(key))
+            loaded = _loaded(own, state[key])
+            if loaded is not own:
+                setattr(self, self._attribute(key), loaded)
 
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the arrays in ``state_dict``. In place of an array None fits too."""
-        return {}
+    def _attribute(self, key: str) -> str:
+        return key if hasattr(type(self), key) or key in vars(self) else f"_{key}"
 
     def _check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` if a state does not fit; :meth:`load_state_dict` assigns nothing before."""
-        shapes = self._state_shapes()
-        for key in (*shapes, *self.state_dict()):
+        """Raise a ``ValueError`` if a state does not fit."""
+        name, expected = type(self).__name__, (*self._state_shapes(), *self.STATE, *self.state_dict())
+        if state and not expected:
+            raise ValueError(f"{name} has no state, got {list(state)}")
+        for key in expected:
             if key not in state:
-                raise ValueError(f"{type(self).__name__} needs a state with {key!r}, got one of {list(state)}")
-        for key, shape in shapes.items():
-            if state[key] is not None and tuple(np.shape(state[key])) != shape:
-                raise ValueError(
-                    f"{type(self).__name__} needs a state whose {key!r} has shape {shape}, got "
-                    f"{tuple(np.shape(state[key]))}: load one of as many environments and costs"
-                )
+                raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
+        for key, sizes in self._state_shapes().items():
+            if state[key] is not None:
+                self._check_shape(key, state[key], sizes)
+        for key, shape in self.STATE.items():
+            given, own = state[key], getattr(self, self._attribute(key))
+            if shape is not None and given is not None:
+                self._check_shape(key, given, shape)
+            try:
+                _check(own, given)
+            except (KeyError, ValueError) as error:
+                reason = f"the state has no {error}" if isinstance(error, KeyError) else str(error)
+                raise ValueError(f"{name} needs a state like its own: {reason}") from error
+
+    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    def _check_shape(self, key: str, given: Any, shape: Shape) -> None:
+        expected = tuple(getattr(self, size) if isinstance(size, str) else size for size in shape)
+        sizes = tuple(np.shape(given))
+        fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))
+        if not fits or not hasattr(given, "dtype"):
+            raise ValueError(
+                f"{type(self).__name__} needs a state whose {key!r} has shape {expected}, got {sizes} of a "
+                f"{type(given).__name__}: load one of as many environments and costs"
+            )
 
     def save(self) -> dict[str, Any]:
         """The normalizers of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
@@ -153,11 +269,7 @@ class StatefulWrapper(VectorWrapper):
         They are the ones in use: another wrapper that is given them shares them. The keys are ``obs_normalizer``,
         ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the outer one counts.
         """
-        saved: dict[str, Any] = {}
-        for layer in layers(self):
-            if hasattr(type(layer), "saved_as"):
-                saved.setdefault(layer.saved_as, layer.normalizer)
-        return dict(reversed(saved.items()))
+        return saved_normalizers(self)
 
     def get_state(self) -> dict[str, Any]:
         """The state of this wrapper and of everything below it.
@@ -176,10 +288,117 @@ class StatefulWrapper(VectorWrapper):
         """Return to a state from ``get_state`` of the same stack.
 
         Raises:
-            ValueError: If the state is of another wrapper or does not fit.
+            ValueError: If the state is of another wrapper or does not fit. Then nothing has changed.
         """
+        self._check_stack(state)
+        self.env.set_state(state["env"])
+        self.load_state_dict(state["own"])
+
+    def _check_stack(self, state: dict[str, Any]) -> None:
+        """Raise the errors of :meth:`set_state` for this wrapper and the ones below."""
         if state.get("wrapper") != type(self).__name__:
             raise ValueError(f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}")
         self._check_state(state["own"])
-        self.env.set_state(state["env"])
-        self.load_state_dict(state["own"])
+        if isinstance(self.env, StatefulWrapper):
+            self.env._check_stack(state["env"])
+
+
+def in_order(env: Any, owner: str) -> Any:
+    """What a wrapper or adapter is given, with the door for other people's environments below it where one is needed.
+
+    Above it every step has the form of DESIGN's table of info keys.
+
+    Args:
+        owner: Who needs it, for the error.
+
+    Raises:
+        ValueError: If a layer of ``env`` has to be the outermost one.
+    """
+    if hasattr(env, "unwrapped"):
+        check_step_values(env, owner)
+        if any(isinstance(layer, (StatefulWrapper, ForeignEnv)) for layer in layers(env)):
+            return env
+    return put_in_order(env)
+
+
+def saved_normalizers(env: Any) -> dict[str, Any]:
+    """What :meth:`StatefulWrapper.save` returns, for any stack."""
+    saved: dict[str, Any] = {}
+    for layer in layers(env):
+        if hasattr(type(layer), "saved_as"):
+            saved.setdefault(layer.saved_as, layer.normalizer)
+    return dict(reversed(saved.items()))
+
+
+# --- the names of before, until the adapters have moved ---------------------------------------------------------------
+
+from legged_envs.wrappers.layers import end_episodes, name_of  # noqa: E402, F401
+
+
+def reset_mask(options: Options) -> Any:
+    return None if options is None else options.get("reset_mask")
+
+
+def kept(options: Options) -> Options:
+    return None if options is None else dict(options)
+
+
+def zeros_like_batch(tree: Any, num_envs: int, dtype: str) -> Any:
+    return zeros_like_rows(tree, num_envs, dtype)
+
+
+def not_reset(wrapper: VectorEnv) -> RuntimeError:
+    """The error of a step before the first reset."""
+    return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """An integer argument, of Python or NumPy.
+
+    Raises:
+        ValueError: If it is no integer, or below ``least``.
+    """
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
+    return int(value)
+
+
+# --- state of one value -----------------------------------------------------------------------------------------------
+
+
+def _state_of(value: Any) -> Any:
+    """A copy of what a wrapper holds: of parts their state, of arrays a copy, in dicts and deques too."""
+    if isinstance(value, Part):
+        return value.state_dict()
+    if isinstance(value, dict):
+        return {key: _state_of(part) for key, part in value.items()}
+    if isinstance(value, (deque, list)):
+        return list(value)
+    return copied(value) if hasattr(value, "dtype") else value
+
+
+def _check(own: Any, given: Any) -> None:
+    """Raise a ``KeyError`` or ``ValueError`` if what a state has in the place of ``own`` does not fit."""
+    if isinstance(own, Part):
+        own.check_state(given)
+    elif isinstance(own, dict):
+        for key, part in own.items():
+            _check(part, given[key])
+    elif isinstance(own, (bool, int, deque)):
+        kind = bool if isinstance(own, bool) else (int, np.integer) if isinstance(own, int) else (list, deque)
+        if not isinstance(given, kind):
+            raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
+
+
+def _loaded(own: Any, given: Any) -> Any:
+    """What takes the place of ``own`` after a state was loaded; parts and deques stay the same objects."""
+    if isinstance(own, Part):
+        own.load_state_dict(given)
+        return own
+    if isinstance(own, dict):
+        own.update({key: _loaded(part, given[key]) for key, part in own.items()})
+        return own
+    if isinstance(own, deque):
+        return deque(given, own.maxlen)
+    return copied(given) if hasattr(given, "dtype") else given

@@ -8,8 +8,9 @@ import gymnasium as gym
 from array_api_compat import array_namespace
 from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers.base import StatefulWrapper, name_of
-from legged_envs.wrappers.cost_reduce import transition_cost
+from legged_envs.wrappers.arrays import Array, Info, Tree
+from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.wrappers.layers import name_of
 
 _NO_COST = (
     "{env} reports no info['cost'], so there is no cost to return. The environments of legged_envs report one "
@@ -28,18 +29,22 @@ class VectorCMDP(StatefulWrapper):
     It goes outermost: a wrapper that expects five values cannot go above it.
 
     Raises:
+        TypeError: If ``env`` is no vector environment.
         ValueError: From the first ``step`` of an environment that reports no cost.
     """
 
     outermost = True
+    STATE = {"reports_costs": None}  # noqa: RUF012
 
-    def __init__(self, env: VectorEnv):
+    def __init__(self, env: Any):
+        if not isinstance(env, VectorEnv):
+            raise TypeError(f"VectorCMDP needs a VectorEnv, got {type(env).__name__}: CMDP takes a plain gymnasium.Env")
         super().__init__(env)
         self._reports_costs = False
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Any, dict[str, Any]]:  # type: ignore[override]
+    def step(self, actions: Tree) -> tuple[Tree, Array, Array, Array, Array, Info]:  # type: ignore[override]
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        cost = transition_cost(info, "cost")
+        cost = info.get("cost")
         if cost is None:
             if not self._reports_costs:
                 raise ValueError(_NO_COST.format(env=name_of(self)))
@@ -49,14 +54,8 @@ class VectorCMDP(StatefulWrapper):
         info = {names.get(key, key): value for key, value in info.items()}
         return observation, reward, cost, terminated, truncated, info
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"reports_costs": self._reports_costs}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._reports_costs = state["reports_costs"]
-
-
-class CMDP(gym.Wrapper):
+class CMDP(gym.Wrapper[Any, Any, Any, Any]):
     """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a plain ``gymnasium.Env``.
 
     ``cost`` is a float. ``reset`` is that of the environment.
@@ -67,7 +66,7 @@ class CMDP(gym.Wrapper):
 
     outermost = True
 
-    def step(self, action: Any) -> tuple[Any, Any, float, bool, bool, dict[str, Any]]:  # type: ignore[override]
+    def step(self, action: Any) -> tuple[Any, Any, float, bool, bool, Info]:  # type: ignore[override]
         observation, reward, terminated, truncated, info = self.env.step(action)
         if "cost" not in info:
             raise ValueError(_NO_COST.format(env=name_of(self)))

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from gymnasium.vector import AutoresetMode, VectorEnv
 
-from legged_envs.wrappers.array_kinds import detached
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, name_of, reset_mask
-from legged_envs.wrappers.cost_reduce import cost_attribute, transition_cost
+from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached
+from legged_envs.wrappers.base import Episodes, Shape, StatefulWrapper, whole_number
+from legged_envs.wrappers.layers import Env, autoreset_mode, cost_attribute, name_of
+from legged_envs.wrappers.multipliers import relative_excess
+
+RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")
+"""Keys of ``info`` for costs in the unit of their limits; the first one that is there counts."""
 
 
-class ConstraintWrapper(StatefulWrapper, ABC):
+class ConstraintWrapper(StatefulWrapper):
     """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
 
     What an environment does between the end of its episode and its reset belongs to no episode and enters no mean:
     without autoreset until the reset, with autoreset in the next step on the step that resets. Where an environment
-    below reports normalised costs beside ``info["original_costs"]``, the latter count. The new reward has the dtype of
-    the environment's, or float32 if that is no real floating one.
+    below reports normalised costs beside ``info["original_costs"]``, the latter count. The reward that leaves the
+    wrapper has the dtype of the environment's, or float32 if that is no real floating one.
 
     Args:
         env: A vector environment with costs.
@@ -39,29 +41,33 @@ class ConstraintWrapper(StatefulWrapper, ABC):
     log_name: ClassVar[str]
     """What the adapted numbers are called in ``info["log"]``."""
 
-    def __init__(self, env: VectorEnv, limits: Sequence[float] | None, interval: int, warmup: int):
+    STATE: ClassVar[dict[str, Shape | None]] = {
+        "over": ("num_envs",),
+        "steps": None,
+        "cost_sums": ("num_costs",),
+        "count": None,
+    }
+
+    def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
-        for name, value, least in (("interval", interval, 1), ("warmup", warmup, 0)):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        self.limits = self._check_limits(limits)
+        names = tuple(cost_attribute(self, "cost_names") or ())
+        self.limits = self._check_limits(limits, names)
         """What each cost may be on average per step. Shape: (K,), float64."""
-        names = tuple(cost_attribute(env, "cost_names") or ())
-        counted = tuple(f"cost_{k}" for k in range(len(self.limits)))
-        self.cost_names: tuple[str, ...] = names if len(names) == len(self.limits) else counted
-        self.interval = interval
-        self.warmup = warmup
+        self.num_costs = len(self.limits)
+        """K."""
+        counted = tuple(f"cost_{k}" for k in range(self.num_costs))
+        self.cost_names: tuple[str, ...] = names if len(names) == self.num_costs else counted
+        self.interval = whole_number("interval", interval)
+        self.warmup = whole_number("warmup", warmup, least=0)
         self.steps = 0
         """Steps so far."""
-        self._mode = autoreset_mode(env)
-        self._over: Any = None  # (N,) bool: whose episode is over; None if nobody's is
-        self._cost_sums: Any = None  # (K,): of the present interval
-        self._count: Any = 0  # transitions of the present interval
-        self._xp: Any = None  # namespace and device of the environment's arrays
-        self._device: Any = None
+        self._over = Episodes(autoreset_mode(self))
+        self._cost_sums: Any = np.zeros(self.num_costs)  # of the present interval
+        self._count: Any = 0.0  # transitions of the present interval
+        self._xp: Any = None  # namespace of the environment's arrays
 
-    def _check_limits(self, limits: Sequence[float] | None) -> np.ndarray:
-        name, own = type(self).__name__, cost_attribute(self.env, "cost_limits")
+    def _check_limits(self, limits: Sequence[float] | None, names: tuple[str, ...]) -> NumPyArray:
+        name, own = type(self).__name__, cost_attribute(self, "cost_limits")
         if own is not None and len(own) == 0:
             raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
         if limits is None and own is None:
@@ -71,8 +77,7 @@ class ConstraintWrapper(StatefulWrapper, ABC):
             )
         array = np.asarray(own if limits is None else limits, np.float64)
         if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
-            costs = "" if own is None else f" ({', '.join(cost_attribute(self.env, 'cost_names') or ())})"
-            expected = "one number for each cost" if own is None else f"{len(own)} numbers{costs}"
+            expected = "one number for each cost" if own is None else f"{len(own)} numbers ({', '.join(names)})"
             raise ValueError(f"{name}'s limits must be {expected}, got {limits!r}")
         if not (np.isfinite(array).all() and (array >= 0.0).all()):
             raise ValueError(f"{name}'s limits must be finite and at least 0, got {array.tolist()}")
@@ -80,141 +85,105 @@ class ConstraintWrapper(StatefulWrapper, ABC):
 
     # --- the costs of the transitions that count ---------------------------------------------------------------------
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=kept(options))
-        mask = reset_mask(options)
-        if mask is None:
-            self._over = None
-        elif self._over is not None:
-            over = self._over & ~mask
-            self._over = over if array_namespace(over).any(over) else None
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        self._over.begin(begun)
         return observation, self._with_log(info)
 
-    def end_episodes(self, mask: Any) -> None:
+    def end_episodes(self, mask: Array) -> None:
         """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
-        self._over = copy.deepcopy(mask) if self._over is None else self._over | mask
+        self._over.end(mask)
 
-    def _take_step(self, reward: Any, info: dict[str, Any]) -> tuple[Any, Any]:
+    def _take_step(self, reward: Any, info: Info) -> tuple[Any, Any]:
         """This step's reward (num_envs,) and costs (num_envs, K), both of the same floating dtype.
 
         The costs are 0 where no episode runs, and added to the interval's sums.
         """
         if self._xp is None:
-            self._xp, self._device = array_namespace(reward), device(reward)
-            self._start()
+            self._start(reward)
         xp = self._xp
         if not xp.isdtype(reward.dtype, "real floating"):
             reward = xp.astype(reward, xp.float32)
         costs = self._read_costs(reward, info)
-        if self._over is None:
-            self._count = self._count + self.num_envs
-        else:
-            running = xp.astype(~self._over, costs.dtype)
+        if self._over.some_over:
+            running = xp.astype(self._over.running(reward), costs.dtype)
             costs = costs * running[:, None]
             self._count = self._count + xp.sum(running, dtype=xp.float64)
+        else:
+            self._count = self._count + self.num_envs
         self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
         return reward, costs
 
-    def _start(self) -> None:
-        """Make what depends on the kind of the environment's arrays, unless it was loaded."""
-        if self._cost_sums is None:
-            self._cost_sums = self._vector(0.0)
+    def _start(self, example: Array) -> None:
+        """Turn the sums, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
+        self._xp = array_namespace(example)
+        for name in (self._attribute(key) for key, shape in self.STATE.items() if shape != ("num_envs",)):
+            value = getattr(self, name)
+            if hasattr(value, "dtype"):
+                setattr(self, name, as_kind_of(value, example))
 
-    def _read_costs(self, reward: Any, info: dict[str, Any]) -> Any:
+    def _read_costs(self, reward: Any, info: Info) -> Any:
         """The costs of every row, also of those that ended. Shape: (num_envs, K).
 
         A step in which every environment only resets has none, whatever the resets report.
         """
-        xp = self._xp
-        keys = ("original_costs", "costs", "original_cost", "cost")
-        costs = next((found for key in keys if (found := transition_cost(info, key)) is not None), None)
+        xp, name, shape = self._xp, type(self).__name__, (self.num_envs, self.num_costs)
+        costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
         if costs is not None and costs.ndim != 2:
             costs = costs[:, None]
-        shape = (self.num_envs, len(self.limits))
         if costs is None or costs.shape != shape:
-            name = type(self).__name__
-            if self._over is not None and xp.all(self._over):
+            if self._over.some_over and xp.all(self._over.over(reward)):
                 return xp.zeros(shape, dtype=reward.dtype, device=device(reward))
             if costs is None:
                 raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
             raise ValueError(
-                f"{name} has {len(self.limits)} limits, so costs must have shape {shape}, got {tuple(costs.shape)}"
+                f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {tuple(costs.shape)}"
             )
         return costs if costs.dtype == reward.dtype else xp.astype(costs, reward.dtype)
 
     # --- adapting ----------------------------------------------------------------------------------------------------
 
-    def _end_of_step(self, ended: Any) -> None:
+    def _end_of_step(self, ended: Array) -> None:
         """Note whose episode this step has ended, shape (num_envs,), bool, and adapt if an interval is over."""
-        if self._mode is AutoresetMode.NEXT_STEP:
-            self._over = ended if self._xp.any(ended) else None
-        elif self._mode is AutoresetMode.DISABLED and (self._over is not None or self._xp.any(ended)):
-            self._over = ended if self._over is None else self._over | ended
+        self._over.step(ended, any_row(ended))
         self.steps += 1
         if self.steps % self.interval:
             return
         if (count := int(self._count)) > 0:
-            self._end_of_interval(self._excess(self._cost_sums / count), count, self.steps > self.warmup)
-        self._cost_sums, self._count = self._vector(0.0), 0
-
-    def _excess(self, means: Any) -> Any:
-        """By how much of its limit each cost exceeds it, at most 1: mean / limit − 1. Shape: (K,).
-
-        The bound keeps the first, clumsy steps of a training from winding up what is adapted. With a limit of 0 it is
-        the mean itself: never negative.
-        """
-        return self._xp.clip((means - self._vector(self.limits)) / self._vector(self._scales), max=1.0)
-
-    @property
-    def _scales(self) -> np.ndarray:
-        """What costs are measured in: their limits, and 1 in place of 0. Shape: (K,)."""
-        return np.where(self.limits > 0.0, self.limits, 1.0)
+            excess = relative_excess(self._cost_sums / count, self._vector(self.limits))
+            self._end_of_interval(excess, count, self.steps > self.warmup)
+        self._cost_sums, self._count = self._vector(np.zeros(self.num_costs)), 0.0
 
     @abstractmethod
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         """Adapt.
 
         Args:
-            excess: Of each cost. Shape: (K,).
+            excess: Of each cost over its limit, as :func:`~legged_envs.wrappers.multipliers.relative_excess` measures
+                it. Shape: (K,).
             count: Transitions of the interval.
             adapt: False during the warm-up.
         """
 
-    # --- arrays, log, state ------------------------------------------------------------------------------------------
-
     @property
     @abstractmethod
     def adapted(self) -> Any:
-        """The number that is adapted for each cost; None before the first step. Shape: (K,)."""
+        """The number that is adapted for each cost. Shape: (K,)."""
 
-    def _vector(self, values: Any) -> Any:
-        """K numbers of the kind and on the device of the environment's arrays. Shape: (K,), float64."""
-        return self._xp.asarray(np.array(np.broadcast_to(values, self.limits.shape), np.float64), device=self._device)
+    def _vector(self, values: NumPyArray) -> Any:
+        """K numbers as an array of the kind and on the device of the environment's. Shape: (K,), float64."""
+        return as_kind_of(values, self._cost_sums)
 
-    def _with_log(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _with_log(self, info: Info) -> Info:
         """``info`` with the adapted numbers in its log, if it has one."""
-        values = self.adapted
-        if "log" not in info or values is None:
+        if "log" not in info or self.steps == 0:
             return info
-        values = copy.deepcopy(values)
+        values = copied(self.adapted)
         own = {f"{self.log_name}/{name}": values[k] for k, name in enumerate(self.cost_names)}
         return {**info, "log": {**info["log"], **own}}
 
-    def state_dict(self) -> dict[str, Any]:
-        state = {"steps": self.steps, "over": self._over, "cost_sums": self._cost_sums, "count": self._count}
-        return copy.deepcopy(state)
-
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"over": (self.num_envs,), "cost_sums": self.limits.shape}
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._check_state(state)
-        state = copy.deepcopy(state)
-        self.steps, self._over = state["steps"], state["over"]
-        self._cost_sums, self._count = state["cost_sums"], state["count"]
-        self._xp = None  # a state from before the first step lacks what that step makes
+        super().load_state_dict(state)
+        self._xp = None  # the next step makes the arrays those of the environment
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_xp": None}  # modules cannot be pickled; the next step finds it again

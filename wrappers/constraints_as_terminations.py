@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
-from array_api_compat import array_namespace, device
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.array_kinds import detached
-from legged_envs.wrappers.base import first_array, not_reset, reset_mask
+from legged_envs.wrappers.arrays import Info, NumPyArray, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
+from legged_envs.wrappers.base import Options, Seed, Shape, Tree, not_reset
 from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.wrappers.layers import Env, Step
 
 TERMINATE = ("none", "sample")
+STREAM_STEP = 0x9E3779B97F4A7C15
+"""What a number that is drawn adds to the 64 bits of its random stream."""
 
 
 class ConstraintsAsTerminations(ConstraintWrapper):
@@ -54,6 +55,23 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
     :class:`CostNormalize`, whose raw costs it reads.
 
+    Without the wrapper the reward does not know of the costs; with it, the worst one discounts the reward::
+
+        >>> import gymnasium as gym, numpy as np, legged_envs
+        >>> from legged_envs.wrappers import ConstraintsAsTerminations
+        >>> actions = np.full((2, 12), 0.5, np.float32)
+        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, reward, terminated, truncated, info = env.step(actions)
+        >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, discounted, terminated, truncated, info = env.step(actions)
+        >>> delta = info["termination_probability"]
+        >>> float(delta.max())
+        0.25
+        >>> bool(np.allclose(discounted, np.maximum(reward * (1.0 - delta), 0.0)))
+        True
+
     Args:
         env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
@@ -73,10 +91,18 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     """
 
     log_name = "max_probability"
+    whole_keys = frozenset({"max_probabilities"})
+    STATE: ClassVar[dict[str, Shape | None]] = {
+        **ConstraintWrapper.STATE,
+        "probabilities": ("num_costs",),
+        "base": ("num_costs",),
+        "cost_maxima": ("num_costs",),
+        "draws": ("num_envs",),
+    }
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Env,
         limits: Sequence[float] | None = None,
         *,
         min_probability: float = 0.05,
@@ -90,15 +116,12 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     ):
         super().__init__(env, limits, interval, warmup)
         self.max_probability = np.asarray(max_probability, np.float64)
-        if self.max_probability.shape not in ((), self.limits.shape):
-            raise ValueError(
-                f"max_probability must be a number or {len(self.limits)}, one for each cost; got {max_probability!r}"
-            )
+        if self.max_probability.shape not in ((), (self.num_costs,)):
+            expected = f"a number or {self.num_costs}, one for each cost"
+            raise ValueError(f"max_probability must be {expected}; got {max_probability!r}")
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
-            raise ValueError(
-                "min_probability must be positive and max_probability at least that; "
-                f"got {min_probability!r} and {max_probability!r}"
-            )
+            given = f"{min_probability!r} and {max_probability!r}"
+            raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
         for name, value in (("rate", rate), ("gain", gain)):
             if not value >= 0.0:
                 raise ValueError(f"{name} must be at least 0, got {value!r}")
@@ -106,34 +129,35 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             raise ValueError(f"tau must be at least 0 and below 1, got {tau!r}")
         if terminate not in TERMINATE:
             raise ValueError(f"terminate must be one of {TERMINATE}, got {terminate!r}")
-        if terminate == "sample" and self._mode is AutoresetMode.NEXT_STEP:
+        if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
             raise ValueError(
                 "terminations cannot be sampled above an autoreset in the next step, which would not reset them: go "
                 "below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"
             )
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate
-        self.probabilities: Any = None
+        lowest = min_probability if rate > 0.0 else self.max_probability
+        self._base: Any = np.full(self.num_costs, lowest, np.float64)  # b
+        self.probabilities: Any = self._base
         """p: greatest probability that each cost ends an episode. Shape: (K,)."""
         self.cost_maxima: Any = None
-        """m: running means of the greatest cost in the batch. Shape: (K,)."""
-        self._base: Any = None  # b. Shape: (K,)
-        self._draws = _Uniform(self.num_envs)
+        """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
+        self._draws: NumPyArray | None = None  # where each random stream is, uint64; None before the first reset
 
     @property
     def adapted(self) -> Any:
         return self.probabilities
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        mask = reset_mask(options)
+    def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         observation, info = super().reset(seed=seed, options=options)
-        if self.terminate == "sample":
-            self._draws.seed(seed, mask, first_array(observation))
+        if self.terminate == "sample" and (seed is not None or self._draws is None):
+            begun = _begin_streams(seed, self.num_envs)
+            mask = None if options is None else options.get("reset_mask")
+            whole = mask is None or self._draws is None
+            self._draws = begun if whole else np.where(as_numpy(mask), begun, cast(NumPyArray, self._draws))
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         floating, costs = self._take_step(reward, info)
         delta = self._termination_probability(costs)
@@ -141,33 +165,23 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             **info,
             "original_reward": reward,
             "termination_probability": delta,
-            "max_probabilities": self._xp.asarray(self.probabilities, copy=True),
+            "max_probabilities": copied(self.probabilities),
         }
         info = self._with_log(info)
         shaped = self._xp.clip(floating * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
-            if self._draws.position is None:
-                raise not_reset(self)
-            sampled = (self._draws() < delta) & ~(terminated | truncated)
-            if self._over is not None:
-                sampled = sampled & ~self._over
-            if self._xp.any(sampled):
+            sampled = self._sample(delta) & ~(terminated | truncated)
+            if any_row(sampled):
                 terminated = terminated | sampled
-                if self._mode is AutoresetMode.SAME_STEP:
+                if self._over.mode is AutoresetMode.SAME_STEP:
                     info = _with_final(info, observation, sampled)
         self._end_of_step(terminated | truncated)
         return observation, shaped, terminated, truncated, info
 
-    def _start(self) -> None:
-        super()._start()
-        if self.probabilities is None:
-            self._base = self._vector(self.min_probability if self.rate > 0.0 else self.max_probability)
-            self.probabilities = self._base
-
     def _termination_probability(self, costs: Any) -> Any:
         """δ. Shape: (num_envs,)."""
         xp = self._xp
-        if self._over is None or not xp.all(self._over):
+        if not (self._over.some_over and xp.all(self._over.over(costs))):
             maxima = xp.clip(xp.astype(xp.max(detached(costs), axis=0), xp.float64), min=1e-6)
             if self.cost_maxima is not None:
                 maxima = self.tau * self.cost_maxima + (1.0 - self.tau) * maxima
@@ -178,88 +192,53 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         bound = xp.astype(xp.clip(self.probabilities, max=1.0), costs.dtype)
         return xp.clip(xp.max(xp.minimum(costs * slope, bound), axis=1), min=0.0)
 
+    def _sample(self, delta: Any) -> Any:
+        """Whose running episodes end by chance. Shape: (num_envs,), bool."""
+        if self._draws is None:
+            raise not_reset(self)
+        self._draws = self._draws + STREAM_STEP
+        uniform = (_splitmix64(self._draws) >> 40).astype(np.float32) * np.float32(2.0**-24)
+        sampled = as_kind_of(uniform, delta) < delta
+        return sampled & self._over.running(delta) if self._over.some_over else sampled
+
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         if adapt and self.rate > 0.0:
             self._base = self._bounded(self._base * self._xp.exp(self.rate * excess))
             self.probabilities = self._bounded(self._base * self._xp.exp(self.gain * excess))
 
     def _bounded(self, probabilities: Any) -> Any:
-        return self._xp.clip(probabilities, self._vector(self.min_probability), self._vector(self.max_probability))
-
-    def state_dict(self) -> dict[str, Any]:
-        own = {"probabilities": self.probabilities, "base": self._base, "cost_maxima": self.cost_maxima}
-        return {**super().state_dict(), **copy.deepcopy({**own, "draws": self._draws.position})}
-
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes = dict.fromkeys(("probabilities", "base", "cost_maxima"), self.limits.shape)
-        return {**super()._state_shapes(), **shapes, "draws": (self.num_envs,)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        state = copy.deepcopy(state)
-        self.probabilities, self._base = state["probabilities"], state["base"]
-        self.cost_maxima = state["cost_maxima"]
-        self._draws.position = state["draws"]
+        low, high = (
+            np.broadcast_to(bound, self.limits.shape) for bound in (self.min_probability, self.max_probability)
+        )
+        return self._xp.clip(probabilities, self._vector(low), self._vector(high))
 
 
-def _with_final(info: dict[str, Any], observation: Any, ended: Any) -> dict[str, Any]:
+def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
     """``info`` of a step on which the episodes of ``ended`` ended too, without a reset. Shape: (num_envs,), bool."""
     if "final_obs" not in info:
-        copies = {"final_obs": copy.deepcopy(observation), "final_info": dict(info)}
-        return {**info, **copies, "_final_obs": copy.deepcopy(ended), "_final_info": copy.deepcopy(ended)}
-    final = info["final_obs"]
-    if not (isinstance(final, np.ndarray) and final.dtype == object):  # rows that went on equal the observation already
-        marks: dict[str, Any] = {key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}
-        return {**info, **marks}
-    final = final.copy()  # as Gymnasium's vector environments have it: only of rows that ended
-    for i in ended.nonzero()[0]:
-        final[i] = copy.deepcopy(_row(observation, i))
-    return {**info, "final_obs": final, "_final_obs": info["_final_obs"] | ended}
+        final = {"final_obs": map_arrays(copied, observation), "final_info": dict(info)}
+        return {**info, **final, "_final_obs": copied(ended), "_final_info": copied(ended)}
+    # final_obs is a full batch: its rows of environments that went on equal the observation already
+    return {**info, **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}}
 
 
-def _row(tree: Any, i: int) -> Any:
-    return {key: _row(value, i) for key, value in tree.items()} if isinstance(tree, dict) else tree[i]
+def _begin_streams(seed: Seed, num_envs: int) -> NumPyArray:
+    """Where the random stream of each environment begins. Shape: (num_envs,), uint64.
+
+    An int seeds environment i by (seed, i), a list by (seed[i], 0), None by chance.
+    """
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    is_list = isinstance(seed, (list, tuple, np.ndarray))
+    seeds: Any = seed if is_list else [seed] * num_envs
+    words = np.array([int(x) % (1 << 64) for x in seeds], np.uint64)
+    indices = np.zeros_like(words) if is_list else np.arange(num_envs, dtype=np.uint64)
+    return _splitmix64(_splitmix64(words) ^ (indices * STREAM_STEP))
 
 
-_GAMMA, _MIX_1, _MIX_2 = (x - (1 << 64) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-
-
-def _splitmix64(x: Any) -> Any:
-    """Steele, Lea & Flood 2014's mixing of 64 bits, on int64 arrays, whose products wrap around."""
-    for bits, factor in ((30, _MIX_1), (27, _MIX_2)):
-        x = (x ^ ((x >> bits) & ((1 << (64 - bits)) - 1))) * factor
-    return x ^ ((x >> 31) & ((1 << 33) - 1))
-
-
-class _Uniform:
-    """One random stream for each environment, a function of its seed, its index and the number of draws."""
-
-    def __init__(self, num_envs: int):
-        self.num_envs = num_envs
-        self.position: Any = None
-        """Where each stream is. Shape: (num_envs,), int64."""
-
-    def seed(self, seed: int | list[int] | None, mask: Any, like: Any) -> None:
-        """Begin the streams of ``mask`` anew, as arrays of the kind of ``like``; without a seed only what never began.
-
-        An int seeds environment i by (seed, i), a list by (seed[i], 0).
-        """
-        if seed is None:
-            if self.position is not None:
-                return
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
-        ids = range(self.num_envs)
-        pairs = [(s, 0) for s in seed] if isinstance(seed, (list, tuple, np.ndarray)) else [(seed, i) for i in ids]
-        seeds, indices = (np.array([int(x) % (1 << 64) for x in half], np.uint64) for half in zip(*pairs, strict=True))
-        keys = _splitmix64(_splitmix64(seeds.astype(np.int64)) ^ (indices.astype(np.int64) * _GAMMA))
-        xp = array_namespace(like)
-        position = xp.asarray(keys, device=device(like))
-        fresh = mask is None or self.position is None
-        self.position = position if fresh else xp.where(mask, position, self.position)
-
-    def __call__(self) -> Any:
-        """The next number of every stream, in [0, 1). Shape: (num_envs,), float32."""
-        self.position = self.position + _GAMMA
-        bits = (_splitmix64(self.position) >> 40) & ((1 << 24) - 1)
-        xp = array_namespace(bits)
-        return xp.astype(bits, xp.float32) * 2.0**-24
+def _splitmix64(x: NumPyArray) -> NumPyArray:
+    """Mix the 64 bits of each number (Steele, Lea & Flood 2014). Arrays of uint64, whose products wrap around."""
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+    mixed: NumPyArray = x ^ (x >> 31)
+    return mixed

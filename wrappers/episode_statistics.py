@@ -7,12 +7,24 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.array_kinds import accumulate, any_row, as_kind_of, as_numpy, copied, detached, float64
-from legged_envs.wrappers.base import StatefulWrapper, autoreset_mode, kept, not_reset, reset_mask, zeros_like_batch
-from legged_envs.wrappers.cost_reduce import cost_attribute, transition_costs
-from legged_envs.wrappers.rows import blank_rows, without_rows
+from legged_envs.wrappers.arrays import (
+    Array,
+    Info,
+    Tree,
+    accumulate,
+    any_row,
+    as_kind_of,
+    as_numpy,
+    blank_rows,
+    copied,
+    detached,
+    float64,
+    zeros_like_rows,
+)
+from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset, whole_number
+from legged_envs.wrappers.layers import Step, autoreset_mode, cost_attribute
 
 KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}
 """What is measured, and its key in ``info["episode"]``."""
@@ -33,12 +45,32 @@ class EpisodeStatistics(StatefulWrapper):
 
     Raises:
         ValueError: If ``window`` is not a positive integer.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> env = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=5)
+        >>> _ = env.reset(seed=0)
+        >>> [sorted(env.step(env.action_space.sample())[4]) for _ in range(5)][-1]
+        []
+        >>> env = EpisodeStatistics(env)
+        >>> _ = env.reset(seed=0)
+        >>> info = [env.step(env.action_space.sample())[4] for _ in range(5)][-1]
+        >>> info["episode"]["r"], info["episode"]["l"], info["_episode"]
+        (array([5., 5.], dtype=float32), array([5, 5]), array([ True,  True]))
+        >>> env.means()["return"]
+        5.0
     """
 
-    def __init__(self, env: VectorEnv, window: int = 100):
+    STATE = {  # noqa: RUF012
+        **dict.fromkeys(("returns", "cost_sums", "over", "lengths", "ages"), ("num_envs",)),
+        "costs_sums": ("num_envs", "num_costs"),
+        "episode_count": None,
+        **dict.fromkeys((f"{name}_window" for name in KEYS), None),
+    }
+
+    def __init__(self, env: Any, window: int = 100):
         super().__init__(env)
-        if not isinstance(window, int) or isinstance(window, bool) or window < 1:
-            raise ValueError(f"window must be a positive integer, got {window!r}")
+        window = whole_number("window", window)
         self.episode_count = 0
         """Number of episodes that ended."""
         self.return_window: deque[float] = deque(maxlen=window)
@@ -51,14 +83,39 @@ class EpisodeStatistics(StatefulWrapper):
         """Their summed costs."""
         self.costs_window: deque[list[float]] = deque(maxlen=window)
         """Their sums of each cost term, if there are such."""
-        self._mode = autoreset_mode(env)
         self._steps = 0
         self._start_steps = np.zeros(self.num_envs, np.int64)
         self._start_times = np.zeros(self.num_envs)
         self._returns: Any = None
         self._cost_sums: Any = None
         self._costs_sums: Any = None  # (num_envs, K) once the terms are known
-        self._over: Any = None  # rows that count nothing until they begin again, None if there are none
+        self._over = Episodes(autoreset_mode(self.env))
+
+    @property
+    def num_costs(self) -> int | None:
+        """Number of cost terms, None while it is unknown."""
+        names = cost_attribute(self.env, "cost_names")
+        if names is not None:
+            return len(names)
+        return None if self._costs_sums is None else int(self._costs_sums.shape[1])
+
+    @property
+    def lengths(self) -> Any:
+        """Steps of each environment's present episode. Shape: (num_envs,), int64."""
+        return self._steps - self._start_steps
+
+    @lengths.setter
+    def lengths(self, lengths: Array) -> None:
+        self._start_steps = self._steps - np.array(as_numpy(lengths))
+
+    @property
+    def ages(self) -> Any:
+        """Seconds since each environment's present episode began. Shape: (num_envs,), float64."""
+        return time.perf_counter() - self._start_times
+
+    @ages.setter
+    def ages(self, ages: Array) -> None:
+        self._start_times = time.perf_counter() - np.array(as_numpy(ages))
 
     def means(self) -> dict[str, float]:
         """Means over the last episodes: ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>``.
@@ -74,50 +131,43 @@ class EpisodeStatistics(StatefulWrapper):
             means |= {f"cost/{name}": float(value) for name, value in zip(names, terms, strict=True)}
         return means
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        mask = reset_mask(options)
-        observation, info = self.env.reset(seed=seed, options=kept(options))
-        if mask is None or self._returns is None:
-            self._returns = zeros_like_batch(observation, self.num_envs, "float64")
-            self._cost_sums = zeros_like_batch(observation, self.num_envs, "float64")
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        if partial and self._returns is not None:
+            self._begin_sums(begun)
+        else:
+            self._returns = zeros_like_rows(observation, self.num_envs, "float64")
+            self._cost_sums = zeros_like_rows(observation, self.num_envs, "float64")
             self._costs_sums = None
             self._start_steps[:], self._start_times[:] = self._steps, time.perf_counter()
-        else:
-            self._begin(mask)
-        self._over = without_rows(self._over, mask)
+        self._over.begin(begun)
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._steps += 1
-        over = self._over
-        self._add(reward, *transition_costs(info))
-        ended = terminated | truncated
-        if over is not None:
-            ended = ended & ~over
-            if self._mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
-                self._begin(over)
-                self._over = None
-        if any_row(ended):
+        ended, over = terminated | truncated, self._over
+        if over.some_over:
+            self._add(*(x if x is None else blank_rows(over.over(x), x) for x in _summed(reward, info)))
+            ended = ended & over.running(ended)
+            if over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
+                self._begin_sums(over.over(ended))
+        else:
+            self._add(*_summed(reward, info))
+        some_ended = any_row(ended)
+        over.step(ended, some_ended)
+        if some_ended:
             info = {**info, "episode": self._report(ended), "_episode": copied(ended)}
-            if self._mode is AutoresetMode.SAME_STEP:
-                self._begin(ended)
-            else:
-                self._over = ended if self._over is None else self._over | ended
+            if over.mode is AutoresetMode.SAME_STEP:
+                self._begin_sums(ended)
         return observation, reward, terminated, truncated, info
 
-    def end_episodes(self, mask: Any) -> None:
+    def end_episodes(self, mask: Array) -> None:
         """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
-        mask = as_kind_of(mask, self._returns)
-        self._over = mask if self._over is None else self._over | mask
+        self._over.end(mask)
 
-    def _add(self, reward: Any, cost: Any, costs: Any) -> None:
+    def _add(self, reward: Array, cost: Array | None, costs: Array | None) -> None:
         if self._returns is None:
             raise not_reset(self)
-        if self._over is not None:
-            reward, cost, costs = (x if x is None else blank_rows(self._over, x) for x in (reward, cost, costs))
         # Not in place: tensors made in inference mode must not be written to outside of it.
         self._returns = accumulate(self._returns, reward)
         if cost is not None:
@@ -126,22 +176,22 @@ class EpisodeStatistics(StatefulWrapper):
             first = self._costs_sums is None
             self._costs_sums = float64(detached(costs)) if first else accumulate(self._costs_sums, costs)
 
-    def _begin(self, rows: Any) -> None:
+    def _begin_sums(self, rows: Array) -> None:
         """New episodes of the rows."""
         self._returns = blank_rows(rows, self._returns)
         self._cost_sums = blank_rows(rows, self._cost_sums)
         if self._costs_sums is not None:
             self._costs_sums = blank_rows(rows, self._costs_sums)
-        rows = as_numpy(rows)
-        self._start_steps[rows], self._start_times[rows] = self._steps, time.perf_counter()
+        ids = as_numpy(rows)
+        self._start_steps[ids], self._start_times[ids] = self._steps, time.perf_counter()
 
-    def _report(self, ended: Any) -> dict[str, Any]:
+    def _report(self, ended: Array) -> dict[str, Array]:
         """What ``info["episode"]`` holds; the windows get the rows that ended."""
         ids = np.flatnonzero(as_numpy(ended))
         measured = {
             "return": as_numpy(self._returns)[ids],
-            "length": self._steps - self._start_steps[ids],
-            "seconds": time.perf_counter() - self._start_times[ids],
+            "length": self.lengths[ids],
+            "seconds": self.ages[ids],
             "cost": as_numpy(self._cost_sums)[ids],
         }
         if self._costs_sums is not None:
@@ -155,36 +205,6 @@ class EpisodeStatistics(StatefulWrapper):
             episode[KEYS[name]] = as_kind_of(reported, self._returns)
         return episode
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "returns": copied(self._returns),
-            "cost_sums": copied(self._cost_sums),
-            "costs_sums": copied(self._costs_sums),
-            "over": copied(self._over),
-            "lengths": self._steps - self._start_steps,
-            "ages": time.perf_counter() - self._start_times,
-            "episode_count": self.episode_count,
-            **{name: list(getattr(self, f"{name}_window")) for name in KEYS},
-        }
 
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        keys = ("returns", "cost_sums", "over", "lengths", "ages")
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(keys, (self.num_envs,))
-        names = cost_attribute(self.env, "cost_names")
-        if names is not None:
-            shapes["costs_sums"] = (self.num_envs, len(names))
-        elif self._costs_sums is not None:
-            shapes["costs_sums"] = tuple(self._costs_sums.shape)
-        return shapes
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._check_state(state)
-        self._returns, self._over = copied(state["returns"]), copied(state["over"])
-        self._cost_sums, self._costs_sums = copied(state["cost_sums"]), copied(state["costs_sums"])
-        self._steps, self._start_steps = 0, -state["lengths"]
-        self._start_times = time.perf_counter() - state["ages"]
-        self.episode_count = state["episode_count"]
-        for name in KEYS:
-            window = getattr(self, f"{name}_window")
-            window.clear()
-            window.extend(state[name])
+def _summed(reward: Array, info: Info) -> tuple[Array, Array | None, Array | None]:
+    return reward, info.get("cost"), info.get("costs")

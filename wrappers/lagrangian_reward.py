@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from gymnasium.vector import VectorEnv
+import numpy as np
 
-from legged_envs.wrappers.array_kinds import detached
+from legged_envs.wrappers.arrays import Array, as_kind_of, copied, detached, map_arrays
+from legged_envs.wrappers.base import Shape
 from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.wrappers.layers import Env, Step
+from legged_envs.wrappers.multipliers import PIDMultipliers
 
 UNIT_TAU = 0.95
 """How much of the running mean reward an interval keeps."""
@@ -38,6 +40,27 @@ class LagrangianReward(ConstraintWrapper):
     floored at 0, also where the environment floors its own reward: a policy that pays more than it earns would gain
     from ending the episode, so let it first learn to earn (``warmup``).
 
+    Without the wrapper the reward does not know of the costs; with it, what exceeds a limit is subtracted::
+
+        >>> import gymnasium as gym, numpy as np, legged_envs
+        >>> from legged_envs.wrappers import LagrangianReward
+        >>> actions = np.full((2, 12), 0.5, np.float32)
+        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> observation, info = env.reset(seed=0)
+        >>> for _ in range(3):
+        ...     observation, reward, terminated, truncated, info = env.step(actions)
+        >>> env = LagrangianReward(env, lr=1.0, interval=1)
+        >>> observation, info = env.reset(seed=0)
+        >>> for _ in range(3):
+        ...     observation, penalised, terminated, truncated, info = env.step(actions)
+        >>> bool((info["original_reward"] == reward).all())
+        True
+        >>> prices = info["lagrange_multipliers"]
+        >>> [name for name, price in zip(env.cost_names, prices, strict=True) if price > 0.0]
+        ['foot_slip']
+        >>> bool(np.allclose(penalised, reward - info["costs"] @ prices))
+        True
+
     Args:
         env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
@@ -53,10 +76,18 @@ class LagrangianReward(ConstraintWrapper):
     """
 
     log_name = "lagrange_multiplier"
+    whole_keys = frozenset({"lagrange_multipliers"})
+    STATE: ClassVar[dict[str, Shape | None]] = {
+        **ConstraintWrapper.STATE,
+        "multipliers": ("num_costs",),
+        "unit": None,
+        "reward_sum": None,
+        "controller": None,
+    }
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Env,
         limits: Sequence[float] | None = None,
         lr: float = 0.002,
         *,
@@ -74,44 +105,39 @@ class LagrangianReward(ConstraintWrapper):
         for name, value in (("max_multiplier", max_multiplier), ("unit", unit)):
             if value is not None and not value > 0.0:
                 raise ValueError(f"{name} must be positive or None, got {value!r}")
-        self.gains = gains
-        """(k_p, k_i, k_d)."""
-        self.max_multiplier = max_multiplier
-        self.multipliers: Any = None
+        zeros = np.zeros(self.num_costs)
+        self.multipliers: Any = zeros
         """Λ: what a unit of each cost costs. Shape: (K,)."""
+        self._controller = PIDMultipliers(
+            zeros, proportional=gains[0], integral=gains[1], derivative=gains[2], maximum=max_multiplier
+        )
         self._fixed_unit = unit
         self._unit: Any = unit  # u; None until an interval has ended
         self._reward_sum: Any = 0.0  # of |r|, in the present interval
-        self._lambda: Any = None  # (K,)
-        self._integral: Any = None  # (K,)
-        self._last_excess: Any = None  # (K,)
 
     @property
     def adapted(self) -> Any:
         return self.multipliers
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         floating, costs = self._take_step(reward, info)
         if self._fixed_unit is None:
             self._take_reward(floating)
-        xp = self._xp
-        penalised = floating - costs @ xp.astype(self.multipliers, floating.dtype)
-        multipliers = xp.asarray(self.multipliers, copy=True)
-        info = self._with_log({**info, "original_reward": reward, "lagrange_multipliers": multipliers})
+        penalised = floating - costs @ self._xp.astype(self.multipliers, floating.dtype)
+        info = self._with_log({**info, "original_reward": reward, "lagrange_multipliers": copied(self.multipliers)})
         self._end_of_step(terminated | truncated)
         return observation, penalised, terminated, truncated, info
 
-    def _start(self) -> None:
-        super()._start()
-        if self.multipliers is None:
-            self.multipliers, self._lambda = self._vector(0.0), self._vector(0.0)
-            self._integral, self._last_excess = self._vector(0.0), self._vector(0.0)
+    def _start(self, example: Array) -> None:
+        super()._start(example)
+        state = self._controller.state_dict()
+        self._controller.load_state_dict(map_arrays(lambda array: as_kind_of(array, example), state))
 
     def _take_reward(self, reward: Any) -> None:
         size = self._xp.abs(detached(reward))
-        if self._over is not None:
-            size = size * self._xp.astype(~self._over, size.dtype)
+        if self._over.some_over:
+            size = size * self._xp.astype(self._over.running(size), size.dtype)
         self._reward_sum = self._reward_sum + self._xp.sum(size, dtype=self._xp.float64)
 
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
@@ -120,27 +146,8 @@ class LagrangianReward(ConstraintWrapper):
             self._unit = mean if self._unit is None else UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
             self._reward_sum = 0.0
         if adapt:
-            k_p, k_i, k_d = self.gains
-            rise = self._xp.clip(excess - self._last_excess, min=0.0)
-            self._integral = self._bounded(self._integral + k_i * excess)
-            self._lambda = self._bounded(k_p * excess + self._integral + k_d * rise)
-        self._last_excess = excess
-        self.multipliers = self._lambda * self._unit / self._vector(self._scales)
-
-    def _bounded(self, value: Any) -> Any:
-        return self._xp.clip(value, min=0.0, max=self.max_multiplier)
-
-    def state_dict(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in self._STATE}
-        return {**super().state_dict(), **copy.deepcopy(own)}
-
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes = dict.fromkeys(("multipliers", "_lambda", "_integral", "_last_excess"), self.limits.shape)
-        return {**super()._state_shapes(), **shapes}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        for name in self._STATE:
-            setattr(self, name, copy.deepcopy(state[name]))
-
-    _STATE = ("multipliers", "_unit", "_reward_sum", "_lambda", "_integral", "_last_excess")
+            self._controller.update(excess)
+        else:
+            self._controller.observe(excess)
+        scales = np.where(self.limits > 0.0, self.limits, 1.0)
+        self.multipliers = self._controller.values * self._unit / self._vector(scales)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Space
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.array_kinds import any_row, where_rows
-from legged_envs.wrappers.base import kept
+from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, choose_rows, map_leaves
+from legged_envs.wrappers.layers import Step
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper, map_tree
+from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
 
 
 class ObsNormalize(NormalizingWrapper):
     """Observations become ``(observation − mean) / std``, clipped, with statistics per element over all environments.
 
-    A step updates the statistics first and is normalised by the result. ``info["final_obs"]`` is treated like the
-    observations, in the form of this package (a full batch, whose rows of environments that go on equal the
-    observation) and in that of Gymnasium's vector environments (an object array); every last observation counts once.
+    Observations enter the statistics in the order in which they happen, and each is normalised by the result: first
+    the last observations of the episodes that a step has ended (``info["final_obs"]``), each once, then the step's
+    observations. So ``final_obs`` does not know those yet; its rows of environments that go on equal the observation.
     The rows that a partial reset begins count from the next step on, so all other rows keep their values.
 
     ``info["original_obs"]`` and ``info["original_final_obs"]`` are the raw ones. A Dict of observations has one
@@ -35,80 +35,68 @@ class ObsNormalize(NormalizingWrapper):
     Raises:
         TypeError: If an observation is no Box, or ``norm`` no Normalizer.
         ValueError: If the shape or the keys of ``norm`` do not fit.
+
+    Example:
+        >>> import gymnasium as gym, numpy as np
+        >>> env = gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="sync")
+        >>> env.reset(seed=0)[0].mean(axis=0).round(3)
+        array([ 0.018,  0.   , -0.012,  0.014], dtype=float32)
+        >>> env = ObsNormalize(env)
+        >>> observation, info = env.reset(seed=0)
+        >>> bool(np.allclose(observation.mean(axis=0), 0.0, atol=1e-6)), bool(np.abs(observation).max() <= 5.0)
+        (True, True)
+        >>> info["original_obs"].mean(axis=0).round(3)
+        array([ 0.018,  0.   , -0.012,  0.014], dtype=float32)
     """
 
     saved_as = "obs_normalizer"
 
-    def __init__(self, env: VectorEnv, norm: Normalizers = None, *, clip: float | None = None):
+    def __init__(self, env: Any, norm: Normalizers | None = None, *, clip: float | None = None):
         super().__init__(env)
-        self.normalizer = _normalizers(env.single_observation_space, norm, clip, "ObsNormalize")
-        self.single_observation_space = _space(env.single_observation_space, self.normalizer)
+        self.normalizer = _normalizers(self.env.single_observation_space, norm, clip, "ObsNormalize")
+        self.single_observation_space = _space(self.env.single_observation_space, self.normalizer)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=kept(options))
-        mask = self._begin_episodes(options)
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        self._over.begin(begun)
         info = {**info, "original_obs": observation}
-        if mask is None:
+        if not partial:
             self._push(observation)
             return self._normalize(observation), info
         normalized = self._normalize(observation)
-        self._push(observation, mask)
+        self._push(observation, begun)
         return normalized, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         info = {**info, "original_obs": observation}
         final = info.get("final_obs")
         if final is not None:
             info["original_final_obs"] = final
-            ended = info.get("_final_obs", terminated | truncated)
-            normalized_final = self._normalize_final(final, ended)
-        if self._over is None and not self.frozen:
-            normalized = map_tree(Normalizer.push_and_normalize, self.normalizer, observation)
-        else:
-            self._push(observation, self._counted(reward))
+            self._push(final, info["_final_obs"])
+            last = self._normalize(final)
+        if self.frozen or self._over.some_over:
+            self._push(observation, self._over.running(reward) if self._over.some_over else None)
             normalized = self._normalize(observation)
+        else:
+            normalized = map_leaves(Normalizer.push_and_normalize, self.normalizer, observation)
         if final is not None:
-            if not _in_rows(final):
-                normalized_final = map_tree(lambda *both: where_rows(ended, *both), normalized_final, normalized)
-            info["final_obs"] = normalized_final
-        if self._mode is AutoresetMode.DISABLED:
+            info["final_obs"] = choose_rows(info["_final_obs"], last, normalized)
+        if self._over.mode is AutoresetMode.DISABLED:
             ended = terminated | truncated
-            self._end_of_step(ended if any_row(ended) else None)
+            self._over.step(ended, any_row(ended))
         return normalized, reward, terminated, truncated, info
 
-    def _push(self, observation: Any, rows: Any = None) -> None:
+    def _push(self, observation: Tree, rows: Array | None = None) -> None:
+        """Add observations to the statistics, of all rows or those of a mask."""
         if not self.frozen:
-            map_tree(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
+            map_leaves(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
 
-    def _normalize(self, observation: Any) -> Any:
-        return map_tree(Normalizer.normalize, self.normalizer, observation)
-
-    def _normalize_final(self, final: Any, ended: Any) -> Any:
-        """The last observations, counted and normalised. Rows of environments that go on have no meaning."""
-        if not _in_rows(final):
-            self._push(final, ended)
-            return self._normalize(final)
-        normalized = np.full(len(final), None, dtype=object)
-        ids = np.flatnonzero(ended)
-        if len(ids):
-            rows = map_tree(lambda *arrays: np.stack(arrays), *final[ids])
-            self._push(rows)
-            rows = self._normalize(rows)
-            for row, env_id in enumerate(ids):
-                normalized[env_id] = map_tree(lambda array, row=row: array[row], rows)
-        return normalized
+    def _normalize(self, observation: Tree) -> Tree:
+        return cast(Tree, map_leaves(Normalizer.normalize, self.normalizer, observation))
 
 
-def _in_rows(final: Any) -> bool:
-    """Whether final observations are in Gymnasium's form: an array of objects with None for those that go on."""
-    return isinstance(final, np.ndarray) and final.dtype == object
-
-
-def _normalizers(space: Space, norm: Normalizers, clip: float | None, owner: str) -> Normalizers:
+def _normalizers(space: Space[Any], norm: Normalizers | None, clip: float | None, owner: str) -> Normalizers:
     """One normalizer for each Box of a space."""
     if isinstance(space, Dict):
         if norm is not None and not (isinstance(norm, dict) and set(norm) == set(space)):
@@ -123,7 +111,7 @@ def _normalizers(space: Space, norm: Normalizers, clip: float | None, owner: str
     return check_normalizer(owner, norm, space.shape, clip)
 
 
-def _space(space: Space, normalizer: Normalizers) -> Space:
+def _space(space: Space[Any], normalizer: Any) -> Space[Any]:
     if isinstance(space, Dict):
         return Dict({key: _space(part, normalizer[key]) for key, part in space.items()})
     dtype = space.dtype if space.dtype is not None and space.dtype.kind == "f" else np.dtype(np.float32)

@@ -21,11 +21,10 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.registration import register_tasks
-from legged_envs.wrappers.base import check_step_values, layers, name_of
-from legged_envs.wrappers.cost_reduce import transition_costs
+from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
+from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
 INSTALL = """OmniSafe cannot be imported ({error}). Its own requirements ask for versions of 2023, so it is installed by
@@ -73,6 +72,10 @@ with _safety_gymnasium():
         raise ImportError(INSTALL.format(error=error)) from error
 
 
+INFO_NAMES = {"costs": "costs", "final_obs": "final_observation", "_final_obs": "_final_observation"}
+"""What OmniSafe gets of ``info``, and what it calls it."""
+
+
 class LeggedCMDP(CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
@@ -104,7 +107,7 @@ class LeggedCMDP(CMDP):
     need_time_limit_wrapper = False
     need_auto_reset_wrapper = False
     _support_envs: ClassVar[list[str]] = []
-    makers: ClassVar[dict[str, Callable[..., VectorEnv]]] = {}
+    makers: ClassVar[dict[str, Callable[..., Env]]] = {}
     """What makes the environment of each id."""
 
     def __init__(
@@ -125,7 +128,8 @@ class LeggedCMDP(CMDP):
             raise ValueError(
                 f"the camera is camera_name='track', got camera_name={camera_name!r}, camera_id={camera_id!r}"
             )
-        self.env = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
+        env = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
+        self.env = accept_env(env, "OmniSafe", "torch")
         """The vector environment."""
         self._num_envs = num_envs
         self._device = torch.device(device)
@@ -133,37 +137,23 @@ class LeggedCMDP(CMDP):
         self._metadata = self.env.metadata
         self._observation_space = self.env.single_observation_space
         self._action_space = self.env.single_action_space
-        self._check(env_id)
+        for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
+            if not isinstance(space, gym.spaces.Box):
+                raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
         self._seeded = False
         self._log: dict[str, Any] | None = None
         self.env_spec_log: dict[str, float] = dict.fromkeys(_log_keys(self.env.unwrapped), 0.0)
         """The keys that :meth:`spec_log` adds to OmniSafe's log."""
-
-    def _check(self, env_id: str) -> None:
-        if self._metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(
-                f"OmniSafe needs an environment with autoreset_mode SAME_STEP, {env_id!r} has "
-                f"{self._metadata.get('autoreset_mode')}"
-            )
-        check_step_values(self.env, "OmniSafe")
-        for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
-            if not isinstance(space, gym.spaces.Box):
-                raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
-
-    @property
-    def cost_names(self) -> tuple[str, ...]:
+        self.cost_names: tuple[str, ...] = tuple(cost_attribute(env, "cost_names") or ())
         """Names of the columns of ``info["costs"]``."""
-        return tuple(self.env.unwrapped.cost_names)  # type: ignore[attr-defined]
-
-    @property
-    def cost_limits(self) -> tuple[float, ...]:
+        self.cost_limits: tuple[float, ...] = tuple(cost_attribute(env, "cost_limits") or ())
         """What each column of ``info["costs"]`` may be on average per step."""
-        return tuple(self.env.unwrapped.cost_limits)  # type: ignore[attr-defined]
 
     @property
     def max_episode_steps(self) -> int | None:
         """The time limit inside the environment, None if there is none."""
-        return next((layer.time_limit for layer in layers(self.env) if isinstance(layer, TimeLimit)), None)
+        limit = find_layer(self.env, TimeLimit)
+        return None if limit is None else limit.time_limit
 
     def set_seed(self, seed: int) -> None:
         self.reset(seed=seed)
@@ -179,14 +169,9 @@ class LeggedCMDP(CMDP):
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
-        observation, _ = self.env.reset(seed=seed, options=options)
-        if not isinstance(observation, torch.Tensor):
-            raise TypeError(
-                f"OmniSafe needs an environment of torch tensors, got {type(observation).__name__}: make it with "
-                "array='torch', or put ToTorch on top"
-            )
+        observation, _ = checked_reset(self.env, "OmniSafe", "torch", seed, options)
         self._env_device = observation.device
-        return self._row(self._copy(observation)), {}
+        return self._given(observation), {}
 
     def step(
         self, action: torch.Tensor
@@ -202,29 +187,22 @@ class LeggedCMDP(CMDP):
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        cost, costs = transition_costs(info)
-        if cost is None:
+        if info.get("cost") is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
-        extra = {} if costs is None else {"costs": self._copy(costs)}
-        if "final_obs" in info:
-            extra["final_observation"] = self._copy(info["final_obs"])
-            extra["_final_observation"] = info["_final_obs"].to(self._device)
         self._log = info.get("log")
-        values = (
-            self._copy(observation),
-            self._copy(reward),
-            self._copy(cost),
-            terminated.to(self._device),
-            (truncated & ~terminated).to(self._device),
+        return (
+            self._given(observation),
+            self._given(reward),
+            self._given(info["cost"]),
+            self._given(terminated),
+            self._given(truncated & ~terminated),
+            {name: self._given(info[key]) for key, name in INFO_NAMES.items() if info.get(key) is not None},
         )
-        observation, reward, cost, terminated, truncated = map(self._row, values)
-        return observation, reward, cost, terminated, truncated, {key: self._row(extra[key]) for key in extra}
 
-    def _copy(self, value: torch.Tensor) -> torch.Tensor:
-        # OmniSafe normalises in place and keeps observations until after the next step.
-        return value.to(self._device, torch.float32, copy=True)
-
-    def _row(self, value: torch.Tensor) -> torch.Tensor:
+    def _given(self, value: torch.Tensor) -> torch.Tensor:
+        """A copy: OmniSafe normalises in place and keeps observations until after the next step."""
+        dtype = torch.bool if value.dtype == torch.bool else torch.float32
+        value = value.to(self._device, dtype, copy=True)
         return value[0] if self._num_envs == 1 else value
 
     def spec_log(self, logger: Any) -> None:
@@ -241,9 +219,7 @@ class LeggedCMDP(CMDP):
 
     def render(self) -> Any:
         """A picture of the first environment. Shape: (height, width, 3), uint8."""
-        frames = self.env.render()
-        assert frames is not None
-        return frames[0]
+        return self.env.render()[0]
 
     def close(self) -> None:
         self.env.close()
@@ -256,7 +232,7 @@ def _log_keys(core: Any) -> list[str]:
     return [f"{kind}/{name}" for kind, manager in managers.items() for name in getattr(manager, "names", ())]
 
 
-def register(env_id: str, make: Callable[..., VectorEnv]) -> str:
+def register(env_id: str, make: Callable[..., Env]) -> str:
     """Let OmniSafe know an environment, so that ``omnisafe.Agent(algo, env_id)`` makes it; returns the id.
 
     With this an id has settings or wrappers of its own::
@@ -303,9 +279,9 @@ def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     """
     env = make(env_id, **env_cfgs)
     try:
-        if not hasattr(env.env.unwrapped, "cost_limits") or env.max_episode_steps is None:
+        if not env.cost_limits or env.max_episode_steps is None:
             raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")
-        return sum(env.cost_limits) * env.max_episode_steps
+        return float(sum(env.cost_limits) * env.max_episode_steps)
     finally:
         env.close()
 

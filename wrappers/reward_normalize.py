@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gymnasium.vector import VectorEnv
-
-from legged_envs.wrappers.array_kinds import any_row
-from legged_envs.wrappers.base import kept
+from legged_envs.wrappers.arrays import Array, Info, Tree, any_row
+from legged_envs.wrappers.layers import Step
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import NormalizingWrapper
 from legged_envs.wrappers.return_scale import ReturnScale
@@ -31,13 +29,27 @@ class RewardNormalize(NormalizingWrapper):
     Raises:
         TypeError: If ``norm`` is no ``Normalizer``.
         ValueError: If its shape does not fit, or another argument is not valid.
+
+    Example:
+        >>> import gymnasium as gym, numpy as np
+        >>> env = gym.make_vec("Pendulum-v1", num_envs=8, vectorization_mode="sync")
+        >>> _ = env.reset(seed=0)
+        >>> spread = np.std([env.step(np.zeros((8, 1), np.float32))[1] for _ in range(100)])
+        >>> env = RewardNormalize(env)
+        >>> _ = env.reset(seed=0)
+        >>> steps = [env.step(np.zeros((8, 1), np.float32)) for _ in range(100)]
+        >>> bool(spread > 3.0 > 0.1 > np.std([step[1] for step in steps]))
+        True
+        >>> bool((steps[-1][4]["original_reward"] < 0.0).all() and (steps[-1][1] < 0.0).all())
+        True
     """
 
     saved_as = "reward_normalizer"
+    STATE = {**NormalizingWrapper.STATE, "scale": None}  # noqa: RUF012
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: Any,
         norm: Normalizer | None = None,
         *,
         scale: str = "return",
@@ -46,33 +58,17 @@ class RewardNormalize(NormalizingWrapper):
     ):
         super().__init__(env)
         self.normalizer = check_normalizer("RewardNormalize", norm, (), clip)
-        self._scale = ReturnScale(self.normalizer, scale, gamma)
+        self._scale = ReturnScale(self.normalizer, self.num_envs, scale, gamma)
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=kept(options))
-        self._scale.begin_episodes(self._begin_episodes(options))
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        self._over.begin(begun)
+        self._scale.begin_episodes(begun)
         return observation, info
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         ended = terminated | truncated
-        if not any_row(ended):
-            ended = None
-        counted = None if self._over is None else self._counted(reward)
-        scaled = self._scale(reward, ended, counted, self.frozen)
-        if ended is not None or counted is not None:
-            self._end_of_step(ended)
+        some_ended = any_row(ended)
+        scaled = self._scale(reward, ended, some_ended, self._over, self.frozen)
+        self._over.step(ended, some_ended)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "scale": self._scale.state_dict()}
-
-    def _check_statistics(self, state: dict[str, Any]) -> None:
-        super()._check_statistics(state)
-        self._scale.check_state(state["scale"], self.num_envs)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        self._scale.load_state_dict(state["scale"])

@@ -13,17 +13,15 @@ from typing import Any
 
 import gymnasium as gym
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
 from rl_games.algos_torch.a2c_continuous import A2CAgent
 from rl_games.common import env_configurations, vecenv
 from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
-from legged_envs.wrappers.base import check_step_values, first_array
-from legged_envs.wrappers.cost_reduce import reported_costs
-
-OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
+from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
+from legged_envs.wrappers.arrays import Info, Tree
+from legged_envs.wrappers.layers import COSTS, Env
 
 
 class RlGamesVecEnv(IVecEnv):
@@ -45,34 +43,20 @@ class RlGamesVecEnv(IVecEnv):
         ValueError: If the environment was made otherwise.
     """
 
-    def __init__(self, env: VectorEnv, seed: int | None = None):
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"rl_games needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
-        check_step_values(env, "RlGamesVecEnv")
-        self.env = env
+    def __init__(self, env: Env, seed: int | None = None):
+        self.env = env = accept_env(env, "rl_games", "torch")
         self._seed = seed
-        space = env.single_observation_space
-        self._grouped = isinstance(space, gym.spaces.Dict)
-        groups = space.spaces if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
-        if OBSERVATION_GROUP not in groups:
-            raise ValueError(f"rl_games needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
-        self.observation_space = groups[OBSERVATION_GROUP]
-        self.state_space = groups.get(STATE_GROUP)
+        self.observation_space, self.state_space = group_spaces(env, "rl_games")
         self.action_space = env.single_action_space
 
     def reset(self) -> dict[str, torch.Tensor]:
-        observation, _ = self.env.reset(seed=self._seed)
+        observation, _ = checked_reset(self.env, "rl_games", "torch", self._seed)
         self._seed = None
-        if not isinstance(first_array(observation), torch.Tensor):
-            raise ValueError(
-                f"rl_games needs tensors, got {type(first_array(observation)).__name__}: make the environment with "
-                "array='torch', or wrap it in legged_envs.wrappers.ToTorch"
-            )
         return self._split(observation)
 
-    def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, Info]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        infos: dict[str, Any] = {"time_outs": truncated & ~terminated, **reported_costs(info)}
+        infos: Info = {"time_outs": truncated & ~terminated, **{key: info[key] for key in COSTS if key in info}}
         if "final_obs" in info:
             infos["final_obs"] = self._split(info["final_obs"])
         if "log" in info:
@@ -80,13 +64,8 @@ class RlGamesVecEnv(IVecEnv):
         return self._split(observation), reward.float(), terminated | truncated, infos
 
     def get_env_info(self) -> dict[str, Any]:
-        return {
-            "observation_space": self.observation_space,
-            "state_space": self.state_space,
-            "action_space": self.action_space,
-            "agents": 1,
-            "value_size": 1,
-        }
+        spaces = {name: getattr(self, name) for name in ("observation_space", "state_space", "action_space")}
+        return {**spaces, "agents": 1, "value_size": 1}
 
     def render(self, mode: str | None = None) -> Any:
         return self.env.render()
@@ -94,16 +73,14 @@ class RlGamesVecEnv(IVecEnv):
     def close(self) -> None:
         self.env.close()
 
-    def _split(self, observation: Any) -> dict[str, torch.Tensor]:
-        if not self._grouped:
-            observation = {OBSERVATION_GROUP: observation}
-        policy = observation[OBSERVATION_GROUP]
-        groups = {"obs": policy, "states": observation.get(STATE_GROUP, policy)}
+    def _split(self, observation: Tree) -> dict[str, torch.Tensor]:
+        policy, critic = split_groups(observation)
+        groups = {"obs": policy, "states": policy if critic is None else critic}
         # rl_games scales images of uint8 itself.
         return {name: group if group.dtype == torch.uint8 else group.float() for name, group in groups.items()}
 
 
-def register(env_id: str, make: Callable[..., VectorEnv] | None = None, **arguments: Any) -> None:
+def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
     """Make an id an ``env_name`` of rl_games.
 
     An environment that does not take ``array="torch"`` needs a function that makes it::
@@ -117,22 +94,15 @@ def register(env_id: str, make: Callable[..., VectorEnv] | None = None, **argume
             in the same step. ``gymnasium.make_vec`` of the id with ``array="torch"`` unless given.
         arguments: Keywords of ``make``; those in ``env_config`` come on top.
     """
-    make = make or partial(gym.make_vec, env_id, array="torch")
-    creator = partial(_make, make, arguments)
-    env_configurations.register(env_id, {"vecenv_type": "legged_envs", "env_creator": creator})
+    maker = make or partial(gym.make_vec, env_id, array="torch")
+
+    def create(num_envs: int = 1, seed: int | None = None, **env_config: Any) -> RlGamesVecEnv:
+        return RlGamesVecEnv(maker(num_envs=num_envs, **{**arguments, **env_config}), seed)
+
+    env_configurations.register(env_id, {"vecenv_type": "legged_envs", "env_creator": create})
 
 
-def _make(
-    make: Callable[..., VectorEnv],
-    arguments: dict[str, Any],
-    num_envs: int = 1,
-    seed: int | None = None,
-    **further: Any,
-) -> RlGamesVecEnv:
-    return RlGamesVecEnv(make(num_envs=num_envs, **{**arguments, **further}), seed)
-
-
-def _create(config_name: str, num_actors: int, **env_config: Any) -> RlGamesVecEnv:
+def _create(config_name: str, num_actors: int, **env_config: Any) -> Any:
     """What rl_games calls to make the ``num_actors`` environments of a training."""
     creator = env_configurations.configurations[config_name]["env_creator"]
     return creator(**{**env_config, "num_envs": num_actors})
@@ -161,7 +131,7 @@ class BootstrapPPO(A2CAgent):
         self.rewards_shaper = self._shape_and_bootstrap
         self._cut_off: torch.Tensor | None = None
 
-    def env_step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def env_step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, Info]:
         observation, rewards, dones, infos = super().env_step(actions)
         time_outs = infos.pop("time_outs")  # rl_games would bootstrap these itself
         self._cut_off = None
@@ -171,7 +141,7 @@ class BootstrapPPO(A2CAgent):
 
     def _shape_and_bootstrap(self, rewards: torch.Tensor) -> torch.Tensor:
         """The shaped rewards of the last ``env_step``, to which γ V(s_{t+1}) of its time-outs is added."""
-        shaped = self._shape(rewards)
+        shaped: torch.Tensor = self._shape(rewards)
         return shaped if self._cut_off is None else shaped + self._cut_off
 
 
@@ -186,16 +156,14 @@ class BootstrapRunner(Runner):
 def _check_num_actors(config: dict[str, Any]) -> None:
     """Raise a ValueError, with numbers that work, unless a rollout divides into mini-batches and sequences."""
     num_actors, horizon = config["num_actors"], config["horizon_length"]
-    parts = {"seq_length": config.get("seq_length", 4)}
-    for name, part in (("", config), ("central_value_config.", config.get("central_value_config") or {})):
-        if "minibatch_size" in part:
-            parts[f"{name}minibatch_size"] = part["minibatch_size"]
-    least = math.lcm(*parts.values())
-    least //= math.gcd(least, horizon)
+    networks = (config, config.get("central_value_config") or {})
+    parts = [config.get("seq_length", 4), *(part["minibatch_size"] for part in networks if "minibatch_size" in part)]
+    multiple = math.lcm(*parts)
+    least = multiple // math.gcd(multiple, horizon)
     if num_actors % least:
-        below, above = num_actors // least * least, (num_actors // least + 1) * least
-        listed = ", ".join(f"{name} {size}" for name, size in parts.items())
+        below = num_actors // least * least
         raise ValueError(
             f"num_actors {num_actors} does not work: horizon_length {horizon} × num_actors must be a multiple of "
-            f"{listed}. Numbers that do: {', '.join(str(n) for n in (below, above) if n)}"
+            f"{', '.join(map(str, parts))} (seq_length, minibatch_size and that of central_value_config). Numbers that "
+            f"do: {', '.join(str(number) for number in (below, below + least) if number)}"
         )

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from gymnasium.vector import AutoresetMode
+from array_api_compat import device
 from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from legged_envs.wrappers.array_kinds import as_kind_of
-from legged_envs.wrappers.base import check_step_values, first_array, layers
-from legged_envs.wrappers.cost_reduce import transition_costs
+from legged_envs.wrappers.adapter import OBSERVATION_GROUP, accept_env, checked_reset, find_layer
+from legged_envs.wrappers.arrays import Info, as_kind_of, first_array
 from legged_envs.wrappers.time_limit import TimeLimit
-
-OBSERVATION_GROUP = "policy"
 
 
 class RslRlVecEnv(VecEnv):
@@ -38,22 +35,13 @@ class RslRlVecEnv(VecEnv):
     """
 
     def __init__(self, env: Any, seed: int | None = None):
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"rsl_rl needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
-        check_step_values(env, "RslRlVecEnv")
-        self.env, self._time_limit = _with_time_limit(env)
+        self.env, self._time_limit = _with_time_limit(accept_env(env, "rsl_rl", "torch"))
         self.num_envs = env.num_envs
         self.num_actions = env.single_action_space.shape[0]
         self.cfg = getattr(env.unwrapped, "cfg", {})
         self.max_episode_length = self._time_limit.time_limit
-        observation, _ = self.env.reset(seed=seed)
-        example = first_array(observation)
-        if not isinstance(example, torch.Tensor):
-            raise ValueError(
-                f"rsl_rl needs tensors, got {type(example).__name__}: make the environment with array='torch', or wrap "
-                "it in legged_envs.wrappers.ToTorch"
-            )
-        self.device = example.device
+        observation, _ = checked_reset(self.env, "rsl_rl", "torch", seed)
+        self.device: torch.device = device(first_array(observation))
         self._observation = self._tensordict(observation)
 
     @property
@@ -77,11 +65,10 @@ class RslRlVecEnv(VecEnv):
         self.env.set_state(state["env"])
         self._observation = state["observation"].clone()
 
-    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, Info]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = self._tensordict(observation)
-        cost, costs = transition_costs(info)
-        extras: dict[str, Any] = {"time_outs": truncated & ~terminated, "cost": cost, "costs": costs}
+        extras: Info = {"time_outs": truncated & ~terminated, "cost": info.get("cost"), "costs": info.get("costs")}
         if "final_obs" in info:
             extras["final_obs"] = self._tensordict(info["final_obs"])
         if "log" in info:
@@ -96,18 +83,17 @@ class RslRlVecEnv(VecEnv):
 
 def _with_time_limit(env: Any) -> tuple[Any, TimeLimit]:
     """The environment with the wrapper ``TimeLimit``, and that wrapper."""
-    for layer in layers(env):
-        if isinstance(layer, TimeLimit):
-            return env, layer
-    spec = env.spec
-    steps = None if spec is None else spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+    limit = find_layer(env, TimeLimit)
+    if limit is not None:
+        return env, limit
+    steps = None if env.spec is None else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
     if steps is None:
         raise ValueError(
             "rsl_rl needs an environment with a time limit, got one whose spec has none: wrap it in "
             "legged_envs.wrappers.TimeLimit(env, steps)"
         )
-    env = TimeLimit(env, steps)
-    return env, env
+    limit = TimeLimit(env, steps)
+    return limit, limit
 
 
 class BootstrapPPO(PPO):
@@ -116,9 +102,7 @@ class BootstrapPPO(PPO):
     rsl_rl's own uses V(s_t), the observation before the step.
     """
 
-    def process_env_step(
-        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
-    ) -> None:
+    def process_env_step(self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info) -> None:
         time_outs = extras["time_outs"]
         if "final_obs" in extras and time_outs.any():
             ids = time_outs.nonzero().squeeze(1)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from legged_envs.wrappers.base import check_step_values, first_array, layers, name_of
+from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
+from legged_envs.wrappers.arrays import Info, map_leaves
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
-from legged_envs.wrappers.rows import WITHOUT_ROWS
+from legged_envs.wrappers.layers import Env, layers, name_of, whole_keys
 
-_NOT_PER_ENVIRONMENT = ("final_obs", "final_info", "log")
+Wrapper: TypeAlias = gym.Wrapper[Any, Any, Any, Any]
+
+_TIME_OUT = "TimeLimit.truncated"
+_NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
 
 
 class Sb3VecEnv(VecEnv):
@@ -26,9 +29,9 @@ class Sb3VecEnv(VecEnv):
     An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
     ``cost`` and ``costs`` (K,), and whole what has a number for each cost instead, such as ``lagrange_multipliers``
     (K,). Where an episode ended it also holds what its last step reported, ``terminal_observation``, the true last
-    observation; ``TimeLimit.truncated``, whether a time limit and no termination ended it; and ``episode``: return
-    ``r``, length ``l``, seconds ``t`` and, if the environment counts it, summed cost ``c``. Each step returns new dicts
-    and a new array of rewards, which Stable-Baselines3 writes to.
+    observation, and ``episode``: return ``r``, length ``l``, seconds ``t`` and, if the environment counts it, summed
+    cost ``c``. On every step it holds ``TimeLimit.truncated``, whether a time limit and no termination ended the
+    episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
 
     Stable-Baselines3 goes through infos and time-outs in Python loops over environments, so hundreds of environments
     suit it better than thousands. The adapter takes 0.3 µs for each environment and step, a robot on two cores 30 µs.
@@ -41,20 +44,14 @@ class Sb3VecEnv(VecEnv):
         ValueError: If the environment was made otherwise; the message has the call that works.
     """
 
-    def __init__(self, env: VectorEnv):
-        if not isinstance(env, VectorEnv):
-            raise ValueError(f"Sb3VecEnv needs a vector environment, got {env}: make it with {_make_vec_call(env)}")
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(
-                f"Stable-Baselines3 needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}: make the "
-                f"environment with {_make_vec_call(env)}"
-            )
-        check_step_values(env, "Sb3VecEnv")
-        if not any(isinstance(layer, (EpisodeStatistics, RecordEpisodeStatistics)) for layer in layers(env)):
+    def __init__(self, env: Env):
+        env = accept_env(env, "Stable-Baselines3", "numpy")
+        if find_layer(env, EpisodeStatistics) is None and find_layer(env, RecordEpisodeStatistics) is None:
             env = RecordEpisodeStatistics(env)
         self.env = env
         self.spec = env.spec
         self._actions: Any = None
+        self._whole_keys = whole_keys(env)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     # --- stepping ----------------------------------------------------------------------------------------------------
@@ -68,14 +65,10 @@ class Sb3VecEnv(VecEnv):
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError("a vector environment takes one dict of reset options for all environments, got several")
-        observation, info = self.env.reset(seed=self._seeds[0], options=options or None)
+        observation: VecEnvObs
+        observation, info = checked_reset(self.env, "Stable-Baselines3", "numpy", self._seeds[0], options or None)
         self._reset_seeds()
         self._reset_options()
-        if not isinstance(first_array(observation), np.ndarray):
-            raise ValueError(
-                f"Stable-Baselines3 takes NumPy arrays, got {type(first_array(observation)).__name__}: make the "
-                f"environment with {_make_vec_call(self.env)}, or wrap it in legged_envs.wrappers.ToNumpy"
-            )
         self.reset_infos = [{} for _ in range(self.num_envs)]
         self._hand_out(info, self.reset_infos, range(self.num_envs))
         return observation
@@ -86,46 +79,35 @@ class Sb3VecEnv(VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos: list[Info] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
         self._hand_out(info, infos, range(self.num_envs))
         if done.any():
-            self._describe_ends(np.flatnonzero(done).tolist(), truncated & ~terminated, info, infos)
+            self._describe_ends(np.flatnonzero(done).tolist(), info, infos)
         return observation, np.array(reward, dtype=np.float32), done, infos
 
-    def _describe_ends(
-        self, ended: list[int], time_outs: np.ndarray, info: dict[str, Any], infos: list[dict[str, Any]]
-    ) -> None:
+    def _describe_ends(self, ended: list[int], info: Info, infos: list[Info]) -> None:
         if "final_obs" not in info:
-            raise ValueError(
-                f"{name_of(self.env)} ended an episode without info['final_obs'], which SAME_STEP promises"
-            )
+            raise ValueError(f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises")
         # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
-        final_info = info.get("final_info", {})
-        last_step = {
-            key: value
-            for key, value in final_info.items()
-            if key.startswith("_") or key not in info or f"_{key}" in info
-        }
-        self._hand_out(last_step, infos, ended)
-        final = info["final_obs"]
+        told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
+        final, last_step = info["final_obs"], info.get("final_info", {})
+        self._hand_out({key: last_step[key] for key in last_step if key not in told}, infos, ended)
         for i in ended:
-            grouped = isinstance(final, dict)
-            infos[i]["terminal_observation"] = {key: rows[i] for key, rows in final.items()} if grouped else final[i]
-            infos[i]["TimeLimit.truncated"] = bool(time_outs[i])
+            infos[i]["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], final)
 
-    def _hand_out(self, info: dict[str, Any], infos: Any, rows: Any) -> None:
+    def _hand_out(self, info: Info, infos: Any, rows: Any) -> None:
         """Give to each of ``rows`` its part of a batch's info; a mask ``_key`` says which rows have ``key``."""
         for key, value in info.items():
-            if key.startswith("_") or key in _NOT_PER_ENVIRONMENT:
+            if key.startswith("_") or key in _NOT_HANDED_OUT:
                 continue
             mask = info.get(f"_{key}")
             having = rows if mask is None else [i for i in rows if mask[i]]
             if isinstance(value, dict):
-                nested: dict[int, dict[str, Any]] = {i: {} for i in having}
+                nested: dict[int, Info] = {i: {} for i in having}
                 self._hand_out(value, nested, having)
                 for i, part in nested.items():
                     infos[i][key] = part
-            elif key in WITHOUT_ROWS:
+            elif key in self._whole_keys:
                 for i in having:
                     infos[i][key] = value
             elif np.ndim(value) > 0 and len(value) == self.num_envs:
@@ -142,8 +124,7 @@ class Sb3VecEnv(VecEnv):
         if hasattr(core, "get_attr"):
             values = core.get_attr(attr_name)
             return [values[i] for i in chosen]
-        value = getattr(self._owner(attr_name), attr_name)
-        return [value for _ in chosen]
+        return [getattr(self._owner(attr_name), attr_name)] * len(chosen)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         """Set an attribute of environments, or of the batch.
@@ -151,22 +132,18 @@ class Sb3VecEnv(VecEnv):
         Raises:
             ValueError: If ``indices`` are some of the environments of a batch that shares its attributes.
         """
-        chosen = list(self._get_indices(indices))
+        chosen = set(self._get_indices(indices))
         core: Any = self.env.unwrapped
         if hasattr(core, "set_attr"):
-            every = len(set(chosen)) == self.num_envs
-            values = [value] * self.num_envs if every else list(core.get_attr(attr_name))
-            for i in chosen:
-                values[i] = value
-            core.set_attr(attr_name, values)
-            return
-        self._check_all(chosen, f"set_attr({attr_name!r})")
-        owner = self._owner(attr_name) if self.has_attr(attr_name) else core
-        setattr(owner, attr_name, value)
+            others = [] if len(chosen) == self.num_envs else core.get_attr(attr_name)
+            core.set_attr(attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)])
+        else:
+            self._check_all(chosen, f"set_attr({attr_name!r})")
+            setattr(self._owner(attr_name) if self.has_attr(attr_name) else core, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
-    ) -> list:
+    ) -> list[Any]:
         """Call a method of each environment, or once that of the batch.
 
         What a batch's method returns is split into rows if it is a sequence with one entry per environment, and given
@@ -179,21 +156,19 @@ class Sb3VecEnv(VecEnv):
         core: Any = self.env.unwrapped
         if hasattr(core, "envs"):
             return [core.envs[i].get_wrapper_attr(method_name)(*method_args, **method_kwargs) for i in chosen]
-        self._check_all(chosen, f"env_method({method_name!r})")
+        self._check_all(set(chosen), f"env_method({method_name!r})")
         if hasattr(core, "call"):
             return list(core.call(method_name, *method_args, **method_kwargs))
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
         split = isinstance(result, (list, tuple, np.ndarray)) and len(result) == self.num_envs
-        return list(result) if split else [result for _ in chosen]
+        return list(result) if split else [result] * len(chosen)
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """Whether a wrapper is in the stack or around the single environments of it.
 
         Stable-Baselines3 asks for its ``Monitor`` to know whether infos hold ``episode``: they do.
         """
-        whole = issubclass(wrapper_class, Monitor) or any(
-            isinstance(layer, wrapper_class) for layer in layers(self.env)
-        )
+        whole = issubclass(wrapper_class, Monitor) or find_layer(self.env, wrapper_class) is not None
         envs = getattr(self.env.unwrapped, "envs", None)
         return [whole or (envs is not None and is_wrapped(envs[i], wrapper_class)) for i in self._get_indices(indices)]
 
@@ -212,16 +187,6 @@ class Sb3VecEnv(VecEnv):
                 return layer
         raise AttributeError(f"{name_of(self.env)} and its wrappers have no attribute {name!r}")
 
-    def _check_all(self, chosen: list[int], call: str) -> None:
-        if len(set(chosen)) != self.num_envs:
+    def _check_all(self, chosen: set[int], call: str) -> None:
+        if len(chosen) != self.num_envs:
             raise ValueError(f"{call} concerns all {self.num_envs} environments of this batch: leave out indices")
-
-
-def _make_vec_call(env: Any) -> str:
-    """The call of ``make_vec`` that makes an environment like this one as Stable-Baselines3 needs it."""
-    spec = getattr(env, "spec", None)
-    name = "id" if spec is None else repr(spec.id)
-    call = f"gymnasium.make_vec({name}, num_envs={getattr(env, 'num_envs', 'N')}"
-    if spec is not None and str(spec.vector_entry_point).startswith("legged_envs."):
-        return f"{call}, autoreset_mode='SameStep', array='numpy')"
-    return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"

@@ -13,15 +13,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode, VectorEnv
+from array_api_compat import device
 from skrl.agents.torch.ppo import PPO
 from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.base import check_step_values, first_array
-from legged_envs.wrappers.cost_reduce import reported_costs
-
-OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
+from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
+from legged_envs.wrappers.arrays import Info, Tree, first_array
+from legged_envs.wrappers.layers import Env
 
 
 class SkrlVecEnv(Wrapper):
@@ -42,41 +41,30 @@ class SkrlVecEnv(Wrapper):
         ValueError: If the environment was made otherwise.
     """
 
-    def __init__(self, env: VectorEnv, seed: int | None = None):
-        if env.metadata.get("autoreset_mode") is not AutoresetMode.SAME_STEP:
-            raise ValueError(f"skrl needs autoreset_mode SAME_STEP, got {env.metadata.get('autoreset_mode')}")
-        check_step_values(env, "SkrlVecEnv")
+    def __init__(self, env: Env, seed: int | None = None):
+        env = accept_env(env, "skrl", "torch")
         super().__init__(env)
-        space = env.single_observation_space
-        self._grouped = isinstance(space, gym.spaces.Dict)
-        groups = space.spaces if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
-        if OBSERVATION_GROUP not in groups:
-            raise ValueError(f"skrl needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
-        self._observation_space = _float32(groups[OBSERVATION_GROUP])
-        self._state_space = None if STATE_GROUP not in groups else _float32(groups[STATE_GROUP])
-        observation, self._info = env.reset(seed=seed)
-        if not isinstance(first_array(observation), torch.Tensor):
-            raise ValueError(
-                f"skrl needs tensors, got {type(first_array(observation)).__name__}: make the environment with "
-                "array='torch', or wrap it in legged_envs.wrappers.ToTorch"
-            )
-        self._device = first_array(observation).device
+        policy_space, critic_space = group_spaces(env, "skrl")
+        self._spaces = _float32(policy_space), None if critic_space is None else _float32(critic_space)
+        observation, self._info = checked_reset(env, "skrl", "torch", seed)
+        self._device: torch.device = device(first_array(observation))
         self._observation, self._state = self._split(observation)
         self._new_episodes = True
 
     @property
-    def observation_space(self) -> gym.Space:
-        return self._observation_space
+    def observation_space(self) -> gym.Space[Any]:
+        return self._spaces[0]
 
     @property
-    def state_space(self) -> gym.Space | None:
-        return self._state_space
+    def state_space(self) -> gym.Space[Any] | None:
+        return self._spaces[1]
 
     @property
-    def action_space(self) -> gym.Space:
-        return self._env.single_action_space
+    def action_space(self) -> gym.Space[Any]:
+        space: gym.Space[Any] = self._env.single_action_space
+        return space
 
-    def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
+    def reset(self) -> tuple[torch.Tensor, Info]:
         """Start new episodes. Those that began in the constructor or, of a single environment, with the last step are
         new already: skrl's trainers reset a single environment after each episode."""
         if not self._new_episodes:
@@ -85,13 +73,10 @@ class SkrlVecEnv(Wrapper):
             self._new_episodes = True
         return self._observation, self._info
 
-    def step(
-        self, actions: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
         actions = actions.reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._observation, self._state = self._split(observation)
-        info = {**info, **reported_costs(info)}
         if "final_obs" in info:
             final_observation, final_state = self._split(info["final_obs"])
             info = {**info, "final_obs": final_observation, "final_states": final_state}
@@ -110,18 +95,16 @@ class SkrlVecEnv(Wrapper):
     def close(self) -> None:
         self._env.close()
 
-    def _split(self, observation: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _split(self, observation: Tree) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Observation and state, each (num_envs, size), float32."""
-        if not self._grouped:
-            return self._flat(observation), None
-        state = observation.get(STATE_GROUP)
-        return self._flat(observation[OBSERVATION_GROUP]), None if state is None else self._flat(state)
+        policy, critic = split_groups(observation)
+        return self._flat(policy), None if critic is None else self._flat(critic)
 
     def _flat(self, array: torch.Tensor) -> torch.Tensor:
         return array.reshape(self.num_envs, -1).float()
 
 
-def _float32(space: gym.Space) -> gym.Space:
+def _float32(space: gym.Space[Any]) -> gym.Space[Any]:
     """A space of observations as they are given: skrl tries its models on samples of it."""
     if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
         return space

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
-from legged_envs.wrappers.array_kinds import any_row, as_kind_of, copied, namespace, where_rows
+from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, like, namespace, where_rows, zeros_like_rows
 from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
-from legged_envs.wrappers.base import (
-    StatefulWrapper,
-    Step,
-    autoreset_mode,
-    end_episodes,
-    kept,
-    not_reset,
-    reset_mask,
-    zeros_like_batch,
-)
-from legged_envs.wrappers.rows import choose_rows, without_rows
+from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset, whole_number
+from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 
 class TimeLimit(StatefulWrapper):
@@ -36,26 +26,38 @@ class TimeLimit(StatefulWrapper):
     Raises:
         ValueError: If ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv`` that resets in the
             next step without shared memory: Gymnasium's workers would then reset a second time.
+
+    Example:
+        >>> import gymnasium as gym, numpy as np
+        >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=500)
+        >>> _ = env.reset(seed=0)
+        >>> [bool(env.step(np.zeros((2, 1), np.float32))[3].any()) for _ in range(3)]
+        [False, False, False]
+        >>> env = TimeLimit(env, 3)
+        >>> _ = env.reset(seed=0)
+        >>> [env.step(np.zeros((2, 1), np.float32))[3].tolist() for _ in range(3)]
+        [[False, False], [False, False], [True, True]]
     """
 
-    def __init__(self, env: VectorEnv, time_limit: int):
+    STATE = {"elapsed_steps": ("num_envs",), "over": ("num_envs",), "cut": ("num_envs",)}  # noqa: RUF012
+
+    def __init__(self, env: Any, time_limit: int):
         super().__init__(env)
-        if not isinstance(time_limit, (int, np.integer)) or isinstance(time_limit, bool) or time_limit < 1:
-            raise ValueError(f"time_limit must be a positive integer, got {time_limit!r}")
-        self.time_limit = int(time_limit)
+        self.time_limit = whole_number("time_limit", time_limit)
         self._steps = 0
         self._begun: Any = None  # (num_envs,) int64: at how many steps each environment's present episode began
         self._due = 0  # no limit is reached before this many steps; 0 with an autoreset below
-        self._mode = autoreset_mode(env)
-        core = env.unwrapped
+        self._mode = autoreset_mode(self.env)
+        core = self.env.unwrapped
         if self._mode is AutoresetMode.NEXT_STEP and isinstance(core, AsyncVectorEnv) and not core.shared_memory:
             raise ValueError(
                 "TimeLimit cannot start the next episodes of an AsyncVectorEnv with autoreset NEXT_STEP and "
                 "shared_memory=False, which may reset them twice: make it with shared_memory=True, or with "
                 "autoreset_mode=AutoresetMode.DISABLED and AutoReset(TimeLimit(env, time_limit), 'NextStep')"
             )
-        self._over: Any = None  # rows that count nothing, None if there are none
-        self._cut: Any = None  # rows that the limit ended and that the next step has to reset, None if there are none
+        self._over = Episodes(self._mode)
+        self._cut = Episodes(AutoresetMode.NEXT_STEP)  # rows that the limit ended and that the next step has to reset
+        self._whole = whole_keys(self.env)
 
     @property
     def elapsed_steps(self) -> Any:
@@ -67,37 +69,36 @@ class TimeLimit(StatefulWrapper):
         self._begun = None if elapsed is None else self._steps - elapsed
         self._update_due()
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        mask = reset_mask(options)
-        observation, info = self.env.reset(seed=seed, options=kept(options))
-        if mask is None or self._begun is None:
-            self.elapsed_steps = zeros_like_batch(observation, self.num_envs, "int64")
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        if partial and self._begun is not None:
+            self._begin_count(begun)
         else:
-            self._begin(mask)
-        self._over, self._cut = without_rows(self._over, mask), without_rows(self._cut, mask)
+            self.elapsed_steps = zeros_like_rows(observation, self.num_envs, "int64")
+        self._over.begin(begun)
+        self._cut.begin(begun)
         return observation, info
 
-    def step(self, actions: Any) -> Step:
-        if self._cut is None:
-            observation, reward, terminated, truncated, info = self.env.step(actions)
+    def step(self, actions: Tree) -> Step:
+        if self._cut.some_over:
+            step = step_and_reset(self.env, self._cut, actions, self._whole)
         else:
-            observation, reward, terminated, truncated, info = step_and_reset(self.env, self._cut, actions)
+            step = self.env.step(actions)
+        observation, reward, terminated, truncated, info = step
         self._steps += 1
-        if self._over is not None:
-            self._begun = choose_rows(self._over, self._begun + 1, self._begun)
+        if self._over.some_over:
+            self._begun = where_rows(self._over.over(reward), self._begun + 1, like(self._begun, reward))
         elif self._steps < self._due:
             return observation, reward, terminated, truncated, info
         if self._begun is None:
             raise not_reset(self)
+        self._begun = like(self._begun, reward)
         reached = self._begun <= self._steps - self.time_limit
         step = observation, reward, terminated, truncated | reached, info
         return step if self._mode is AutoresetMode.DISABLED else self._start_next(terminated | truncated, reached, step)
 
-    def _begin(self, rows: Any) -> None:
+    def _begin_count(self, rows: Array) -> None:
         """New episodes of the rows."""
-        self._begun = where_rows(as_kind_of(rows, self._begun), self._steps, self._begun)
+        self._begun = where_rows(rows, self._steps, like(self._begun, rows))
         self._update_due()
 
     def _update_due(self) -> None:
@@ -105,35 +106,21 @@ class TimeLimit(StatefulWrapper):
         if self._begun is not None and self._mode is AutoresetMode.DISABLED:
             self._due = self.time_limit + int(namespace(self._begun).min(self._begun))
 
-    def _start_next(self, ended_below: Any, reached: Any, step: Step) -> Step:
+    def _start_next(self, ended_below: Array, reached: Array, step: Step) -> Step:
         """Start the next episodes of the rows that the environment below does not: those that only the limit ended."""
-        ended = ended_below | reached
-        self._over = self._cut = None
-        if not any_row(ended):
-            return step
-        self._begin(ended)
-        cut = reached & ~ended_below
-        if self._mode is AutoresetMode.NEXT_STEP:
-            self._over = ended
-            if any_row(cut):
-                self._cut = cut
-                end_episodes(self.env, cut)
-        elif any_row(cut):
-            return reset_in_step(self.env, cut, step)
+        ended, cut = ended_below | reached, reached & ~ended_below
+        some_ended = any_row(ended)
+        some_cut = some_ended and any_row(cut)
+        if some_ended:
+            self._begin_count(ended)
+        self._over.step(ended, some_ended)
+        if self._mode is AutoresetMode.SAME_STEP:
+            return reset_in_step(self.env, cut, step, self._whole) if some_cut else step
+        self._cut.step(cut, some_cut)
+        if some_cut:
+            end_episodes(self.env, cut)
         return step
 
-    def end_episodes(self, mask: Any) -> None:
+    def end_episodes(self, mask: Array) -> None:
         """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
-        mask = as_kind_of(mask, self._begun)
-        self._over = mask if self._over is None else self._over | mask
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"elapsed_steps": copied(self.elapsed_steps), "over": copied(self._over), "cut": copied(self._cut)}
-
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        return dict.fromkeys(("elapsed_steps", "over", "cut"), (self.num_envs,))
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._check_state(state)
-        self.elapsed_steps = copied(state["elapsed_steps"])
-        self._over, self._cut = copied(state["over"]), copied(state["cut"])
+        self._over.end(mask)

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
-import numpy as np
-from gymnasium.vector import VectorEnv
-
-from legged_envs.wrappers.array_kinds import as_kind_of, as_numpy, map_arrays
-from legged_envs.wrappers.auto_reset import with_final
-from legged_envs.wrappers.base import StatefulWrapper, first_array, kept
+from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, as_kind_of, as_numpy, first_array, map_arrays
+from legged_envs.wrappers.base import Options, Seed, StatefulWrapper
+from legged_envs.wrappers.layers import Step
 
 
-class ArrayConversion(StatefulWrapper, ABC):
+class ArrayConversion(StatefulWrapper):
     """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted, arrays that go converted back.
 
-    Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations. The
-    single last observations that Gymnasium's vector environments give as ``info["final_obs"]`` become a full batch,
-    whose rows of environments that go on equal the observation.
+    Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations.
     """
 
-    def __init__(self, env: VectorEnv):
+    STATE = {"example": None}  # noqa: RUF012
+
+    def __init__(self, env: Any):
         super().__init__(env)
-        self._example: Any = None
+        self._example: Any = None  # an empty array of the kind that the environment gives and takes
 
     @abstractmethod
-    def convert(self, array: Any) -> Any:
+    def convert(self, array: Array) -> Array:
         """An array of the environment as the kind that this wrapper gives."""
 
-    def reset(
-        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=self._for_env(kept(options)))
+    def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
+        return super().reset(seed=seed, options=self._for_env(options))
+
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
         self._example = first_array(observation)[:0, ...]
         return map_arrays(self.convert, observation), map_arrays(self.convert, info)
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(self._for_env(actions))
-        final = info.get("final_obs")
-        if isinstance(final, np.ndarray) and final.dtype == object:
-            ended = info.get("_final_obs", terminated | truncated)
-            info = {**info, "final_obs": with_final(ended, final, observation)}
         return (
             map_arrays(self.convert, observation),
             self.convert(reward),
@@ -49,12 +42,6 @@ class ArrayConversion(StatefulWrapper, ABC):
             self.convert(truncated),
             map_arrays(self.convert, info),
         )
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"example": self._example}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._example = state["example"]
 
     def _for_env(self, tree: Any) -> Any:
         """Arrays as the environment takes them; as they are until its first observation has told which those are."""
@@ -70,7 +57,17 @@ class ToNumpy(ArrayConversion):
 
     Args:
         env: A vector environment of any kind of arrays.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from legged_envs.wrappers.to_torch import ToTorch
+        >>> env = ToTorch(gym.make_vec("CartPole-v1", num_envs=2))
+        >>> type(env.reset(seed=0)[0])
+        <class 'torch.Tensor'>
+        >>> env = ToNumpy(env)
+        >>> type(env.reset(seed=0)[0])
+        <class 'numpy.ndarray'>
     """
 
-    def convert(self, array: Any) -> np.ndarray:
+    def convert(self, array: Array) -> NumPyArray:
         return as_numpy(array)

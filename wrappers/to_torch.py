@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
-from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers.array_kinds import as_numpy
+from legged_envs.wrappers.arrays import Array, as_numpy, shareable
 from legged_envs.wrappers.to_numpy import ArrayConversion
 
 
@@ -20,16 +18,22 @@ class ToTorch(ArrayConversion):
     Args:
         env: A vector environment of any kind of arrays.
         device: Where the tensors are to be.
+
+    Example:
+        >>> import gymnasium as gym, torch
+        >>> env = gym.make_vec("CartPole-v1", num_envs=2)
+        >>> type(env.reset(seed=0)[0])
+        <class 'numpy.ndarray'>
+        >>> env = ToTorch(env)
+        >>> _ = env.reset(seed=0)
+        >>> env.step(torch.zeros(2, dtype=torch.int64))[1]
+        tensor([1., 1.], dtype=torch.float64)
     """
 
-    def __init__(self, env: VectorEnv, device: torch.device | str = "cpu"):
+    def __init__(self, env: Any, device: torch.device | str = "cpu"):
         super().__init__(env)
         self.device = torch.device(device)
 
-    def convert(self, array: Any) -> torch.Tensor:
-        if not isinstance(array, torch.Tensor):
-            array = as_numpy(array)
-            # Torch shares memory only with arrays that may be written and whose strides are positive.
-            if not array.flags.writeable or min(array.strides, default=0) < 0:
-                array = np.array(array, order="C")
-        return torch.as_tensor(array, device=self.device)
+    def convert(self, array: Array) -> torch.Tensor:
+        given = array if isinstance(array, torch.Tensor) else shareable(as_numpy(array))
+        return torch.as_tensor(given, device=self.device)

@@ -1,0 +1,104 @@
+"""What the adapters ask of an environment that an RL library trains on, and how they read its observations."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from array_api_compat import is_torch_array
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from legged_envs.wrappers.arrays import Info, first_array
+from legged_envs.wrappers.base import in_order
+from legged_envs.wrappers.layers import Env, layers
+
+OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
+"""Groups of an observation that is a dict: what the policy sees, and what only a critic sees."""
+
+LayerType = TypeVar("LayerType")
+
+
+class WrongArrays(TypeError, ValueError):
+    """The arrays of an environment are of another kind than a library takes."""
+
+
+def accept_env(env: Any, library: str, array: str) -> Any:
+    """Check that an environment can be given to a library.
+
+    Args:
+        env: Should be a vector environment that resets in the same step.
+        library: What the message calls the library.
+        array: The kind of arrays that the library takes: ``"numpy"`` or ``"torch"``.
+
+    Returns:
+        The environment, whose steps have the form of this package's also if it is another one's.
+
+    Raises:
+        ValueError: If it is another one; the message has the call that makes the right one.
+    """
+    call = _make_vec_call(env, array)
+    if not isinstance(env, VectorEnv):
+        raise ValueError(f"{library} needs a vector environment, got {type(env).__name__}: make it by {call}")
+    mode = env.metadata.get("autoreset_mode")
+    if mode is not AutoresetMode.SAME_STEP:
+        raise ValueError(f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by {call}")
+    return in_order(env, library)
+
+
+def checked_reset(
+    env: Env, library: str, array: str, seed: int | None, options: dict[str, Any] | None = None
+) -> tuple[Any, Info]:
+    """``env.reset``, whose observation has to be of the kind of arrays that a library takes: see :func:`accept_env`.
+
+    Raises:
+        WrongArrays: If it is of another kind; the message says what makes it the right one.
+    """
+    observation, info = env.reset(seed=seed, options=options)
+    example = first_array(observation)
+    if not (is_torch_array(example) if array == "torch" else isinstance(example, np.ndarray)):
+        how = _make_vec_call(env, array) if _is_of_this_package(env) else f"array={array!r}"
+        wrapper = "ToTorch" if array == "torch" else "ToNumpy"
+        raise WrongArrays(
+            f"{library} takes {array} arrays, got {type(example).__name__}: make the environment with {how}, or wrap "
+            f"it in legged_envs.wrappers.{wrapper}"
+        )
+    return observation, info
+
+
+def _make_vec_call(env: Any, array: str) -> str:
+    """The call of ``make_vec`` that makes an environment like this one as a library needs it."""
+    spec = getattr(env, "spec", None)
+    call = f"gymnasium.make_vec({'id' if spec is None else repr(spec.id)}, num_envs={getattr(env, 'num_envs', 'N')}"
+    if _is_of_this_package(env):
+        return f"{call}, autoreset_mode='SameStep', array={array!r})"
+    return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"
+
+
+def _is_of_this_package(env: Any) -> bool:
+    return str(getattr(getattr(env, "spec", None), "vector_entry_point", "")).startswith("legged_envs.")
+
+
+def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
+    """The outermost layer of a stack that is of a class, or None."""
+    return next((layer for layer in layers(env) if isinstance(layer, kind)), None)
+
+
+def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
+    """Spaces of the observation for the policy and, where there is one, of that for the critic alone.
+
+    Raises:
+        ValueError: If the observation is a dict without the group ``policy``.
+    """
+    space = env.single_observation_space
+    groups = dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
+    if OBSERVATION_GROUP not in groups:
+        raise ValueError(f"{library} needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
+    return groups[OBSERVATION_GROUP], groups.get(STATE_GROUP)
+
+
+def split_groups(observation: Any) -> tuple[Any, Any]:
+    """The observation for the policy and, where there is one, that for the critic alone, else None."""
+    if isinstance(observation, dict):
+        return observation[OBSERVATION_GROUP], observation.get(STATE_GROUP)
+    return observation, None

@@ -1,0 +1,222 @@
+"""Arrays of any kind (NumPy, torch and others that follow the array API standard), trees of them, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
+from numpy.typing import NDArray
+
+NUMPY = (np.ndarray, np.generic)
+
+
+class Array(Protocol):
+    """What an array of any kind can do."""
+
+    @property
+    def shape(self) -> Any: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def ndim(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Array: ...
+    def __add__(self, other: Any, /) -> Array: ...
+    def __sub__(self, other: Any, /) -> Array: ...
+    def __mul__(self, other: Any, /) -> Array: ...
+    def __truediv__(self, other: Any, /) -> Array: ...
+    def __or__(self, other: Any, /) -> Array: ...
+    def __and__(self, other: Any, /) -> Array: ...
+    def __invert__(self) -> Array: ...
+    def __le__(self, other: Any, /) -> Array: ...
+    def __gt__(self, other: Any, /) -> Array: ...
+
+
+Tree: TypeAlias = "Array | dict[str, Tree] | tuple[Tree, ...]"
+"""An observation or action: an array, or a dict or tuple of trees."""
+
+Info: TypeAlias = dict[str, Any]
+"""What a step or reset reports beside its values: arrays with a row for each environment, and anything else."""
+
+NumPyArray: TypeAlias = NDArray[Any]
+
+
+# --- kinds ------------------------------------------------------------------------------------------------------------
+
+
+def namespace(array: object) -> ModuleType:
+    """The functions of an array's library. NumPy's own for NumPy: those of ``array_api_compat`` take longer."""
+    return np if isinstance(array, NUMPY) else array_namespace(array)
+
+
+def as_numpy(array: object) -> NumPyArray:
+    """An array of any kind as a NumPy array, which shares its memory where the device allows it."""
+    return np.asarray(array.detach().cpu() if is_torch_array(array) else array)
+
+
+def to_numpy(array: object) -> NumPyArray:
+    """A NumPy copy of an array of any kind, on any device."""
+    return as_numpy(array).copy()
+
+
+def shareable(array: NumPyArray) -> NumPyArray:
+    """A NumPy array that other libraries can share: a copy of one that is read-only or has negative strides."""
+    if array.flags.writeable and min(array.strides, default=0) >= 0:
+        return array
+    return np.array(array, order="C")
+
+
+def as_kind_of(array: Array, example: Array) -> Array:
+    """An array as one of the kind and on the device of ``example``, which shares its memory where that is possible."""
+    if isinstance(example, NUMPY):
+        return array if isinstance(array, np.ndarray) else as_numpy(array)
+    if type(array) is not type(example):
+        array = shareable(as_numpy(array))
+    return cast(Array, namespace(example).asarray(array, device=device(example)))
+
+
+def like(array: Array, example: Array) -> Array:
+    """:func:`as_kind_of` for numbers that a wrapper keeps, which only a loaded state makes of another kind."""
+    return array if type(array) is type(example) else as_kind_of(array, example)
+
+
+def copied(array: Array) -> Array:
+    """A copy of an array."""
+    if isinstance(array, np.ndarray):
+        return array.copy()
+    return cast(Array, array.clone() if is_torch_array(array) else namespace(array).asarray(array, copy=True))
+
+
+def float64(array: Array) -> Array:
+    """A copy in float64, of the same kind; of a NumPy scalar an array without dimensions."""
+    if isinstance(array, NUMPY):
+        return np.array(array, np.float64)
+    xp = namespace(array)
+    return cast(Array, xp.astype(array, xp.float64))
+
+
+def detached(array: Array) -> Array:
+    """An array apart from the graph of its gradients, which a number that is kept from step to step must not keep."""
+    return cast(Array, array.detach()) if getattr(array, "requires_grad", False) else array  # type: ignore[attr-defined]
+
+
+def accumulate(total: Array, values: Array) -> Array:
+    """``total + values`` of a float64 total and values of any numbers, apart from the graph of their gradients."""
+    values = detached(values)
+    try:
+        return like(total, values) + values
+    except TypeError:  # the array API standard leaves it open what integers and floats make together
+        return like(total, values) + float64(values)
+
+
+def zeros_like_rows(tree: Tree, num_envs: int, dtype: str) -> Array:
+    """Zeros of shape (num_envs,), of the kind and on the device of a batch of observations."""
+    array = first_array(tree)
+    xp = array_namespace(array)
+    return cast(Array, xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array)))
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+def first_array(tree: Tree) -> Array:
+    """The first array of an observation: it tells the kind and the device of all."""
+    while isinstance(tree, (dict, tuple)):
+        tree = next(iter(tree.values() if isinstance(tree, dict) else tree))
+    return tree
+
+
+def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
+    """``tree`` with every array of numbers in its dicts, tuples and lists replaced; all else stays as it is."""
+    if isinstance(tree, dict):
+        return {key: map_arrays(function, value) for key, value in tree.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)(map_arrays(function, value) for value in tree)
+    if isinstance(tree, np.ndarray):
+        return function(tree) if tree.dtype.kind in "biufc" else tree
+    return function(tree) if is_array_api_obj(tree) and not isinstance(tree, np.generic) else tree
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Call a function with the leaves of trees of one structure, which that of the first is; returns such a tree."""
+    if isinstance(tree, dict):
+        return {key: map_leaves(function, tree[key], *(other[key] for other in others)) for key in tree}
+    if isinstance(tree, tuple):
+        return tuple(map_leaves(function, *parts) for parts in zip(tree, *others, strict=True))
+    return function(tree, *others)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def any_row(mask: Array) -> bool:
+    """Whether a mask holds for any row."""
+    if isinstance(mask, np.ndarray):
+        return b"\1" in mask.tobytes()  # much faster than any()
+    return bool(namespace(mask).any(mask))
+
+
+def where_rows(mask: Array, these: Any, others: Array) -> Array:
+    """One array's rows where a mask holds, another's elsewhere. Shapes: (num_envs,) and (num_envs, …) twice."""
+    mask = as_kind_of(mask, others)[(slice(None), *(None,) * (others.ndim - 1))]
+    return cast(Array, namespace(others).where(mask, these, others))
+
+
+def blank_rows(mask: Array, array: Array) -> Array:
+    """``array`` with 0, False or None in the rows of ``mask``."""
+    if isinstance(array, np.ndarray):
+        blanked = array.copy()
+        blanked[as_numpy(mask)] = None if array.dtype == object else 0
+        return blanked
+    return where_rows(mask, namespace(array).zeros_like(array), array)
+
+
+def choose_rows(mask: Array, these: Tree, others: Tree) -> Any:
+    """Rows of one tree of arrays where ``mask`` holds and of another elsewhere."""
+    return map_leaves(lambda one, other: where_rows(mask, one, other), these, others)
+
+
+def write_row(batch: Tree, row: int, value: Any) -> None:
+    """Write what one environment gave, a tree of NumPy arrays and numbers, to its row of a batch."""
+    if isinstance(batch, (dict, tuple)):
+        for key in batch if isinstance(batch, dict) else range(len(batch)):
+            write_row(batch[key], row, value[key])  # type: ignore[index]
+    else:
+        cast(Any, batch)[row] = as_kind_of(np.asarray(value), batch)
+
+
+def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:
+    """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere.
+
+    Rows of a key that only the other one has are blank. What has no rows is taken from ``later`` where it has the key.
+
+    Args:
+        whole: Keys that have no rows, also where their arrays are as long as there are environments.
+    """
+    result: Info = {}
+    for key in {**earlier, **later}:
+        if key in whole:
+            result[key] = later.get(key, earlier.get(key))
+        elif key not in later:
+            result[key] = _blank_info(mask, earlier[key], whole)
+        elif key not in earlier:
+            result[key] = _blank_info(~mask, later[key], whole)
+        elif isinstance(later[key], dict) and isinstance(earlier[key], dict):
+            result[key] = info_rows(mask, later[key], earlier[key], whole)
+        elif _has_rows(later[key], mask) and _has_rows(earlier[key], mask):
+            result[key] = choose_rows(mask, later[key], earlier[key])
+        else:
+            result[key] = later[key]
+    return result
+
+
+def _blank_info(mask: Array, value: Any, whole: Set[str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: part if key in whole else _blank_info(mask, part, whole) for key, part in value.items()}
+    return blank_rows(mask, value) if _has_rows(value, mask) else value
+
+
+def _has_rows(value: Any, mask: Array) -> bool:
+    return getattr(value, "ndim", 0) > 0 and value.shape[0] == mask.shape[0]

@@ -1,0 +1,200 @@
+"""The door for other people's environments: above it every step has one form, that of DESIGN's table of info keys."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any, cast
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+
+from legged_envs.wrappers.arrays import (
+    Array,
+    Info,
+    Tree,
+    as_numpy,
+    blank_rows,
+    choose_rows,
+    copied,
+    map_arrays,
+    where_rows,
+    write_row,
+)
+from legged_envs.wrappers.from_cmdp import FromCMDP
+from legged_envs.wrappers.layers import COSTS, Env, Step, autoreset_mode
+
+SingleEnv = gym.Env[Any, Any]
+
+
+class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
+    """A vector environment of Gymnasium's kind, with its own wrappers, in the form that the wrappers above expect.
+
+    In mode SAME_STEP ``final_obs`` is a full batch whose rows of environments that go on equal the observation (not an
+    array of objects), marked by ``_final_obs``, and costs are at the top level of ``info`` on the step they belong to
+    (not in ``final_info`` alone). Rows that :meth:`end_episodes` names are left out of every step until their reset
+    where the environment is a ``SyncVectorEnv``: that one refuses to step an environment whose episode is over, and a
+    step would take random numbers from its next episode. Other batches step them, unseen.
+
+    The wrappers of this package put it around what they are given; it need not be made by hand.
+    """
+
+    def __init__(self, env: Env):
+        super().__init__(env)
+        self._over = np.zeros(self.num_envs, bool)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
+        mask = None if options is None else options.get("reset_mask")
+        result = self.env.reset(seed=seed, options=None if options is None else dict(options))
+        self._over &= False if mask is None else ~as_numpy(mask)
+        return result
+
+    def step(self, actions: Tree) -> Step:
+        core = self.env.unwrapped
+        if isinstance(core, SyncVectorEnv) and self._over.any():
+            return _step_without(self._over, core, self.env, actions)
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        if "final_obs" in info or "final_info" in info:
+            info = _in_order(observation, terminated | truncated, info)
+        return observation, reward, terminated, truncated, info
+
+    def end_episodes(self, mask: Array) -> None:
+        """Leave the rows of ``mask`` out of every step until their reset. Shape: (num_envs,), bool."""
+        self._over |= as_numpy(mask)
+
+    def get_state(self) -> dict[str, Any]:
+        """The state of the environment, or of the single environments of a ``SyncVectorEnv`` and their wrappers.
+
+        Raises:
+            TypeError: If it has no ``get_state``.
+        """
+        env = self.env
+        if hasattr(env, "get_state"):
+            return {"env": env.get_state(), "over": self._over.copy()}
+        if not isinstance(env, SyncVectorEnv) or not all(one.has_wrapper_attr("get_state") for one in env.envs):
+            raise TypeError(f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()")
+        return {
+            "envs": [one.get_wrapper_attr("get_state")() for one in env.envs],
+            "wrappers": [[copy.deepcopy(_own(layer)) for layer in _wrappers(one)] for one in env.envs],
+            "observations": copy.deepcopy(env._env_obs),
+            "waiting": env._autoreset_envs.copy(),
+            "over": self._over.copy(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`get_state` of the same environments with the same wrappers."""
+        env = self.env
+        if isinstance(env, SyncVectorEnv):
+            for one, inner, own in zip(env.envs, state["envs"], state["wrappers"], strict=True):
+                one.get_wrapper_attr("set_state")(inner)
+                for layer, held in zip(_wrappers(one), own, strict=True):
+                    vars(layer).update(copy.deepcopy(held))
+            env._env_obs = copy.deepcopy(state["observations"])
+            env._autoreset_envs = state["waiting"].copy()
+        else:
+            cast(Any, env).set_state(state["env"])
+        self._over = state["over"].copy()
+
+
+def batch_of_one(env: SingleEnv) -> Env:
+    """A plain environment as the vector environment that Gymnasium makes of it, without autoreset."""
+    vector = SyncVectorEnv([partial(_itself, env)], autoreset_mode=AutoresetMode.DISABLED)
+    vector.spec = env.spec
+    return ForeignEnv(vector)
+
+
+def put_in_order(env: Any) -> Env:
+    """``env``, an environment of whatever kind at the bottom of a stack, with the door around it if it needs one.
+
+    A plain ``gymnasium.Env`` becomes a batch of one, and one whose steps have six values goes through ``FromCMDP``.
+    """
+    if isinstance(env, VectorEnv):
+        needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is AutoresetMode.SAME_STEP
+        return ForeignEnv(env) if needs_door else env
+    if isinstance(env, gym.Env):
+        return batch_of_one(env)
+    return FromCMDP(env) if hasattr(env, "need_auto_reset_wrapper") else env
+
+
+def transition_cost(info: Info, key: str) -> Array | None:
+    """``info["cost"]`` or ``info["costs"]`` of a step's transition in Gymnasium's own form, or None without it.
+
+    Gymnasium's vector environments in the mode SAME_STEP report the costs of steps that end episodes in ``final_info``
+    alone, with a mask of these rows.
+    """
+    costs, final_info = info.get(key), info.get("final_info")
+    if not isinstance(final_info, dict) or f"_{key}" not in final_info:
+        return costs
+    rows, final_costs = final_info[f"_{key}"], final_info[key]
+    return blank_rows(~rows, final_costs) if costs is None else where_rows(rows, final_costs, costs)
+
+
+def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
+    ordered = dict(info)
+    if "final_obs" in info:
+        ordered["_final_obs"] = info.get("_final_obs", ended)
+        ordered["final_obs"] = _full_batch(ordered["_final_obs"], info["final_obs"], observation)
+    for key in COSTS:
+        cost = transition_cost(info, key)
+        if cost is not None:
+            ordered[key] = cost
+            masks = [part[f"_{key}"] for part in (info, info.get("final_info", {})) if f"_{key}" in part]
+            if masks:
+                ordered[f"_{key}"] = masks[0] | masks[-1]
+    return ordered
+
+
+def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
+    """``observation`` with the rows of a full batch or of Gymnasium's array of single observations."""
+    if not (isinstance(final, np.ndarray) and final.dtype == object):
+        return cast(Tree, choose_rows(rows, final, observation))
+    batch: Tree = map_arrays(copied, observation)
+    for i in np.flatnonzero(as_numpy(rows)).tolist():
+        write_row(batch, i, final[i])
+    return batch
+
+
+class _Held(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that waits: it returns its last observation, whatever is asked of it."""
+
+    def __init__(self, env: SingleEnv, observation: Any):
+        super().__init__(env)
+        self._observation = observation
+
+    def reset(self, **kwargs: Any) -> tuple[Any, Info]:
+        return self._observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        return self._observation, 0.0, False, False, {}
+
+
+def _step_without(rows: np.ndarray[Any, Any], core: SyncVectorEnv, env: Env, actions: Tree) -> Step:
+    """A step that leaves ``rows`` out."""
+    envs = list(core.envs)
+    for i in np.flatnonzero(rows):
+        core.envs[i] = _Held(envs[i], core._env_obs[i])
+    try:
+        core.reset(options={"reset_mask": rows.copy()})  # forgets that they have ended
+        return env.step(actions)
+    finally:
+        core.envs[:] = envs
+
+
+def _itself(env: SingleEnv) -> SingleEnv:
+    return env
+
+
+def _wrappers(env: SingleEnv) -> list[gym.Wrapper[Any, Any, Any, Any]]:
+    wrappers = []
+    while isinstance(env, gym.Wrapper):
+        wrappers.append(env)
+        env = env.env
+    return wrappers
+
+
+def _own(layer: gym.Wrapper[Any, Any, Any, Any]) -> dict[str, Any]:
+    """What a wrapper of Gymnasium holds that changes, such as the count of its ``TimeLimit``."""
+    return {
+        key: value for key, value in vars(layer).items() if key != "env" and "space" not in key and "spec" not in key
+    }

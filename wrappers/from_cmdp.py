@@ -1,0 +1,194 @@
+"""Environments whose steps have six values (OmniSafe's ``CMDP``, Safety-Gymnasium's) under the whole stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from legged_envs.wrappers.arrays import (
+    NUMPY,
+    Array,
+    Info,
+    Tree,
+    any_row,
+    as_kind_of,
+    choose_rows,
+    copied,
+    first_array,
+    map_arrays,
+)
+from legged_envs.wrappers.layers import Step, name_of
+
+FINAL = {"final_observation": "final_obs", "_final_observation": "_final_obs"}
+"""What OmniSafe and Safety-Gymnasium call the true last observation and its mask, and Gymnasium's names."""
+
+
+class FromCMDP(VectorEnv[Any, Any, Any]):
+    """A vector environment with five values per step from an environment with six, whose cost becomes ``info["cost"]``.
+
+    It takes a ``CMDP`` of OmniSafe (0.5), a single environment of Safety-Gymnasium, or any object with ``reset``,
+    ``step``, ``observation_space`` and ``action_space`` whose steps return (observation, reward, cost, terminated,
+    truncated, info). One that has ``num_envs`` 1, or none, and is no batch becomes a batch of one: all values, numbers
+    and arrays within ``info`` too, get a first dimension of 1. Arrays keep their kind and device, and numbers become
+    arrays of the observation's; flags become bool. Actions go on as they come.
+
+    ``autoreset_mode`` is SAME_STEP where ``need_auto_reset_wrapper`` is false, as such environments reset by
+    themselves: ``info["final_observation"]`` becomes ``final_obs``, a full batch. It is DISABLED where
+    ``need_auto_reset_wrapper`` is true or missing: put :class:`AutoReset` above. Where ``need_time_limit_wrapper`` is
+    true, put :class:`TimeLimit` above::
+
+        AutoReset(TimeLimit(FromCMDP(cmdp), cmdp.max_episode_steps or 1000))
+
+    A partial reset of several environments passes its mask on in ``options``: that environment has to know it.
+
+    Args:
+        env: An environment whose steps have six values.
+
+    Raises:
+        TypeError: If it lacks what such an environment has.
+        ValueError: From ``step``, if that returns another number of values, or arrays without a row for each
+            environment.
+
+    Example:
+        >>> import numpy as np
+        >>> from gymnasium.spaces import Box
+        >>> class Line:
+        ...     observation_space, action_space = Box(-9.0, 9.0, (1,)), Box(-1.0, 1.0, (1,))
+        ...     def reset(self, seed=None, options=None):
+        ...         self.x = np.zeros(1, np.float32)
+        ...         return self.x.copy(), {}
+        ...     def step(self, action):
+        ...         self.x += action
+        ...         return self.x.copy(), 1.0, float(self.x[0] > 1.5), False, False, {}
+        >>> env = FromCMDP(Line())
+        >>> env.reset()[0]
+        array([[0.]], dtype=float32)
+        >>> for _ in range(2):
+        ...     observation, reward, terminated, truncated, info = env.step(np.ones((1, 1), np.float32))
+        >>> observation, reward, terminated, info
+        (array([[2.]], dtype=float32), array([1.], dtype=float32), array([False]), {'cost': array([1.], dtype=float32)})
+    """
+
+    def __init__(self, env: Any):
+        for name in ("reset", "step", "observation_space", "action_space"):
+            if not hasattr(env, name):
+                raise TypeError(f"FromCMDP needs an environment with {name}, got {type(env).__name__}")
+        self.cmdp = env
+        """The environment with six values."""
+        self.num_envs = getattr(env, "num_envs", 1)
+        self._is_single = self.num_envs == 1 and not isinstance(env, VectorEnv)
+        self.single_observation_space = getattr(env, "single_observation_space", env.observation_space)
+        self.single_action_space = getattr(env, "single_action_space", env.action_space)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        metadata = dict(getattr(env, "metadata", {}))
+        resets = not getattr(env, "need_auto_reset_wrapper", True)
+        mode = metadata.get("autoreset_mode", AutoresetMode.SAME_STEP if resets else AutoresetMode.DISABLED)
+        self.metadata = {**metadata, "autoreset_mode": AutoresetMode(mode)}
+        self.render_mode = getattr(env, "render_mode", None)
+        self.spec = getattr(env, "spec", None)
+        for name in ("cost_names", "cost_limits"):
+            if hasattr(env, name):
+                setattr(self, name, getattr(env, name))
+        self._observation: Any = None
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
+        """Start new episodes, with one environment unless ``options["reset_mask"]`` is ``[False]``.
+
+        Raises:
+            RuntimeError: If the mask of the first reset is ``[False]``.
+        """
+        options = dict(options or {})
+        if self._is_single:
+            mask = options.pop("reset_mask", None)
+            if mask is not None and not any_row(mask):
+                if self._observation is None:
+                    raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
+                return map_arrays(copied, self._observation), {}
+            seed = seed[0] if isinstance(seed, (list, tuple, np.ndarray)) else seed
+        observation, info = self.cmdp.reset(seed=seed, **({"options": options} if options else {}))
+        return self._remember(observation), self._rows_of(info, first_array(observation))
+
+    def step(self, actions: Tree) -> Step:
+        values = self.cmdp.step(map_arrays(lambda action: action[0], actions) if self._is_single else actions)
+        if len(values) != 6:
+            raise ValueError(f"{type(self.cmdp).__name__}.step must return six values, got {len(values)}")
+        observation, reward, cost, terminated, truncated, info = values
+        example = first_array(observation)
+        observation = self._remember(observation)
+        reward, cost = (self._row_of(value, example) for value in (reward, cost))
+        terminated, truncated = (self._row_of(flag, example) > 0 for flag in (terminated, truncated))
+        for name, value in (("reward", reward), ("cost", cost), ("terminated", terminated), ("truncated", truncated)):
+            if tuple(value.shape) != (self.num_envs,):
+                raise ValueError(
+                    f"{name_of(self)} needs a {name} of shape ({self.num_envs},) from {type(self.cmdp).__name__}, got "
+                    f"{tuple(value.shape)}"
+                )
+        final = {FINAL[key]: info[key] for key in FINAL if key in info}
+        info = self._rows_of({key: value for key, value in info.items() if key not in FINAL}, example)
+        ended = terminated | truncated
+        if "final_obs" in final and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and any_row(ended):
+            rows = self._row_of(final.get("_final_obs", ended), example) > 0
+            rows = rows & ended if tuple(rows.shape) == (self.num_envs,) else ended
+            last = map_arrays(lambda array: self._row_of(array, example), final["final_obs"])
+            info |= {"final_obs": choose_rows(rows, last, observation), "_final_obs": rows}
+        return observation, reward, terminated, truncated, {**info, "cost": cost}
+
+    def _remember(self, observation: Tree) -> Tree:
+        """The observation as a batch, of which a copy is kept: a reset of no environment returns it."""
+        if not self._is_single:
+            return observation
+        self._observation = map_arrays(lambda array: copied(array)[None, ...], observation)
+        return map_arrays(copied, self._observation)
+
+    def _row_of(self, value: Any, example: Array) -> Any:
+        """A number or array as one of the kind of ``example``, with a first dimension for the environments."""
+        if not is_array_api_obj(value) or isinstance(value, np.generic):
+            value = np.asarray(value, np.float32 if isinstance(value, float) else None)
+        value = as_kind_of(value, example)
+        return value[None, ...] if self._is_single else value
+
+    def _rows_of(self, info: Info, example: Array) -> Info:
+        """``info`` with a first dimension for the environments on every number and array."""
+        if not self._is_single:
+            return dict(info)
+        rows = {}
+        for key, value in info.items():
+            if isinstance(value, dict):
+                rows[key] = self._rows_of(value, example)
+            elif isinstance(value, (bool, int, float, *NUMPY)) or is_array_api_obj(value):
+                rows[key] = self._row_of(value, example)
+            else:
+                rows[key] = value
+        return rows
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Pictures of the environments, one of a batch of one; None if it draws none."""
+        picture = self.cmdp.render()
+        return picture if picture is None or isinstance(picture, tuple) else (picture,)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.cmdp.close()
+
+    def save(self) -> dict[str, Any]:
+        """What ``save`` of an OmniSafe environment returns, nothing for others."""
+        return dict(self.cmdp.save()) if hasattr(self.cmdp, "save") else {}
+
+    def get_state(self) -> dict[str, Any]:
+        """The state of the environment, from its own ``get_state``.
+
+        Raises:
+            TypeError: If it has none.
+        """
+        if not hasattr(self.cmdp, "get_state"):
+            raise TypeError(f"{type(self.cmdp).__name__} has no get_state: save each wrapper by its own state_dict()")
+        return {"env": self.cmdp.get_state(), "observation": map_arrays(copied, self._observation)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`get_state`."""
+        self.cmdp.set_state(state["env"])
+        self._observation = map_arrays(copied, state["observation"])
