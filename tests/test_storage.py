@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from torchrl.objectives.value.functional import generalized_advantage_estimate
 import legged_envs.storage
 from legged_envs.rl.storage_bench import bench_storage
 from legged_envs.storage import MiniBatch, RolloutStorageMM
+from legged_envs.storage.fields import FIELDS
 
 STEPS, ENVS, COSTS, ACTIONS = 7, 5, 2, 3
 OBS, REF, CRITIC, CRITIC_REF, RND = 4, 2, 6, 3, 2
@@ -32,6 +33,7 @@ MASKS = ("reference_observations_mask", "critic_reference_observations_mask")
 BUFFER_OF = {"critic_observations": "privileged_observations", "action_mean": "mu", "action_sigma": "sigma"}
 """Only where the names of the field and of the buffer differ."""
 BUFFER_OF |= {name: name.replace("critic_", "privileged_") for name in (MASKS[1], "critic_reference_observations")}
+COMPUTED = ("returns", "advantages", "cost_returns", "cost_advantages")
 TUPLE = (
     *("observations", "reference", "critic_observations", "critic_reference", "actions", "values", "advantages"),
     *("returns", "actions_log_prob", "action_mean", "action_sigma", "dagger_actions", "hidden_states", "masks"),
@@ -594,6 +596,19 @@ def test_buffers_are_those_of_the_documented_configuration() -> None:
     assert bare.privileged_reference_observations is None and bare.privileged_reference_observations_mask is None
 
 
+def test_a_name_that_is_no_buffer_is_named() -> None:
+    with pytest.raises(AttributeError, match="'privileged_observation'"):
+        _ = plain().privileged_observation
+
+
+def test_the_table_has_every_buffer_and_every_field_once() -> None:
+    assert {field.name for field in FIELDS} == {*SIZES, *MASKS, "dones", *COMPUTED}
+    assert all(field.buffer == BUFFER_OF.get(field.name, field.name) for field in FIELDS)
+    hints = (get_type_hints(kind) for kind in (RolloutStorageMM.Transition, MiniBatch))
+    in_transition, in_batch = ({name for name in names if name in SIZES} for names in hints)
+    assert in_transition == set(SIZES) and in_batch == set(SIZES) - {"privileged_actions", "rewards", "cost_rewards"}
+
+
 def test_a_field_of_several_dimensions_is_kept() -> None:
     storage = plain(obs_shape=(2, 3))
     for step in range(STEPS):
@@ -765,6 +780,21 @@ def test_the_last_rollouts_returns_are_not_given_out_again() -> None:
         storage.mini_batch_generator(2)
     storage.returns = torch.ones(STEPS, ENVS, 1)  # of an estimator of one's own
     assert (next(storage.mini_batches(1)).returns == 1.0).all()
+
+
+def test_a_storage_says_whether_it_has_the_returns_of_its_rollout() -> None:
+    storage = plain()
+    assert not storage.has_returns
+    for step in range(STEPS):
+        storage.add_transitions(numbered(step))
+    assert not storage.has_returns
+    storage.compute_returns(torch.zeros(ENVS), 0.9, 0.9)
+    assert storage.has_returns
+    storage.clear()
+    assert not storage.has_returns
+    storage.returns[0] = 1.0  # of an estimator of one's own
+    assert storage.has_returns
+    assert not make("distillation").has_returns
 
 
 def test_the_other_training_types_readers_raise() -> None:

@@ -73,21 +73,13 @@ def count(name: str, value: Any, least: int, most: int | None = None) -> int:
     return number
 
 
-def entry_shape(name: str, shape: Shape) -> tuple[int, ...]:
-    """The shape of one environment's entry as a tuple.
+def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
+    """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
 
     Raises:
-        ValueError: If there is none, or a size is not positive.
-        TypeError: If a size is no integer.
+        ValueError: If it is empty or a size is not positive.
+        TypeError: If it is no sequence or a size is no integer.
     """
-    sizes = optional_shape(name, shape)
-    if sizes is None:
-        raise ValueError(f"{name} must be the shape of one environment's entry such as (48,), got {shape!r}")
-    return sizes
-
-
-def optional_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
-    """The same; None if there is no entry, which the published API writes as [None]."""
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
     if shape is None or (len(shape) == 1 and shape[0] is None):

@@ -2,65 +2,88 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
+from legged_envs.storage.checks import check_finite, fitting
 
-def next_values(
-    values: torch.Tensor,
-    last_values: torch.Tensor,
-    dones: torch.Tensor,
-    time_outs: torch.Tensor | None = None,
-    final_values: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """What each transition bootstraps from: the value of the state that it led to.
 
-    That is 0 after a terminal state, ``final_values`` after a time-out, the value of the next row otherwise.
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """The returns of the rewards, or of K costs, and what they are computed from.
 
-    Args:
-        values: Of the states before each transition. Shape: (num_steps, num_envs, K).
-        last_values: Of the states after the last one. Shape: (num_envs, K).
-        dones: Where an episode ended, bool. Shape: (num_steps, num_envs, 1).
-        time_outs: Where it ended by a time limit, bool. Shape: (num_steps, num_envs, 1).
-        final_values: Of the last states of those episodes; other rows are not read. Shape: (num_steps, num_envs, K).
-
-    Returns:
-        Shape: (num_steps, num_envs, K).
+    Shape of each tensor: (num_steps, num_envs, K).
     """
-    following = torch.cat((values[1:], last_values.unsqueeze(0))).masked_fill_(dones, 0.0)
-    if time_outs is None or final_values is None:
-        return following
-    return torch.where(time_outs, final_values, following)
 
+    prefix: str
+    """Of the names in messages: ``""`` for rewards and ``"cost_"`` for costs."""
+    rewards: torch.Tensor
+    values: torch.Tensor
+    """Of the states before each transition."""
+    returns: torch.Tensor
+    advantages: torch.Tensor
 
-def write_advantages(
-    out: torch.Tensor,
-    rewards: torch.Tensor,
-    values: torch.Tensor,
-    next_values: torch.Tensor,
-    dones: torch.Tensor,
-    gamma: float,
-    lam: float,
-) -> None:
-    """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1} into ``out``.
+    def next_values(
+        self,
+        last_values: torch.Tensor | None,
+        dones: torch.Tensor,
+        time_outs: torch.Tensor | None = None,
+        final_values: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """What each transition bootstraps from: the value of the state that it led to.
 
-    Args:
-        out: Shape: (num_steps, num_envs, K), as ``rewards``, ``values`` and ``next_values`` (V').
-        dones: Where an episode ended, bool. Shape: (num_steps, num_envs, 1).
-        gamma: Discount factor γ.
-        lam: λ, 0 for one-step differences and 1 for whole returns.
-    """
-    torch.add(rewards, next_values, alpha=gamma, out=out).sub_(values)
-    decay = dones.logical_not().to(out.dtype).mul_(gamma * lam)
-    for step in reversed(range(len(out) - 1)):
-        out[step].addcmul_(decay[step], out[step + 1])
+        That is 0 after a terminal state, ``final_values`` after a time-out, the value of the next row otherwise.
 
+        Args:
+            last_values: Of the states after the last transition. Shape: (num_envs, K).
+            dones: Where an episode ended, bool. Shape: (num_steps, num_envs, 1).
+            time_outs: Where it ended by a time limit, bool. Shape: (num_steps, num_envs, 1).
+            final_values: Of the last states of these episodes; other rows are not read. Shape: of the values.
 
-def normalise_(advantages: torch.Tensor) -> None:
-    """Bring each of K columns to mean 0 and standard deviation 1 in place; a column of equal values becomes 0.
+        Raises:
+            ValueError: If values are missing, or have another shape or device.
+            TypeError: If values have another dtype.
+        """
+        last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
+        if (time_outs is None) != (final_values is None):
+            missing = "time_outs" if time_outs is None else final_name
+            raise ValueError(f"{missing} is missing: time_outs and {final_name} are needed together")
+        last_values = fitting(last_name, last_values, self.values[0])
+        following = torch.cat((self.values[1:], last_values.unsqueeze(0))).masked_fill_(dones, 0.0)
+        if time_outs is None:
+            return following
+        return torch.where(time_outs, fitting(final_name, final_values, self.values), following)
 
-    Args:
-        advantages: Shape: (num_steps, num_envs, K).
-    """
-    freedom = min(1, advantages[..., 0].numel() - 1)
-    std, mean = torch.std_mean(advantages, dim=(0, 1), correction=freedom)
-    advantages.sub_(mean).div_(std.add_(1e-8))
+    def write(self, next_values: torch.Tensor, dones: torch.Tensor, gamma: float, lam: float) -> None:
+        """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns A_t + V_t.
+
+        Args:
+            next_values: V'. Shape: (num_steps, num_envs, K).
+            dones: Where an episode ended, bool. Shape: (num_steps, num_envs, 1).
+            gamma: Discount factor γ.
+            lam: λ, 0 for one-step differences and 1 for whole returns.
+        """
+        out = self.advantages
+        torch.add(self.rewards, next_values, alpha=gamma, out=out).sub_(self.values)
+        decay = dones.logical_not().to(out.dtype).mul_(gamma * lam)
+        for step in reversed(range(len(out) - 1)):
+            out[step].addcmul_(decay[step], out[step + 1])
+        torch.add(out, self.values, out=self.returns)
+
+    def check_finite(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
+        """Raise ValueError at the first number that keeps the returns from being finite."""
+        if torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
+            return
+        check_finite(f"{self.prefix}rewards", self.rewards)
+        check_finite(f"{self.prefix}values", self.values)
+        if time_outs is not None:
+            check_finite(f"final_{self.prefix}values", next_values.masked_fill(~time_outs, 0.0))
+        check_finite(f"last_{self.prefix}values", next_values)
+        check_finite(f"{self.prefix}returns", self.returns)
+
+    def normalise_advantages(self) -> None:
+        """Bring each of the K columns to mean 0 and standard deviation 1; a column of equal values becomes 0."""
+        freedom = min(1, self.advantages[..., 0].numel() - 1)
+        std, mean = torch.std_mean(self.advantages, dim=(0, 1), correction=freedom)
+        self.advantages.sub_(mean).div_(std.add_(1e-8))

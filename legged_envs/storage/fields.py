@@ -1,0 +1,162 @@
+"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between.
+
+Each field is declared once, in one of the three dataclasses; :data:`FIELDS` is the table that follows from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+import torch
+
+HiddenState = torch.Tensor | tuple[torch.Tensor, ...] | None
+"""State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without one."""
+Item = TypeVar("Item")
+"""A tensor in a batch; a tensor or None in a transition, which is filled bit by bit."""
+
+
+OptionalTensor = torch.Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of transitions or of batches that has a buffer in the storage."""
+
+    name: str
+    """Of the attribute of :class:`Transition` and :class:`MiniBatch`."""
+    buffer: str
+    """Of the attribute of the storage."""
+    shape: str
+    """Which of the storage's shapes one environment's entry has; a mask, of dtype bool, is one number beside it."""
+    dtype: torch.dtype | None = None
+    """None is torch's default."""
+    only: str | None = None
+    """The training type whose storage has the buffer; None is each."""
+    substitute: str | None = None
+    """The field whose tensor a batch has here where this one is not kept."""
+
+
+def _stored(shape: str, alias: str | None = None, **options: Any) -> Any:
+    """A dataclass field with a buffer, which has another name than the field if there is an ``alias``."""
+    return field(default=None, metadata={"shape": shape, "alias": alias, "options": options})
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Recorded(Generic[Item]):
+    """What a transition brings and a batch gives back. The shapes are those of one environment's entry."""
+
+    observations: Item = _stored("obs_shape")
+    """What the actor saw. Shape: ``obs_shape``."""
+    reference_observations: OptionalTensor = _stored("ref_obs_shape")
+    """What the actor saw of the reference motion. Shape: ``ref_obs_shape``."""
+    reference_observations_mask: OptionalTensor = _stored("ref_obs_shape", dtype=torch.bool)
+    """Where there was a reference, bool. Shape: ()."""
+    critic_observations: Item = _stored("privileged_obs_shape", "privileged_observations", substitute="observations")
+    """What the critic, or the teacher, saw; in a batch the actor's without one. Shape: ``privileged_obs_shape``."""
+    critic_reference_observations: OptionalTensor = _stored(
+        "privileged_ref_obs_shape", "privileged_reference_observations", substitute="reference_observations"
+    )
+    """What the critic saw of the reference; in a batch the actor's without one. Shape: ``privileged_ref_obs_shape``."""
+    critic_reference_observations_mask: OptionalTensor = _stored(
+        *("privileged_ref_obs_shape", "privileged_reference_observations_mask"),
+        dtype=torch.bool,
+        substitute="reference_observations_mask",
+    )
+    """Where there was a reference for the critic, bool. Shape: ()."""
+    actions: Item = _stored("actions_shape")
+    """What was done. Shape: ``actions_shape``."""
+    dagger_actions: OptionalTensor = _stored("dagger_actions_shape")
+    """What the DAgger network would have done. Shape: ``actions_shape``."""
+    values: Item = _stored("column", only="rl")
+    """The critic's values of the observations before the step. Shape: (1,)."""
+    actions_log_prob: Item = _stored("column", only="rl")
+    """Log-probabilities of the actions at the time. Shape: (1,)."""
+    action_mean: Item = _stored("actions_shape", "mu", only="rl")
+    """Means of the policy's distribution at the time. Shape: ``actions_shape``."""
+    action_sigma: Item = _stored("actions_shape", "sigma", only="rl")
+    """Standard deviations of the policy's distribution at the time. Shape: ``actions_shape``."""
+    hidden_states: tuple[HiddenState, HiddenState] | None = None
+    """Recurrent states that actor and critic went into the step with; of a batch of trajectories, into each of them.
+
+    Shape: (num_layers, num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
+    rnd_state: OptionalTensor = _stored("rnd_state_shape")
+    """What random network distillation looks at. Shape: ``rnd_state_shape``."""
+    cost_values: OptionalTensor = _stored("costs")
+    """The cost critics' values of the observations before the step. Shape: (num_costs,)."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Transition(_Recorded[OptionalTensor]):
+    """One step of every environment: filled while the step happens, then given to the storage.
+
+    A storage reads the fields that it was configured to keep and ignores the others. Shapes start with (num_envs,). A
+    column may be (num_envs,) or (num_envs, 1).
+    """
+
+    privileged_actions: OptionalTensor = _stored("actions_shape", only="distillation")
+    """What the teacher would have done; distillation only. Shape: ``actions_shape``."""
+    rewards: OptionalTensor = _stored("column")
+    """Rewards of the step. Shape: (1,)."""
+    dones: OptionalTensor = _stored("column", dtype=torch.uint8)
+    """Whether an episode ended with the step, whatever the reason, bool or integer. Shape: (1,)."""
+    cost_rewards: OptionalTensor = _stored("costs")
+    """Costs of the step, one per term. Shape: (num_costs,)."""
+
+    def clear(self) -> None:
+        """Empty every field for the next step."""
+        for each in fields(self):
+            setattr(self, each.name, None)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class MiniBatch(_Recorded[torch.Tensor]):
+    """Transitions for one step of the optimiser; what the storage does not keep is None.
+
+    Shapes start with (batch,). In a batch of whole trajectories they start with (num_transitions_per_env,
+    num_trajectories), where a trajectory that is shorter repeats its last transition and ``masks`` tells which count.
+    """
+
+    indices: torch.Tensor
+    """Which transitions these are: step · num_envs + env, int64. Shape: ()."""
+    masks: OptionalTensor = None
+    """Which transitions of a batch of trajectories count, bool; None in a batch of single transitions. Shape: ()."""
+    advantages: torch.Tensor = _stored("column", only="rl")
+    """Generalised advantage estimates. Shape: (1,)."""
+    returns: torch.Tensor = _stored("column", only="rl")
+    """What the critic is to learn. Shape: (1,)."""
+    cost_advantages: OptionalTensor = _stored("costs")
+    """Advantages of each cost term. Shape: (num_costs,)."""
+    cost_returns: OptionalTensor = _stored("costs")
+    """What the cost critics are to learn. Shape: (num_costs,)."""
+    has_previous: OptionalTensor = None
+    """With AMP: where the transition before is in the rollout and in the same episode, bool. Shape: ()."""
+    obs_prev_state: OptionalTensor = None
+    """With AMP: the AMP state one step earlier; the present one where there is no previous one."""
+    ref_obs_prev_state: OptionalTensor = None
+    """With AMP: the reference's AMP state one step earlier; the present one where there is no previous one."""
+    ref_obs_prev_mask: OptionalTensor = None
+    """With AMP: where ``ref_obs_prev_state`` is that of an earlier step with a reference, bool. Shape: ()."""
+
+    def as_tuple(self) -> tuple[Any, ...]:
+        """The 18 items of :meth:`RolloutStorageMM.mini_batch_generator`, references as (observations, mask) or None."""
+        reference = self.reference_observations, self.reference_observations_mask
+        critic_reference = self.critic_reference_observations, self.critic_reference_observations_mask
+        return (
+            *(self.observations, None if reference[0] is None else reference),
+            *(self.critic_observations, None if critic_reference[0] is None else critic_reference),
+            *(self.actions, self.values, self.advantages, self.returns, self.actions_log_prob),
+            *(self.action_mean, self.action_sigma, self.dagger_actions, self.hidden_states, self.masks),
+            *(self.rnd_state, self.obs_prev_state, self.ref_obs_prev_state, self.ref_obs_prev_mask),
+        )
+
+
+def _fields_of(kind: type) -> tuple[Field, ...]:
+    stored = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
+    return tuple(Field(name, meta["alias"] or name, meta["shape"], **meta["options"]) for name, meta in stored)
+
+
+TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
+"""What a storage reads from a transition, and what a batch takes from the buffers."""
+FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
+"""Every field that has a buffer."""
