@@ -48,9 +48,6 @@ class PIDMultipliers:
         ValueError: If a gain or the bound is negative or NaN.
     """
 
-    values: Any
-    """The multipliers λ. Shape: that of ``initial``."""
-
     def __init__(
         self,
         initial: Any,
@@ -67,19 +64,23 @@ class PIDMultipliers:
         self.maximum = maximum
         self.restart(initial)
 
+    @property
+    def values(self) -> Any:
+        """The multipliers λ. Shape: that of ``initial``."""
+        return self._state["multipliers"]
+
     def restart(self, initial: Any) -> None:
         """Begin at the multipliers ``initial``, whose array kind, dtype, device and shape the state then has."""
         xp = array_namespace(initial)
-        self.values, self._integral = xp.asarray(initial, copy=True), xp.asarray(initial, copy=True)
-        self._last_excess = xp.zeros_like(initial)
+        self._state = {name: xp.asarray(initial, copy=True) for name in ("multipliers", "integral")}
+        self._state["last_excess"] = xp.zeros_like(initial)
 
     def update(self, excess: Any) -> None:
         """Follow ``excess``, of the kind and shape of :attr:`values`.
 
         Where it is not finite nothing was measured: there the multipliers stay as they are.
         """
-        xp = array_namespace(excess)
-        dtype, measured = self.values.dtype, xp.isfinite(excess)
+        xp, dtype = array_namespace(excess), self.values.dtype
 
         def exact(array: Any) -> Any:
             return xp.astype(array, xp.float64)
@@ -88,22 +89,33 @@ class PIDMultipliers:
             return xp.astype(xp.clip(total, min=0.0, max=self.maximum), dtype)
 
         k_i, k_p, k_d = (exact(xp.asarray(gain, dtype=dtype, device=device(excess))) for gain in self.gains.values())
-        error, rise = exact(excess), exact(xp.clip(excess - self._last_excess, min=0.0))
-        integral = bounded(exact(self._integral) + k_i * error)
-        values = bounded(k_p * error + exact(integral) + k_d * rise)
-        self._integral = xp.where(measured, integral, self._integral)
-        self.values = xp.where(measured, values, self.values)
-        self.observe(excess)
+        error, rise = exact(excess), exact(xp.clip(excess - self._state["last_excess"], min=0.0))
+        integral = bounded(exact(self._state["integral"]) + k_i * error)
+        multipliers = bounded(k_p * error + exact(integral) + k_d * rise)
+        self._replace(xp.isfinite(excess), multipliers=multipliers, integral=integral, last_excess=excess)
 
     def observe(self, excess: Any) -> None:
         """Note ``excess`` as that of the update before, without following it."""
-        xp = array_namespace(excess)
-        self._last_excess = xp.where(xp.isfinite(excess), excess, self._last_excess)
+        self._replace(array_namespace(excess).isfinite(excess), last_excess=excess)
+
+    def _replace(self, measured: Any, **arrays: Any) -> None:
+        """Put ``arrays`` into the state where ``measured``."""
+        where = array_namespace(measured).where
+        self._state |= {name: where(measured, array, self._state[name]) for name, array in arrays.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Copies of ``multipliers``, their ``integral`` part and the ``last_excess``."""
-        state = {"multipliers": self.values, "integral": self._integral, "last_excess": self._last_excess}
-        return copy.deepcopy(state)
+        return copy.deepcopy(self._state)
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Raise the errors of :meth:`load_state_dict` and change nothing."""
+        for name, own in self._state.items():
+            got = np.shape(state[name]) if name in state else None
+            if got != np.shape(own):
+                found = f"only {sorted(state)}" if got is None else tuple(got)
+                raise ValueError(
+                    f"the multipliers need a state whose {name!r} has shape {tuple(np.shape(own))}, got {found}"
+                )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`state_dict`, which is not changed.
@@ -111,10 +123,5 @@ class PIDMultipliers:
         Raises:
             ValueError: If an array is missing or has another shape. Then nothing has changed.
         """
-        shape = tuple(np.shape(self.values))
-        for name in self.state_dict():
-            if name not in state or tuple(np.shape(state[name])) != shape:
-                got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
-                raise ValueError(f"the multipliers need a state whose {name!r} has shape {shape}, got {got}")
-        state = copy.deepcopy(state)
-        self.values, self._integral, self._last_excess = state["multipliers"], state["integral"], state["last_excess"]
+        self.check_state(state)
+        self._state = copy.deepcopy({name: state[name] for name in self._state})
