@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
@@ -41,16 +42,20 @@ class DaggerCfg:
     """Weight of the mean squared error at the start; 0 is off."""
     decay_iterations: int = 0
     """The weight falls linearly to 0 over so many iterations; 0 keeps it."""
+    teacher: Path | None = None
+    """A run folder or policy file trained with ``--privileged-actor``."""
 
 
 @dataclass
 class AmpCfg:
-    """Adversarial motion prior: a reward for moving as the reference does."""
+    """Adversarial motion prior: a reward for moving as the motions do."""
 
     amp_reward_weight: float = 0.0
     """Weight of the style reward, which is from 0 to 1 each control step; 0 is off."""
     task_reward_weight: float = 1.0
     """Weight of the environment's own reward, where AMP is on."""
+    group: str = "amp"
+    """Observation group of the states that robots and motions are compared by."""
     hidden: tuple[int, ...] = (256, 128)
     """Hidden layers of the discriminator."""
     activation: str = "elu"
@@ -84,10 +89,12 @@ class LagrangeCfg:
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
     up cannot keep the base level."""
-    rate: float = 0.02
+    integral: float = 0.02
     """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
     proportional: float = 0.5
-    """What it is higher by as long as that is so."""
+    """What a multiplier is higher by as long as the mean cost is twice the limit or more."""
+    derivative: float = 0.0
+    """What a multiplier is higher by in an iteration whose mean cost has risen by the limit."""
     initial: float = 0.0
     """Multipliers at the start."""
     calm_fraction: float = 1 / 16
@@ -135,6 +142,9 @@ class MimicPPOCfg(MimicNetworkCfg):
 @dataclass
 class MimicDistillationCfg(MimicNetworkCfg):
     """Distillation of a teacher into a student that sees ``policy`` and ``reference``."""
+
+    teacher: Path | None = None
+    """A run folder or policy file trained with ``mmppo --privileged-actor``; there must be one."""
 
     init_std: float = 0.1
     """Standard deviation of the student's actions while it collects; it stays as it is."""
