@@ -101,7 +101,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def make(env: Chase, arguments: dict[str, Any] | None = None, **cfg: Any) -> MimicPPO:
-    made = MimicPPO(env.get_observations(), 2, env.num_envs, FRAMES, MimicPPOCfg(**NETWORK | cfg), **arguments or {})
+    made = MimicPPO(env.get_observations(), 2, FRAMES, MimicPPOCfg(**NETWORK | cfg), **arguments or {})
     made.train_mode()
     return made
 
@@ -161,7 +161,7 @@ def disagreement(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int
 
 def distillation(env: Chase, **cfg: Any) -> MimicDistillation:
     made = MimicDistillation(
-        env.get_observations(), 2, env.num_envs, FRAMES, MimicDistillationCfg(**NETWORK | cfg), teacher=chase_by_hand
+        env.get_observations(), 2, FRAMES, MimicDistillationCfg(**NETWORK | cfg), teacher=chase_by_hand
     )
     made.train_mode()
     return made

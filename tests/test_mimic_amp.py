@@ -84,10 +84,10 @@ def test_amp_rewards_and_learns_from_each_step_of_each_episode() -> None:
         return before, before + torch.tensor([0.0, 0.0, 0.5])
 
     cfg = MimicPPOCfg(**NETWORK, amp=AmpCfg(2.0, 3.0), steps_per_env=steps, epochs=1, mini_batches=3)
-    algorithm = MimicPPO(observe(), 2, envs, 1, cfg, expert=expert)
+    algorithm = MimicPPO(observe(), 2, 1, cfg, expert=expert)
     (style,) = algorithm.bonuses
     assert isinstance(style, StylePrior)
-    discriminator = style.discriminator
+    discriminator = style.network
     at_step, policy, motion = [], [], []
     reward, losses = discriminator.reward, discriminator.losses
 

@@ -22,7 +22,8 @@ from legged_envs.rl.mimic_config import (
 
 
 def lagrange(**cfg: Any) -> Lagrange:
-    return Lagrange(("one", "two"), (0.5, 0.01), 0.9, LagrangeCfg(**{"enabled": True, "proportional": 0.0, **cfg}))
+    options = LagrangeCfg(**{"enabled": True, "proportional": 0.0, **cfg})
+    return Lagrange(("one", "two"), (0.5, 0.01), 0.9, options, torch.device("cpu"))
 
 
 def integral_part(constraint: Lagrange) -> torch.Tensor:

@@ -107,7 +107,7 @@ def test_normalizers_of_discriminator_and_novelty_count_states_and_the_experts()
     algorithm.update()
     rows = torch.cat((states, draws[-1][1]))
     assert len(draws[-1][1]) == len(states)
-    normalizers = style.discriminator.normalizer, novelty.network.state_normalizer
+    normalizers = style.network.normalizer, novelty.network.state_normalizer
     for normalizer, expected in zip(normalizers, (rows.double(), novel.double()), strict=True):
         assert normalizer.count == len(expected)
         np.testing.assert_allclose(normalizer.mean, expected.mean(dim=0), atol=1e-5)

@@ -107,17 +107,27 @@ class LagrangeCfg:
 
 
 @dataclass
-class MimicPPOCfg(MimicNetworkCfg):
-    """Motion-mimic PPO. Whoever runs it moves the learning rate from the first value to the last."""
+class MimicLearningCfg(MimicNetworkCfg):
+    """What every algorithm has. Whoever runs it moves the learning rate from the first value to the last."""
 
     steps_per_env: int = 24
     """Control steps of each environment between two updates."""
     epochs: int = 5
-    mini_batches: int = 4
+    """Passes over a rollout."""
     learning_rate: float = 1e-3
     """At the start."""
     final_learning_rate: float = 1e-4
     """At the end."""
+    max_grad_norm: float = 1.0
+    """Largest norm of each network's gradient."""
+
+
+@dataclass
+class MimicPPOCfg(MimicLearningCfg):
+    """Motion-mimic PPO."""
+
+    mini_batches: int = 4
+    """Parts of a pass over a rollout, one step of the optimiser for each."""
     schedule: Literal["fixed", "adaptive"] = "fixed"
     """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] ·
     ``desired_kl``; nobody else should then set it."""
@@ -128,8 +138,6 @@ class MimicPPOCfg(MimicNetworkCfg):
     clip: float = 0.2
     entropy: float = 0.002
     value_loss: float = 1.0
-    max_grad_norm: float = 1.0
-    """Largest norm of each network's gradient."""
     privileged_actor: bool = False
     """Whether the actor sees ``critic`` and ``critic_reference`` in place of ``policy`` and ``reference``, as teachers
     do."""
@@ -140,7 +148,7 @@ class MimicPPOCfg(MimicNetworkCfg):
 
 
 @dataclass
-class MimicDistillationCfg(MimicNetworkCfg):
+class MimicDistillationCfg(MimicLearningCfg):
     """Distillation of a teacher into a student that sees ``policy`` and ``reference``."""
 
     teacher: Path | None = None
@@ -150,13 +158,5 @@ class MimicDistillationCfg(MimicNetworkCfg):
     """Standard deviation of the student's actions while it collects; it stays as it is."""
     init_free_std: float = 0.1
     """The same where there is no reference."""
-    steps_per_env: int = 24
-    """Control steps of each environment between two updates."""
     epochs: int = 2
     """Passes over a rollout, one step of the optimiser for each of its control steps."""
-    learning_rate: float = 1e-3
-    """At the start."""
-    final_learning_rate: float = 1e-4
-    """At the end."""
-    max_grad_norm: float = 1.0
-    """Largest norm of the gradient."""

@@ -44,14 +44,12 @@ class MimicTrainer(Trainer):
         return MimicPPO(
             self.env.get_observations(),
             self.env.num_actions,
-            self.cfg.num_envs,
             len(self._motion.cfg.window),
             cfg,
             cost_names=self.core.cost_names,
             cost_limits=self.core.cost_limits,
             teacher=self._load_teacher() if cfg.dagger.coefficient else None,
             expert=self._expert_transitions().sample if cfg.amp.amp_reward_weight else None,
-            device=self.env.device,
         )
 
     def _expert_transitions(self) -> ExpertTransitions:
@@ -113,9 +111,7 @@ class DistillationTrainer(MimicTrainer):
         return MimicDistillation(
             self.env.get_observations(),
             self.env.num_actions,
-            self.cfg.num_envs,
             len(self._motion.cfg.window),
             self.cfg.distillation,
             teacher=self._load_teacher(),
-            device=self.env.device,
         )

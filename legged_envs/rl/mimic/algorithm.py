@@ -11,11 +11,13 @@ from tensordict import TensorDict
 from torch import nn
 
 from legged_envs.rl.mimic.networks import Inputs, MimicPolicy
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicLearningCfg
 from legged_envs.storage import RolloutStorageMM, Transition
 
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs, num_actions)."""
+Groups = tuple[str, str, str]
+"""Observation groups of a network: observation, reference window, mask."""
 Part = TypeVar("Part")
 
 
@@ -25,29 +27,17 @@ class MimicAlgorithm:
     Whoever derives from it makes ``storage`` and ``optimizer`` with :meth:`_make_storage` and :meth:`_make_optimizer`.
 
     Args:
-        env_obs: An observation of the environment: see :mod:`legged_envs.rl.mimic`.
+        env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
         num_actions: Size of the action.
-        num_envs: Number of environments.
         frames: Frames of each reference window.
         cfg: Networks, learning rate, gradient norm and length of a rollout.
         groups: Observation groups of the actor.
-        device: Where to learn.
 
     Raises:
         ValueError: If a group is missing or a window does not divide into frames.
     """
 
-    def __init__(
-        self,
-        env_obs: TensorDict,
-        num_actions: int,
-        num_envs: int,
-        frames: int,
-        cfg: MimicPPOCfg | MimicDistillationCfg,
-        groups: tuple[str, str, str],
-        device: str | torch.device,
-    ):
-        self.device = torch.device(device)
+    def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
         self.learning_rate = cfg.learning_rate
         """Set it together with the ``lr`` of ``optimizer.param_groups``."""
         self.iteration = 0
@@ -58,9 +48,10 @@ class MimicAlgorithm:
         """What the policy sees of an observation, in the order of its arguments."""
         self.transition = Transition()
         """The present step, from :meth:`act` to ``process_env_step``."""
-        self._shape = num_envs, num_actions, cfg.steps_per_env
         self._max_grad_norm = cfg.max_grad_norm
         self._sizes = {names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)}
+        self.device = env_obs[groups[0]].device
+        self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
         self._parts: dict[str, Any] = {}
         """Everything with a ``state_dict``, by its name in a checkpoint."""
         self.actor = self._add("actor", MimicPolicy(self._sizes[groups], frames, num_actions, cfg).to(self.device))
@@ -72,7 +63,7 @@ class MimicAlgorithm:
 
     def _make_storage(self, training_type: str, critic_sizes: tuple[int, int] | None, **options: Any) -> None:
         """``critic_sizes`` are P and R of a critic with observations of its own, ``options`` those of the storage."""
-        num_envs, num_actions, num_steps = self._shape
+        num_envs, num_steps, num_actions = self._shape
         actor, critic = self._sizes[self.groups], critic_sizes or ()
         shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
         self.storage = RolloutStorageMM(training_type, num_envs, num_steps, *shapes, device=self.device, **options)
@@ -163,7 +154,7 @@ class MimicAlgorithm:
         return "iteration" in wanted
 
 
-def inputs(obs: TensorDict, groups: tuple[str, str, str]) -> Inputs:
+def inputs(obs: TensorDict, groups: Groups) -> Inputs:
     """What a network sees of ``obs``."""
     observation, reference, mask = groups
     return obs[observation], obs[reference], obs[mask]
@@ -178,7 +169,7 @@ def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
     return {name: sum(numbers, torch.zeros(())).item() / len(numbers) for name, numbers in values.items()}
 
 
-def _sizes(obs: TensorDict, groups: tuple[str, str, str], frames: int) -> tuple[int, int]:
+def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
     """Sizes of observation and reference window."""
     if missing := [group for group in groups if group not in obs]:
         raise ValueError(f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing")

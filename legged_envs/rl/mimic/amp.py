@@ -15,12 +15,14 @@ from legged_envs import rotation
 from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.motions import MotionError, MotionLibrary, MotionSample
-from legged_envs.rl.mimic.bonus import RewardBonus, Rewarded, minimise
+from legged_envs.rl.mimic.bonus import RewardBonus, Rewarded
 from legged_envs.rl.mimic_config import AmpCfg
 from legged_envs.robots import RobotCfg
 
 Pairs = tuple[torch.Tensor, torch.Tensor]
 """States and those one control step later. Shapes: (n, S) both."""
+Expert = Callable[[int], Pairs]
+"""Draws n pairs of successive states of motions."""
 
 
 def amp_observations() -> ObservationGroupCfg:
@@ -85,21 +87,17 @@ class ExpertTransitions:
     def _values(self, sample: MotionSample, robot: RobotCfg) -> torch.Tensor:
         """What the terms give for a robot that is where ``sample`` is. Shape: (n, S)."""
         to_base = rotation.conjugate(sample.root_quat_w)
-        state = SimpleNamespace(
-            root_pos_w=sample.root_pos_w,
-            root_quat_w=sample.root_quat_w,
-            root_lin_vel_w=sample.root_lin_vel_w,
-            lin_vel_b=rotation.rotate(to_base, sample.root_lin_vel_w),
-            ang_vel_b=sample.root_ang_vel_b,
-            projected_gravity=rotation.rotate(to_base, to_base.new_tensor((0.0, 0.0, -1.0))),
-            joint_pos=sample.joint_pos,
-            joint_offset=sample.joint_pos - sample.joint_pos.new_tensor(robot.default_joint_pos),
-            joint_vel=sample.joint_vel,
-        )
+        derived = {
+            "lin_vel_b": rotation.rotate(to_base, sample.root_lin_vel_w),
+            "ang_vel_b": sample.root_ang_vel_b,
+            "projected_gravity": rotation.rotate(to_base, to_base.new_tensor((0.0, 0.0, -1.0))),
+            "joint_offset": sample.joint_pos - sample.joint_pos.new_tensor(robot.default_joint_pos),
+        }
+        on_motion = SimpleNamespace(robot=SimpleNamespace(**vars(sample), **derived))
         values = []
         for name, term in self._group.terms.items():
             try:
-                values.append(term.func(SimpleNamespace(robot=state), **term.params))
+                values.append(term.func(on_motion, **term.params))
             except AttributeError as error:
                 raise ValueError(f"AMP's term {name!r} reads what no motion has: {error}; leave it out") from error
         self._sizes = [value.shape[1] for value in values]
@@ -156,35 +154,30 @@ class StylePrior(RewardBonus):
 
     Args:
         cfg: Weights, networks and observation group.
-        expert: Gives so many pairs of motions: see :meth:`ExpertTransitions.sample`.
+        expert: Draws so many pairs of motions: see :meth:`ExpertTransitions.sample`.
         env_obs: An observation of the environment.
         num_steps: Steps of a rollout.
-        device: Where to learn.
 
     Raises:
         ValueError: If the environment has no such group.
     """
 
-    def __init__(
-        self, cfg: AmpCfg, expert: Callable[[int], Pairs], env_obs: TensorDict, num_steps: int, device: torch.device
-    ):
-        super().__init__("amp", cfg.group, env_obs, num_steps, device)
+    network: Discriminator
+
+    def __init__(self, cfg: AmpCfg, expert: Expert, env_obs: TensorDict, num_steps: int):
+        super().__init__("amp", cfg.group, env_obs, num_steps)
         self.cfg, self.expert = cfg, expert
-        self.discriminator = Discriminator(self.after.shape[2], cfg).to(device)
-        self._optimizer = torch.optim.Adam(self.discriminator.parameters(), lr=cfg.learning_rate, fused=True)
-        self.parts = {"discriminator": self.discriminator, "amp_optimizer": self._optimizer}
+        self.network = Discriminator(self.after.shape[2], cfg).to(self.after.device)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=cfg.learning_rate, fused=True)
 
     def _add(self, rewards: torch.Tensor, before: torch.Tensor, after: torch.Tensor) -> Rewarded:
-        style = self.discriminator.reward(before, after)
+        style = self.network.reward(before, after)
         total = self.cfg.task_reward_weight * rewards + self.cfg.amp_reward_weight * style
         return total, {"style_reward": style.mean()}
 
-    def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
-        policy = self.before.flatten(0, 1)[indices], self.after.flatten(0, 1)[indices]
-        losses = self.discriminator.losses(policy, self.expert(len(indices)))
-        minimise(self._optimizer, losses["amp"])
-        return losses
+    def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
+        return self.network.losses((before, after), self.expert(len(before)))
 
     def update_normalizer(self) -> None:
         states = self.after.flatten(0, 1)
-        self.discriminator.normalizer.update(torch.cat((states, self.expert(len(states))[1])))
+        self.network.normalizer.update(torch.cat((states, self.expert(len(states))[1])))

@@ -15,28 +15,27 @@ Rewarded = tuple[torch.Tensor, dict[str, torch.Tensor]]
 class RewardBonus(ABC):
     """A reward made by a network that learns from the states of each rollout.
 
-    The rollout is :meth:`observe` before and :meth:`add` after every step of the environment; then come :meth:`learn`
-    for each mini-batch and :meth:`update_normalizer` once.
+    An algorithm calls :meth:`observe` before and :meth:`add` after every step of the environment; then :meth:`learn`
+    for each mini-batch, and :meth:`update_normalizer` once.
 
     Args:
-        option: What the bonus is called among the options, for errors.
+        option: What the bonus is called among the options, in checkpoints and losses.
         group: Observation group with the states.
         env_obs: An observation of the environment.
         num_steps: Steps of a rollout.
-        device: Where to learn.
 
     Raises:
         ValueError: If the environment has no such group.
     """
 
-    parts: dict[str, nn.Module | torch.optim.Optimizer]
-    """What has a state, by its name in a checkpoint."""
+    network: nn.Module
+    optimizer: torch.optim.Optimizer
 
-    def __init__(self, option: str, group: str, env_obs: TensorDict, num_steps: int, device: torch.device):
+    def __init__(self, option: str, group: str, env_obs: TensorDict, num_steps: int):
         if group not in env_obs:
             raise ValueError(f"{option}.group must be one of {sorted(env_obs.keys())}, got {group!r}")
-        self.group = group
-        self.before, self.after = (torch.zeros(num_steps, *env_obs[group].shape, device=device) for _ in range(2))
+        self.option, self.group = option, group
+        self.before, self.after = torch.zeros_like(env_obs[group]).repeat(2, num_steps, 1, 1)
         """States before and after each step, those after of the same episode. Shapes: (num_steps, num_envs, S)."""
 
     def observe(self, step: int, obs: TensorDict) -> None:
@@ -48,21 +47,22 @@ class RewardBonus(ABC):
         self.after[step] = following[self.group]
         return self._add(rewards, self.before[step], self.after[step])
 
+    def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
+        """One step of the optimizer on the transitions ``indices`` of the flattened rollout. Returns losses by name."""
+        losses = self._losses(self.before.flatten(0, 1)[indices], self.after.flatten(0, 1)[indices])
+        self.optimizer.zero_grad()
+        losses[self.option].backward()
+        self.optimizer.step()
+        return losses
+
     @abstractmethod
     def _add(self, rewards: torch.Tensor, before: torch.Tensor, after: torch.Tensor) -> Rewarded:
         """Do :meth:`add` for states (num_envs, S)."""
 
     @abstractmethod
-    def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
-        """One step on the transitions ``indices`` of the flattened rollout. Returns losses by name."""
+    def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
+        """What :meth:`learn` minimises under the name ``option``, and what else it reports, for states (n, S)."""
 
     @abstractmethod
     def update_normalizer(self) -> None:
         """Take the rollout's states into the running statistics."""
-
-
-def minimise(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    """One step of ``optimizer`` down the gradient of ``loss``."""
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()

@@ -20,30 +20,20 @@ class MimicDistillation(MimicAlgorithm):
     :class:`~legged_envs.rl.mimic.ppo.MimicPPO`.
 
     Args:
-        env_obs: An observation of the environment: see :mod:`legged_envs.rl.mimic`.
+        env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
         num_actions: Size of the action.
-        num_envs: Number of environments.
         frames: Frames of each reference window.
         cfg: What to do.
         teacher: Labels every visited state.
-        device: Where to learn.
 
     Raises:
         ValueError: If a group is missing or a window does not divide into frames.
     """
 
     def __init__(
-        self,
-        env_obs: TensorDict,
-        num_actions: int,
-        num_envs: int,
-        frames: int,
-        cfg: MimicDistillationCfg,
-        *,
-        teacher: Teacher,
-        device: str | torch.device = "cpu",
+        self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicDistillationCfg, *, teacher: Teacher
     ):
-        super().__init__(env_obs, num_actions, num_envs, frames, cfg, ACTOR_GROUPS, device)
+        super().__init__(env_obs, num_actions, frames, cfg, ACTOR_GROUPS)
         self.cfg = cfg
         self.teacher = teacher
         self._make_optimizer(self.actor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,12 +35,7 @@ class Lagrange:
     """
 
     def __init__(
-        self,
-        names: Sequence[str],
-        limits: Sequence[float],
-        discount: float,
-        cfg: LagrangeCfg,
-        device: str | torch.device = "cpu",
+        self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
     ):
         if not limits or len(limits) != len(names) or min(limits) <= 0.0:
             raise ValueError(
@@ -56,13 +52,8 @@ class Lagrange:
         self.limits = torch.tensor([limits[k] for k in self._columns], dtype=torch.float32, device=device)
         """Shape: (K,)."""
         self.scale = 1.0 - discount
-        self.multipliers = PIDMultipliers(
-            torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device),
-            integral=cfg.integral,
-            proportional=cfg.proportional,
-            derivative=cfg.derivative,
-            maximum=cfg.maximum,
-        )
+        gains = {name: getattr(cfg, name) for name in ("integral", "proportional", "derivative", "maximum")}
+        self.multipliers = PIDMultipliers(torch.full((2, len(self.names)), cfg.initial, device=device), **gains)
         """Without a reference, and with one. Shape of the values: (2, K)."""
 
     def scaled(self, costs: torch.Tensor) -> torch.Tensor:
@@ -108,7 +99,7 @@ class Lagrange:
         for kind, values in (("cost", costs), ("multiplier", self.multipliers.values)):
             for prefix, row in zip(("free_", ""), values.tolist(), strict=True):
                 named = zip(self.names, row, strict=True)
-                report |= {f"{prefix}{kind}/{name}": value for name, value in named if value == value}  # but NaN
+                report |= {f"{prefix}{kind}/{name}": value for name, value in named if not math.isnan(value)}
         return report
 
     def state_dict(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from tensordict import TensorDict
 from torch.nn import functional
 
 from legged_envs.rl.mimic.algorithm import MimicAlgorithm, Teacher, inputs, means
-from legged_envs.rl.mimic.amp import Pairs, StylePrior
+from legged_envs.rl.mimic.amp import Expert, StylePrior
 from legged_envs.rl.mimic.bonus import RewardBonus
 from legged_envs.rl.mimic.lagrange import Lagrange
 from legged_envs.rl.mimic.networks import Inputs, MimicNetwork
@@ -28,9 +28,8 @@ class MimicPPO(MimicAlgorithm):
     task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty, as far as these are switched on.
 
     Args:
-        env_obs: An observation of the environment: see :mod:`legged_envs.rl.mimic`.
+        env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
         num_actions: Size of the action.
-        num_envs: Number of environments.
         frames: Frames of each reference window; critic's and actor's windows have the same number.
         cfg: What to do.
         cost_names: Names of the cost terms, for the losses.
@@ -38,7 +37,6 @@ class MimicPPO(MimicAlgorithm):
         teacher: Labels every visited state; needed if ``cfg.dagger`` is on.
         expert: Draws so many pairs of successive states of motions, in the terms of the group ``cfg.amp.group``: see
             :meth:`legged_envs.rl.mimic.amp.ExpertTransitions.sample`. Needed if ``cfg.amp`` is on.
-        device: Where to learn.
 
     Raises:
         ValueError: If a group or an argument that ``cfg`` needs is missing, or arguments do not fit together.
@@ -48,18 +46,17 @@ class MimicPPO(MimicAlgorithm):
         self,
         env_obs: TensorDict,
         num_actions: int,
-        num_envs: int,
         frames: int,
         cfg: MimicPPOCfg,
         *,
         cost_names: Sequence[str] = (),
         cost_limits: Sequence[float] = (),
         teacher: Teacher | None = None,
-        expert: Callable[[int], Pairs] | None = None,
-        device: str | torch.device = "cpu",
+        expert: Expert | None = None,
     ):
         groups = CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS
-        super().__init__(env_obs, num_actions, num_envs, frames, cfg, groups, device)
+        super().__init__(env_obs, num_actions, frames, cfg, groups)
+        num_envs = len(env_obs)
         self.cfg = cfg
         if cfg.dagger.coefficient and teacher is None:
             raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
@@ -80,10 +77,11 @@ class MimicPPO(MimicAlgorithm):
         if cfg.amp.amp_reward_weight:
             if expert is None:
                 raise ValueError(f"amp.amp_reward_weight = {cfg.amp.amp_reward_weight} needs an expert, got None")
-            self.bonuses.append(StylePrior(cfg.amp, expert, env_obs, cfg.steps_per_env, self.device))
+            self.bonuses.append(StylePrior(cfg.amp, expert, env_obs, cfg.steps_per_env))
         if cfg.rnd.weight:
-            self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env, self.device))
-        self._parts |= {name: part for bonus in self.bonuses for name, part in bonus.parts.items()}
+            self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
+        for bonus in self.bonuses:
+            self._parts |= {bonus.option: bonus.network, f"{bonus.option}_optimizer": bonus.optimizer}
         self._make_storage(
             "rl",
             None if cfg.privileged_actor else self._sizes[CRITIC_GROUPS],
@@ -223,16 +221,12 @@ class MimicPPO(MimicAlgorithm):
         clipped = ratio.clamp(1.0 - cfg.clip, 1.0 + cfg.clip)
         surrogate = -torch.min(advantages * ratio, advantages * clipped).mean()
         entropy = distribution.entropy.mean()
-        critic_inputs = (
-            batch.critic_observations,
-            batch.critic_reference_observations,
-            batch.critic_reference_observations_mask,
-        )
-        value = functional.mse_loss(self.critic(*critic_inputs), batch.returns)
+        seen = batch.critic_observations, batch.critic_reference_observations, batch.critic_reference_observations_mask
+        value = functional.mse_loss(self.critic(*seen), batch.returns)
         loss = surrogate + cfg.value_loss * value - cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
         if batch.cost_returns is not None:
-            terms["cost_value"] = functional.mse_loss(self.critics["cost_values"](*critic_inputs), batch.cost_returns)
+            terms["cost_value"] = functional.mse_loss(self.critics["cost_values"](*seen), batch.cost_returns)
             loss = loss + cfg.value_loss * terms["cost_value"]
         if self.dagger_coefficient and batch.dagger_actions is not None:
             terms["dagger"] = functional.mse_loss(mean, batch.dagger_actions)

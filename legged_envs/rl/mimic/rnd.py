@@ -6,7 +6,7 @@ import torch
 from rsl_rl.extensions import RandomNetworkDistillation
 from tensordict import TensorDict
 
-from legged_envs.rl.mimic.bonus import RewardBonus, Rewarded, minimise
+from legged_envs.rl.mimic.bonus import RewardBonus, Rewarded
 from legged_envs.rl.mimic_config import RndCfg
 
 
@@ -18,14 +18,15 @@ class Novelty(RewardBonus):
         activation: Of the networks.
         env_obs: An observation of the environment.
         num_steps: Steps of a rollout.
-        device: Where to learn.
 
     Raises:
         ValueError: If the environment has no such group.
     """
 
-    def __init__(self, cfg: RndCfg, activation: str, env_obs: TensorDict, num_steps: int, device: torch.device):
-        super().__init__("rnd", cfg.group, env_obs, num_steps, device)
+    network: RandomNetworkDistillation
+
+    def __init__(self, cfg: RndCfg, activation: str, env_obs: TensorDict, num_steps: int):
+        super().__init__("rnd", cfg.group, env_obs, num_steps)
         self.network = RandomNetworkDistillation(
             self.after.shape[2],
             {"rnd_state": [cfg.group]},
@@ -36,18 +37,16 @@ class Novelty(RewardBonus):
             state_normalization=True,
             weight=cfg.weight,
             learning_rate=cfg.learning_rate,
-            device=str(device),
+            device=str(self.after.device),
         )
-        self.parts = {"rnd": self.network, "rnd_optimizer": self.network.optimizer}
+        self.optimizer = self.network.optimizer
 
     def _add(self, rewards: torch.Tensor, before: torch.Tensor, after: torch.Tensor) -> Rewarded:
         novelty = self.network.get_intrinsic_reward({self.group: after})
         return rewards + novelty, {"rnd_reward": novelty.mean()}
 
-    def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
-        loss = self.network.compute_loss({self.group: self.after.flatten(0, 1)[indices]})
-        minimise(self.network.optimizer, loss)
-        return {"rnd": loss}
+    def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"rnd": self.network.compute_loss({self.group: after})}
 
     def update_normalizer(self) -> None:
         self.network.update_normalization({self.group: self.after.flatten(0, 1)})
