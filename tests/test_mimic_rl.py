@@ -35,7 +35,6 @@ from legged_envs.rl.mimic_config import (
     RndCfg,
 )
 from legged_envs.rl.mimic_evaluate import ClipEvaluation, MimicEvaluation, MimicEvaluator, _agreement, _mean
-from legged_envs.rl.mimic_train import AmpStates
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.train import CHECKPOINT, Trainer, make_trainer, train
 from legged_envs.robots import GO2 as GO2_ROBOT
@@ -349,7 +348,7 @@ def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_wit
         "algo": {"algo": "mmppo"},
         "clips": {"clips": ("bound",)},
         "teacher": {"teacher": tmp_path},
-        "mmppo.lagrange.rate": {"mmppo": MimicPPOCfg(lagrange=LagrangeCfg(rate=0.5))},
+        "mmppo.lagrange.integral": {"mmppo": MimicPPOCfg(lagrange=LagrangeCfg(integral=0.5))},
     }.items():
         with pytest.raises(ValueError, match=rf"--{option} is .* in the run to resume"):
             trainer_of(TrainCfg(GO2, resume=tmp_path, **changes))
@@ -665,47 +664,3 @@ def test_an_evaluation_of_a_task_without_motions_or_of_unknown_clips_is_refused(
     cfg.commands["motion"] = cfg.commands["velocity"]
     with pytest.raises(TypeError, match=r"'motion'.*Go2-Mimic.*MotionCommandCfg"):
         MimicEvaluator(GO2, cfg, (), 1)
-
-
-# --- states of the adversarial prior ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("group", ["policy", "critic"])
-def test_the_priors_states_are_the_same_quantities_of_robot_and_reference(group):
-    core = make_core(GO2, {"events.reference.params": {}, "commands.motion.reference_fraction": 1.0}, 4)
-    core.reset(seed=0)
-    observation = core.step(torch.zeros(4, 12))[0]
-    states, robot = AmpStates(core, group), core.robot
-
-    def scaled(
-        gravity: torch.Tensor, ang_vel: torch.Tensor, joints: torch.Tensor, speeds: torch.Tensor
-    ) -> torch.Tensor:
-        return torch.cat((gravity, 0.25 * ang_vel, joints - robot.default_joint_pos, 0.05 * speeds), dim=1)
-
-    of_robot = states.of_robot(observation[group])
-    exact = scaled(robot.projected_gravity, robot.ang_vel_b, robot.joint_pos, robot.joint_vel)
-    widths = torch.cat([torch.full((n,), w) for n, w in ((3, 0.05), (3, 0.05), (12, 0.01), (12, 0.025))])
-    motion = motion_command(core.commands)
-    mask = torch.tensor([True, True, False, True])
-    target = scaled(motion.target_gravity, motion.target_ang_vel_b, motion.target_joint_pos, motion.target_joint_vel)
-    window = observation["reference" if group == "policy" else "critic_reference"]
-    draws = [states.of_reference((window, mask)) for _ in range(40)]
-    assert all(torch.equal(got, mask) for _, got in draws)
-    away = torch.stack([of_reference - target for of_reference, _ in draws])
-    if group == "critic":
-        torch.testing.assert_close(of_robot, exact)
-        assert away.abs().max() < 1e-5
-    else:
-        assert ((of_robot - exact).abs() <= widths + 1e-6).all() and not torch.allclose(of_robot, exact, atol=1e-3)
-        assert (away.abs() <= widths + 1e-5).all()
-        assert (away.amax((0, 1)) > 0.8 * widths).all() and (away.amin((0, 1)) < -0.8 * widths).all()
-    extractors = states.as_cfg()
-    assert extractors["amp_obs_extractor"](observation[group]).shape == (4, 30)
-    rollout = window.expand(5, 4, -1)
-    assert extractors["amp_ref_obs_extractor"]((rollout, mask.expand(5, 4)))[0].shape == (5, 4, 30)
-
-
-def test_a_prior_needs_one_scale_per_term():
-    core = make_core(GO2, {"observations.policy.terms.gravity.scale": (1.0, 1.0, 2.0)})
-    with pytest.raises(TypeError, match=r"one scale.*\(1\.0, 1\.0, 2\.0\)"):
-        AmpStates(core, "policy")

@@ -109,13 +109,11 @@ class PIDMultipliers:
 
     def check_state(self, state: dict[str, Any]) -> None:
         """Raise the errors of :meth:`load_state_dict` and change nothing."""
-        for name, own in self._state.items():
-            got = np.shape(state[name]) if name in state else None
-            if got != np.shape(own):
-                found = f"only {sorted(state)}" if got is None else tuple(got)
-                raise ValueError(
-                    f"the multipliers need a state whose {name!r} has shape {tuple(np.shape(own))}, got {found}"
-                )
+        shape = tuple(np.shape(self.values))
+        for name in self._state:
+            got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
+            if got != shape:
+                raise ValueError(f"the multipliers need a state whose {name!r} has shape {shape}, got {got}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`state_dict`, which is not changed.

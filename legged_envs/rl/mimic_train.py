@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
-from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.rl.config import Algo
+from legged_envs.rl.mimic.amp import ExpertTransitions, amp_observations
+from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.rl.mimic_evaluate import MimicEvaluator, print_mimic_evaluation
-from legged_envs.rl.mmppo import MimicDistillation, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.rl.train import Trainer
 from legged_envs.tasks.mimic import imitating
@@ -26,7 +25,10 @@ class MimicTrainer(Trainer):
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
 
     def _make_task(self) -> TaskCfg:
-        return imitating(super()._make_task(), self.cfg.clips, self.cfg.motions)
+        task, amp = imitating(super()._make_task(), self.cfg.clips, self.cfg.motions), self.cfg.mmppo.amp
+        if amp.amp_reward_weight:
+            task.observations.setdefault(amp.group, amp_observations())
+        return task
 
     @property
     def GROUPS(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -42,15 +44,17 @@ class MimicTrainer(Trainer):
         return MimicPPO(
             self.env.get_observations(),
             self.env.num_actions,
-            self.cfg.num_envs,
             len(self._motion.cfg.window),
             cfg,
             cost_names=self.core.cost_names,
             cost_limits=self.core.cost_limits,
             teacher=self._load_teacher() if cfg.dagger.coefficient else None,
-            amp_cfg=AmpStates(self.core, self.GROUPS[0]).as_cfg() if cfg.amp.amp_reward_weight else None,
-            device=self.env.device,
+            expert=self._expert_transitions().sample if cfg.amp.amp_reward_weight else None,
         )
+
+    def _expert_transitions(self) -> ExpertTransitions:
+        states = self.core.cfg.observations[self.cfg.mmppo.amp.group]
+        return ExpertTransitions(self._motion.player.library, states, self.core.step_dt)
 
     def _load_teacher(self) -> Policy:
         path = self.cfg.teacher
@@ -107,60 +111,7 @@ class DistillationTrainer(MimicTrainer):
         return MimicDistillation(
             self.env.get_observations(),
             self.env.num_actions,
-            self.cfg.num_envs,
             len(self._motion.cfg.window),
             self.cfg.distillation,
             teacher=self._load_teacher(),
-            device=self.env.device,
         )
-
-
-class AmpStates:
-    """The states that an adversarial motion prior compares: what a robot and a clip both have.
-
-    Direction of gravity, angular velocity, joint positions and velocities, scaled as the policy sees them. Where the
-    policy's observation is noisy, so are the reference's states, or the noise alone would tell them apart.
-
-    Args:
-        core: The environment.
-        group: The observation group that the actor sees.
-    """
-
-    TERMS = ("gravity", "ang_vel", "joint_pos", "joint_vel")
-
-    def __init__(self, core: LeggedVectorEnv, group: str):
-        cfg, sizes = core.cfg.observations[group], core.observations.term_sizes(group)
-        motion = motion_command(core.commands)
-        self._frames = len(motion.cfg.window)
-        self._columns = _columns(sizes, self.TERMS)
-        self._reference_columns = _columns(motion.frame_sizes, self.TERMS)
-        noise = [torch.full((sizes[n],), cfg.terms[n].noise * _scale(cfg.terms[n].scale)) for n in self.TERMS]
-        self._noise = torch.cat(noise).to(core.device) if cfg.noisy else None
-
-    def as_cfg(self) -> dict[str, Any]:
-        """The storage's ``amp_cfg``."""
-        return {"amp_obs_extractor": self.of_robot, "amp_ref_obs_extractor": self.of_reference}
-
-    def of_robot(self, observations: torch.Tensor) -> torch.Tensor:
-        """Shape: (…, observation) → (…, states)."""
-        return observations[..., self._columns]
-
-    def of_reference(self, reference: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first frame of the window. Shapes: (…, window), (…,) → (…, states), (…,)."""
-        window, mask = reference
-        states = window.unflatten(-1, (self._frames, -1))[..., 0, :][..., self._reference_columns]
-        if self._noise is not None:
-            states = states + self._noise * (2.0 * torch.rand_like(states) - 1.0)
-        return states, mask
-
-
-def _columns(sizes: dict[str, int], names: tuple[str, ...]) -> list[int]:
-    """Columns of the terms ``names`` in a vector of terms of these ``sizes``."""
-    ends = dict(zip(sizes, torch.tensor(list(sizes.values())).cumsum(0).tolist(), strict=True))
-    return [column for name in names for column in range(ends[name] - sizes[name], ends[name])]
-
-
-def _scale(scale: float | tuple[float, ...]) -> float:
-    if isinstance(scale, tuple):
-        raise TypeError(f"AMP needs one scale per observation term, got {scale}")
-    return scale
