@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
@@ -41,6 +42,8 @@ class DaggerCfg:
     """Weight of the mean squared error at the start; 0 is off."""
     decay_iterations: int = 0
     """The weight falls linearly to 0 over so many iterations; 0 keeps it."""
+    teacher: Path | None = None
+    """A run folder or policy file trained with ``--privileged-actor``."""
 
 
 @dataclass
@@ -135,6 +138,9 @@ class MimicPPOCfg(MimicNetworkCfg):
 @dataclass
 class MimicDistillationCfg(MimicNetworkCfg):
     """Distillation of a teacher into a student that sees ``policy`` and ``reference``."""
+
+    teacher: Path | None = None
+    """A run folder or policy file trained with ``mmppo --privileged-actor``; there must be one."""
 
     init_std: float = 0.1
     """Standard deviation of the student's actions while it collects; it stays as it is."""

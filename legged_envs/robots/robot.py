@@ -65,6 +65,9 @@ class RobotCfg:
     foot_mirror: tuple[int, ...]
     """For each foot, the index of the foot that takes its place when left and right are swapped."""
 
+    diagonals: tuple[tuple[str, str], ...] = ()
+    """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
+
     def __post_init__(self) -> None:
         """Reject a description that contradicts itself."""
         if not self.joint_names:
@@ -82,6 +85,9 @@ class RobotCfg:
                 raise ValueError(f"RobotCfg {self.name!r}: {field} must be finite and positive, got {height}")
         self._check_joint_mirror()
         self._check_foot_mirror()
+        for foot in (foot for pair in self.diagonals for foot in pair):
+            if foot not in self.foot_names:
+                raise ValueError(f"RobotCfg {self.name!r}: diagonals must be pairs of {self.foot_names}, got {foot!r}")
 
     @property
     def path(self) -> Path:
