@@ -74,7 +74,7 @@ def train(name, part, method, ppo, warm_start=None):
         recorders.append(Recorder(env))
         return METHODS[method](recorders[0], [AIM * limit for limit in env.unwrapped.cost_limits])
 
-    cfg = TrainCfg(TASK, args.num_envs, part * args.minutes, seed=args.seed, changes=CHANGES, video=False, ppo=ppo)
+    cfg = TrainCfg(TASK, args.num_envs, part * args.minutes, seed=args.seed, changes=CHANGES, video=False, algo=ppo)
     cfg.episodes, cfg.run_dir, cfg.warm_start = args.episodes, args.out / name.replace(" ", "_"), warm_start
     trainer = Trainer(cfg, Console(), wrap)
     result = json.loads((trainer.run() / "eval.json").read_text())

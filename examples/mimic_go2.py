@@ -15,7 +15,7 @@ TASK = "Legged/Go2-Mimic-v0"
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--clip", default="bound", help="a clip that comes with the package")
-parser.add_argument("--policy", help="policy.pt of `legged-envs train Legged/Go2-Mimic-v0`; default: the shipped one")
+parser.add_argument("--policy", help="run folder of `legged-envs train Legged/Go2-Mimic-v0`; default: the shipped one")
 parser.add_argument("--num-envs", type=int, default=64)
 parser.add_argument("--steps", type=int, default=250)
 args = parser.parse_args()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -14,6 +13,10 @@ import tyro
 
 from legged_envs.rl.config import TrainCfg, Value
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
+
+if TYPE_CHECKING:
+    from legged_envs.envs.cfg import TaskCfg
+    from legged_envs.rl.policy import Policy
 
 TaskId = Annotated[str, tyro.conf.Positional]
 
@@ -62,7 +65,7 @@ def play(
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
+        policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
         vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
         vy: Sideways command, m/s.
@@ -76,29 +79,13 @@ def play(
         if video.suffix != ".mp4":
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
         _check_output("--video", video)
-    mimic = is_mimic(make_task_cfg(task_id))
-    if mimic:
-        if not (vx is None and vy is None and wz is None):
-            raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
-    elif clips or motions:
-        raise ValueError(
-            f"{task_id!r} follows velocity commands: it takes --vx, --vy and --wz, not --clips or --motions"
-        )
-    from legged_envs.rl.policy import policy_and_task
+    command = None if vx is None and vy is None and wz is None else (vx or 0.0, vy or 0.0, wz or 0.0)
+    if command and is_mimic(make_task_cfg(task_id)):
+        raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
+    from legged_envs.rl import watch
 
-    loaded, cfg, _ = policy_and_task(task_id, policy, changes or {})
-    if seconds is not None and not cfg.sim.step_dt <= seconds < math.inf:
-        raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
-    if mimic:
-        from legged_envs.rl.mimic_play import play_mimic
-        from legged_envs.tasks.mimic import imitating
-
-        cfg = imitating(cfg, motions=motions)
-        play_mimic(cfg, loaded, video, clips or loaded.clips_of(cfg), seconds)
-    else:
-        from legged_envs.rl.play import play as run
-
-        run(task_id, cfg, loaded, video, vx, vy, wz, seconds)
+    loaded, cfg, clips, _ = _policy_and_task(task_id, policy, clips, motions, changes)
+    watch.play(task_id, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds))
 
 
 def evaluate(
@@ -115,7 +102,7 @@ def evaluate(
 
     Args:
         task_id: Registered id.
-        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
+        policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         episodes: How many; for each clip of a mimic task.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
@@ -126,37 +113,47 @@ def evaluate(
     """
     from rich.console import Console
 
-    from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluation, Evaluator, print_evaluation
-    from legged_envs.rl.mimic_evaluate import MimicEvaluation, MimicEvaluator, print_mimic_evaluation
-    from legged_envs.rl.policy import policy_and_task, policy_file
+    from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
+    from legged_envs.rl.policy import policy_file
     from legged_envs.tasks.mimic import imitating
 
     if episodes < 1:
         raise ValueError(f"--episodes must be positive, got {episodes}")
     if json is None and policy is not None:
         json = policy_file(policy).parent / "eval.json"
-    loaded, cfg, changed = policy_and_task(task_id, policy, changes or {})
+    loaded, cfg, clips, changed = _policy_and_task(task_id, policy, clips, motions, changes)
     if json is not None:
         _check_output("--json", json)
         _read_json(json)
     seed = EVALUATION_SEED if seed is None else seed
-    result: Evaluation | MimicEvaluation
-    if is_mimic(cfg):
-        cfg = imitating(cfg, motions=motions)
-        imitation = MimicEvaluator(task_id, cfg, clips or loaded.clips_of(cfg), episodes, tuple(loaded.inputs))
-        loaded.check(imitation.core)
-        result = imitation.run(loaded, seed)
-        print_mimic_evaluation(result, Console())
-    elif clips or motions:
-        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")
-    else:
-        evaluator = Evaluator(task_id, cfg, episodes)
-        loaded.check(evaluator.core, ("policy",))
-        result = evaluator.run(loaded, seed=seed)
-        print_evaluation(result, Console())
+    cfg = imitating(cfg, clips) if clips else cfg
+    evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(loaded.inputs))
+    loaded.check(evaluator.core)
+    result = evaluator.run(loaded, seed=seed)
+    result.print(Console())
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         write_json(json, {**about, **result.as_dict()})
+
+
+def _policy_and_task(
+    task_id: str,
+    path: Path | None,
+    clips: tuple[str, ...],
+    motions: tuple[Path, ...],
+    changes: dict[str, Any] | None,
+) -> tuple[Policy, TaskCfg, tuple[str, ...], dict[str, Any]]:
+    """The policy, its task with all changes, the clips to imitate, and the changes."""
+    from legged_envs.rl.policy import policy_and_task
+    from legged_envs.tasks.mimic import imitating
+
+    if (clips or motions) and not is_mimic(make_task_cfg(task_id)):
+        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")
+    policy, cfg, changed = policy_and_task(task_id, path, changes or {})
+    if is_mimic(cfg):
+        cfg = imitating(cfg, motions=motions)
+        clips = clips or policy.clips_of(cfg)
+    return policy, cfg, clips, changed
 
 
 def _check_output(option: str, path: Path) -> None:
@@ -260,6 +257,7 @@ def main() -> None:
             "physics": physics,
             "storage": storage,
         },
+        config=(tyro.conf.CascadeSubcommandArgs,),
         prog="legged-envs",
         description="Legged robots as vectorized Gymnasium environments.",
     )

@@ -17,10 +17,12 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.rl import bench, physics_bench, storage_bench
-from legged_envs.rl.evaluate import COMMAND_RANGES, Evaluator, command_ranges, evaluation_cfg, print_evaluation
-from legged_envs.rl.mimic_config import ACTOR_GROUPS
-from legged_envs.rl.play import film
+from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.evaluate import Evaluator
+from legged_envs.rl.metrics import COMMAND_RANGES, command_ranges, evaluation_cfg
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
 from legged_envs.rl.policy import Policy, contract, load_policy, load_shipped_policy, save_onnx, save_policy
+from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import TASKS
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -49,7 +51,7 @@ def write_run(folder: Path, task_id: str = GO2, changes: dict[str, Any] | None =
     core = LeggedVectorEnv(override(make_task_cfg(task_id), changes or {}), 1)
     groups = ACTOR_GROUPS if task_id == MIMIC else ("policy",)
     module = MimicStill() if task_id == MIMIC else Still()
-    save_policy(folder / "policy.pt", module, contract(task_id, core, groups, changes) | entries)
+    save_policy(folder / "policy.safetensors", module, contract(task_id, core, groups, changes) | entries)
     core.close()
     return folder
 
@@ -69,7 +71,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_evaluation_is_of_the_task_that_the_policy_was_trained_on(tmp_path):
     run = write_run(tmp_path / "run", changes=CHANGES)
-    cli.evaluate(GO2, run / "policy.pt", episodes=2)
+    cli.evaluate(GO2, run / "policy.safetensors", episodes=2)
     report = json.loads((run / "eval.json").read_text())
     assert report["changes"] == CHANGES
     assert report["cost_limits"]["joint_torque"] == 0.5
@@ -88,8 +90,7 @@ def test_changes_of_the_command_line_come_on_top_of_the_policys(tmp_path):
 def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path, monkeypatch):
     run = write_run(tmp_path / "run", task_id, CHANGES)
     played = []
-    where = "play.play" if task_id == GO2 else "mimic_play.play_mimic"
-    monkeypatch.setattr(f"legged_envs.rl.{where}", lambda *args: played.append(args))
+    monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: played.append(args))
     cli.play(task_id, run, changes={"action.scale": 0.9}, seconds=0.1)
     cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
     assert cfg == override(make_task_cfg(task_id), CHANGES | {"action.scale": 0.9})
@@ -101,9 +102,9 @@ def test_a_contract_carries_its_changes_and_shipped_policies_have_none(tmp_path)
     core = LeggedVectorEnv(make_task_cfg(GO2), 1)
     assert contract(GO2, core)["changes"] == {}
     meaning = contract(GO2, core, changes=CHANGES)
-    save_policy(tmp_path / "policy.pt", Still(), meaning)
+    save_policy(tmp_path / "policy.safetensors", Still(), meaning)
     save_onnx(tmp_path / "policy.onnx", Still(), meaning)
-    assert load_policy(tmp_path / "policy.pt").changes == CHANGES
+    assert load_policy(tmp_path / "policy.safetensors").changes == CHANGES
     metadata = {entry.key: entry.value for entry in onnx.load(str(tmp_path / "policy.onnx")).metadata_props}
     assert json.loads(metadata["changes"]) == CHANGES
     assert load_shipped_policy(GO2).changes == load_shipped_policy(MIMIC).changes == {}
@@ -136,6 +137,38 @@ def test_changes_are_any_values(command, monkeypatch):
         }
     ]
     assert isinstance(taken[0]["sim.decimation"], int)
+
+
+# --- algorithms -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "algo"),
+    [
+        ([], None),
+        (["ppo", "--no-mirror", "--hidden", "64", "64"], PPOCfg(mirror=False, hidden=(64, 64))),
+        (["mmppo", "--lagrange.enabled"], MimicPPOCfg(lagrange=LagrangeCfg(enabled=True))),
+    ],
+    ids=str,
+)
+def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anywhere(words, algo, monkeypatch):
+    given = []
+    monkeypatch.setattr("legged_envs.rl.train.train", given.append)
+    for before, after in (["--seed", "3"], []), ([], ["--seed", "3"]):
+        monkeypatch.setattr("sys.argv", ["legged-envs", "train", GO2, *before, *words, *after])
+        cli.main()
+    assert given == [TrainCfg(GO2, seed=3, algo=algo)] * 2
+
+
+@pytest.mark.parametrize(
+    "words", [["--no-mirror"], ["ppo", "--lagrange.enabled"], ["mmppo", "--no-mirror"], ["distillation", "--clip", "1"]]
+)
+def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
+    monkeypatch.setattr("legged_envs.rl.train.train", lambda cfg: pytest.fail("it was taken"))
+    monkeypatch.setattr("sys.argv", ["legged-envs", "train", GO2, *words])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "Unrecognized" in capsys.readouterr().err
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
@@ -183,10 +216,10 @@ def test_clips_that_the_task_has_not_got_hint_at_motions(command, tmp_path, neve
 
 def test_a_run_folder_stands_for_its_policy(tmp_path):
     run = write_run(tmp_path / "run")
-    assert load_policy(run).contract == load_policy(run / "policy.pt").contract
+    assert load_policy(run).contract == load_policy(run / "policy.safetensors").contract
     cli.evaluate(GO2, run, episodes=1)
     assert (run / "eval.json").is_file()
-    with pytest.raises(FileNotFoundError, match=r"empty/policy\.pt"):
+    with pytest.raises(FileNotFoundError, match=r"empty/policy\.safetensors"):
         (tmp_path / "empty").mkdir()
         load_policy(tmp_path / "empty")
 
@@ -229,8 +262,9 @@ def test_a_time_without_a_control_step_is_refused(task_id, seconds, tmp_path, ne
 
 
 def test_a_film_of_no_length_is_refused_before_a_file_is_made(tmp_path):
+    cfg = make_task_cfg(GO2)
     with pytest.raises(ValueError, match=r"seconds must be at least a control step of 0\.02 s, got -1\.0"):
-        film(GO2, make_task_cfg(GO2), load_shipped_policy(GO2), tmp_path / "play.mp4", seconds=-1.0)
+        film_policy(GO2, cfg, load_shipped_policy(GO2), tmp_path / "play.mp4", scenes(cfg, seconds=-1.0))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -287,7 +321,7 @@ def test_an_evaluation_says_which_commands_it_gave():
     evaluator.close()
     assert result.commands["lin_vel_x"] == (-0.8, 0.8)
     console = Console(file=io.StringIO(), record=True, width=200)
-    print_evaluation(result, console)
+    result.print(console)
     assert "lin_vel_x in [-0.8, 0.8], lin_vel_y in [-0.4, 0.4], ang_vel_z in [-0.8, 0.8]" in console.export_text()
 
 
@@ -303,5 +337,5 @@ def test_ids_are_listed_whole(width, capsys, monkeypatch):
 
 
 def test_a_policy_file_says_its_task_and_old_ones_no_changes():
-    policy = Policy(torch.jit.script(Still()), {"task_id": GO2})
+    policy = Policy(Still(), {"task_id": GO2})
     assert (policy.task_id, policy.changes, policy.clips) == (GO2, {}, ())

@@ -1031,7 +1031,7 @@ def test_go2_pays_for_its_costs(wrapper, mode, array, make_vec, random_actions):
 def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
     def trained(iterations: int, resume: Path | None = None) -> Trainer:
         ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
-        cfg = TrainCfg("Legged/Go2-Flat-v0", num_envs=8, iterations=4, run_dir=tmp_path, resume=resume, ppo=ppo)
+        cfg = TrainCfg("Legged/Go2-Flat-v0", num_envs=8, iterations=4, run_dir=tmp_path, resume=resume, algo=ppo)
         trainer = Trainer(cfg, Console(quiet=True), wrap)
         for _ in range(iterations):
             trainer._iterate()

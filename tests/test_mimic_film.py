@@ -11,12 +11,13 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.motions import MotionLibrary, MotionPlayer, shipped_motions
-from legged_envs.rl.mimic_film import LABEL_HEIGHT, LARGEST_DRIFT, REFERENCE_OFFSET, film_mimic
 from legged_envs.rl.plots import JOINT_ERROR_BAR, LIN_VEL_ERROR_BAR, NUM_PARTS, plot_tracking
 from legged_envs.rl.video import FRAMES_PER_SECOND, RENDER_SIZE, VIDEO_WIDTH
+from legged_envs.rl.watch import LABEL_HEIGHT, LARGEST_DRIFT, REFERENCE_OFFSET, Scene, film, scenes
 from legged_envs.robots import G1, GO2, RobotCfg
 from legged_envs.sim import SimCfg, Simulation, make_simulation
 from legged_envs.sim.simulation import Pose
@@ -165,6 +166,13 @@ class Imitation(LeggedVectorEnv):
         return {"reference_mask": torch.ones(1, 1), "reference": ahead.joint_pos[:, 0], "policy": torch.zeros(1, 45)}
 
 
+GROUPS = ("policy", "reference", "reference_mask")
+
+
+def clips(*names: str, seconds: float) -> list[Scene]:
+    return [Scene(seconds, clip=name) for name in names]
+
+
 def follow(observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     assert observation.shape == (1, 45)
     assert mask.shape == (1, 1)
@@ -209,17 +217,17 @@ def read(path) -> np.ndarray:
 @pytest.mark.render
 def test_a_film_is_as_long_as_asked_and_names_its_clips(envs, tmp_path):
     path = tmp_path / "films" / "mimic.mp4"
-    film_mimic(envs, follow, path, ("trot", "turn_left"), 0.4)
-    film = read(path)
+    film(envs, follow, GROUPS, clips("trot", "turn_left", seconds=0.4), path)
+    frames = read(path)
     per_clip = round(0.4 * FRAMES_PER_SECOND)
-    assert (film.shape[0], film.shape[2]) == (2 * per_clip, VIDEO_WIDTH)
-    inked = (film[:, : LABEL_HEIGHT * VIDEO_WIDTH // RENDER_SIZE[0]].min(-1) < 90).sum((1, 2))
+    assert (frames.shape[0], frames.shape[2]) == (2 * per_clip, VIDEO_WIDTH)
+    inked = (frames[:, : LABEL_HEIGHT * VIDEO_WIDTH // RENDER_SIZE[0]].min(-1) < 90).sum((1, 2))
     assert inked.min() > 100
     assert inked[per_clip:].min() > inked[:per_clip].max()  # the longer name
 
 
 def test_each_frame_shows_the_reference_of_its_moment_beside_the_robot(envs, spied, tmp_path):
-    film_mimic(envs, follow, tmp_path / "mimic.mp4", ("stand", "sit_to_stand"), 0.4)
+    film(envs, follow, GROUPS, clips("stand", "sit_to_stand", seconds=0.4), tmp_path / "mimic.mp4")
     assert [clip for clip, *_ in spied] == ["stand"] * 10 + ["sit_to_stand"] * 10
     for _, reference, ghost, _ in spied:
         torch.testing.assert_close(ghost.root_pos_w, reference.root_pos_w + torch.tensor(REFERENCE_OFFSET))
@@ -228,7 +236,8 @@ def test_each_frame_shows_the_reference_of_its_moment_beside_the_robot(envs, spi
 
 
 def test_a_reference_that_the_robot_lost_stays_in_the_picture(envs, spied, tmp_path):
-    film_mimic(envs, lambda *inputs: torch.tensor([GO2.default_joint_pos]), tmp_path / "mimic.mp4", ("trot",), 2.0)
+    hold = torch.tensor([GO2.default_joint_pos])
+    film(envs, lambda *inputs: hold, GROUPS, clips("trot", seconds=2.0), tmp_path / "mimic.mp4")
     _, reference, ghost, robot_pos_w = spied[-1]
     assert reference.root_pos_w[0] > robot_pos_w[0] + LARGEST_DRIFT + 0.3
     beside = ghost.root_pos_w - torch.tensor(REFERENCE_OFFSET) - robot_pos_w
@@ -237,13 +246,14 @@ def test_a_reference_that_the_robot_lost_stays_in_the_picture(envs, spied, tmp_p
 
 
 def test_all_clips_are_filmed_where_none_is_named(envs, spied, tmp_path):
-    film_mimic(envs, follow, tmp_path / "mimic.mp4", seconds=0.04)
+    cfg = make_task_cfg("Legged/Go2-Mimic-v0")
+    film(envs, follow, GROUPS, scenes(cfg, seconds=0.04), tmp_path / "mimic.mp4")
     assert tuple(clip for clip, *_ in spied) == envs.motion.player.library.names
 
 
 def test_a_robot_that_fell_starts_its_clip_again(envs, spied, tmp_path):
     envs.lifetime = 5
-    film_mimic(envs, follow, tmp_path / "mimic.mp4", ("pace",), 12 * envs.step_dt)
+    film(envs, follow, GROUPS, clips("pace", seconds=12 * envs.step_dt), tmp_path / "mimic.mp4")
     again = {"reset_mask": torch.tensor([True]), "clip": "pace"}
     assert envs.resets == [{"seed": 0, "clip": "pace"}, again, again]
     assert envs.motion.held is None  # whoever goes on with the environments finds them as they were
@@ -258,15 +268,16 @@ def test_the_mimic_task_is_filmed(make_vec, tmp_path):
         assert [values.shape[1:] for values in inputs] == sizes
         return torch.zeros(1, 12)
 
-    film_mimic(task, stand, tmp_path / "mimic.mp4", ("stand",), 0.2)
+    film(task, stand, GROUPS, clips("stand", seconds=0.2), tmp_path / "mimic.mp4")
     assert len(read(tmp_path / "mimic.mp4")) == 5
 
 
 def test_an_unknown_clip_and_a_film_of_no_length_are_refused_before_a_file_is_made(envs, tmp_path):
+    cfg, path = make_task_cfg("Legged/Go2-Mimic-v0"), tmp_path / "mimic.mp4"
     with pytest.raises(ValueError, match=r"'moonwalk'.*trot"):
-        film_mimic(envs, follow, tmp_path / "mimic.mp4", ("trot", "moonwalk"))
+        film(envs, follow, GROUPS, scenes(cfg, clips=("trot", "moonwalk")), path)
     with pytest.raises(ValueError, match=r"seconds.*0\.02.*0\.0"):
-        film_mimic(envs, follow, tmp_path / "mimic.mp4", ("trot",), 0.0)
+        film(envs, follow, GROUPS, scenes(cfg, clips=("trot",), seconds=0.0), path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -276,7 +287,7 @@ def test_where_nothing_can_be_rendered_the_film_says_what_to_install_and_leaves_
 
     monkeypatch.setattr(mujoco, "Renderer", no_display)
     with pytest.raises(RuntimeError, match=r"MUJOCO_GL.*libEGL.*install"):
-        film_mimic(envs, follow, tmp_path / "mimic.mp4", ("trot",), 0.1)
+        film(envs, follow, GROUPS, clips("trot", seconds=0.1), tmp_path / "mimic.mp4")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -21,9 +21,14 @@ from legged_envs.envs.cfg import override
 from legged_envs.managers import ActionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
-from legged_envs.rl import mimic_evaluate
+from legged_envs.rl import evaluate
+from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
-from legged_envs.rl.evaluate import EVALUATION_SEED
+from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
+from legged_envs.rl.metrics import mean_over_steps
+from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.networks import MimicNetwork
+from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import (
     ACTOR_GROUPS,
     CRITIC_GROUPS,
@@ -34,28 +39,30 @@ from legged_envs.rl.mimic_config import (
     MimicPPOCfg,
     RndCfg,
 )
-from legged_envs.rl.mimic_evaluate import ClipEvaluation, MimicEvaluation, MimicEvaluator, _agreement, _mean
+from legged_envs.rl.mimic_metrics import ClipEvaluation, MimicEvaluation, contact_agreement
+from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
-from legged_envs.rl.train import CHECKPOINT, Trainer, make_trainer, train
+from legged_envs.rl.train import Trainer, train
 from legged_envs.robots import GO2 as GO2_ROBOT
+from legged_envs.tasks.mimic import imitating
 
 GO2, G1, FLAT = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0", "Legged/Go2-Flat-v0"
 NETWORK: dict[str, Any] = {"hidden": (16,), "encoder_hidden": (16,), "encoder_size": 8}
 
 
 def tiny(run_dir: Path | None, task: str = GO2, **kwargs: Any) -> TrainCfg:
-    """Two updates of a small network; ``mmppo`` holds changes of MimicPPOCfg."""
-    mmppo = kwargs.pop("mmppo", {})
-    if kwargs.get("algo") == "distillation":
-        kwargs["distillation"] = MimicDistillationCfg(steps_per_env=4, epochs=1, **NETWORK)
+    """Two updates of a small network; ``mmppo`` holds changes of MimicPPOCfg, ``student`` those for distillation."""
+    if (student := kwargs.pop("student", None)) is not None:
+        kwargs["algo"] = MimicDistillationCfg(steps_per_env=4, epochs=1, **NETWORK, **student)
     else:
-        kwargs["mmppo"] = MimicPPOCfg(steps_per_env=4, epochs=1, mini_batches=2, **NETWORK, **mmppo)
+        mmppo = kwargs.pop("mmppo", {})
+        kwargs["algo"] = MimicPPOCfg(steps_per_env=4, epochs=1, mini_batches=2, **NETWORK, **mmppo)
     kwargs = {"num_envs": 8, "iterations": 2, "episodes": 2, "clips": ("trot",), "video": False, **kwargs}
     return TrainCfg(task, run_dir=run_dir, **kwargs)
 
 
 def trainer_of(cfg: TrainCfg) -> Any:
-    return make_trainer(cfg, Console(quiet=True))
+    return Trainer(cfg, Console(quiet=True))
 
 
 def iterate(trainer: Any, times: int) -> list[dict[str, float]]:
@@ -88,7 +95,7 @@ def inputs_of(policy: Policy, n: int, seed: int = 0) -> list[torch.Tensor]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two updates."""
-    return train(tiny(tmp_path_factory.mktemp("runs") / "two", algo="mmppo"))
+    return train(tiny(tmp_path_factory.mktemp("runs") / "two"))
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +112,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_folder_holds_what_is_promised(run):
     names = {path.name for path in run.iterdir()}
     pictures = {"tracking.png", "learning_curve.png"}
-    assert {CHECKPOINT, "policy.pt", "policy.onnx", "eval.json", "config.json", "task.txt", *pictures} <= names
+    assert {CHECKPOINT, "policy.safetensors", "policy.onnx", "eval.json", "config.json", "task.txt", *pictures} <= names
     assert any(name.startswith("events.out.tfevents") for name in names)
     report = json.loads((run / "eval.json").read_text())
     assert report["task_id"] == GO2 and report["env_steps"] == 2 * 4 * 8 and report["episodes"] == 2
@@ -114,15 +121,15 @@ def test_a_run_folder_holds_what_is_promised(run):
     assert set(report["command"]) == {"command_lin_vel_error", "command_ang_vel_error", "falls"}
     assert set(report["costs"]) == set(report["cost_limits"]) == set(make_task_cfg(GO2).costs)
     config = json.loads((run / "config.json").read_text())
-    assert config["training"]["mmppo"]["hidden"] == [16]
+    assert config["training"]["algo"]["hidden"] == [16]
     assert config["task"]["commands"]["motion"]["clips"] == ["trot"]
     assert config["task"]["commands"]["motion"]["motions"] == "legged_envs.motions.shipped.shipped_motions"
     for picture in pictures:
         assert (run / picture).read_bytes().startswith(b"\x89PNG")
 
 
-def test_torchscript_and_onnx_are_the_trained_network_and_carry_the_contract(run):
-    policy = load_policy(run / "policy.pt")
+def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run):
+    policy = load_policy(run / "policy.safetensors")
     trainer = trainer_of(tiny(None, resume=run))
     network, inputs = trainer.algorithm.get_policy(), inputs_of(policy, 6)
     with torch.inference_mode():
@@ -185,17 +192,18 @@ def test_the_learning_rate_falls_linearly_unless_it_adapts():
 # --- algorithms and tasks ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("task", "algo"), [(GO2, "ppo"), (FLAT, "mmppo"), (FLAT, "distillation")])
+@pytest.mark.parametrize(
+    ("task", "algo"), [(GO2, PPOCfg()), (FLAT, MimicPPOCfg()), (FLAT, MimicDistillationCfg())], ids=str
+)
 def test_an_algorithm_for_other_tasks_is_refused(task, algo):
-    known = "ppo" if task == FLAT else "mmppo and distillation"
-    with pytest.raises(ValueError, match=rf"{task}.*--algo {known}, got '{algo}'"):
-        trainer_of(tiny(None, task, algo=algo, clips=()))
+    known = "ppo" if task == FLAT else "mmppo or distillation"
+    with pytest.raises(ValueError, match=rf"{task}' is trained with {known}, got {type(algo).__name__}"):
+        trainer_of(TrainCfg(task, algo=algo))
 
 
 def test_each_task_has_its_algorithm():
-    cfg = TrainCfg(FLAT, num_envs=2, ppo=PPOCfg(steps_per_env=2, hidden=(8,)))
-    assert type(trainer_of(cfg)) is Trainer
-    assert type(trainer_of(tiny(None))).__name__ == "MimicTrainer"
+    assert isinstance(trainer_of(TrainCfg(FLAT, num_envs=2)).algorithm, MirroredPPO)
+    assert isinstance(trainer_of(TrainCfg(GO2, num_envs=2)).algorithm, MimicPPO)
 
 
 def test_unknown_clips_are_refused():
@@ -204,7 +212,7 @@ def test_unknown_clips_are_refused():
 
 
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run, tmp_path, assert_same):
-    before = torch.load(run / CHECKPOINT, weights_only=False)["algorithm"]
+    before = read_checkpoint(run, GO2)["algorithm"]
     trainer = trainer_of(tiny(tmp_path, warm_start=run, mmppo={"lagrange": LagrangeCfg(enabled=True)}))
     after = trainer.algorithm.save()
     for part in ("actor", "critic"):
@@ -238,7 +246,7 @@ EXTRAS: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"cost_value", "cost/foot_slip", "multiplier/foot_slip", "cost/joint_torque", "multiplier/joint_torque"},
     ),
     "rnd": ({"rnd": RndCfg(weight=0.1)}, {"rnd", "rnd_reward"}),
-    "dagger": ({"dagger": DaggerCfg(coefficient=1.0)}, {"dagger"}),
+    "dagger": ({}, {"dagger"}),
     "transformer": ({"encoder": "transformer"}, set()),
 }
 
@@ -246,7 +254,9 @@ EXTRAS: dict[str, tuple[dict[str, Any], set[str]]] = {
 @pytest.mark.parametrize("name", EXTRAS)
 def test_what_is_switched_on_trains_and_reports(name, teacher):
     mmppo, entries = EXTRAS[name]
-    trainer = trainer_of(tiny(None, mmppo=mmppo, teacher=teacher if name == "dagger" else None))
+    if name == "dagger":
+        mmppo = {"dagger": DaggerCfg(coefficient=1.0, teacher=teacher)}
+    trainer = trainer_of(tiny(None, mmppo=mmppo))
     (row,) = iterate(trainer, 1)
     always = {"surrogate", "value", "entropy", "kl"}
     rest = {"joint_error", "lin_vel_error", "reward", "action_std", "env_steps", "steps_per_second"}
@@ -276,79 +286,68 @@ def test_errors_while_training_are_of_the_robots_with_a_reference():
 
 
 def test_a_privileged_teacher_is_distilled_into_a_student_of_the_actors_inputs(teacher, tmp_path):
-    assert tuple(load_policy(teacher / "policy.pt").inputs) == CRITIC_GROUPS
-    for path in (teacher, teacher / "policy.pt"):
-        trainer = trainer_of(tiny(None, algo="distillation", teacher=path))
+    assert tuple(load_policy(teacher / "policy.safetensors").inputs) == CRITIC_GROUPS
+    for path in (teacher, teacher / "policy.safetensors"):
+        trainer = trainer_of(tiny(None, student={"teacher": path}))
         (row,) = iterate(trainer, 1)
         assert row["loss_distillation"] > 0.0 and np.isfinite(row["joint_error"])
-    student = load_policy(export(trainer, tmp_path / "student") / "policy.pt")
+    student = load_policy(export(trainer, tmp_path / "student") / "policy.safetensors")
     assert tuple(student.inputs) == ACTOR_GROUPS
     student.check(trainer.core, ACTOR_GROUPS)
 
 
-@pytest.mark.parametrize(
-    "kwargs", [{"algo": "distillation"}, {"mmppo": {"dagger": DaggerCfg(coefficient=1.0)}}], ids=str
-)
-def test_a_teacher_that_is_missing_or_sees_what_a_student_sees_is_refused(kwargs, run, tmp_path):
-    with pytest.raises(ValueError, match=r"--teacher.*--mmppo\.privileged-actor"):
-        trainer_of(tiny(None, **kwargs))
+@pytest.mark.parametrize("algo", ["student", "dagger"])
+def test_a_teacher_that_is_missing_or_sees_what_a_student_sees_is_refused(algo, run, tmp_path):
+    def taught(teacher: Path | None) -> TrainCfg:
+        if algo == "student":
+            return tiny(None, student={"teacher": teacher})
+        return tiny(None, mmppo={"dagger": DaggerCfg(coefficient=1.0, teacher=teacher)})
+
+    with pytest.raises(ValueError, match=r"--teacher.*mmppo --privileged-actor"):
+        trainer_of(taught(None))
     with pytest.raises(ValueError, match=r"must take critic, critic_reference.*takes policy, reference"):
-        trainer_of(tiny(None, **kwargs, teacher=run))
-    with pytest.raises(FileNotFoundError, match=r"policy\.pt"):
-        trainer_of(tiny(None, **kwargs, teacher=tmp_path))
+        trainer_of(taught(run))
+    with pytest.raises(FileNotFoundError, match=r"policy\.safetensors"):
+        trainer_of(taught(tmp_path))
 
 
 def test_options_that_would_not_be_read_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"--teacher with --algo mmppo needs --mmppo.dagger.coefficient"):
-        trainer_of(tiny(None, teacher=tmp_path))
-    with pytest.raises(ValueError, match="--warm-start is for --algo ppo and mmppo"):
-        trainer_of(tiny(None, algo="distillation", teacher=tmp_path, warm_start=tmp_path))
+    with pytest.raises(ValueError, match=r"--dagger.teacher needs --dagger.coefficient, got 0"):
+        trainer_of(tiny(None, mmppo={"dagger": DaggerCfg(teacher=tmp_path)}))
+    with pytest.raises(ValueError, match="--warm-start is for ppo and mmppo"):
+        trainer_of(tiny(None, student={"teacher": tmp_path}, warm_start=tmp_path))
     with pytest.raises(ValueError, match=r"--motions is for mimic tasks"):
-        trainer_of(tiny(None, FLAT, clips=(), motions=(tmp_path / "kick.npz",)))
+        trainer_of(TrainCfg(FLAT, motions=(tmp_path / "kick.npz",)))
 
 
 @pytest.mark.parametrize(
-    ("task", "algo", "group", "options"),
+    ("algo", "message"),
     [
-        (GO2, "mmppo", "ppo", PPOCfg(learning_rate=9.0)),
-        (GO2, "mmppo", "distillation", MimicDistillationCfg(epochs=9)),
-        (GO2, "distillation", "mmppo", MimicPPOCfg(epochs=9)),
-        (FLAT, "ppo", "mmppo", MimicPPOCfg(amp=AmpCfg(amp_reward_weight=0.5))),
-    ],
-)
-def test_options_of_an_algorithm_that_does_not_train_are_refused(task, algo, group, options):
-    with pytest.raises(ValueError, match=rf"--{group}\.\* is for --algo {group}, and {task!r} .* with {algo}"):
-        trainer_of(TrainCfg(task, num_envs=2, algo=algo, **{group: options}))
-
-
-@pytest.mark.parametrize(
-    ("algo", "group", "options", "message"),
-    [
-        ("mmppo", "mmppo", MimicPPOCfg(steps_per_env=0), r"--mmppo\.steps-per-env must be at least 1, got 0"),
-        ("mmppo", "mmppo", MimicPPOCfg(epochs=0), r"--mmppo\.epochs must be at least 1, got 0"),
-        ("mmppo", "mmppo", MimicPPOCfg(mini_batches=0), r"--mmppo\.mini-batches must be from 1 to .* = 48, got 0"),
-        ("mmppo", "mmppo", MimicPPOCfg(mini_batches=49), r"--mmppo\.mini-batches must be from 1 to .* = 48, got 49"),
-        ("distillation", "distillation", MimicDistillationCfg(steps_per_env=0), r"--distillation\.steps-per-env"),
+        (MimicPPOCfg(steps_per_env=0), r"--steps-per-env must be at least 1, got 0"),
+        (MimicPPOCfg(epochs=0), r"--epochs must be at least 1, got 0"),
+        (MimicPPOCfg(mini_batches=0), r"--mini-batches must be from 1 to .* = 48, got 0"),
+        (MimicPPOCfg(mini_batches=49), r"--mini-batches must be from 1 to .* = 48, got 49"),
+        (MimicDistillationCfg(steps_per_env=0), r"--steps-per-env must be at least 1, got 0"),
     ],
     ids=str,
 )
-def test_options_without_meaning_are_refused_by_name(algo, group, options, message):
+def test_options_without_meaning_are_refused_by_name(algo, message):
     with pytest.raises(ValueError, match=message):
-        trainer_of(TrainCfg(GO2, num_envs=2, algo=algo, **{group: options}))
+        trainer_of(TrainCfg(GO2, num_envs=2, algo=algo))
 
 
 def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_with(teacher, tmp_path):
-    cfg = tiny(tmp_path, algo="distillation", teacher=teacher)
+    cfg = tiny(tmp_path, student={"teacher": teacher})
     begun = trainer_of(cfg)
     begun._save()
     resumed = trainer_of(TrainCfg(GO2, resume=tmp_path, iterations=5))
-    assert type(resumed) is type(begun)
+    assert type(resumed.algorithm) is type(begun.algorithm) is MimicDistillation
     assert resumed.cfg == dataclasses.replace(cfg, run_dir=None, resume=tmp_path, iterations=5)
     for option, changes in {
-        "algo": {"algo": "mmppo"},
+        "algo": {"algo": MimicPPOCfg()},
         "clips": {"clips": ("bound",)},
-        "teacher": {"teacher": tmp_path},
-        "mmppo.lagrange.integral": {"mmppo": MimicPPOCfg(lagrange=LagrangeCfg(integral=0.5))},
+        "teacher": {"algo": MimicDistillationCfg(teacher=tmp_path)},
+        "epochs": {"algo": MimicDistillationCfg(epochs=7)},
     }.items():
         with pytest.raises(ValueError, match=rf"--{option} is .* in the run to resume"):
             trainer_of(TrainCfg(GO2, resume=tmp_path, **changes))
@@ -358,9 +357,9 @@ def test_a_machine_that_cannot_render_trains_all_the_same(tmp_path, monkeypatch)
     def fail(*_: Any) -> None:
         raise RuntimeError("no GL here")
 
-    monkeypatch.setattr("legged_envs.rl.mimic_play.film_task", fail)
+    monkeypatch.setattr("legged_envs.rl.train.film_policy", fail)
     console = Console(record=True, width=200)
-    folder = make_trainer(tiny(tmp_path / "run", iterations=1, video=True), console).run()
+    folder = Trainer(tiny(tmp_path / "run", iterations=1, video=True), console).run()
     assert (folder / "eval.json").is_file() and not (folder / "video.mp4").exists()
     assert "no video: no GL here" in console.export_text()
 
@@ -374,18 +373,18 @@ def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
     trainer = trainer_of(tiny(tmp_path / "run", iterations=1, clips=(), motions=(file,)))
     assert motion_command(trainer.core.commands).player.library.names == ("kick",)
     folder = trainer.run()
-    assert load_policy(folder / "policy.pt").clips == ("kick",)
+    assert load_policy(folder / "policy.safetensors").clips == ("kick",)
     assert json.loads((folder / "config.json").read_text())["task"]["commands"]["motion"]["motions"] == {
         "paths": [str(file)]
     }
     trained = (folder / "eval.json").read_text()
     with pytest.raises(ValueError, match="there is no clip 'kick'; clips: bound"):
-        cli.evaluate(GO2, folder / "policy.pt", episodes=1)
+        cli.evaluate(GO2, folder / "policy.safetensors", episodes=1)
     assert (folder / "eval.json").read_text() == trained
-    cli.evaluate(GO2, folder / "policy.pt", episodes=1, motions=(file,))
+    cli.evaluate(GO2, folder / "policy.safetensors", episodes=1, motions=(file,))
     assert list(json.loads((folder / "eval.json").read_text())["clips"]) == ["kick"]
     video = tmp_path / "play.mp4"
-    cli.play(GO2, folder / "policy.pt", video, motions=(file,), seconds=0.1)
+    cli.play(GO2, folder / "policy.safetensors", video, motions=(file,), seconds=0.1)
     assert video.is_file()
 
 
@@ -393,18 +392,18 @@ def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
     changes = {"action.reference": None, "action.scale": 0.8}
     folder = train(tiny(tmp_path / "run", iterations=1, changes=changes))
     video = tmp_path / "play.mp4"
-    assert load_policy(folder / "policy.pt").changes == changes
-    cli.play(GO2, folder / "policy.pt", video, seconds=0.1)
+    assert load_policy(folder / "policy.safetensors").changes == changes
+    cli.play(GO2, folder / "policy.safetensors", video, seconds=0.1)
     assert video.is_file()
     with pytest.raises(ValueError, match="action_scale"):
-        cli.play(GO2, folder / "policy.pt", video, changes={"action.scale": 0.5}, seconds=0.1)
+        cli.play(GO2, folder / "policy.safetensors", video, changes={"action.scale": 0.5}, seconds=0.1)
 
 
 # --- policy files -----------------------------------------------------------------------------------------------------
 
 
 def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
-    policy = load_policy(run / "policy.pt")
+    policy = load_policy(run / "policy.safetensors")
     policy.check(make_core(), ACTOR_GROUPS)
     with pytest.raises(ValueError, match=r"must take critic.*takes policy, reference, reference_mask"):
         policy.check(make_core(), CRITIC_GROUPS)
@@ -426,7 +425,7 @@ def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
 )
 def test_a_policy_for_something_else_is_refused_by_what_differs(task, changes, message, run):
     with pytest.raises(ValueError, match=message):
-        load_policy(run / "policy.pt").check(make_core(task, changes))
+        load_policy(run / "policy.safetensors").check(make_core(task, changes))
 
 
 def test_the_shipped_velocity_policy_fits_its_task_and_no_mimic_task():
@@ -440,16 +439,19 @@ def test_the_shipped_velocity_policy_fits_its_task_and_no_mimic_task():
         policy.check(make_core(GO2))
 
 
-def test_a_written_policy_is_read_back(tmp_path):
-    class Twice(torch.nn.Module):
-        def forward(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-            return 2.0 * observation[:, :12] * mask
-
+@pytest.mark.parametrize("encoder", ["mlp", "transformer"])
+def test_a_written_policy_is_read_back_bit_for_bit(encoder, tmp_path):
+    cfg = MimicPPOCfg(encoder=encoder, encoder_heads=2, hidden=(16,), encoder_hidden=(16,), encoder_size=8)
+    network = MimicNetwork((45, 136), 4, 12, cfg).eval()
+    network.update_normalizers(torch.randn(9, 45), torch.randn(9, 136), torch.ones(9, 1))
     meaning = {"task_id": GO2, "inputs": {group: [] for group in ACTOR_GROUPS}}
-    save_policy(tmp_path / "twice.pt", Twice(), meaning)
-    policy = load_policy(tmp_path / "twice.pt")
+    save_policy(tmp_path / "policy.safetensors", network, meaning)
+    policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.contract == meaning
-    assert torch.equal(policy(torch.ones(2, 45), torch.zeros(2, 1), torch.ones(2, 1)), torch.full((2, 12), 2.0))
+    for n in (1, 7, 64):
+        inputs = (torch.randn(n, 45), torch.randn(n, 136), (torch.arange(n) % 2).float()[:, None])
+        with torch.inference_mode():
+            assert torch.equal(policy(*inputs), network(*inputs))
 
 
 # --- the evaluation ---------------------------------------------------------------------------------------------------
@@ -466,7 +468,7 @@ def test_the_agreement_of_contacts_is_in_phase_and_at_the_best_lag():
     counted = torch.ones(200, 1, dtype=torch.bool)
 
     def agreement(stands: torch.Tensor, counts: torch.Tensor = counted) -> tuple[float, float]:
-        return tuple(value.item() for value in _agreement(stands, should, counts, 0.02))  # type: ignore[return-value]
+        return tuple(value.item() for value in contact_agreement(stands, should, counts, 0.02))  # type: ignore[return-value]
 
     assert agreement(should) == (1.0, 1.0)
     opposite, style = agreement(~should)
@@ -488,7 +490,7 @@ def test_the_agreement_of_contacts_is_in_phase_and_at_the_best_lag():
 def test_lags_longer_than_half_a_second_do_not_count():
     slow = (torch.arange(400)[:, None, None] // 100 % 2 == 0).expand(400, 1, 4)
     counted = torch.ones(400, 1, dtype=torch.bool)
-    _, style = _agreement(slow.roll(60, dims=0), slow, counted, 0.02)
+    _, style = contact_agreement(slow.roll(60, dims=0), slow, counted, 0.02)
     assert 0.5 < style.item() < 0.8
 
 
@@ -498,15 +500,15 @@ def test_a_robot_that_falls_early_is_not_compared_with_the_two_steps_that_happen
     counted = torch.zeros(200, 1, dtype=torch.bool)
     counted[:27] = True
     stands[25:27] = should[:2]
-    assert _agreement(stands, should, counted, 0.02)[1].item() < 0.9
+    assert contact_agreement(stands, should, counted, 0.02)[1].item() < 0.9
 
 
 def test_means_are_over_the_steps_that_count_and_nan_where_none_does():
     values = torch.tensor([[1.0, 5.0, 2.0], [3.0, torch.nan, 4.0]])
     counted = torch.tensor([[True, True, False], [True, False, False]])
-    mean = _mean(values, counted)
+    mean = mean_over_steps(values, counted)
     assert mean[:2].tolist() == [2.0, 5.0] and mean[2].isnan()
-    vectors = _mean(torch.stack((values, 2.0 * values), dim=2), counted)
+    vectors = mean_over_steps(torch.stack((values, 2.0 * values), dim=2), counted)
     assert vectors[:2].tolist() == [[2.0, 4.0], [5.0, 10.0]] and vectors[2].isnan().all()
 
 
@@ -518,13 +520,13 @@ def test_means_over_clips_are_of_the_clips():
 
 
 @pytest.fixture
-def evaluator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., MimicEvaluator]]:
+def evaluator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Evaluator]]:
     """Makes an evaluator of trot and stand over two seconds."""
     made = []
 
-    def make(clips: tuple[str, ...] = ("trot", "stand"), episodes: int = 3, **changes: Any) -> MimicEvaluator:
-        monkeypatch.setattr(mimic_evaluate, "SECONDS", 2.0)
-        made.append(MimicEvaluator(GO2, override(make_task_cfg(GO2), changes), clips, episodes))
+    def make(clips: tuple[str, ...] = ("trot", "stand"), episodes: int = 3, **changes: Any) -> Evaluator:
+        monkeypatch.setattr(evaluate, "SECONDS", 2.0)
+        made.append(Evaluator(GO2, imitating(override(make_task_cfg(GO2), changes), clips), episodes))
         return made[-1]
 
     yield make
@@ -536,12 +538,12 @@ def do_nothing(observation: torch.Tensor, reference: torch.Tensor, mask: torch.T
     return torch.zeros(len(observation), 12)
 
 
-def follow_exactly(evaluator: MimicEvaluator, monkeypatch: pytest.MonkeyPatch, **offset: float) -> None:
+def follow_exactly(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, **offset: float) -> None:
     """Put physics out of action: after each step the robots are where the reference is, bodies one physics step late.
 
     Keywords move what is written, e.g. ``height=0.1``.
     """
-    core, player = evaluator.core, evaluator.motion.player
+    core, player = evaluator.core, evaluator.metrics.motion.player
     everyone = torch.arange(core.num_envs)
 
     def write(time: torch.Tensor) -> None:
@@ -562,7 +564,8 @@ def follow_exactly(evaluator: MimicEvaluator, monkeypatch: pytest.MonkeyPatch, *
 def test_a_robot_that_is_where_the_reference_is_makes_no_error(evaluator, monkeypatch):
     judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.01, "tilt": 0.01, "key_body": 0.01}})
     follow_exactly(judge, monkeypatch)
-    result, curves = judge.run_with_curves(do_nothing)
+    result = judge.run(do_nothing)
+    curves = result.curves
     assert list(result.clips) == list(curves) == ["stand", "trot"] and result.episodes == 3
     for name, clip in result.clips.items():
         errors = [clip.joint_error, clip.lin_vel_error, clip.ang_vel_error, clip.height_error, clip.key_error]
@@ -597,7 +600,7 @@ def test_a_robot_that_stays_where_it_is_walks_at_no_speed(evaluator):
     assert result.clips["stand"].joint_error < 0.15
     assert result.command["falls"] == 0.0
     judge = evaluator(episodes=8)
-    judge.motion.withhold(torch.ones(judge.core.num_envs, dtype=torch.bool))
+    judge.metrics.motion.withhold(torch.ones(judge.core.num_envs, dtype=torch.bool))
     judge.core.reset(seed=EVALUATION_SEED)
     command = judge.core.commands["velocity"][-8:]
     assert result.command["command_lin_vel_error"] == pytest.approx(command[:, :2].norm(dim=1).mean().item(), abs=0.05)
@@ -614,9 +617,9 @@ def test_robots_that_fall_or_lose_the_reference_count_as_fallen_and_until_then(e
         )
 
     judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.1, "tilt": 0.3, "key_body": 0.1}})
-    result, curves = judge.run_with_curves(throw_down)
+    result = judge.run(throw_down)
     assert result.clips["stand"].falls == 1.0
-    errors = curves["stand"]["joint_error"]
+    errors = result.curves["stand"]["joint_error"]
     assert errors[:30].isfinite().all() and errors[-40:].isnan().all()
     assert result.clips["stand"].joint_error == pytest.approx(errors.nanmean(0).mean().item(), rel=1e-4)
 
@@ -627,7 +630,9 @@ def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_no
 
     def look(observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         if len(starts) == 0 or judge.core._episode_steps[0] == 0:
-            starts.append((judge.motion.player.clip.tolist(), judge.motion.player.time.clone(), mask.clone()))
+            starts.append(
+                (judge.metrics.motion.player.clip.tolist(), judge.metrics.motion.player.time.clone(), mask.clone())
+            )
         return torch.zeros(len(observation), 12)
 
     first, second = judge.run(look), judge.run(look)
@@ -639,12 +644,12 @@ def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_no
     assert torch.equal(times, same) and not torch.isclose(times, different).any()
     assert len(times[:16].unique()) == 16 and times[:8].max() - times[:8].min() > 0.8
     judge.core.reset(seed=0)
-    assert not judge.motion.available.any()
+    assert not judge.metrics.motion.available.any()
 
 
 def test_policies_of_other_groups_are_evaluated_on_theirs(evaluator, monkeypatch):
-    monkeypatch.setattr(mimic_evaluate, "SECONDS", 1.0)
-    judge = MimicEvaluator(GO2, make_task_cfg(GO2), ("trot",), 2, CRITIC_GROUPS)
+    monkeypatch.setattr(evaluate, "SECONDS", 1.0)
+    judge = Evaluator(GO2, imitating(make_task_cfg(GO2), ("trot",)), 2, groups=CRITIC_GROUPS)
     sizes = judge.core.observations.group_sizes
     seen = []
 
@@ -659,8 +664,8 @@ def test_policies_of_other_groups_are_evaluated_on_theirs(evaluator, monkeypatch
 
 def test_an_evaluation_of_a_task_without_motions_or_of_unknown_clips_is_refused():
     with pytest.raises(ValueError, match=r"'jump'.*trot"):
-        MimicEvaluator(GO2, make_task_cfg(GO2), ("jump",), 1)
+        Evaluator(GO2, imitating(make_task_cfg(GO2), ("jump",)), 1)
     cfg = make_task_cfg(GO2)
     cfg.commands["motion"] = cfg.commands["velocity"]
-    with pytest.raises(TypeError, match=r"'motion'.*Go2-Mimic.*MotionCommandCfg"):
-        MimicEvaluator(GO2, cfg, (), 1)
+    with pytest.raises(ValueError, match=r"no motion command; its commands: velocity, motion"):
+        imitating(cfg, ("trot",))

@@ -16,16 +16,18 @@ import onnxruntime
 import pytest
 import torch
 from rich.console import Console
+from safetensors.torch import save_file
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-from legged_envs.rl.mimic_evaluate import MimicEvaluator
 from legged_envs.rl.mirrored_ppo import HalfMirror
-from legged_envs.rl.play import film
 from legged_envs.rl.policy import load_policy, load_shipped_policy
-from legged_envs.rl.train import CHECKPOINT, Trainer, train
+from legged_envs.rl.train import Trainer, train
+from legged_envs.rl.watch import Scene, film_policy
+from legged_envs.tasks.mimic import imitating
 
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
@@ -34,7 +36,7 @@ GO2_MIMIC = "Legged/Go2-Mimic-v0"
 
 def tiny(run_dir, **kwargs):
     ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
-    return TrainCfg(GO2, num_envs=8, run_dir=run_dir, ppo=ppo, episodes=4, video=False, **kwargs)
+    return TrainCfg(GO2, num_envs=8, run_dir=run_dir, algo=ppo, episodes=4, video=False, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def parameters(trainer):
 
 def test_a_run_folder_holds_what_is_promised(run):
     assert {
-        "policy.pt",
+        "policy.safetensors",
         "policy.onnx",
         "eval.json",
         "learning_curve.png",
@@ -65,8 +67,8 @@ def test_a_run_folder_holds_what_is_promised(run):
     assert config["task"]["rewards"]["torques"]["func"] == "legged_envs.mdp.rewards.torques"
 
 
-def test_torchscript_and_onnx_are_the_trained_network_and_carry_the_contract(run):
-    policy = load_policy(run / "policy.pt")
+def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run):
+    policy = load_policy(run / "policy.safetensors")
     trainer = Trainer(tiny(run, iterations=2, resume=run), Console(quiet=True))
     observation = torch.randn(5, 45)
     expected = trainer.algorithm.get_policy()({"policy": observation}).detach()
@@ -97,7 +99,7 @@ def test_a_resumed_run_continues_bit_for_bit(tmp_path):
 
 
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
-    before = torch.load(run / "checkpoint.pt", weights_only=False)["algorithm"]
+    before = read_checkpoint(run, GO2)["algorithm"]
     trainer = Trainer(tiny(None, iterations=1, warm_start=run, seed=5), Console(quiet=True))
     after = trainer.algorithm.save()
     for part in ("actor_state_dict", "critic_state_dict"):
@@ -122,7 +124,7 @@ def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(tmp_
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     folder = trainer.run()
     assert trainer.seconds < 60.0
-    assert load_policy(folder / "policy.pt")(torch.zeros(1, 45)).shape == (1, 12)
+    assert load_policy(folder / "policy.safetensors")(torch.zeros(1, 45)).shape == (1, 12)
     resumed = Trainer(tiny(None, iterations=10**6, resume=folder), Console(quiet=True))
     assert resumed.iteration == trainer.iteration > 0
 
@@ -159,8 +161,6 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
     cfg = tiny(tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0})
     Trainer(cfg, Console(quiet=True))._save()
 
-    cfg.algo = "ppo"
-
     def resume(**options):
         return Trainer(TrainCfg(GO2, resume=tmp_path, **options), Console(quiet=True)).cfg
 
@@ -168,12 +168,12 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
     free = {"iterations": 9, "threads": 1, "checkpoint_minutes": 1.0, "episodes": 8, "run_dir": tmp_path / "copy"}
     assert resume(**free) == replace(cfg, resume=tmp_path, **free)
     assert resume(minutes=3.0) == replace(cfg, run_dir=None, resume=tmp_path, minutes=3.0, iterations=None)
-    assert resume(num_envs=8, changes=cfg.changes) == resume(ppo=PPOCfg(epochs=1)) == resume()
+    assert resume(num_envs=8, changes=cfg.changes) == resume(algo=PPOCfg(epochs=1)) == resume()
     for option, options in {
         "num-envs is 8 .*, got 16": {"num_envs": 16},
         "seed is 1 .*, got 2": {"seed": 2},
         "changes is .*torques.*, got .*joint_acc": {"changes": {"rewards.joint_acc.weight": 0.0}},
-        r"ppo\.learning-rate is 0\.001 .*, got 9": {"ppo": PPOCfg(learning_rate=9.0)},
+        r"learning-rate is 0\.001 .*, got 9": {"algo": PPOCfg(learning_rate=9.0)},
         "warm-start is None .*, got elsewhere": {"warm_start": Path("elsewhere")},
     }.items():
         with pytest.raises(ValueError, match=f"--{option}"):
@@ -182,7 +182,7 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
 
 def test_a_checkpoint_without_the_options_of_its_run_is_refused(tmp_path):
     Trainer(tiny(tmp_path, iterations=1), Console(quiet=True))._save()
-    state = torch.load(tmp_path / CHECKPOINT, weights_only=False)
+    state = read_checkpoint(tmp_path, GO2)
     del state["cfg"]
     torch.save(state, tmp_path / CHECKPOINT)
     with pytest.raises(ValueError, match=r"checkpoint\.pt' is of an older version.*--warm-start"):
@@ -211,17 +211,25 @@ def test_a_run_is_not_written_over_another(run, tmp_path):
         ({"num_envs": 0}, "--num-envs must be at least 1, got 0"),
         ({"episodes": 0}, "--episodes must be at least 1, got 0"),
         ({"threads": -1}, "--threads must be at least 0, got -1"),
-        ({"ppo": PPOCfg(steps_per_env=0)}, r"--ppo\.steps-per-env must be at least 1, got 0"),
-        ({"ppo": PPOCfg(epochs=0)}, r"--ppo\.epochs must be at least 1, got 0"),
-        ({"ppo": PPOCfg(mini_batches=0)}, r"--ppo\.mini-batches must be from 1 to .* = 48, got 0"),
-        ({"ppo": PPOCfg(mini_batches=49)}, r"--ppo\.mini-batches must be from 1 to .* = 48, got 49"),
+        ({"algo": PPOCfg(steps_per_env=0)}, r"--steps-per-env must be at least 1, got 0"),
+        ({"algo": PPOCfg(epochs=0)}, r"--epochs must be at least 1, got 0"),
+        ({"algo": PPOCfg(mini_batches=0)}, r"--mini-batches must be from 1 to .* = 48, got 0"),
+        ({"algo": PPOCfg(mini_batches=49)}, r"--mini-batches must be from 1 to .* = 48, got 49"),
         ({"changes": {"rewards.torques.func": lambda env: 0.0}}, "changes must be values that a checkpoint can hold"),
+        ({"changes": {"rewards.torques.params": {"power": [np.float64(1.0)]}}}, r"\['power'\]\[0\] = .*checkpoint"),
+        ({"iterations": 0}, "--iterations must be at least 1, got 0"),
+        *(
+            ({name: value}, rf"--{name.replace('_', '-')} must be positive and finite, got {value}")
+            for name in ("minutes", "checkpoint_minutes")
+            for value in (float("nan"), float("inf"), -1.0, 0.0)
+        ),
     ],
     ids=str,
 )
-def test_options_without_meaning_are_refused_by_name(options, message):
+def test_options_without_meaning_are_refused_by_name_before_anything_is_written(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        Trainer(TrainCfg(GO2, **{"num_envs": 2, **options}), Console(quiet=True))
+        train(TrainCfg(GO2, run_dir=tmp_path / "run", **{"num_envs": 2, **options}))
+    assert list(tmp_path.iterdir()) == []
 
 
 CHANGES = {
@@ -259,18 +267,39 @@ def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
 def test_a_policy_of_another_robot_is_refused(run):
     core = LeggedVectorEnv(make_task_cfg(G1), 1)
     with pytest.raises(ValueError, match=r"robot = go2, this environment has g1"):
-        load_policy(run / "policy.pt").check(core)
+        load_policy(run / "policy.safetensors").check(core)
 
 
 def test_a_file_that_is_no_policy_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nothing\.pt"):
-        load_policy(tmp_path / "nothing.pt")
-    (tmp_path / "text.pt").write_text("not a policy")
-    with pytest.raises(ValueError, match="not a TorchScript policy"):
-        load_policy(tmp_path / "text.pt")
-    torch.jit.save(torch.jit.script(torch.nn.Linear(45, 12)), str(tmp_path / "bare.pt"))
-    with pytest.raises(ValueError, match="no contract"):
-        load_policy(tmp_path / "bare.pt")
+    with pytest.raises(FileNotFoundError, match=r"nothing\.safetensors"):
+        load_policy(tmp_path / "nothing.safetensors")
+    (tmp_path / "text").write_text("not a policy")
+    torch.save({"weights": torch.zeros(3)}, tmp_path / "policy.pt")
+    save_file({"weights": torch.zeros(3)}, tmp_path / "bare.safetensors")
+    for name in ("text", "policy.pt", "bare.safetensors"):
+        with pytest.raises(ValueError, match=rf"{name}' is not a policy as legged-envs train writes it \(policy\.safe"):
+            load_policy(tmp_path / name)
+
+
+def test_a_truncated_policy_is_refused(run, tmp_path):
+    data = (run / "policy.safetensors").read_bytes()
+    for size in (0, 7, 100, len(data) // 2, len(data) - 1):
+        (tmp_path / "cut.safetensors").write_bytes(data[:size])
+        with pytest.raises(ValueError, match=r"cut\.safetensors' is not a policy"):
+            load_policy(tmp_path / "cut.safetensors")
+
+
+def test_a_checkpoint_runs_no_code_when_it_is_read(run, tmp_path):
+    class Attack:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "attacked",)
+
+    state = read_checkpoint(run, GO2)
+    torch.save({**state, "curve": Attack()}, tmp_path / CHECKPOINT)
+    for options in ({"resume": tmp_path}, {"warm_start": tmp_path}):
+        with pytest.raises(ValueError, match=r"checkpoint\.pt' is no checkpoint that this version can read safely"):
+            Trainer(TrainCfg(GO2, num_envs=2, **options), Console(quiet=True))
+    assert not (tmp_path / "attacked").exists()
 
 
 def test_an_evaluation_measures_the_errors_of_a_robot_that_stands_still():
@@ -333,7 +362,8 @@ def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
 
 @pytest.mark.render
 def test_a_film_is_written(run, tmp_path):
-    film(GO2, make_task_cfg(GO2), load_policy(run / "policy.pt"), tmp_path / "walk.mp4", ((0.5, 0.0, 0.0),), 0.2)
+    policy, scenes = load_policy(run / "policy.safetensors"), (Scene(0.2, (0.5, 0.0, 0.0)),)
+    film_policy(GO2, make_task_cfg(GO2), policy, tmp_path / "walk.mp4", scenes)
     assert (tmp_path / "walk.mp4").stat().st_size > 2000
 
 
@@ -367,7 +397,7 @@ def test_a_policy_of_another_pace_is_refused():
 
 
 def test_the_shipped_mimic_policy_imitates_and_follows_commands():
-    evaluator = MimicEvaluator(GO2_MIMIC, make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk"), episodes=8)
+    evaluator = Evaluator(GO2_MIMIC, imitating(make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk")), episodes=8)
     policy = load_shipped_policy(GO2_MIMIC)
     policy.check(evaluator.core)
     result = evaluator.run(policy, seed=3)
@@ -395,7 +425,7 @@ def test_the_command_lists_the_tasks(capsys):
 
 def test_the_command_evaluates_a_policy_and_writes_the_numbers(run, capsys):
     (run / "eval.json").write_text(json.dumps({"seed": 1}))
-    cli.evaluate(GO2, run / "policy.pt", episodes=4)
+    cli.evaluate(GO2, run / "policy.safetensors", episodes=4)
     assert "lin vel error" in capsys.readouterr().out
     report = json.loads((run / "eval.json").read_text())
     assert report["seed"] == 1

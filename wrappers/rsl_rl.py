@@ -58,12 +58,12 @@ class RslRlVecEnv(VecEnv):
 
     def get_state(self) -> dict[str, Any]:
         """The state of the environment and its wrappers, with the observation that comes next."""
-        return {"env": self.env.get_state(), "observation": self._observation.clone()}
+        return {"env": self.env.get_state(), "observation": self._observation.clone().to_dict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return to a state from ``get_state``."""
         self.env.set_state(state["env"])
-        self._observation = state["observation"].clone()
+        self._observation = self._tensordict(state["observation"]).clone()
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, Info]:
         observation, reward, terminated, truncated, info = self.env.step(actions)

@@ -11,7 +11,8 @@ import torch
 from legged_envs.managers.manager import Manager, format_params, table
 from legged_envs.mdp.timer import Timer
 
-MODES = ("startup", "reset", "interval")
+MODES = {"startup": "randomise", "reset": "place", "interval": "disturb"}
+"""When an event happens → what it is for unless its configuration says."""
 
 
 @dataclass
@@ -25,6 +26,14 @@ class EventTermCfg:
     interval_s: tuple[float, float] | None = None
     """Range of the time between two events of mode ``interval``, s."""
     params: dict[str, Any] = field(default_factory=dict)
+    purpose: Literal["randomise", "place", "disturb"] | None = None
+    """What it is for. ``randomise``: to vary the robot; left out when a policy is watched. ``place``: to put the robot
+    where an episode starts. ``disturb``: to make it harder; left out when a policy is watched or evaluated. None stands
+    for what its mode is mostly for: startup randomises, reset places, interval disturbs."""
+
+    def __post_init__(self) -> None:
+        if self.purpose is None and self.mode in MODES:
+            self.purpose = MODES[self.mode]  # type: ignore[assignment]
 
 
 class EventManager(Manager):
@@ -36,7 +45,11 @@ class EventManager(Manager):
         self.names = tuple(cfg)
         for name, term in cfg.items():
             if term.mode not in MODES:
-                raise ValueError(f"event term {name!r}: mode must be one of {MODES}, got {term.mode!r}")
+                raise ValueError(f"event term {name!r}: mode must be one of {tuple(MODES)}, got {term.mode!r}")
+            if term.purpose not in MODES.values():
+                raise ValueError(
+                    f"event term {name!r}: purpose must be one of {tuple(MODES.values())}, got {term.purpose!r}"
+                )
             if (term.mode == "interval") != (term.interval_s is not None):
                 raise ValueError(f"event term {name!r}: interval_s goes with mode 'interval', got mode {term.mode!r}")
             if term.interval_s is not None and not 0.0 < term.interval_s[0] <= term.interval_s[1]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
@@ -21,8 +22,6 @@ def _parsed(text: str) -> Any:
         return text
 
 
-Algo = Literal["ppo", "mmppo", "distillation"]
-"""Algorithms, each with a field of options in :class:`TrainCfg`."""
 Value = Annotated[
     Any,
     PrimitiveConstructorSpec(
@@ -38,7 +37,7 @@ Value = Annotated[
 
 @dataclass
 class PPOCfg:
-    """rsl_rl's PPO. The learning rate falls linearly over the run."""
+    """rsl_rl's PPO, for velocity tasks. The learning rate falls linearly over the run."""
 
     steps_per_env: int = 24
     """Control steps of each environment between two updates."""
@@ -63,6 +62,15 @@ class PPOCfg:
     """Whether half of each mini-batch is mirrored left to right."""
 
 
+AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
+ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
+    "ppo": PPOCfg,
+    "mmppo": MimicPPOCfg,
+    "distillation": MimicDistillationCfg,
+}
+"""Name of an algorithm on the command line → its options."""
+
+
 @dataclass
 class TrainCfg:
     """A training run."""
@@ -81,19 +89,20 @@ class TrainCfg:
     """A run folder to go on with, as it was begun; ``minutes`` and ``iterations`` are those of the whole run."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
-    algo: Literal["auto"] | Algo = "auto"
-    """rsl_rl's PPO for velocity tasks; motion-mimic PPO, or distillation of a teacher, for mimic tasks."""
+    algo: Annotated[
+        Annotated[PPOCfg, subcommand("ppo")]
+        | Annotated[MimicPPOCfg, subcommand("mmppo")]
+        | Annotated[MimicDistillationCfg, subcommand("distillation")]
+        | Annotated[None, subcommand("auto")],
+        arg(name=""),
+    ] = None
+    """Algorithm and its options. None stands for rsl_rl's PPO on velocity tasks, motion-mimic PPO on mimic tasks."""
     clips: tuple[str, ...] = ()
     """Clips that a mimic task imitates; by default those of the task."""
     motions: tuple[Path, ...] = ()
     """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
-    teacher: Path | None = None
-    """A run folder or policy.pt trained with ``--mmppo.privileged-actor``, for distillation and DAgger."""
     warm_start: Path | None = None
     """A run folder of the task whose actor and critic to begin with, e.g. to change rewards or add constraints."""
-    ppo: PPOCfg = field(default_factory=PPOCfg)
-    mmppo: MimicPPOCfg = field(default_factory=MimicPPOCfg)
-    distillation: MimicDistillationCfg = field(default_factory=MimicDistillationCfg)
     compile: bool = False
     """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0
@@ -110,6 +119,42 @@ OF_A_RESUMPTION = ("run_dir", "resume")
 """Options that a run to resume does not pass on."""
 FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
 """Options that it passes on unless they are given; any other may not differ."""
+
+
+def complete(cfg: TrainCfg, mimic: bool) -> TrainCfg:
+    """A copy of ``cfg`` with its algorithm, for a task that imitates motions if ``mimic``.
+
+    Raises:
+        ValueError: If the algorithm is not one for such a task, or an option has no meaning, by its name.
+    """
+    algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
+    for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
+    if type(algo) not in [ALGORITHMS[name] for name in for_task]:
+        raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(for_task)}, got {algo}")
+    for name, given in (("clips", cfg.clips), ("motions", cfg.motions)):
+        if given and not mimic:
+            raise ValueError(f"--{name} is for mimic tasks, and {cfg.task_id!r} is none")
+    if cfg.warm_start and isinstance(algo, MimicDistillationCfg):
+        raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
+    if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
+        raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
+    samples = cfg.num_envs * algo.steps_per_env
+    for name, value, least, most in (
+        ("num-envs", cfg.num_envs, 1, math.inf),
+        ("episodes", cfg.episodes, 1, math.inf),
+        ("threads", cfg.threads, 0, math.inf),
+        ("iterations", 1 if cfg.iterations is None else cfg.iterations, 1, math.inf),
+        ("steps-per-env", algo.steps_per_env, 1, math.inf),
+        ("epochs", algo.epochs, 1, math.inf),
+        ("mini-batches", getattr(algo, "mini_batches", 1), 1, samples),
+    ):
+        if not least <= value <= most:
+            bounds = f"at least {least}" if most == math.inf else f"from {least} to num_envs · steps_per_env = {most}"
+            raise ValueError(f"--{name} must be {bounds}, got {value}")
+    for name, minutes in (("minutes", cfg.minutes), ("checkpoint-minutes", cfg.checkpoint_minutes)):
+        if not 0.0 < minutes < math.inf:
+            raise ValueError(f"--{name} must be positive and finite, got {minutes}")
+    return replace(cfg, algo=algo)
 
 
 def resumed(cfg: TrainCfg, run: TrainCfg) -> TrainCfg:
@@ -131,8 +176,9 @@ def _merged(given: Any, run: Any, default: Any, prefix: str = "--") -> Any:
     for name in (f.name for f in fields(given)):
         asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
         option = prefix + name.replace("_", "-")
-        if is_dataclass(asked):
-            values[name] = _merged(asked, has, usual, f"{option}.")
+        if is_dataclass(asked) and type(asked) is type(has):
+            usual = usual if name != "algo" else type(asked)()
+            values[name] = _merged(asked, has, usual, prefix if name == "algo" else f"{option}.")
         elif name in OF_A_RESUMPTION or (name in FREE and asked != usual):
             values[name] = asked
         elif name in FREE or asked in (has, usual):

@@ -29,8 +29,10 @@ from rich.table import Table
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.bench import machine
-from legged_envs.rl.evaluate import SECONDS, Evaluation, Evaluator, evaluation_cfg
+from legged_envs.rl.evaluate import SECONDS, Evaluator
+from legged_envs.rl.metrics import evaluation_cfg
 from legged_envs.rl.policy import Policy, policy_and_task
+from legged_envs.rl.velocity_metrics import Evaluation
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.sim.mujoco_cpu import MujocoSimulation

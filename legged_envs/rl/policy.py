@@ -1,27 +1,35 @@
-"""Policies as files: TorchScript and ONNX, each with the contract between policy and robot inside."""
+"""Policies as files, safetensors and ONNX, each with the contract between policy and robot inside."""
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.gait_clock import GaitClock
-from legged_envs.mdp.motion_command import MotionCommand, MotionCommandCfg, motion_command
+from legged_envs.mdp.motion_command import MotionCommand
+from legged_envs.rl.network import Network, describe
 from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks.mimic import clip_names
 
-_CONTRACT_FILE = "contract.json"
+POLICY_FILE = "policy.safetensors"
+"""The policy in a run folder."""
+_CONTRACT, _NETWORK = "contract", "network"
+"""Entries of a policy file's metadata, as JSON."""
 SHIPPED = {
-    "Legged/Go2-Flat-v0": "go2_flat.pt",
-    "Legged/G1-Flat-v0": "g1_flat.pt",
-    "Legged/Go2-Mimic-v0": "go2_mimic.pt",
+    "Legged/Go2-Flat-v0": "go2_flat.safetensors",
+    "Legged/G1-Flat-v0": "g1_flat.safetensors",
+    "Legged/Go2-Mimic-v0": "go2_mimic.safetensors",
 }
 """Task id → policy in ``legged_envs/policies``."""
 
@@ -38,7 +46,8 @@ def contract(
     policy's task of the registered one, as values that JSON has.
     """
     robot = env.cfg.robot
-    reference = env.commands.terms.get(env.cfg.action.reference or "")
+    around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
+    reference = env.commands.terms.get(around[0] or "")
     centre = "default_joint_pos"
     if isinstance(reference, MotionCommand):
         centre = "(joint_pos of the reference one control step ahead where there is one, else default_joint_pos)"
@@ -59,14 +68,13 @@ def contract(
         "observation": _terms(env, groups[0]),
         "inputs": {group: _terms(env, group) for group in groups},
     }
-    if "motion" in env.commands.terms:
-        motion = motion_command(env.commands)
+    motions = [term for term in env.commands.terms.values() if isinstance(term, MotionCommand)]
+    for motion in motions[:1]:
         meaning["clips"] = list(motion.player.library.names)
         meaning["reference"] = {"control_steps_ahead": list(motion.cfg.window), "frame": motion.frame_sizes}
-    clocks = [term for term in env.commands.terms.values() if isinstance(term, GaitClock)]
-    if clocks:
+    for clock in [term for term in env.commands.terms.values() if isinstance(term, GaitClock)][:1]:
         meaning["gait"] = {
-            **asdict(clocks[0].cfg),
+            **asdict(clock.cfg),
             "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
             "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
         }
@@ -85,8 +93,8 @@ def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
 class Policy:
     """A deterministic policy: the observations of its groups, each (n, size), → action (n, num_joints)."""
 
-    def __init__(self, module: torch.jit.ScriptModule, contract: dict[str, Any]):
-        self._module = module
+    def __init__(self, network: Callable[..., torch.Tensor], contract: dict[str, Any]):
+        self._network = network
         self.contract = contract
 
     @property
@@ -111,7 +119,7 @@ class Policy:
 
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
-            return self._module(*observations)
+            return self._network(*observations)
 
     def check_task(self, task_id: str, cfg: TaskCfg) -> None:
         """Raise if this policy is for another kind of task.
@@ -135,15 +143,11 @@ class Policy:
         Raises:
             ValueError: If the task has not got one of them.
         """
-        command = cfg.commands["motion"]
-        if isinstance(command, MotionCommandCfg):
-            known = [motion.name for motion in command.load(cfg.robot)]
-            unknown = [name for name in self.clips if name not in known]
-            if unknown:
-                raise ValueError(
-                    f"there is no clip {unknown[0]!r}; clips: {', '.join(known)}. "
-                    "A policy that was trained with --motions needs the same --motions, or the --clips to imitate"
-                )
+        try:
+            clip_names(cfg, self.clips)
+        except ValueError as error:
+            hint = "A policy that was trained with --motions needs the same --motions, or the --clips to imitate"
+            raise ValueError(f"{error}. {hint}") from error
         return self.clips
 
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
@@ -174,9 +178,18 @@ def _layout(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, list[tuple[Any
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
-    """Write a policy as TorchScript with its contract."""
-    scripted = torch.jit.script(module.cpu().eval())
-    torch.jit.save(scripted, str(path), _extra_files={_CONTRACT_FILE: json.dumps(contract, indent=1)})
+    """Write a policy as safetensors: its weights, and as metadata its network's description and its contract.
+
+    Args:
+        path: The file to write.
+        module: The network, of operations that :func:`~legged_envs.rl.network.describe` knows.
+        contract: See :func:`contract`.
+
+    Raises:
+        ValueError: If the network is of something else.
+    """
+    description, weights = describe(copy.deepcopy(module).cpu().eval())
+    path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
 
 def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
@@ -204,11 +217,11 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
 
 def policy_file(path: Path | str) -> Path:
     """``path``, or the policy in it if it is a run folder."""
-    return Path(path) / "policy.pt" if Path(path).is_dir() else Path(path)
+    return Path(path) / POLICY_FILE if Path(path).is_dir() else Path(path)
 
 
-def load_policy(path: Path | str) -> Policy:
-    """Read a policy written by ``save_policy``: the file, or the run folder that it is in.
+def load_policy(path: Path | str, device: str = "cpu") -> Policy:
+    """Read a policy written by :func:`save_policy`: the file, or the run folder that it is in. No code is run.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -217,14 +230,18 @@ def load_policy(path: Path | str) -> Policy:
     path = policy_file(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
-    files = {_CONTRACT_FILE: ""}
     try:
-        module = torch.jit.load(str(path), map_location="cpu", _extra_files=files)
-    except RuntimeError as error:
-        raise ValueError(f"{str(path)!r} is not a TorchScript policy: {str(error).splitlines()[0]}") from error
-    if not files[_CONTRACT_FILE]:
-        raise ValueError(f"{str(path)!r} has no contract: it was not written by legged-envs train")
-    return Policy(module.eval(), json.loads(files[_CONTRACT_FILE]))
+        with safe_open(path, "pt", device=device) as file:
+            about = file.metadata() or {}
+            # Copies lie in memory as torch aligns it, on which the last digits of a product depend.
+            weights = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (it is no dict)
+        if missing := {_CONTRACT, _NETWORK} - about.keys():
+            raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
+        return Policy(Network(json.loads(about[_NETWORK]), weights), json.loads(about[_CONTRACT]))
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {error}"
+        ) from error
 
 
 def load_shipped_policy(task_id: str) -> Policy:
@@ -248,7 +265,7 @@ def policy_and_task(
 
     Args:
         task_id: Registered id.
-        path: A policy.pt, or the run folder with it; None for the policy that ships with the package.
+        path: A policy.safetensors, or the run folder with it; None for the policy that ships with the package.
         changes: Changes to the task, by path.
 
     Raises:

@@ -1,21 +1,18 @@
-"""Train a policy with rsl_rl's PPO, evaluate it and write a run folder."""
+"""Train a policy, evaluate it and write a run folder."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import io
 import json
 import os
-import pickle
 import shlex
 import signal
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -25,22 +22,36 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
-from legged_envs.envs.cfg import TaskCfg, override
-from legged_envs.rl.config import Algo, PPOCfg, TrainCfg, resumed
-from legged_envs.rl.evaluate import Evaluation, Evaluator, print_evaluation
-from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
-from legged_envs.rl.mirrored_ppo import MirroredPPO
-from legged_envs.rl.policy import contract, load_policy, save_onnx, save_policy
+from legged_envs.envs.cfg import override
+from legged_envs.rl.algorithm import make_algorithm, needed_observations, policy_groups
+from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, write_checkpoint
+from legged_envs.rl.config import AlgorithmCfg, TrainCfg, complete
+from legged_envs.rl.evaluate import Evaluator, metrics_of
+from legged_envs.rl.plots import plot_learning_curve, plot_tracking
+from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
+from legged_envs.rl.watch import film_policy
 from legged_envs.tasks import is_mimic, make_task_cfg
-from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
+from legged_envs.tasks.mimic import imitating
+from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 
-WALK = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
-"""A robot walks when all three hold (m/s, rad/s, fraction)."""
-CHECKPOINT = "checkpoint.pt"
+GOAL_INTERVAL = 15.0
+"""Least time between two checks whether a training has reached its goal, s."""
+NEAR = 0.1
+"""How much larger than the goal's the errors in training may be for a check to be worth its time."""
+
+
+def train(cfg: TrainCfg) -> Path:
+    """Run a training. Returns the run folder.
+
+    Raises:
+        FileExistsError: If another run's checkpoint is in the folder to write to.
+        ValueError: If the algorithm is not one for the task, or an option has no meaning or would not be read.
+    """
+    return Trainer(cfg, Console()).run()
 
 
 class Trainer:
-    """One training run, with rsl_rl's PPO on a velocity task.
+    """One training run.
 
     Args:
         cfg: What to train and for how long.
@@ -50,20 +61,22 @@ class Trainer:
     Raises:
         FileExistsError: If another run's checkpoint is in the folder to write to.
         FileNotFoundError: If there is no checkpoint to resume or to begin with.
-        ValueError: If an option has no meaning, or differs from that of the run to resume.
+        ValueError: If the algorithm is not one for the task, or an option has no meaning, or differs from that of the
+            run to resume.
     """
 
-    ALGO: ClassVar[Algo] = "ppo"
-    """Name of the algorithm, and of the field of TrainCfg with its options."""
-
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
-        cfg, checkpoint = _going_on(cfg)
-        self.cfg = replace(cfg, algo=self.ALGO)
-        self._check_options()
+        cfg, checkpoint = going_on(cfg)
+        task = make_task_cfg(cfg.task_id)
+        self.cfg = cfg = complete(cfg, is_mimic(task))
+        check_changes(cfg.changes)
         self._run_dir = self._find_run_dir()
         self.console = console
         self._wrapped = wrap is not None
-        self.task = self._make_task()
+        task = override(task, cfg.changes)
+        self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
+        self.task.observations = {**needed_observations(self._algo), **self.task.observations}
+        self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
@@ -74,100 +87,36 @@ class Trainer:
         self.core = unwrap(envs)
         # Episodes start at random ages, so that they do not all end together.
         self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
-        self.algorithm = self._make_algorithm()
+        self.algorithm = make_algorithm(self._algo, self.env)
+        self.algorithm.train_mode()
         if cfg.warm_start is not None and checkpoint is None:
-            state = _read(cfg.warm_start / CHECKPOINT, cfg.task_id)["algorithm"]
+            state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
             self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
         self._evaluator: Evaluator | None = None
         self.iteration = 0
         self.seconds = 0.0
-        """Training time so far, checks for walking included."""
+        """Training time so far, checks for the goal included."""
         self.curve: list[dict[str, float]] = []
         """One row per update: the learning curve."""
         self.time_to_walk: dict[str, float] | None = None
-        self._walk_checked = 0.0
+        self._goal_checked = 0.0
         self._interrupted = False
         if checkpoint is not None:
             self._load(checkpoint)
 
-    def _check_options(self) -> None:
-        cfg, algorithm, group = self.cfg, self._schedule, self.ALGO
-        if cfg.minutes <= 0 or (cfg.iterations is not None and cfg.iterations < 1):
-            raise ValueError(f"minutes and iterations must be positive, got {cfg.minutes} and {cfg.iterations}")
-        for option, value, least in (
-            ("num-envs", cfg.num_envs, 1),
-            ("episodes", cfg.episodes, 1),
-            ("threads", cfg.threads, 0),
-            (f"{group}.steps-per-env", algorithm.steps_per_env, 1),
-            (f"{group}.epochs", algorithm.epochs, 1),
-        ):
-            if value < least:
-                raise ValueError(f"--{option} must be at least {least}, got {value}")
-        samples = cfg.num_envs * algorithm.steps_per_env
-        if not isinstance(algorithm, MimicDistillationCfg) and not 1 <= algorithm.mini_batches <= samples:
-            raise ValueError(
-                f"--{group}.mini-batches must be from 1 to num_envs · steps_per_env = {samples}, "
-                f"got {algorithm.mini_batches}"
-            )
-        try:
-            pickle.dumps(cfg)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ValueError(f"changes must be values that a checkpoint can hold: {error}") from error
+    @property
+    def _algo(self) -> AlgorithmCfg:
+        assert self.cfg.algo is not None  # complete() has chosen one
+        return self.cfg.algo
 
     def _find_run_dir(self) -> Path:
         """The folder to write to; a run that is not the one to go on with is never written over."""
-        folder, resume = self.cfg.run_dir or self.cfg.resume or self._new_run_dir(), self.cfg.resume
+        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        usual = Path("runs") / self.cfg.task_id.split("/")[-1] / stamp
+        folder, resume = self.cfg.run_dir or self.cfg.resume or usual, self.cfg.resume
         if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
             raise FileExistsError(f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it")
         return folder
-
-    def _make_task(self) -> TaskCfg:
-        return override(make_task_cfg(self.cfg.task_id), self.cfg.changes)
-
-    @property
-    def _schedule(self) -> PPOCfg | MimicPPOCfg | MimicDistillationCfg:
-        """What has the learning rates and the length of a rollout."""
-        return getattr(self.cfg, self.ALGO)
-
-    def _new_run_dir(self) -> Path:
-        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-        return Path("runs") / self.cfg.task_id.split("/")[-1] / stamp
-
-    def _make_algorithm(self) -> Any:
-        """rsl_rl's PPO, or what has its interface."""
-        ppo = self.cfg.ppo
-        model = {
-            "class_name": "rsl_rl.models:MLPModel",
-            "hidden_dims": list(ppo.hidden),
-            "activation": ppo.activation,
-            "obs_normalization": True,
-        }
-        distribution = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": ppo.init_std}
-        cls = MirroredPPO if ppo.mirror else BootstrapPPO
-        cfg = {
-            "algorithm": {
-                "class_name": cls,
-                "num_learning_epochs": ppo.epochs,
-                "num_mini_batches": ppo.mini_batches,
-                "learning_rate": ppo.learning_rate,
-                "schedule": "fixed",
-                "gamma": ppo.gamma,
-                "lam": ppo.gae_lambda,
-                "clip_param": ppo.clip,
-                "entropy_coef": ppo.entropy,
-                "value_loss_coef": ppo.value_loss,
-                "max_grad_norm": ppo.max_grad_norm,
-            },
-            "actor": {**model, "distribution_cfg": distribution},
-            "critic": dict(model),
-            "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
-            "num_steps_per_env": ppo.steps_per_env,
-            "multi_gpu": None,
-        }
-        with contextlib.redirect_stdout(io.StringIO()):  # rsl_rl prints the networks
-            algorithm = cls.construct_algorithm(self.env.get_observations(), self.env, cfg, str(self.env.device))
-        algorithm.train_mode()
-        return algorithm
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
@@ -185,10 +134,9 @@ class Trainer:
             self.console.print(f"interrupted; go on with: {self._how_to_resume()}", markup=False, soft_wrap=True)
             return self._run_dir
         self._evaluate_export()
-        self._draw()
         if self.cfg.video:
             try:
-                self._film(self._run_dir / "video.mp4")
+                self._film()
             except RuntimeError as error:  # a machine that cannot render has trained all the same
                 self.console.print(f"no video: {error}", style="yellow")
         return self._run_dir
@@ -224,11 +172,11 @@ class Trainer:
                     recent.append(row["steps_per_second"])
                     for name, value in row.items():
                         writer.add_scalar(f"train/{name}", value, self.iteration)
-                    self._watch(row)
+                    self._check_goal(row)
                     if self.seconds - saved > 60.0 * self.cfg.checkpoint_minutes:
                         self._save()
                         saved = self.seconds
-                    errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.ERRORS.items())
+                    errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items())
                     speed = sum(recent) / len(recent)
                     text = f"{speed:6.0f} steps/s  reward {row['reward']:5.2f}/s  error {errors}"
                     progress.update(bar, completed=self._progress(), description=text)
@@ -243,7 +191,10 @@ class Trainer:
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def _set_learning_rate(self, done: float) -> None:
-        start, end = self._schedule.learning_rate, self._schedule.final_learning_rate
+        """Lower the learning rate linearly, unless the algorithm adapts it."""
+        if getattr(self._algo, "schedule", "fixed") != "fixed":
+            return
+        start, end = self._algo.learning_rate, self._algo.final_learning_rate
         rate = start + (end - start) * min(done, 1.0)
         self.algorithm.learning_rate = rate
         for group in self.algorithm.optimizer.param_groups:
@@ -251,7 +202,7 @@ class Trainer:
 
     def _iterate(self) -> dict[str, float]:
         """One rollout and one update."""
-        algorithm, steps = self.algorithm, self._schedule.steps_per_env
+        algorithm, steps = self.algorithm, self._algo.steps_per_env
         begun = time.perf_counter()
         observation = self.env.get_observations()
         reward_sum = torch.zeros(())
@@ -270,7 +221,7 @@ class Trainer:
             "iteration": self.iteration,
             "env_steps": self.iteration * samples,
             "reward": reward_sum.item() / (steps * self.core.step_dt),
-            **self._errors(),
+            **self.metrics.training_errors(self.core),
             "steps_per_second": samples / (ended - begun),
             "rollout_steps_per_second": samples / (collected - begun),
             "update_steps_per_second": samples / (ended - collected),
@@ -278,26 +229,16 @@ class Trainer:
             **{f"loss_{name}": value for name, value in losses.items() if name != "symmetry"},
         }
 
-    ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
-    """Entries of ``_errors`` that the progress bar shows, and their units."""
-
-    def _errors(self) -> dict[str, float]:
-        """How far the robots are from what they are asked to do, at this moment."""
-        robot, command = self.core.robot, self.core.commands["velocity"]
-        return {
-            "lin_vel_error": (command[:, :2] - robot.lin_vel_b[:, :2]).norm(dim=1).mean().item(),
-            "ang_vel_error": (command[:, 2] - robot.ang_vel_b[:, 2]).abs().mean().item(),
-        }
-
-    def _watch(self, row: dict[str, float]) -> None:
-        """Evaluate, at most every 15 s, once the training errors are near the threshold and until the robot walks."""
-        near = row["lin_vel_error"] < WALK["lin_vel_error"] + 0.1 and row["ang_vel_error"] < WALK["ang_vel_error"] + 0.1
-        if self.time_to_walk is not None or not near or self.seconds - self._walk_checked < 15.0:
+    def _check_goal(self, row: dict[str, float]) -> None:
+        """Evaluate, now and then, once the training errors are near the task's goal and until it is reached."""
+        goal = self.metrics.GOAL
+        near = bool(goal) and all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS)
+        if self.time_to_walk is not None or not near or self.seconds - self._goal_checked < GOAL_INTERVAL:
             return
         reached = self.seconds
         result = self._evaluate(self.algorithm.get_policy().as_jit(), still=False)
-        self._walk_checked = reached
-        if result.walks(**WALK):
+        self._goal_checked = reached
+        if result.walks(**goal):
             self.time_to_walk = {"seconds": round(reached, 1), "env_steps": row["env_steps"]}
             self.console.print(
                 f"walks after {reached:.0f} s and {row['env_steps'] / 1e6:.1f} M steps: "
@@ -312,46 +253,38 @@ class Trainer:
 
     # --- results -----------------------------------------------------------------------------------------------------
 
-    def _evaluate(self, policy: Any, still: bool) -> Evaluation:
+    def _evaluate(self, policy: Callable[..., torch.Tensor], still: bool = True) -> Any:
         if self._evaluator is None:
-            self._evaluator = Evaluator(self.cfg.task_id, self.task, self.cfg.episodes)
-        with torch.inference_mode():
-            return self._evaluator.run(policy, still)
-
-    GROUPS: tuple[str, ...] = ("policy",)
-    """Observation groups that the exported policy takes."""
+            groups = policy_groups(self._algo)
+            self._evaluator = Evaluator(self.cfg.task_id, self.task, self.cfg.episodes, groups=groups)
+        return self._evaluator.run(policy, still)
 
     def _export(self) -> None:
-        meaning = contract(self.cfg.task_id, self.core, self.GROUPS, _plain(self.cfg.changes))
-        save_policy(self._run_dir / "policy.pt", self.algorithm.get_policy().as_jit(), meaning)
-        save_onnx(self._run_dir / "policy.onnx", self.algorithm.get_policy().as_onnx(verbose=False), meaning)
+        meaning = contract(self.cfg.task_id, self.core, policy_groups(self._algo), _plain(self.cfg.changes))
+        policy = self.algorithm.get_policy()
+        save_policy(self._run_dir / POLICY_FILE, policy.as_jit(), meaning)
+        save_onnx(self._run_dir / "policy.onnx", policy.as_onnx(verbose=False), meaning)
 
     def _evaluate_export(self) -> None:
-        result = self._evaluate(load_policy(self._run_dir / "policy.pt"), still=True)
-        print_evaluation(result, self.console)
-        self._report(time_to_walk=self.time_to_walk, **result.as_dict())
-
-    def _report(self, **results: Any) -> None:
-        """Write eval.json."""
+        """Evaluate what was exported, write eval.json and draw."""
+        result = self._evaluate(load_policy(self._run_dir))
+        result.print(self.console)
         report = {
             "task_id": self.cfg.task_id,
             "seed": self.cfg.seed,
             "training_seconds": round(self.seconds, 1),
             "env_steps": self.curve[-1]["env_steps"],
             "changes": _plain(self.cfg.changes),
-            **results,
+            **({"time_to_walk": self.time_to_walk} if self.metrics.GOAL else {}),
+            **result.as_dict(),
         }
         (self._run_dir / "eval.json").write_text(json.dumps(report, indent=1) + "\n")
+        plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.metrics.ERRORS)
+        if curves := getattr(result, "curves", None):
+            plot_tracking(curves, self._run_dir / "tracking.png")
 
-    def _draw(self) -> None:
-        from legged_envs.rl.plots import plot_learning_curve
-
-        plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.ERRORS)
-
-    def _film(self, path: Path) -> None:
-        from legged_envs.rl.play import film
-
-        film(self.cfg.task_id, self.task, load_policy(self._run_dir / "policy.pt"), path)
+    def _film(self) -> None:
+        film_policy(self.cfg.task_id, self.task, load_policy(self._run_dir), self._run_dir / "video.mp4")
 
     def _save(self) -> None:
         state = {
@@ -365,9 +298,7 @@ class Trainer:
             "task_id": self.cfg.task_id,
             "cfg": self.cfg,
         }
-        path = self._run_dir / CHECKPOINT
-        torch.save(state, path.with_suffix(".tmp"))
-        path.with_suffix(".tmp").replace(path)
+        write_checkpoint(self._run_dir / CHECKPOINT, state)
 
     def _load(self, state: dict[str, Any]) -> None:
         self.algorithm.load(state["algorithm"], None, strict=True)
@@ -375,30 +306,6 @@ class Trainer:
         torch.set_rng_state(state["rng"])
         self.iteration, self.seconds = state["iteration"], state["seconds"]
         self.curve, self.time_to_walk = state["curve"], state["time_to_walk"]
-
-
-def _read(path: Path, task_id: str) -> dict[str, Any]:
-    """A checkpoint of the task."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
-    state = torch.load(path, weights_only=False)
-    if state["task_id"] != task_id:
-        raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}")
-    return state
-
-
-def _going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
-    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one."""
-    if cfg.resume is None:
-        return cfg, None
-    path = cfg.resume / CHECKPOINT
-    checkpoint = _read(path, cfg.task_id)
-    if "cfg" not in checkpoint:
-        raise ValueError(
-            f"{str(path)!r} is of an older version and does not hold the options of its run, which cannot go on; "
-            "--warm-start begins a new run with its networks"
-        )
-    return resumed(cfg, checkpoint["cfg"]), checkpoint
 
 
 def _plain(value: Any) -> Any:
@@ -412,42 +319,3 @@ def _plain(value: Any) -> Any:
     if callable(value):
         return f"{value.__module__}.{value.__qualname__}"
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
-
-
-def train(cfg: TrainCfg) -> Path:
-    """Run a training. Returns the run folder.
-
-    Raises:
-        FileExistsError: If another run's checkpoint is in the folder to write to.
-        ValueError: If the algorithm is not one for the task, or an option has no meaning or would not be read.
-    """
-    return make_trainer(cfg, Console()).run()
-
-
-def make_trainer(cfg: TrainCfg, console: Console) -> Trainer:
-    """The trainer for the task and the algorithm of ``cfg``.
-
-    Raises:
-        ValueError: If the algorithm is not one for the task, or would not read an option that was given.
-    """
-    cfg, _ = _going_on(cfg)
-    mimic = is_mimic(make_task_cfg(cfg.task_id))
-    algo = cfg.algo if cfg.algo != "auto" else "mmppo" if mimic else "ppo"
-    if (algo == "ppo") == mimic:
-        known = "mmppo and distillation" if mimic else "ppo"
-        raise ValueError(f"{cfg.task_id!r} is trained with --algo {known}, got {cfg.algo!r}")
-    for option in () if mimic else ("clips", "motions", "teacher"):
-        if getattr(cfg, option):
-            raise ValueError(f"--{option} is for mimic tasks, and {cfg.task_id!r} is none")
-    if algo == "distillation" and cfg.warm_start:
-        raise ValueError("--warm-start is for --algo ppo and mmppo; a student begins anew")
-    if algo == "mmppo" and cfg.teacher and not cfg.mmppo.dagger.coefficient:
-        raise ValueError("--teacher with --algo mmppo needs --mmppo.dagger.coefficient, got 0")
-    for group in get_args(Algo):
-        if group != algo and getattr(cfg, group) != getattr(TrainCfg(cfg.task_id), group):
-            raise ValueError(f"--{group}.* is for --algo {group}, and {cfg.task_id!r} is to be trained with {algo}")
-    if algo == "ppo":
-        return Trainer(cfg, console)
-    from legged_envs.rl.mimic_train import DistillationTrainer, MimicTrainer
-
-    return (MimicTrainer if algo == "mmppo" else DistillationTrainer)(cfg, console)

@@ -33,5 +33,6 @@ GO2 = RobotCfg(
     termination_bodies=("base",),
     mirror=tuple((f"{_MIRRORED_LEG[leg]}_{joint}_joint", _MIRROR_SIGN[joint]) for leg in _LEGS for joint in _JOINTS),
     foot_mirror=(1, 0, 3, 2),
+    diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )
 """Go2 with the standing pose of LeggedGym-Ex; sources of the model are listed in ``go2.xml``."""

@@ -83,6 +83,9 @@ class RobotCfg:
     foot_mirror: tuple[int, ...]
     """For each foot, the index of the foot that takes its place when left and right are swapped."""
 
+    diagonals: tuple[tuple[str, str], ...] = ()
+    """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
+
     actuators: tuple[str, ...] = ()
     """What each joint is driven by, and thus what its target is: ``"position"``, ``"velocity"`` or ``"torque"``, see
     :data:`ACTUATOR_GAINS`; empty for ``"position"`` everywhere."""
@@ -106,6 +109,9 @@ class RobotCfg:
                 raise ValueError(f"RobotCfg {self.name!r}: {field} must be finite and positive, got {height}")
         self._check_joint_mirror()
         self._check_foot_mirror()
+        for foot in (foot for pair in self.diagonals for foot in pair):
+            if foot not in self.foot_names:
+                raise ValueError(f"RobotCfg {self.name!r}: diagonals must be pairs of {self.foot_names}, got {foot!r}")
 
     @property
     def path(self) -> Path:

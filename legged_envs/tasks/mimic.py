@@ -29,13 +29,38 @@ from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
 
+def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
+    """Name and configuration of the motion command of a mimic task.
+
+    Raises:
+        ValueError: If the task has none.
+    """
+    for name, command in cfg.commands.items():
+        if isinstance(command, MotionCommandCfg):
+            return name, command
+    raise ValueError(f"the task has no motion command; its commands: {', '.join(cfg.commands)}")
+
+
+def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
+    """The names ``clips``, or those of all clips of a mimic task if empty.
+
+    Raises:
+        ValueError: If the task has not got one of them.
+    """
+    known = [motion.name for motion in motion_cfg(cfg)[1].load(cfg.robot)]
+    if unknown := [name for name in clips if name not in known]:
+        raise ValueError(f"there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
+    return tuple(clips or known)
+
+
 def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()) -> TaskCfg:
     """A copy of a mimic task that imitates ``clips``, empty for all, of the files ``motions`` or else of its own."""
     changes: dict[str, Any] = {}
+    path = f"commands.{motion_cfg(cfg)[0]}"
     if clips:
-        changes["commands.motion.clips"] = tuple(clips)
+        changes[f"{path}.clips"] = tuple(clips)
     if motions:
-        changes["commands.motion.motions"] = MotionFiles(tuple(motions))
+        changes[f"{path}.motions"] = MotionFiles(tuple(motions))
     return override(cfg, changes)
 
 

@@ -104,8 +104,10 @@ def _events() -> dict[str, EventTermCfg]:
     return {
         "base_mass": EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}),
         "base_com": EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}),
-        "friction": EventTermCfg(events.randomize_friction, "reset", params={"range": (0.5, 1.25)}),
-        "gains": EventTermCfg(events.randomize_gains, "reset", params={"range": (0.9, 1.1)}),
+        "friction": EventTermCfg(
+            events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+        ),
+        "gains": EventTermCfg(events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}),
         "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3}),
         "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
         "push": EventTermCfg(events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}),
@@ -121,8 +123,7 @@ def go2_flat() -> TaskCfg:
     """Go2 tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s."""
     cfg = velocity_task(GO2)
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.6)
-    feet = {name: i for i, name in enumerate(GO2.foot_names)}
-    diagonals = ((feet["FR_foot"], feet["RL_foot"]), (feet["FL_foot"], feet["RR_foot"]))
+    diagonals = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": 0.16})
     cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -0.3, {"joints": _joints(GO2, "hip")})
     cfg.rewards["base_height"].params["target"] = 0.30

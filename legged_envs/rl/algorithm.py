@@ -1,0 +1,147 @@
+"""What a trainer needs of an algorithm, and how each is made for an environment."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from tensordict import TensorDict
+
+from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.managers import ObservationGroupCfg
+from legged_envs.rl.config import AlgorithmCfg, PPOCfg
+from legged_envs.rl.mimic.amp import ExpertTransitions, amp_observations
+from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.ppo import MimicPPO
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicPPOCfg
+from legged_envs.rl.mimic_metrics import motion_of
+from legged_envs.rl.mirrored_ppo import MirroredPPO
+from legged_envs.rl.policy import Policy, load_policy
+from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
+
+
+class Algorithm(Protocol):
+    """Learns from rollouts; rsl_rl's algorithms do as this says.
+
+    One iteration is ``steps_per_env`` times :meth:`act`, step of the environment, :meth:`process_env_step`; then
+    :meth:`compute_returns` and :meth:`update`.
+    """
+
+    learning_rate: float
+    """Whoever sets it sets ``lr`` of the optimizer's ``param_groups`` as well."""
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """What moves the networks."""
+
+    def train_mode(self) -> None:
+        """Let the networks learn and the normalizers count."""
+
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Draw actions and keep what belongs to them. Returns the actions, (num_envs, num_actions)."""
+
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
+    ) -> None:
+        """Keep what the step of the environment led to; ``extras`` are those of ``RslRlVecEnv``."""
+
+    def compute_returns(self, obs: TensorDict) -> None:
+        """Write returns and advantages; ``obs`` is the observation after the last step."""
+
+    def update(self) -> dict[str, float]:
+        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes."""
+
+    def get_policy(self) -> Any:
+        """The policy, a module with ``output_std``, ``as_jit()`` and ``as_onnx(verbose)``."""
+
+    def save(self) -> dict[str, Any]:
+        """Everything that learns, between two iterations."""
+
+    def load(self, loaded_dict: dict[str, Any], load_cfg: dict[str, bool] | None, strict: bool) -> bool:
+        """Return to a state from :meth:`save`, or to the parts of it that ``load_cfg`` names."""
+
+
+def policy_groups(cfg: AlgorithmCfg) -> tuple[str, ...]:
+    """The observation groups that the policy takes, one argument each."""
+    if isinstance(cfg, PPOCfg):
+        return ("policy",)
+    return CRITIC_GROUPS if isinstance(cfg, MimicPPOCfg) and cfg.privileged_actor else ACTOR_GROUPS
+
+
+def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
+    """The algorithm of ``cfg`` for the environment, its networks as they are at the start.
+
+    Raises:
+        FileNotFoundError: If there is no teacher's policy at the path given.
+        ValueError: If a teacher is needed and none is given, or it is one of another task.
+    """
+    core = unwrap(env.env)
+    if isinstance(cfg, PPOCfg):
+        return _make_ppo(cfg, env)
+    motion = motion_of(core)
+    common = (env.get_observations(), env.num_actions, len(motion.cfg.window))
+    if isinstance(cfg, MimicPPOCfg):
+        expert = None
+        if cfg.amp.amp_reward_weight:
+            group = core.cfg.observations[cfg.amp.group]
+            expert = ExpertTransitions(motion.player.library, group, core.step_dt).sample
+        return MimicPPO(
+            *common,
+            cfg,
+            cost_names=core.cost_names,
+            cost_limits=core.cost_limits,
+            teacher=_load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None,
+            expert=expert,
+        )
+    return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
+
+
+def needed_observations(cfg: AlgorithmCfg) -> dict[str, ObservationGroupCfg]:
+    """The observation groups that the algorithm adds to a task that lacks them."""
+    if isinstance(cfg, MimicPPOCfg) and cfg.amp.amp_reward_weight:
+        return {cfg.amp.group: amp_observations()}
+    return {}
+
+
+def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
+    model = {
+        "class_name": "rsl_rl.models:MLPModel",
+        "hidden_dims": list(ppo.hidden),
+        "activation": ppo.activation,
+        "obs_normalization": True,
+    }
+    distribution = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": ppo.init_std}
+    cls = MirroredPPO if ppo.mirror else BootstrapPPO
+    cfg = {
+        "algorithm": {
+            "class_name": cls,
+            "num_learning_epochs": ppo.epochs,
+            "num_mini_batches": ppo.mini_batches,
+            "learning_rate": ppo.learning_rate,
+            "schedule": "fixed",
+            "gamma": ppo.gamma,
+            "lam": ppo.gae_lambda,
+            "clip_param": ppo.clip,
+            "entropy_coef": ppo.entropy,
+            "value_loss_coef": ppo.value_loss,
+            "max_grad_norm": ppo.max_grad_norm,
+        },
+        "actor": {**model, "distribution_cfg": distribution},
+        "critic": dict(model),
+        "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
+        "num_steps_per_env": ppo.steps_per_env,
+        "multi_gpu": None,
+    }
+    with contextlib.redirect_stdout(io.StringIO()):  # rsl_rl prints the networks
+        return cls.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+
+
+def _load_teacher(path: Path | None, core: LeggedVectorEnv) -> Policy:
+    if path is None:
+        raise ValueError("distillation and DAgger need a --teacher, a run trained with mmppo --privileged-actor")
+    teacher = load_policy(path, str(core.device))
+    teacher.check(core, CRITIC_GROUPS)
+    return teacher

@@ -1,0 +1,92 @@
+"""Checkpoints of a training run: files of tensors and plain data, which run no code when they are read."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from legged_envs.rl.config import ALGORITHMS, TrainCfg, resumed
+
+CHECKPOINT = "checkpoint.pt"
+
+
+def _classes(value: Any) -> Iterator[type]:
+    """The dataclasses in a configuration."""
+    if is_dataclass(value):
+        yield type(value)
+        for field in fields(value):
+            yield from _classes(getattr(value, field.name))
+
+
+_NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
+_READABLE: list[Any] = [
+    *{cls for algorithm in ALGORITHMS.values() for cls in _classes(TrainCfg("", algo=algorithm()))},
+    type(Path()),
+    *_NUMPY,
+]
+"""What a checkpoint may hold beside tensors, numbers, strings and containers of these."""
+
+
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write ``state`` in one go: whoever looks finds the file as it was or as it is."""
+    torch.save(state, path.with_suffix(".tmp"))
+    path.with_suffix(".tmp").replace(path)
+
+
+def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
+    """The checkpoint of the task in a run folder.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        ValueError: If it is of another task, or no checkpoint that this version has written.
+    """
+    path = folder / CHECKPOINT
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
+    try:
+        with torch.serialization.safe_globals(_READABLE):
+            state = torch.load(path, weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        reason = next((line for line in str(error).splitlines() if "GLOBAL" in line), str(error).split("\n")[0])
+        raise ValueError(f"{str(path)!r} is no checkpoint that this version can read safely: {reason}") from error
+    if state["task_id"] != task_id:
+        raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}")
+    return state
+
+
+def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
+    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one."""
+    if cfg.resume is None:
+        return cfg, None
+    checkpoint = read_checkpoint(cfg.resume, cfg.task_id)
+    if "cfg" not in checkpoint:
+        raise ValueError(
+            f"{str(cfg.resume / CHECKPOINT)!r} is of an older version and does not hold the options of its run, which "
+            "cannot go on; --warm-start begins a new run with its networks"
+        )
+    return resumed(cfg, checkpoint["cfg"]), checkpoint
+
+
+def check_changes(changes: Any, path: str = "changes") -> None:
+    """Raise unless a checkpoint can hold these changes to a task and give them back.
+
+    Raises:
+        ValueError: Naming what it cannot hold.
+    """
+    if isinstance(changes, dict):
+        for key, value in changes.items():
+            check_changes(value, f"{path}[{key!r}]")
+    elif isinstance(changes, (list, tuple)):
+        for i, value in enumerate(changes):
+            check_changes(value, f"{path}[{i}]")
+    elif type(changes) not in (str, int, float, bool, type(None)):
+        raise ValueError(
+            f"{path} = {changes!r}: changes must be values that a checkpoint can hold, which are numbers, strings,"
+            " None, and tuples, lists and dicts of these; for functions and objects, register a task of your own"
+        )

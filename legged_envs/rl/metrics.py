@@ -1,0 +1,121 @@
+"""What the evaluations of every kind of task have in common."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+from rich.table import Table
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg, override
+
+COMMAND_RANGES = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
+"""Commands of an evaluation, m/s and rad/s, as far as the task has them too."""
+SETTLING_SECONDS = 1.0
+"""Time at the start of an episode in which a robot need not follow its velocity command yet."""
+
+
+class Result(Protocol):
+    """The numbers of an evaluation."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as values that JSON has."""
+
+    def print(self, console: Console) -> None:
+        """Show the numbers as tables."""
+
+
+class Metrics(Protocol):
+    """What is measured on one kind of task.
+
+    Args:
+        core: The environment of the evaluation.
+    """
+
+    GROUPS: ClassVar[tuple[str, ...]]
+    """Observation groups that a policy takes unless it says otherwise."""
+    ERRORS: ClassVar[dict[str, str]]
+    """What :meth:`training_errors` gives, and the units."""
+    GOAL: ClassVar[dict[str, float]]
+    """Errors and falls with which a training has reached what it is for; empty if it is not watched for that."""
+
+    STANDS: ClassVar[bool]
+    """Whether there is a second rollout with the zero command."""
+
+    def __init__(self, core: LeggedVectorEnv): ...
+
+    @staticmethod
+    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        """How far the robots are from what they are asked to do, at this moment."""
+
+    @staticmethod
+    def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
+        """The task of an evaluation of ``episodes`` each, and how many environments that takes."""
+
+    def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        """Reset the environments. Returns the first observation."""
+
+    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
+
+    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any) -> Result:
+        """What the measures of a rollout say.
+
+        Args:
+            values: What :meth:`measures` gave. Shapes: (steps, num_envs, …).
+            alive: Whether the episode had not ended by the end of the step, bool. Shape: (steps, num_envs).
+            still: The two for the zero command, None if it was not asked for.
+        """
+
+
+def command_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
+    """What ``COMMAND_RANGES`` and the task's own ranges have in common; the task's own where that is nothing."""
+    ranges = {}
+    for name, (low, high) in COMMAND_RANGES.items():
+        own_low, own_high = getattr(cfg.commands["velocity"], name)
+        common = max(low, own_low), min(high, own_high)
+        ranges[name] = common if common[0] <= common[1] else (own_low, own_high)
+    return ranges
+
+
+def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
+    """The task as it is evaluated: randomised and noisy as in training, undisturbed, one command an episode."""
+    changes: dict[str, Any] = {f"commands.velocity.{name}": value for name, value in command_ranges(cfg).items()}
+    changes |= {"commands.velocity.standing_fraction": 0.0, "commands.velocity.resampling_time_s": (1e6, 1e6)}
+    changes["events"] = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
+    return override(cfg, changes)
+
+
+def command_errors(core: LeggedVectorEnv) -> dict[str, torch.Tensor]:
+    """‖v_xy − c_xy‖ [m/s] and |ω_z − c_ω| [rad/s] of every robot. Shapes: (num_envs,)."""
+    command, robot = core.commands["velocity"], core.robot
+    return {
+        "lin_vel_error": (command[:, :2] - robot.lin_vel_b[:, :2]).norm(dim=1),
+        "ang_vel_error": (command[:, 2] - robot.ang_vel_b[:, 2]).abs(),
+    }
+
+
+def settled(alive: torch.Tensor, step_dt: float) -> torch.Tensor:
+    """The steps of ``alive`` (steps, n) bool that are not among the first ``SETTLING_SECONDS``."""
+    later = alive.clone()
+    later[: round(SETTLING_SECONDS / step_dt)] = False
+    return later
+
+
+def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """Mean over the steps that count, NaN where none does. Shapes: (steps, n, …), (steps, n) → (n, …)."""
+    weight = counted.reshape(*counted.shape, *[1] * (values.ndim - 2)).to(torch.float32)
+    return (values.nan_to_num() * weight).sum(0) / weight.sum(0)
+
+
+def print_costs(costs: dict[str, float], limits: dict[str, float], console: Console) -> None:
+    """Print each cost beside its limit."""
+    table = Table("cost", title="costs per step")
+    for column in ("mean", "limit"):
+        table.add_column(column, justify="right")
+    for name, value in costs.items():
+        table.add_row(name, f"{value:.4f}", f"{limits[name]:g}")
+    console.print(table)

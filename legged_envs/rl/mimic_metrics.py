@@ -1,0 +1,237 @@
+"""How well a robot imitates reference motions, from times in them that it was not trained on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+import torch
+from gymnasium.vector import VectorEnv
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.mdp import rewards
+from legged_envs.mdp.motion_command import MotionCommand
+from legged_envs.motions.report import STANDING_HEIGHT
+from legged_envs.rl.metrics import command_errors, mean_over_steps, print_costs, settled
+from legged_envs.rl.mimic_config import ACTOR_GROUPS
+from legged_envs.tasks.mimic import motion_cfg
+
+LONGEST_LAG = 0.5
+"""How far the contacts of robot and reference are shifted against each other to compare their styles, s."""
+IMITATION = (
+    rewards.reference_joint_pos,
+    rewards.reference_joint_vel,
+    rewards.reference_root_pose,
+    rewards.reference_root_vel,
+    rewards.reference_key_pos,
+)
+"""Rewards for imitation, each of which is at most its weight."""
+CURVES = ("phase", "joint_error", "lin_vel_error")
+
+
+def motion_of(core: LeggedVectorEnv) -> MotionCommand:
+    """The motion command of an environment.
+
+    Raises:
+        ValueError: If it has none.
+    """
+    for term in core.commands.terms.values():
+        if isinstance(term, MotionCommand):
+            return term
+    raise ValueError(f"the task has no motion command; its commands: {', '.join(core.commands.terms)}")
+
+
+@dataclass
+class ClipEvaluation:
+    """Means over time, then over the episodes of one clip. A robot that fell or lost it counts until then.
+
+    Each field has the head of its column in the table and its format there.
+    """
+
+    joint_error: Annotated[float, "joint\nrad", ".3f"]
+    """Mean over joints of |q − q̂|, rad."""
+    lin_vel_error: Annotated[float, "speed\nm/s", ".3f"]
+    """‖v − v̂‖ of the base in its frame, m/s."""
+    ang_vel_error: Annotated[float, "turn\nrad/s", ".3f"]
+    """‖ω − ω̂‖ of the base in its frame, rad/s."""
+    height_error: Annotated[float, "z\nm", ".3f"]
+    """|z − ẑ| of the base, m."""
+    key_error: Annotated[float, "body\nm", ".3f"]
+    """Mean distance of the key bodies from their targets in the base frame, m."""
+    contact_agreement: Annotated[float, "feet", ".1%"]
+    """Fraction of time and feet for which robot and reference agree whether a foot stands."""
+    style_agreement: Annotated[float, "style", ".1%"]
+    """The same with the reference shifted in time, by up to half a second per episode, to where it fits best."""
+    tracking: Annotated[float, "reward", ".1%"]
+    """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN for a task without them."""
+    falls: Annotated[float, "falls", ".1%"]
+    """Fraction of the episodes that ended early."""
+
+
+@dataclass
+class MimicEvaluation:
+    """An evaluation of a policy on a mimic task."""
+
+    episodes: int
+    """Per clip."""
+    clips: dict[str, ClipEvaluation]
+    command: dict[str, float]
+    """Without a reference: mean ‖v_xy − c_xy‖ [m/s] and |ω_z − c_ω| [rad/s] after the first second, and falls."""
+    costs: dict[str, float]
+    """Mean of each cost per step over the clips."""
+    cost_limits: dict[str, float]
+    curves: dict[str, dict[str, torch.Tensor]] = field(default_factory=dict, repr=False)
+    """``phase``, ``joint_error`` and ``lin_vel_error`` of each clip. Shape: (steps, episodes), NaN after a fall."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All but the curves."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "curves"}
+        return values | {"clips": {name: asdict(clip) for name, clip in self.clips.items()}}
+
+    def mean(self, field: str) -> float:
+        """Mean of a field of :class:`ClipEvaluation` over the clips."""
+        return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
+
+    def print(self, console: Console) -> None:
+        """Show the numbers as tables."""
+        title = f"{self.episodes} episodes per clip, from random times in it"
+        table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+        table.add_column("clip", no_wrap=True)
+        shown = {name: hint.__metadata__ for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()}
+        for head, _ in shown.values():
+            table.add_column(head, justify="right")
+        for name, clip in self.clips.items():
+            table.add_row(name, *(format(getattr(clip, field), style) for field, (_, style) in shown.items()))
+        console.print(table)
+        command = self.command
+        console.print(
+            f"without a reference: {command['command_lin_vel_error']:.3f} m/s and "
+            f"{command['command_ang_vel_error']:.3f} rad/s from the command, {command['falls']:.1%} falls"
+        )
+        print_costs(self.costs, self.cost_limits, console)
+
+
+class MimicMetrics:
+    """The metrics of a task that imitates motions: see :class:`~legged_envs.rl.metrics.Metrics`.
+
+    As many environments as there are episodes imitate each clip, and as many follow commands without a reference.
+    """
+
+    GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
+    ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
+    GOAL: ClassVar[dict[str, float]] = {}
+    STANDS: ClassVar[bool] = False
+
+    def __init__(self, core: LeggedVectorEnv):
+        self._core, self.motion = core, motion_of(core)
+        cfg = self.motion.cfg
+        motions = cfg.load(core.cfg.robot)
+        self._feet = self.motion.player.library.body_ids(*core.cfg.robot.foot_names)
+        self._episodes = core.num_envs // (len(motions) + 1)
+        self._clip = torch.arange(len(motions) + 1, device=core.device).repeat_interleave(self._episodes)
+        """The clip of each environment; the last number is that of no reference. Shape: (num_envs,)."""
+        terms = [core.cfg.rewards[name] for name in core.rewards.names]
+        self._imitation = [i for i, term in enumerate(terms) if term.func in IMITATION]
+        self._most = sum(terms[i].weight for i in self._imitation) * core.step_dt or torch.nan
+
+    @staticmethod
+    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        """Means over the robots with a reference. It has moved on: the errors are those to one step ahead."""
+        motion, robot = motion_of(core), core.robot
+        errors = {
+            "joint_error": (robot.joint_pos - motion.target_joint_pos).abs().mean(1),
+            "lin_vel_error": (robot.lin_vel_b - motion.target_lin_vel_b).norm(dim=1),
+        }
+        count = motion.available.sum().clamp(min=1.0)
+        return {name: ((error * motion.available).sum() / count).item() for name, error in errors.items()}
+
+    @staticmethod
+    def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
+        name, command = motion_cfg(cfg)
+        num_clips = len(command.load(cfg.robot))
+        return override(cfg, {f"commands.{name}.reference_fraction": 0.0}), episodes * (num_clips + 1)
+
+    def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        """Start each episode at a time drawn uniformly in its clip."""
+        library = self.motion.player.library
+        clips = self._clip.clamp(max=library.num_clips - 1)
+        share = torch.rand(len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        times = share.to(library.duration.device) * library.duration[clips]
+        self.motion.pin(clips, times)
+        self.motion.withhold(self._clip == library.num_clips)
+        observation, _ = envs.reset(seed=seed)
+        self.motion.release()
+        self._look_ahead()
+        return observation
+
+    def _look_ahead(self) -> None:
+        """Note where the robots should be after the next step."""
+        motion, core = self.motion, self._core
+        self._target = {name: value for name, value in vars(motion).items() if isinstance(value, torch.Tensor)}
+        self._phase = motion.player.phase
+        self._time = motion.player.time + core.step_dt
+        self._earned = core.rewards.episode_sums[:, self._imitation].sum(1)
+
+    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+        core, robot, target, earned = self._core, self._core.robot, self._target, self._earned
+        player, bodies = self.motion.player, robot.bodies(self.motion.key_bodies)
+        feet = player.library.sample_bodies(player.clip, self._time, self._feet).pos_w[..., 2]
+        values = {
+            "joint_error": (robot.joint_pos - target["target_joint_pos"]).abs().mean(1),
+            "lin_vel_error": (robot.lin_vel_b - target["target_lin_vel_b"]).norm(dim=1),
+            "ang_vel_error": (robot.ang_vel_b - target["target_ang_vel_b"]).norm(dim=1),
+            "height_error": (robot.base_height - target["window_root_pos_w"][:, 0, 2]).abs(),
+            "key_error": (bodies.pos_b - target["target_key_pos_b"]).norm(dim=2).mean(1),
+            **{f"command_{name}": error for name, error in command_errors(core).items()},
+            "costs": info["costs"],
+            "stands": robot.foot_contact,
+            "should_stand": feet < core.cfg.robot.foot_radius + STANDING_HEIGHT,
+            "phase": self._phase,
+        }
+        self._look_ahead()
+        return values | {"tracking": (self._earned - earned) / self._most}
+
+    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> MimicEvaluation:
+        core, names = self._core, self.motion.player.library.names
+        of_clip = {name: self._clip == i for i, name in enumerate(names)}
+        referenced = self._clip < len(names)
+        agreement, style = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
+        means = {name: mean_over_steps(value, alive) for name, value in values.items()}
+        means |= {"contact_agreement": agreement, "style_agreement": style, "falls": (~alive[-1]).float()}
+        following = settled(alive, core.step_dt)
+        command = {name: mean_over_steps(values[name], following) for name in values if name.startswith("command_")}
+        command["falls"] = means["falls"]
+        return MimicEvaluation(
+            episodes=self._episodes,
+            clips={
+                name: ClipEvaluation(**{f.name: means[f.name][rows].nanmean().item() for f in fields(ClipEvaluation)})
+                for name, rows in of_clip.items()
+            },
+            command={name: value[~referenced].nanmean().item() for name, value in command.items()},
+            costs=dict(zip(core.cost_names, means["costs"][referenced].nanmean(0).tolist(), strict=True)),
+            cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
+            curves={
+                name: {curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES}
+                for name, rows in of_clip.items()
+            },
+        )
+
+
+def contact_agreement(
+    stands: torch.Tensor, should: torch.Tensor, counted: torch.Tensor, step_dt: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Agreement of contacts (steps, n, feet) in phase, and at each episode's best lag. Shapes: (n,), (n,)."""
+    lags = range(-round(LONGEST_LAG / step_dt), round(LONGEST_LAG / step_dt) + 1)
+    steps = len(stands)
+    agreements = {}
+    for lag in lags:
+        robot = slice(max(lag, 0), steps + min(lag, 0))
+        reference = slice(max(-lag, 0), steps + min(-lag, 0))
+        agrees = (stands[robot] == should[reference]).float().mean(2)
+        compared = 2 * counted[robot].sum(0) >= counted.sum(0)  # few steps agree by chance
+        agreements[lag] = mean_over_steps(agrees, counted[robot]).where(compared, torch.nan)
+    return agreements[0], torch.stack(list(agreements.values())).nan_to_num().amax(0)

@@ -1,0 +1,177 @@
+"""How well a robot follows velocity commands, and how it walks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+from rich.table import Table
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.mdp import observations
+from legged_envs.mdp.commands import VelocityCommand
+from legged_envs.rl.metrics import (
+    command_errors,
+    command_ranges,
+    mean_over_steps,
+    print_costs,
+    settled,
+)
+
+
+@dataclass
+class Evaluation:
+    """Means over time after the first second, then over episodes. A robot that fell counts until it fell.
+
+    Each quantity has its unit; % marks a fraction that is shown as a percentage.
+    """
+
+    episodes: int
+    commands: dict[str, tuple[float, float]]
+    """Ranges of the velocity command, m/s and rad/s."""
+    lin_vel_error: Annotated[float, "m/s"]
+    """‖v_xy − c_xy‖."""
+    ang_vel_error: Annotated[float, "rad/s"]
+    """|ω_z − c_ω|."""
+    falls: Annotated[float, "%"]
+    """Fraction of the episodes that ended early."""
+    base_height: Annotated[float, "m"]
+    tilt: Annotated[float, "rad"]
+    duty_factor: Annotated[float, "%"]
+    """Fraction of the time that a foot stands."""
+    diagonal_agreement: Annotated[float, "%"]
+    """Fraction of the time that both feet of a diagonal do the same (two feet: that one of them swings)."""
+    swing_height: Annotated[float, "m"]
+    """Greatest height of a foot in its swings, mean over swings."""
+    swing_time: Annotated[float, "s"]
+    torque_rms: Annotated[float, "N·m"]
+    power: Annotated[float, "W"]
+    """Σ |τ q̇|."""
+    still_joint_speed: Annotated[float, "rad/s"]
+    """Mean |q̇| with the command zero: drumming shows here."""
+    still_contact: Annotated[float, "%"]
+    """Fraction of the time that a foot stands with the command zero."""
+    costs: dict[str, float]
+    """Mean of each cost per step."""
+    cost_limits: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
+        """Whether all three are at most the given values."""
+        return self.lin_vel_error <= lin_vel_error and self.ang_vel_error <= ang_vel_error and self.falls <= falls
+
+    def print(self, console: Console) -> None:
+        """Show the numbers as two tables."""
+        ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
+        console.print(f"{self.episodes} episodes; commands: {ranges}")
+        table = Table("quantity")
+        table.add_column("mean", justify="right")
+        for name, hint in get_type_hints(Evaluation, include_extras=True).items():
+            for unit in getattr(hint, "__metadata__", ()):
+                value = getattr(self, name)
+                table.add_row(name.replace("_", " "), f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}")
+        console.print(table)
+        print_costs(self.costs, self.cost_limits, console)
+
+
+class VelocityMetrics:
+    """The metrics of a task that follows velocity commands: see :class:`~legged_envs.rl.metrics.Metrics`."""
+
+    GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
+    ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
+    GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
+    STANDS: ClassVar[bool] = True
+
+    def __init__(self, core: LeggedVectorEnv):
+        self._core = core
+        robot = core.cfg.robot
+        self._diagonals = [[robot.foot_names.index(name) for name in pair] for pair in robot.diagonals]
+        self._peak = torch.zeros(core.num_envs, len(robot.foot_names), device=core.device)
+        """Greatest height of each foot since it left the ground, m."""
+
+    @staticmethod
+    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        return {name: error.mean().item() for name, error in command_errors(core).items()}
+
+    @staticmethod
+    def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
+        return cfg, episodes
+
+    def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        observation, _ = envs.reset(seed=seed)
+        if still:
+            hold_velocity(self._core, (0.0, 0.0, 0.0), observation)
+        self._peak.zero_()
+        return observation
+
+    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+        robot, contact = self._core.robot, self._core.robot.foot_contact
+        height = robot.foot_pos_w[..., 2] - self._core.cfg.robot.foot_radius
+        peak, self._peak = self._peak, torch.where(contact, 0.0, torch.maximum(self._peak, height))
+        pairs = [contact[:, first] == contact[:, second] for first, second in self._diagonals]
+        agreement = pairs or [contact[:, 0] != contact[:, 1]]
+        return {
+            **command_errors(self._core),
+            "base_height": robot.root_pos_w[:, 2],
+            "tilt": torch.acos((-robot.projected_gravity[:, 2]).clamp(-1.0, 1.0)),
+            "duty_factor": contact.float().mean(1),
+            "diagonal_agreement": torch.stack(agreement).float().mean(0),
+            "torque_squared": robot.joint_torque.square().mean(1),
+            "power": (robot.joint_torque * robot.joint_vel).abs().sum(1),
+            "joint_speed": robot.joint_vel.abs().mean(1),
+            "costs": info["costs"],
+            "landed": robot.foot_landed.float(),
+            "swing_height": peak,
+            "swing_time": robot.foot_air_time,
+        }
+
+    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
+        core = self._core
+        counted = settled(alive, core.step_dt)
+        landed = values.pop("landed") * counted.unsqueeze(2)
+        swings = {name: (values.pop(name) * landed).sum() / landed.sum().clamp(min=1.0) for name in SWINGS}
+        means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
+        costs = means.pop("costs")
+        means["torque_rms"] = means.pop("torque_squared").sqrt()
+        del means["joint_speed"]
+        speed = contact = torch.tensor(torch.nan)
+        if still is not None:
+            values, alive_still = still
+            stood = settled(alive_still, core.step_dt)
+            speed, contact = (mean_over_steps(values[name], stood).nanmean() for name in ("joint_speed", "duty_factor"))
+        return Evaluation(
+            episodes=core.num_envs,
+            commands=command_ranges(core.cfg),
+            **{name: float(value) for name, value in {**means, **swings}.items()},
+            falls=1.0 - alive[-1].float().mean().item(),
+            still_joint_speed=speed.item(),
+            still_contact=contact.item(),
+            costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
+            cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
+        )
+
+
+SWINGS = ("swing_height", "swing_time")
+"""Measures of a foot's swing, of which the values where it landed count."""
+
+
+def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]) -> None:
+    """Give every robot one velocity command until its next reset, and write it to an observation made before."""
+    value = torch.tensor(command, dtype=torch.float32, device=core.device)
+    term = core.commands.terms["velocity"]
+    assert isinstance(term, VelocityCommand)
+    term.hold(value)
+    for group, columns in observation.items():
+        start = 0
+        terms = core.cfg.observations[group].terms
+        for name, size in core.observations.term_sizes(group).items():
+            if terms[name].func is observations.command and terms[name].params.get("name", "velocity") == "velocity":
+                columns[:, start : start + size] = value * torch.as_tensor(terms[name].scale)
+            start += size

@@ -1,0 +1,237 @@
+"""Watch a policy follow commands or imitate motions: a video file, or MuJoCo's viewer where there is a display."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+
+from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.mdp.events import reset_to_reference
+from legged_envs.rl.metrics import evaluation_cfg
+from legged_envs.rl.mimic_metrics import motion_of
+from legged_envs.rl.policy import Policy
+from legged_envs.rl.velocity_metrics import hold_velocity
+from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
+from legged_envs.sim.simulation import Pose
+from legged_envs.tasks import is_mimic
+from legged_envs.tasks.mimic import clip_names
+
+REFERENCE_OFFSET = (0.0, 0.7, 0.0)
+"""Where the reference is drawn, from where it is, m in the world: in the picture to the right of the robot."""
+LARGEST_DRIFT = 0.2
+"""Distance of robot and reference along x and y that is shown, m; the reference would leave the picture by more."""
+LABEL_HEIGHT = 90
+"""Pixels at the top of a frame, as rendered, that hold the name of the clip."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a robot is asked to do for a while: to follow a velocity command, or to imitate a clip."""
+
+    seconds: float
+    command: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """vx [m/s], vy [m/s] and ωz [rad/s], on a task without motions."""
+    clip: str | None = None
+    """Name of a clip of a mimic task, imitated from its first frame on."""
+
+
+TOUR = (
+    (0.0, 0.0, 0.0),
+    (0.5, 0.0, 0.0),
+    (1.0, 0.0, 0.0),
+    (0.6, 0.0, 0.9),
+    (0.0, 0.4, 0.0),
+    (0.0, 0.0, -0.9),
+    (-0.6, 0.0, 0.0),
+    (0.0, 0.0, 0.0),
+)
+"""Commands (vx m/s, vy m/s, ωz rad/s) that a policy is shown with unless others are given."""
+TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
+"""How long each command of the tour, a command that was given, and a clip last, s."""
+
+
+def scenes(
+    cfg: TaskCfg,
+    command: tuple[float, float, float] | None = None,
+    clips: Sequence[str] = (),
+    seconds: float | None = None,
+) -> list[Scene]:
+    """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour.
+
+    Raises:
+        ValueError: If there is no such clip, or ``seconds`` is not at least a control step.
+    """
+    if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
+        raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
+    if is_mimic(cfg):
+        return [Scene(seconds or CLIP_SECONDS, clip=name) for name in clip_names(cfg, clips)]
+    if command is not None:
+        return [Scene(seconds or COMMAND_SECONDS, command)]
+    return [Scene(seconds or TOUR_SECONDS, each) for each in TOUR]
+
+
+def watch(
+    envs: VectorEnv, policy: Callable[..., torch.Tensor], groups: Sequence[str], scenes: Iterable[Scene]
+) -> Iterator[Scene]:
+    """Let the first robot act one scene after the other; gives the scene after each control step.
+
+    A robot whose episode ends begins the scene again. Later resets of ``envs`` draw their starts.
+
+    Args:
+        envs: Made with ``array="torch"``, ``observations="dict"`` and ``autoreset_mode="Disabled"``.
+        policy: The observations of ``groups`` → actions.
+        groups: Observation groups.
+        scenes: What to do.
+    """
+    core = unwrap(envs)
+    observation: dict[str, torch.Tensor] = {}
+    for scene in scenes:
+        if scene.clip is not None or not observation:
+            observation = _begin(envs, scene, {"seed": 0})
+        else:
+            hold_velocity(core, scene.command, observation)
+        for _ in range(round(scene.seconds / core.step_dt)):
+            with torch.inference_mode():
+                action = policy(*(observation[group] for group in groups))
+            observation, _, terminated, truncated, _ = envs.step(action)
+            yield scene
+            if (ended := terminated | truncated).any():
+                observation = _begin(envs, scene, {"options": {"reset_mask": ended}})
+
+
+def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """Reset the robots to the start of a scene. Returns the observation."""
+    core = unwrap(envs)
+    if scene.clip is None:
+        observation, _ = envs.reset(**how)
+        hold_velocity(core, scene.command, observation)
+        return observation
+    motion = motion_of(core)
+    (clip,) = motion.player.library.clip_ids(scene.clip).tolist()
+    motion.pin(torch.tensor(clip), torch.tensor(0.0))
+    observation, _ = envs.reset(**how)
+    motion.release()
+    return observation
+
+
+def film(
+    envs: VectorEnv,
+    policy: Callable[..., torch.Tensor],
+    groups: Sequence[str],
+    scenes: Sequence[Scene],
+    path: Path,
+) -> None:
+    """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
+
+    Clips have their name above, and the reference as a transparent robot beside the robot.
+
+    Raises:
+        RuntimeError: If this machine cannot render.
+    """
+    core = unwrap(envs)
+    labels = {scene.clip: _label(scene.clip) for scene in scenes if scene.clip is not None}
+    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame(core.step_dt))
+    write_video(path, (_frame(core, labels.get(scene.clip or "")) for scene in shown), core.step_dt)
+
+
+def _frame(core: LeggedVectorEnv, label: np.ndarray | None) -> np.ndarray:
+    """The first robot at this moment; under ``label`` with its reference."""
+    if label is None:
+        return core.sim.render(0, *RENDER_SIZE)
+    reference = motion_of(core).player.sample()[0]
+    robot_pos_w = core.sim.root_pos_w[0, :2]
+    drift = (reference.root_pos_w[:2] - robot_pos_w).clamp(-LARGEST_DRIFT, LARGEST_DRIFT)
+    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:]))
+    position += torch.tensor(REFERENCE_OFFSET, device=core.device)
+    ghost = Pose(position, reference.root_quat_w, reference.joint_pos)
+    picture = core.sim.render(0, *RENDER_SIZE, ghost=ghost)
+    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (1.0 - label)
+    return picture
+
+
+def _label(text: str) -> np.ndarray:
+    """How much ink there is at each pixel of a line of text, from 0 to 1. Shape: (LABEL_HEIGHT, frame's width, 1)."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    dots_per_inch = 100
+    figure = Figure((RENDER_SIZE[0] / dots_per_inch, LABEL_HEIGHT / dots_per_inch), dots_per_inch)
+    figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=30, parse_math=False)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return 1.0 - np.asarray(canvas.buffer_rgba())[..., :1] / 255.0
+
+
+def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
+    """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start.
+
+    Raises:
+        ValueError: If the policy is not for the task.
+    """
+    placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
+    for name, event in placing.items():
+        if event.func is reset_to_reference:
+            placing[name] = replace(event, params={})
+    cfg = override(evaluation_cfg(cfg), {"events": placing})
+    envs = gym.make_vec(
+        task_id,
+        num_envs=1,
+        cfg=cfg,
+        array="torch",
+        observations="dict",
+        autoreset_mode="Disabled",
+        max_episode_steps=10**9,
+        render_mode="rgb_array",
+    )
+    policy.check(unwrap(envs))
+    return envs
+
+
+def film_policy(task_id: str, cfg: TaskCfg, policy: Policy, path: Path, shown: Sequence[Scene] = ()) -> None:
+    """Write an mp4 of a policy in the scenes ``shown``, by default those of :func:`scenes`."""
+    envs = make_watched(task_id, cfg, policy)
+    film(envs, policy, tuple(policy.inputs), shown or scenes(cfg), path)
+    envs.close()
+
+
+def play(task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene]) -> None:
+    """Show a policy in the scenes ``shown``.
+
+    Args:
+        task_id: Registered id.
+        cfg: The task that the policy is for.
+        policy: The policy.
+        video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
+        shown: What to let it do.
+    """
+    if video is None and (sys.platform != "linux" or os.environ.get("DISPLAY")):
+        envs = make_watched(task_id, cfg, policy)
+        _view(unwrap(envs), watch(envs, policy, tuple(policy.inputs), shown))
+        envs.close()
+        return
+    video = video or Path("play.mp4")
+    film_policy(task_id, cfg, policy, video, shown)
+    Console().print(f"wrote {video}")
+
+
+def _view(core: LeggedVectorEnv, steps: Iterable[Scene]) -> None:
+    """Show the robot in MuJoCo's viewer in real time until the steps, or its window, come to an end."""
+    next_frame = time.perf_counter()
+    for _ in steps:
+        if not core.sim.view(0):
+            return
+        next_frame += core.step_dt
+        time.sleep(max(0.0, next_frame - time.perf_counter()))
