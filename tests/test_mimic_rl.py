@@ -18,7 +18,7 @@ from rich.console import Console
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import override
-from legged_envs.managers import ActionCfg
+from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.rl import evaluate
@@ -419,7 +419,7 @@ def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
         (GO2, {"action.scale": 0.5}, r"action_scale = .*0\.6.*0\.5"),
         (GO2, {"sim.decimation": 2}, r"control_dt = 0\.02.*0\.01"),
         (GO2, {"observations.policy.terms.ang_vel.scale": 1.0}, r"observation = .*ang_vel"),
-        (GO2, {"action": ActionCfg(scale=0.6)}, r"action = .*reference.*default_joint_pos"),
+        (GO2, {"actions": {"joint_position": JointPositionCfg(scale=0.6)}}, r"action = .*reference.*default_joint_pos"),
     ],
     ids=str,
 )
