@@ -116,6 +116,10 @@ class LeggedVectorEnv(CoreVectorEnv):
         for name, manager in self.managers.items():
             manager.load_state_dict(state[name])
 
+    def close_extras(self, **kwargs: Any) -> None:
+        super().close_extras(**kwargs)
+        self._evaluation = self._observation = Program([], [])  # recordings are large, and no step will come
+
     def __str__(self) -> str:
         """The managers as tables."""
         return "\n\n".join(str(manager) for manager in self.managers.values())
