@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from legged_envs.mdp import costs, events, rewards
+from legged_envs.mdp import costs, events, observations, rewards
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, GO2, RobotCfg
 from legged_envs.sim import RobotState, SimCfg, Simulation, make_simulation
@@ -504,6 +504,16 @@ def test_a_gain_that_an_actuator_does_not_have_cannot_be_set(wheeler):
         with pytest.raises(ValueError, match=rf"'{name}' of '{culprit}', a .* actuator, must be 0"):
             sim.set_parameter(name, torch.ones(NUM_ENVS, 3), ALL)
     assert repr(sim.get_state()) == repr(before)
+
+
+def test_the_scale_of_the_gains_is_that_of_a_joint_that_has_them(wheeler):
+    gains = {"actuators": ("velocity", "position", "torque"), "kp": (0.0, 30.0, 0.0)}
+    sim = make(dataclasses.replace(wheeler, **gains))
+    sim.set_parameter("kp", 1.5 * sim.default_parameter("kp"), ALL)
+    assert torch.allclose(observations.gain_scale(SimpleNamespace(sim=sim)), torch.tensor([1.5, 1.0]))
+    without = dataclasses.replace(wheeler, kp=(0.0,) * 3, kd=(0.0,) * 3, actuators=("torque",) * 3)
+    with pytest.raises(ValueError, match="needs a joint with a kp and a kd, and robot 'wheeler' has none"):
+        observations.gain_scale(SimpleNamespace(sim=make(without)))
 
 
 def test_joints_without_limits_are_never_outside_of_them(wheeler):

@@ -106,10 +106,13 @@ def base_com_offset(env: Env) -> torch.Tensor:
 
 @pure
 def gain_scale(env: Env) -> torch.Tensor:
-    """The first joint's kp and kd, relative to the robot's own. Shape: (num_envs, 2)."""
+    """kp and kd of the first joint that has both, relative to the robot's own. Shape: (num_envs, 2)."""
     robot = env.sim.robot
-    kp, kd = env.sim.get_parameter("kp")[:, :1], env.sim.get_parameter("kd")[:, :1]
-    return torch.cat((kp * (1.0 / robot.kp[0]), kd * (1.0 / robot.kd[0])), dim=1)
+    i = next((i for i, gains in enumerate(zip(robot.kp, robot.kd, strict=True)) if all(gains)), None)
+    if i is None:
+        raise ValueError(f"gain_scale needs a joint with a kp and a kd, and robot {robot.name!r} has none")
+    kp, kd = env.sim.get_parameter("kp")[:, i : i + 1], env.sim.get_parameter("kd")[:, i : i + 1]
+    return torch.cat((kp * (1.0 / robot.kp[i]), kd * (1.0 / robot.kd[i])), dim=1)
 
 
 @pure

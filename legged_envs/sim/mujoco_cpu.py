@@ -67,7 +67,7 @@ class _Converted:
 class MujocoSimulation(Simulation):
     """``num_envs`` robots on ``mujoco.batch.Batch``.
 
-    Joint PD are position actuators, so they run in every physics step with the damping treated implicitly.
+    MuJoCo's actuators drive the joints, so their laws act in every physics step, with the damping treated implicitly.
     Contact forces are ``cfrc_ext``: world frame, about the whole body.
 
     Args:
@@ -90,7 +90,6 @@ class MujocoSimulation(Simulation):
         if view.root_qpos is None or view.root_qvel is None:
             raise ValueError(f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint")
         self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
-        self._root_lin_vel = slice(self._root_qvel.start, self._root_qvel.start + 3)
         self.batch = mujoco.batch.Batch(self.model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
         self._renderer = SceneRenderer(self.model, robot, view, num_envs, self.batch.get_data)
@@ -134,17 +133,14 @@ class MujocoSimulation(Simulation):
         self._converted = (self._state, *converted.values())
         qpos, qvel = self._state.buffer.split((self.model.nq, self.model.nv), dim=1)
         root_qpos, root_qvel = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
-        state = {
-            "root_pos_w": root_qpos[:, :3],
-            "root_quat_w": root_qpos[:, 3:],
-            "root_lin_vel_w": root_qvel[:, :3],
-            "root_ang_vel_b": root_qvel[:, 3:],
-            "joint_pos": qpos[:, view.joint_qpos],
-            "joint_vel": qvel[:, view.joint_qvel],
-        }
         self._quantities = {
-            **{name: (self._state, part) for name, part in state.items()},
             **{name: (array, array.buffer) for name, array in converted.items()},
+            "root_pos_w": (self._state, root_qpos[:, :3]),
+            "root_quat_w": (self._state, root_qpos[:, 3:]),
+            "root_lin_vel_w": (self._state, root_qvel[:, :3]),
+            "root_ang_vel_b": (self._state, root_qvel[:, 3:]),
+            "joint_pos": (self._state, qpos[:, view.joint_qpos]),
+            "joint_vel": (self._state, qvel[:, view.joint_qvel]),
             "body_ang_vel_w": (converted["body_twist"], converted["body_twist"].buffer[..., :3]),
         }
 
@@ -229,7 +225,8 @@ class MujocoSimulation(Simulation):
         self._mark((self._state,), env_ids)
 
     def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
-        self._qvel[env_ids, self._root_lin_vel] += lin_vel_w.double()
+        first = self._root_qvel.start
+        self._qvel[env_ids, first : first + 3] += lin_vel_w.double()
         self._mark((self._state,), env_ids)
 
     # --- per-environment model parameters ----------------------------------------------------------------------------
