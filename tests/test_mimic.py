@@ -139,7 +139,8 @@ def start_at(env: LeggedVectorEnv, starts: dict[int, tuple[str, int]]) -> list[t
     chosen = [starts.get(i, starts[0]) for i in range(env.num_envs)]
     clips = {clip.name: clip for clip in motion.cfg.load(env.cfg.robot)}
     names = motion.player.library.names
-    motion.hold(torch.tensor([(names.index(name), frame * DT) for name, frame in chosen], dtype=torch.float64))
+    frames = torch.tensor([frame for _, frame in chosen])
+    motion.pin(torch.tensor([names.index(name) for name, _ in chosen]), frames.double() * DT)
     env.reset(seed=0)
     return [(clips[name], frame) for name, frame in chosen]
 
@@ -497,15 +498,15 @@ def test_starts_are_held_withheld_and_released_from_the_next_reset_on(make):
     env = make(6, reference_fraction=0.0)
     motion = motion_of(env)
     drawn = motion.player.time.clone()
-    motion.hold(torch.tensor([2, 0.5]))
+    motion.pin(torch.tensor(2), torch.tensor(0.5))
     assert torch.equal(motion.player.time, drawn) and not motion.available.any()
     env.reset(options={"reset_mask": torch.arange(6) < 2})
     assert motion.player.time[:2].tolist() == [0.5, 0.5] and torch.equal(motion.player.time[2:], drawn[2:])
     assert motion.player.clip[:2].tolist() == [2, 2] and motion.available.tolist() == [1.0] * 2 + [0.0] * 4
-    starts = torch.stack((torch.arange(6.0), 0.1 * torch.arange(6.0)), dim=1)
-    motion.hold(starts)
+    clips, times = torch.arange(6), 0.1 * torch.arange(6.0)
+    motion.pin(clips, times)
     motion.withhold(torch.arange(6) == 3)
-    starts[:] = 7.0
+    clips[:], times[:] = 7, 7.0
     env.reset()
     assert motion.player.clip.tolist() == list(range(6))
     near(motion.player.time, 0.1 * np.arange(6.0), 1e-6)
@@ -513,11 +514,16 @@ def test_starts_are_held_withheld_and_released_from_the_next_reset_on(make):
     motion.release()
     env.reset()
     assert not motion.available.any() and len(motion.player.time.unique()) == 6
+    motion.hold(torch.tensor([1, 0.25]))
+    env.reset()
+    assert motion.player.clip.tolist() == [1] * 6 and motion.player.time.tolist() == [0.25] * 6
 
 
 def test_a_clip_number_that_does_not_exist_is_refused_and_the_clips_are_listed(make):
     env = make(2, clips=("trot", "stand"))
     for clip in (2, -1, 0.5):
+        with pytest.raises(ValueError, match=rf"0 stand, 1 trot.*{clip}"):
+            motion_of(env).pin(torch.tensor(clip), torch.tensor(0.0))
         with pytest.raises(ValueError, match=rf"0 stand, 1 trot.*{clip}"):
             motion_of(env).hold(torch.tensor([float(clip), 0.0]))
     assert motion_of(env)._pinned is None
@@ -528,10 +534,13 @@ def test_a_clip_number_that_does_not_exist_is_refused_and_the_clips_are_listed(m
     [
         (lambda motion: motion.hold(torch.zeros(3)), r"\(2,\).*\(3,\)"),
         (lambda motion: motion.hold(torch.tensor([0.0, float("nan")])), r"nan"),
+        (lambda motion: motion.pin(torch.zeros(3), torch.zeros(2)), r"clips of shape \(\) or \(2,\).*\(3,\)"),
+        (lambda motion: motion.pin(torch.zeros(2), torch.zeros(1)), r"times of shape \(\) or \(2,\).*\(1,\)"),
+        (lambda motion: motion.pin(torch.zeros(2), torch.tensor([0.0, float("inf")])), r"inf"),
         (lambda motion: motion.withhold(torch.ones(3, dtype=torch.bool)), r"\(2,\).*\(3,\)"),
         (lambda motion: motion.withhold(torch.ones(2)), r"bool.*float32"),
     ],
-    ids=("hold shape", "hold nan", "withhold shape", "withhold dtype"),
+    ids=("hold shape", "hold nan", "pin clips", "pin times", "pin inf", "withhold shape", "withhold dtype"),
 )
 def test_what_is_held_or_withheld_must_be_of_every_environment(call, culprit, make):
     with pytest.raises((TypeError, ValueError), match=culprit):
@@ -674,7 +683,7 @@ def test_a_saved_run_continues_bit_for_bit_also_in_a_fresh_environment(
     actions, env = random_actions(60, 6), fresh()
     if kind == "held":
         motion = motion_of(unwrap(env))
-        motion.hold(torch.stack((torch.arange(6.0), 0.31 * torch.arange(6.0)), dim=1))
+        motion.pin(torch.arange(6), 0.31 * torch.arange(6.0))
         motion.withhold(torch.arange(6) == 4)
     env.reset(seed=3)
     rollout(env, actions[:30])
@@ -778,7 +787,7 @@ def test_a_users_own_clip_is_imitated(make_vec, tmp_path):
     env = make_vec(2, GO2_TASK, cfg=cfg)
     motion = motion_of(unwrap(env))
     assert motion.player.library.names == ("kick",)
-    motion.hold(torch.tensor([0.0, 0.2]))
+    motion.pin(torch.tensor(0), torch.tensor(0.2))
     env.reset(seed=0)
     near(motion.target_joint_pos[0], kick.joint_pos[11])
     _, reward, *_ = env.step(np.zeros((2, 12), np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,15 +12,8 @@ import torch
 from legged_envs import rotation
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
-from legged_envs.motions import (
-    Motion,
-    MotionLibrary,
-    MotionPlayer,
-    MotionSample,
-    StartCfg,
-    StartSampler,
-    shipped_motions,
-)
+from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSample, shipped_motions
+from legged_envs.motions.starts import StartCfg, StartSampler
 from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
@@ -135,33 +129,26 @@ class MotionCommand(CommandTerm):
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """From their next reset on, let the environments start ``clips`` at ``times``.
+        """From their next reset on, let every environment start its clip at its time. Shapes: () or (num_envs,).
 
         Args:
-            clips: Numbers of clips in ``player.library.names``. Shape: () or (num_envs,).
-            times: Times in them, s. Shape: () or (num_envs,).
+            clips: Numbers of clips in ``player.library.names``.
+            times: Times in them, s.
 
         Raises:
             ValueError: If a shape differs, a clip does not exist or a time is not finite.
         """
-        n, library = self._env.num_envs, self.player.library
+        n, names = self._env.num_envs, self.player.library.names
         for name, values in (("clips", clips), ("times", times)):
             if values.shape not in ((), (n,)):
                 raise ValueError(f"pin needs {name} of shape () or ({n},), got {tuple(values.shape)}")
         if not times.isfinite().all():
             raise ValueError(f"times must be finite, got {times.tolist()}")
-        if not ((clips >= 0) & (clips < library.num_clips) & (clips == clips.floor())).all():
-            names = ", ".join(f"{i} {name}" for i, name in enumerate(library.names))
-            raise ValueError(f"clips must be whole numbers of {names}; got {clips.tolist()}")
+        if not ((clips >= 0) & (clips < len(names)) & (clips == clips.floor())).all():
+            known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
+            raise ValueError(f"clips must be whole numbers of {known}; got {clips.tolist()}")
         pinned = (clips.long(), times.double())
-        self._pinned = tuple(values.to(library.device).expand(n).clone() for values in pinned)
-
-    def hold(self, command: torch.Tensor) -> None:
-        """:meth:`pin` every environment to (clip, time). Shape: (2,) or (num_envs, 2)."""
-        n = self._env.num_envs
-        if command.shape not in ((2,), (n, 2)):
-            raise ValueError(f"hold needs (clip, time) of shape (2,) or ({n}, 2), got {tuple(command.shape)}")
-        self.pin(*command.unbind(-1))
+        self._pinned = tuple(values.to(self._env.device).expand(n).clone() for values in pinned)
 
     def withhold(self, mask: torch.Tensor) -> None:
         """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference.
@@ -175,7 +162,7 @@ class MotionCommand(CommandTerm):
         self._withheld = mask.to(self._env.device).clone()
 
     def release(self) -> None:
-        """Undo :meth:`hold` and :meth:`withhold`: starts are drawn again."""
+        """Undo :meth:`pin` and :meth:`withhold`: starts are drawn again."""
         self._pinned = self._withheld = None
 
     def end_episodes(self, env_ids: torch.Tensor) -> None:
@@ -186,17 +173,22 @@ class MotionCommand(CommandTerm):
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Choose clip and time of ``env_ids``, whose robots are placed there after this."""
-        clips, times = self._sampler.draw(self._random, env_ids)
-        has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
-        if self._pinned is not None:
-            clips, times = self._pinned[0][env_ids], self._pinned[1][env_ids]
-            has_reference = torch.ones_like(has_reference)
-        if self._withheld is not None:
-            has_reference = has_reference & ~self._withheld[env_ids]
+        clips, times, has_reference = self._starts(env_ids)
         self.player.start(env_ids, clips, times)
         self._has_reference = self._has_reference.index_copy(0, env_ids, has_reference)
         targets = self._targets(env_ids)
         self._set({name: getattr(self, name).index_copy(0, env_ids, rows) for name, rows in targets.items()})
+
+    def _starts(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Clips (m,), times (m,) and whether there is a reference (m,) bool, for new episodes of ``env_ids`` (m,)."""
+        clips, times = self._sampler.draw(self._random, env_ids)
+        has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
+        if self._pinned is not None:
+            clips, times = (values[env_ids] for values in self._pinned)
+            has_reference = torch.ones_like(has_reference)
+        if self._withheld is not None:
+            has_reference = has_reference & ~self._withheld[env_ids]
+        return clips, times, has_reference
 
     def advance(self) -> None:
         """Let one control step pass."""
@@ -244,31 +236,29 @@ class MotionCommand(CommandTerm):
             "target_ang_vel_b": window.root_ang_vel_b[:, 0],
             "target_joint_pos": window.joint_pos[:, 0],
             "target_joint_vel": window.joint_vel[:, 0],
-            "target_key_pos_b": self._key_pos(env_ids),
+            "target_key_pos_b": self._key_pos_b(env_ids),
         }
 
-    def _key_pos(self, env_ids: torch.Tensor | slice) -> torch.Tensor:
+    def _key_pos_b(self, env_ids: torch.Tensor | slice) -> torch.Tensor:
         clip, time = self.player.clip[env_ids], self.player.time[env_ids]
         bodies = self.player.library.sample_bodies(clip, time + self._body_offset, self._body_ids)
         base, others = bodies.pos_w[:, :1], bodies.pos_w[:, 1:]
         return rotation.rotate(rotation.conjugate(bodies.quat_w[:, :1]), others - base)
 
     def state_dict(self) -> dict[str, Any]:
-        pinned = None if self._pinned is None else tuple(value.clone() for value in self._pinned)
         return {
             "player": self.player.state_dict(),
             "sampler": self._sampler.state_dict(),
             "has_reference": self._has_reference.clone(),
-            "pinned": pinned,
-            "withheld": None if self._withheld is None else self._withheld.clone(),
+            "pinned": copy.deepcopy(self._pinned),
+            "withheld": copy.deepcopy(self._withheld),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.player.load_state_dict(state["player"])
         self._sampler.load_state_dict(state["sampler"])
         self._has_reference = state["has_reference"].clone()
-        self._pinned = None if state["pinned"] is None else tuple(value.clone() for value in state["pinned"])
-        self._withheld = None if state["withheld"] is None else state["withheld"].clone()
+        self._pinned, self._withheld = copy.deepcopy((state["pinned"], state["withheld"]))
         self._set(self._targets(slice(None)))
 
 

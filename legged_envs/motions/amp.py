@@ -87,18 +87,17 @@ def load_amp_json(
 def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]) -> None:
     """Raise if the file's feet (T, num_feet, 3), in the base frame, are left where the robot's legs are right."""
     legs = list(dict.fromkeys(name.split("_")[0] for name in joint_names))
-    names = [next((foot for foot in robot.foot_names if foot.startswith(leg)), "") for leg in legs]
-    if len(legs) != feet.shape[1] or "" in names:
+    bodies = [motion.body_names.index(foot) for leg in legs for foot in robot.foot_names if foot.startswith(leg)]
+    if not len(legs) == len(bodies) == feet.shape[1]:
         return  # joints that are not called after their legs tell nothing
-    bodies = motion.body_pos_w[:, [motion.body_names.index(name) for name in names]]
-    to_base = rotation.conjugate(motion.root_quat_w).unsqueeze(1)
-    ours = rotation.rotate(to_base, bodies - motion.root_pos_w.unsqueeze(1)).mean(0)
-    theirs = feet.mean(0)
+    from_base = motion.body_pos_w[:, bodies] - motion.root_pos_w.unsqueeze(1)
+    ours = rotation.rotate_inverse(motion.root_quat_w, from_base).mean(0)[:, 1].tolist()
+    theirs = feet.mean(0)[:, 1].tolist()
     for k, leg in enumerate(legs):
-        if ours[k, 1] * theirs[k, 1] < 0.0:
+        if ours[k] * theirs[k] < 0.0:
             raise MotionError(
-                f"{motion.origin}: foot {k} of the file lies at y = {theirs[k, 1]:.3f} m in the base frame, but leg "
-                f"{leg!r} of {robot.name!r} puts it at {ours[k, 1]:.3f} m: the file's joints are not in the order "
+                f"{motion.origin}: foot {k} of the file lies at y = {theirs[k]:.3f} m in the base frame, but leg "
+                f"{leg!r} of {robot.name!r} puts it at {ours[k]:.3f} m: the file's joints are not in the order "
                 f"{', '.join(legs)}; give their order as joint_names"
             )
 

@@ -60,15 +60,10 @@ def motion_from_coordinates(
     check_frame_rate(frame_rate, origin)
     joint_names = robot.joint_names if joint_names is None else joint_names
     joints = _joint_columns(robot, joint_names, origin, ignore_extra_joints)
-    given = {
-        "root_pos_w": root_pos_w,
-        "root_quat_w": root_quat_w,
-        "joint_pos": joint_pos,
-        "root_lin_vel_w": root_lin_vel_w,
-        "root_ang_vel_b": root_ang_vel_b,
-        "joint_vel": joint_vel,
-    }
-    frames = {field: values.double() for field, values in given.items() if values is not None}
+    poses = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
+    velocities = {"root_lin_vel_w": root_lin_vel_w, "root_ang_vel_b": root_ang_vel_b, "joint_vel": joint_vel}
+    given = {field: values for field, values in velocities.items() if values is not None}
+    frames = {field: values.double() for field, values in {**poses, **given}.items()}
     check_frames(frames, frame_columns(joint_names, ()), origin)
     for field in frames.keys() & {"joint_pos", "joint_vel"}:
         frames[field] = frames[field][:, joints]

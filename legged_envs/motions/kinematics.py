@@ -34,8 +34,10 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
 
 
 def joint_pos_limits(robot: RobotCfg) -> torch.Tensor:
-    """Joint ranges, rad, float64. Shape: (num_joints, 2)."""
-    return torch.from_numpy(robot_model(robot).jnt_range[1:].copy())
+    """Joint ranges, rad, float64, without end where a joint has no limits. Shape: (num_joints, 2)."""
+    model = robot_model(robot)
+    unlimited = np.array((-np.inf, np.inf))
+    return torch.from_numpy(np.where(model.jnt_limited[1:, None], model.jnt_range[1:], unlimited))
 
 
 def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:

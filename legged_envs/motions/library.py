@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
+from torch.nn.functional import embedding  # rows by number, several times as fast as an index
 
 from legged_envs import rotation
 from legged_envs.motions.kinematics import body_names
@@ -98,7 +99,6 @@ class MotionLibrary:
         if end not in ("clip", "loop", "hold"):
             raise ValueError(f"end must be 'clip', 'loop' or 'hold', got {end!r}")
         _check_clips(motions, robot)
-
         self.robot = robot
         self.device = torch.device(device)
         self.names = tuple(motion.name for motion in motions)
@@ -110,7 +110,7 @@ class MotionLibrary:
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         """s. Shape: (num_clips,)."""
         self.loops = torch.tensor(
-            [motion.loop if end == "clip" else end == "loop" for motion in motions], device=device
+            [end == "loop" or (end == "clip" and motion.loop) for motion in motions], device=device
         )
         """Whether each clip is looped. Shape: (num_clips,)."""
         self.weight = torch.tensor([motion.weight for motion in motions], device=device)
@@ -129,21 +129,22 @@ class MotionLibrary:
             return torch.cat([getattr(motion, field) for motion in motions]).to(self.device)
 
         def with_base(field: str) -> torch.Tensor:
-            """Of the base and then of all bodies. Shape: (total number of frames, 1 + num_bodies, 3 or 4)."""
-            return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1)
+            """Rows of each frame: the base's, then those of all bodies."""
+            return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1).flatten(0, 1)
 
         self.valid = joined("valid")
         """Whether each frame may be imitated. Shape: (total number of frames,)."""
         ang_vel = joined("body_ang_vel_w")
-        ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1)
+        ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1).flatten(0, 1)
         self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)
         self._quats = with_base("quat_w")
         self._joints = torch.cat([joined(field) for field in ("joint_pos", "joint_vel", "root_ang_vel_b")], dim=1)
-        first, last = self.first_frame, self.first_frame + self.num_frames - 1
-        turn = rotation.multiply(self._quats[last, 0], rotation.conjugate(self._quats[first, 0]))
+        width = 1 + len(self.body_names)
+        first, last = self.first_frame * width, (self.first_frame + self.num_frames - 1) * width
+        turn = rotation.multiply(self._quats[last], rotation.conjugate(self._quats[first]))
         self._turn = rotation.twist_about_z(turn) * self.loops
         """How much each clip turns from one repetition to the next, rad. Shape: (num_clips,)."""
-        start, end = self._vectors[first, 0, :2], self._vectors[last, 0, :2]
+        start, end = self._vectors[first, :2], self._vectors[last, :2]
         self._step = (end - _turned(start, self._turn)) * self.loops.unsqueeze(1)
         """How far it moves on the ground after that turn, m. Shape: (num_clips, 2)."""
         self._moves_on = bool(self._turn.any() or self._step.any())
@@ -155,36 +156,28 @@ class MotionLibrary:
 
     def clip_ids(self, *names: str) -> torch.Tensor:
         """Numbers of clips by name. Shape: (len(names),)."""
-        unknown = [name for name in names if name not in self.names]
-        if unknown:
-            raise ValueError(f"there is no clip {unknown[0]!r}; clips: {', '.join(self.names)}")
-        return torch.tensor([self.names.index(name) for name in names], device=self.device)
+        return self._places(names, self.names, "there is no clip {}; clips: {}")
 
     def body_ids(self, *names: str) -> torch.Tensor:
         """Numbers of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),)."""
-        unknown = [name for name in names if name not in self.body_names]
+        return self._places(names, self.body_names, f"robot {self.robot.name!r} has no body {{}}; bodies: {{}}")
+
+    def _places(self, names: Sequence[str], known: Sequence[str], message: str) -> torch.Tensor:
+        unknown = [name for name in names if name not in known]
         if unknown:
-            known = ", ".join(self.body_names)
-            raise ValueError(f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {known}")
-        return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
+            raise ValueError(message.format(repr(unknown[0]), ", ".join(known)))
+        return torch.tensor([known.index(name) for name in names], device=self.device)
 
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
         """Base and joints of ``clips`` at ``times``, s from their first frames; the shapes broadcast."""
         at, num_joints = self._locate(clips, times), self.robot.num_joints
         base = self._bodies_at(at, self._base)
-        joints = torch.lerp(self._joints[at.low], self._joints[at.high], at.blend.unsqueeze(-1))
+        joints = torch.lerp(embedding(at.low, self._joints), embedding(at.high, self._joints), at.blend.unsqueeze(-1))
         joints[..., num_joints:].masked_fill_(at.outside.unsqueeze(-1), 0.0)
         joint_pos, joint_vel, ang_vel_b = joints.split((num_joints, num_joints, 3), dim=-1)
-        return MotionSample(
-            root_pos_w=base.pos_w[..., 0, :],
-            root_quat_w=base.quat_w[..., 0, :],
-            root_lin_vel_w=base.lin_vel_w[..., 0, :],
-            root_ang_vel_b=ang_vel_b,
-            joint_pos=joint_pos,
-            joint_vel=joint_vel,
-            valid=self.valid[at.low] & self.valid[at.high],
-            ended=at.ended,
-        )
+        pos, quat, lin_vel = (values[..., 0, :] for values in (base.pos_w, base.quat_w, base.lin_vel_w))
+        valid = self.valid[at.low] & self.valid[at.high]
+        return MotionSample(pos, quat, lin_vel, ang_vel_b, joint_pos, joint_vel, valid, at.ended)
 
     def sample_bodies(self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None) -> BodySample:
         """Bodies of ``clips`` at ``times``, s from their first frames; the shapes broadcast.
@@ -216,10 +209,11 @@ class MotionLibrary:
         return _Times(clips, low, high, (frame - below).float(), cycle.float(), outside, ended)
 
     def _bodies_at(self, at: _Times, columns: torch.Tensor) -> BodySample:
-        """Some ``columns`` (b,) of the frames, in which the base comes first and then all bodies."""
-        low, high, blend = at.low.unsqueeze(-1), at.high.unsqueeze(-1), at.blend.unsqueeze(-1)
-        vectors = torch.lerp(self._vectors[low, columns], self._vectors[high, columns], blend.unsqueeze(-1))
-        quats = rotation.slerp(self._quats[low, columns], self._quats[high, columns], blend)
+        """The bodies ``columns`` (b,) of the frames' rows: 0 for the base, 1 + i for body i."""
+        width, blend = 1 + len(self.body_names), at.blend.unsqueeze(-1)
+        low, high = (at.low * width).unsqueeze(-1) + columns, (at.high * width).unsqueeze(-1) + columns
+        vectors = torch.lerp(embedding(low, self._vectors), embedding(high, self._vectors), blend.unsqueeze(-1))
+        quats = rotation.slerp(embedding(low, self._quats), embedding(high, self._quats), blend)
         if self._moves_on:
             vectors, quats = self._move_on(at, vectors, quats)
         vectors[..., 3:].masked_fill_(at.outside[..., None, None], 0.0)

@@ -42,18 +42,14 @@ class MotionReport:
 
     def problems(self) -> list[str]:
         """What a robot could not do; empty for a good motion."""
-        found = []
-        if self.foot_slip > MOST_SLIP:
-            found.append(f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame")
-        if self.joint_margin < 0.0:
-            found.append(f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range")
-        if self.joint_speed > 1.0:
-            found.append(f"{self.fastest_joint} moves at {self.joint_speed:.2f} times its speed limit")
-        if self.lowest < -DEEPEST:
-            found.append(f"a part is {-1e3 * self.lowest:.1f} mm below the ground")
-        if self.seam > WIDEST_SEAM:
-            found.append(f"the loop does not close: its ends differ by {self.seam:.4f}")
-        return found
+        problems = (
+            (self.foot_slip > MOST_SLIP, f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame"),
+            (self.joint_margin < 0.0, f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range"),
+            (self.joint_speed > 1.0, f"{self.fastest_joint} moves at {self.joint_speed:.2f} times its speed limit"),
+            (self.lowest < -DEEPEST, f"a part is {-1e3 * self.lowest:.1f} mm below the ground"),
+            (self.seam > WIDEST_SEAM, f"the loop does not close: its ends differ by {self.seam:.4f}"),
+        )
+        return [problem for there, problem in problems if there]
 
 
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:

@@ -32,15 +32,15 @@ class StartCfg:
 
     def check(self) -> None:
         """Raise ValueError if a setting makes no sense."""
-        if not self.bin_length > 0.0:
-            raise ValueError(f"StartCfg.bin_length must be positive, got {self.bin_length}")
-        if not self.margin >= 0.0:
-            raise ValueError(f"StartCfg.margin must not be negative, got {self.margin}")
-        if self.bins_ahead < 1:
-            raise ValueError(f"StartCfg.bins_ahead must be at least 1, got {self.bins_ahead}")
-        for name in ("uniform_fraction", "smoothing", "decay"):
-            if not 0.0 < getattr(self, name) <= 1.0:
-                raise ValueError(f"StartCfg.{name} must be in (0, 1], got {getattr(self, name)}")
+        shares = ("uniform_fraction", "smoothing", "decay")
+        for name, fine, expected in (
+            ("bin_length", self.bin_length > 0.0, "be positive"),
+            ("margin", self.margin >= 0.0, "not be negative"),
+            ("bins_ahead", self.bins_ahead >= 1, "be at least 1"),
+            *((name, 0.0 < getattr(self, name) <= 1.0, "be in (0, 1]") for name in shares),
+        ):
+            if not fine:
+                raise ValueError(f"StartCfg.{name} must {expected}, got {getattr(self, name)}")
 
 
 class StartSampler:
@@ -64,11 +64,6 @@ class StartSampler:
         self.failures = torch.zeros(len(self._bin_start), dtype=torch.float64, device=library.device)
         """Running mean of the number of failures in each bin per call of :meth:`record`. Shape: (num_bins,)."""
         self._update_probabilities()
-
-    @property
-    def probabilities(self) -> torch.Tensor:
-        """Probability of a start in each bin, float64. Shape: (num_bins,)."""
-        return self._probability
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
         """The bins in which ``times`` of ``clips`` lie; a looping clip's times count from its last repetition."""
@@ -151,6 +146,7 @@ class StartSampler:
         total = drawn_to.sum()
         adaptive = torch.where(total > 0.0, drawn_to / total.clamp(min=1e-300), self._uniform)
         share = self.cfg.uniform_fraction if self.cfg.adaptive else 1.0
-        self._probability = torch.lerp(adaptive, self._uniform, share)
-        self._probability_sum = self._probability.cumsum(0)
+        self.probabilities = torch.lerp(adaptive, self._uniform, share)
+        """Probability of a start in each bin, float64. Shape: (num_bins,)."""
+        self._probability_sum = self.probabilities.cumsum(0)
         self._probability_sum /= self._probability_sum[-1].clone()
