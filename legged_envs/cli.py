@@ -195,13 +195,13 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
 def bench(
     task_id: TaskId, rounds: int = 7, quick: bool = False, compile: bool = False, json: Path | None = None
 ) -> None:
-    """Measure throughput against raw physics in the same run.
+    """Measure environment steps a second beside those of the physics engine alone.
 
     Args:
         task_id: Registered id.
         rounds: Paired rounds; medians are reported.
-        quick: Fewer sizes and steps.
-        compile: Measure the batches with compile=True; one environment is always measured both ways.
+        quick: Two rounds, without the largest size.
+        compile: Measure with compile=True.
         json: Where to write the numbers.
     """
     from legged_envs.rl import bench as module
@@ -209,40 +209,6 @@ def bench(
     if json is not None:
         _check_output("--json", json)
     module.main(task_id, rounds, quick, compile, json)
-
-
-def physics(
-    task_id: TaskId,
-    policy: Path | None = None,
-    rounds: int = 7,
-    episodes: int = 256,
-    markdown: Path | None = None,
-) -> None:
-    """Measure what solver, integrator, friction cone, time step and the like cost, and what they do to a walk.
-
-    Args:
-        task_id: Registered id.
-        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
-        rounds: Paired rounds of the timing; medians are reported.
-        episodes: Walks of each variant.
-        markdown: Where to write the table.
-    """
-    from legged_envs.rl import physics_bench as module
-
-    if markdown is not None:
-        _check_output("--markdown", markdown)
-    module.main(task_id, policy, rounds, episodes, markdown)
-
-
-def storage(rounds: int = 30) -> None:
-    """Measure the rollout buffer against indexing and copying the same tensors by hand.
-
-    Args:
-        rounds: Paired rounds; medians are reported.
-    """
-    from legged_envs.rl import storage_bench as module
-
-    module.main(rounds)
 
 
 def main() -> None:
@@ -254,8 +220,6 @@ def main() -> None:
             "play": play,
             "eval": evaluate,
             "bench": bench,
-            "physics": physics,
-            "storage": storage,
         },
         config=(tyro.conf.CascadeSubcommandArgs,),
         prog="legged-envs",

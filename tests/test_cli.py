@@ -16,7 +16,7 @@ from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.rl import bench, physics_bench, storage_bench
+from legged_envs.rl import bench
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import Evaluator
 from legged_envs.rl.metrics import COMMAND_RANGES, command_ranges, evaluation_cfg
@@ -245,13 +245,10 @@ def test_numbers_are_written_into_folders_that_are_made(tmp_path):
     assert json.loads((tmp_path / "a" / "b" / "eval.json").read_text())["changes"] == {}
 
 
-def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(tmp_path, monkeypatch):
-    for module in (bench, physics_bench):
-        monkeypatch.setattr(module, "main", lambda *args: pytest.fail("something was measured"))
+def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "main", lambda *args: pytest.fail("something was measured"))
     with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
         cli.bench(GO2, json=tmp_path)
-    with pytest.raises(ValueError, match=r"--markdown must name a file that can be written"):
-        cli.physics(GO2, markdown=tmp_path)
 
 
 @pytest.mark.parametrize("task_id", [GO2, MIMIC])
@@ -279,24 +276,19 @@ def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(pla
 @pytest.mark.parametrize("rounds", [0, -1])
 def test_a_benchmark_has_rounds(rounds):
     with pytest.raises(ValueError, match=f"rounds must be positive, got {rounds}"):
-        storage_bench.main(rounds)
+        cli.bench(GO2, rounds)
 
 
-# --- benchmarks -------------------------------------------------------------------------------------------------------
-
-
-def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run():
-    """Commands fall due one after another, as on a velocity task; the motion has none that does."""
-    loop = bench._EnvLoop(MIMIC, 64, compile=False)
-    timer = loop.core.commands.state_dict()["velocity"]["resampling"]
-    assert len((timer["due"] - timer["now"]).unique()) > 20
-    loop.run(loop.next_actions())
-    loop.envs.close()
-
-
-def test_physics_are_not_compared_on_a_mimic_task(never):
-    with pytest.raises(ValueError, match=r"'Legged/Go2-Mimic-v0' imitates motions.*velocity task"):
-        physics_bench.main(MIMIC, None, 1, 1, None)
+def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "SIZES", (2, 3, 5))
+    monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
+    cli.bench(GO2, quick=True, json=tmp_path / "new" / "bench.json")
+    assert "env-steps/s" in capsys.readouterr().out
+    result = json.loads((tmp_path / "new" / "bench.json").read_text())
+    assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
+    for row in result["sizes"]:
+        assert row["env_ms"] > row["batch_ms"] > 0.0 and row["ratio"] > 1.0
+        assert row["env_steps_per_s"] == pytest.approx(1e3 * row["num_envs"] / row["env_ms"])
 
 
 # --- the evaluation's commands ----------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from torchrl.objectives.value.functional import generalized_advantage_estimate
 
 import legged_envs.storage
-from legged_envs.rl.storage_bench import bench_storage
 from legged_envs.storage import MiniBatch, RolloutStorageMM
 from legged_envs.storage.fields import FIELDS
 
@@ -937,10 +936,3 @@ def test_the_storage_needs_nothing_but_torch() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 assert name.split(".")[0] in allowed or name.startswith("legged_envs.storage"), (path.name, name)
-
-
-def test_the_benchmark_reports_both_comparisons() -> None:
-    rows = bench_storage(rounds=2, num_envs=32, num_steps=4)
-    assert [row["setting"] for row in rows] == ["PPO", "everything"]
-    for row in rows:
-        assert all(row[key] > 0.0 for key in ("batches_ms", "indexing_ms", "batches_ratio", "add_ratio"))

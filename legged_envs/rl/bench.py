@@ -1,500 +1,94 @@
-"""How fast a task is: against raw physics, against Gymnasium's Ant, over batch sizes; its memory and start-up time.
-
-Everything that is compared runs in one process in alternating rounds; reported are medians of the rounds and medians
-of the ratios within a round, so that a machine that is slow for a while slows both sides.
-"""
+"""How many environment steps a second a task makes, beside the physics engine alone."""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
-import subprocess
-import sys
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import gymnasium as gym
+import mujoco.batch
 import numpy as np
 import torch
-from gymnasium.vector import VectorEnv
 from rich.console import Console
+from rich.table import Table
 
-from legged_envs.envs import LeggedVectorEnv
-from legged_envs.rl.bench_report import ANT, RATIO_LIMITS, WRAPPER_LIMITS, print_bench
+from legged_envs.envs import unwrap
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
-from legged_envs.wrappers import ActionScale, CostNormalize, ObsNormalize, RewardNormalize, TimeLimit
-from legged_envs.wrappers.base import layers
 
-SCALING_SIZES = (256, 1024, 4096, 16384)
-PROBE_ENVS = 4096
-
+SIZES = (64, 512, 4096)
 ROUND_ENV_STEPS = 12_000
-"""Environment steps of each side in a round, about 0.4 s on two cores."""
-MIN_CHUNK, MAX_CHUNK = 6, 25
-"""Control steps timed without a break. Raw physics has no resets: it must not run long enough for many to fall."""
-AMPLITUDE = 0.25
-"""Greatest amplitude of the joints' slow swing about the standing pose, in the action's unit."""
-FREQUENCIES_HZ = (0.3, 1.5)
+"""Environment steps in a round, about 0.4 s on two cores."""
+MIN_STEPS, MAX_STEPS = 6, 25
+"""Control steps in a round. The engine alone resets nobody: it must not run long enough for many robots to fall."""
 
-_PROBE = """
-import json, sys, time
-import gymnasium as gym
-import legged_envs
 
-def memory(key):
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) / 1024 for line in status if line.startswith(key))
+def bench(task_id: str, sizes: Sequence[int] = SIZES, rounds: int = 7, compile: bool = False) -> list[dict[str, float]]:
+    """Time full environment steps, and the engine alone from the same states with the same joint targets, in turns.
 
-def make():
-    begun = time.perf_counter()
-    envs = gym.make_vec(sys.argv[1], num_envs=int(sys.argv[2]))
-    made = time.perf_counter()
-    envs.reset(seed=0)
-    reset = time.perf_counter()
-    for _ in range(3):
-        envs.step(0.0 * envs.action_space.low)
-    return envs, made - begun, reset - made
+    Robots swing their joints slowly about the standing pose.
 
-linux = sys.platform == "linux"
-envs, cold_s, reset_s = make()
-total, peak = (memory("VmRSS"), memory("VmHWM")) if linux else (None, None)
-others, warm_s, _ = make()
-increase = memory("VmRSS") - total if linux else None
-keys = ("make_vec_cold_s", "make_vec_warm_s", "first_reset_s", "process_mb", "peak_mb", "increase_mb")
-print(json.dumps(dict(zip(keys, (cold_s, warm_s, reset_s, total, peak, increase)))))
-"""
-"""Runs in a fresh interpreter: what one batch costs to import, make and hold, then what a second one adds."""
-
-
-class _SlowActions:
-    """Actions that swing each joint slowly about the standing pose, each robot in its own way."""
-
-    def __init__(self, shape: tuple[int, ...], step_dt: float, rng: np.random.Generator):
-        self._amplitude = rng.uniform(0.0, AMPLITUDE, shape)
-        self._omega = 2.0 * np.pi * rng.uniform(*FREQUENCIES_HZ, shape) * step_dt
-        self._phase = rng.uniform(0.0, 2.0 * np.pi, shape)
-        self._step = 0
-
-    def take(self, steps: int) -> list[np.ndarray]:
-        """The next ``steps`` actions."""
-        times = range(self._step, self._step + steps)
-        self._step += steps
-        return [(self._amplitude * np.sin(self._omega * t + self._phase)).astype(np.float32) for t in times]
-
-
-class _EnvLoop:
-    """A stack of wrappers, by default that of ``gymnasium.make_vec``, in the middle of a long run."""
-
-    def __init__(
-        self, task_id: str, num_envs: int, compile: bool, wrap: Callable[[VectorEnv], VectorEnv] | None = None
-    ):
-        rng = np.random.default_rng(0)
-        envs = gym.make_vec(task_id, num_envs=num_envs, compile=compile)
-        self.envs: VectorEnv = envs if wrap is None else wrap(envs)
-        self.core = cast(LeggedVectorEnv, self.envs.unwrapped)
-        self.sim = cast(MujocoSimulation, self.core.sim)
-        self.num_envs = num_envs
-        self.chunk = min(max(ROUND_ENV_STEPS // num_envs, MIN_CHUNK), MAX_CHUNK)
-        """Control steps of one timed run."""
-        self.turns = max(ROUND_ENV_STEPS // (num_envs * self.chunk), 1)
-        """Timed runs in a round."""
-        self._actions = _SlowActions((num_envs, self.sim.model.nu), self.core.step_dt, rng)
-        self.steps = 0
-        self.ended = 0
-        """Episodes that ended in the timed steps."""
-        self.envs.reset(seed=0)
-        self._spread_ages(rng)
-        self.run(self._actions.take(max(10, min(100, 100_000 // num_envs))))
-        self.steps = self.ended = 0
-
-    def _spread_ages(self, rng: np.random.Generator) -> None:
-        """Let time limits, commands and pushes fall due one after another, as they do in a long run."""
-        limit = next(layer for layer in layers(self.envs) if isinstance(layer, TimeLimit))
-        limit.elapsed_steps = rng.integers(0, limit.time_limit, self.num_envs)
-        commands, events = self.core.commands.state_dict(), self.core.events.state_dict()
-        resampled = [term["resampling"] for term in commands.values() if "resampling" in term]
-        for timer in [*resampled, *events.values()]:
-            left = (timer["due"] - timer["now"]).double() * torch.from_numpy(rng.random(self.num_envs))
-            timer["due"] = timer["now"] + 1 + left.long()
-        self.core.commands.load_state_dict(commands)
-        self.core.events.load_state_dict(events)
-
-    def next_actions(self) -> list[np.ndarray]:
-        """The actions of the next timed run."""
-        return self._actions.take(self.chunk)
-
-    def targets(self, actions: Iterable[np.ndarray]) -> list[np.ndarray]:
-        """The joint targets that actions give, rad."""
-        scale, default = self.core.actions.scale.numpy(), self.core.robot.default_joint_pos.numpy()
-        return [default + scale * action for action in actions]
-
-    def run(self, actions: Sequence[np.ndarray]) -> tuple[float, float]:
-        """Step through ``actions``. Returns wall-clock and CPU seconds."""
-        step, flags = self.envs.step, []
-        wall, cpu = time.perf_counter(), time.process_time()
-        for action in actions:
-            _, _, terminated, truncated, _ = step(action)
-            flags.append((terminated, truncated))
-        seconds = time.perf_counter() - wall, time.process_time() - cpu
-        self.steps += len(flags)
-        self.ended += sum(int((terminated | truncated).sum()) for terminated, truncated in flags)
-        return seconds
-
-
-class _RawLoop(ABC):
-    """Nothing but physics: the same model from the same states with the same joint targets, without resets.
-
-    Loading states and writing targets is not timed.
-    """
-
-    def run(self, rows: np.ndarray, targets: Sequence[np.ndarray]) -> tuple[float, float]:
-        """Step through ``targets`` from the state ``rows``. Returns wall-clock and CPU seconds."""
-        wall = cpu = 0.0
-        self._load(rows)
-        for target in targets:
-            self._write(target)
-            wall_begun, cpu_begun = time.perf_counter(), time.process_time()
-            self._step()
-            wall += time.perf_counter() - wall_begun
-            cpu += time.process_time() - cpu_begun
-        return wall, cpu
-
-    @abstractmethod
-    def _load(self, rows: np.ndarray) -> None: ...
-
-    @abstractmethod
-    def _write(self, target: np.ndarray) -> None: ...
-
-    @abstractmethod
-    def _step(self) -> None: ...
-
-
-class _BatchLoop(_RawLoop):
-    """The batch engine by itself."""
-
-    def __init__(self, env: _EnvLoop):
-        self._batch = type(env.sim.batch)(env.sim.model, env.num_envs, env.sim.batch.nthread)
-        self._ctrl = self._batch.bind("ctrl")
-        self._decimation = env.core.cfg.sim.decimation
-
-    def _load(self, rows: np.ndarray) -> None:
-        self._batch.state[:] = rows
-
-    def _write(self, target: np.ndarray) -> None:
-        self._ctrl[:] = target
-
-    def _step(self) -> None:
-        self._batch.step(nstep=self._decimation)
-
-
-class _PlainLoop(_RawLoop):
-    """As many Python threads as the engine has, each calling ``mj_step`` (which frees the interpreter) on its share."""
-
-    def __init__(self, env: _EnvLoop):
-        import mujoco  # later than the simulation's module, which chooses MuJoCo's renderer
-
-        self._mujoco = mujoco
-        self._model, self._decimation = env.sim.model, env.core.cfg.sim.decimation
-        self._datas = [mujoco.MjData(self._model) for _ in range(env.num_envs)]
-        self._ctrls = [data.ctrl for data in self._datas]
-        num_threads = env.sim.batch.nthread
-        self._shares = [self._datas[i::num_threads] for i in range(num_threads)]
-        self._pool = ThreadPoolExecutor(num_threads)
-
-    def _load(self, rows: np.ndarray) -> None:
-        for data, row in zip(self._datas, rows, strict=True):
-            self._mujoco.mj_setState(self._model, data, row, self._mujoco.mjtState.mjSTATE_INTEGRATION)
-
-    def _write(self, target: np.ndarray) -> None:
-        for ctrl, row in zip(self._ctrls, target, strict=True):
-            ctrl[:] = row
-
-    def _step(self) -> None:
-        for _ in self._pool.map(self._step_share, self._shares):
-            pass
-
-    def _step_share(self, share: list[Any]) -> None:
-        mj_step, model, decimation = self._mujoco.mj_step, self._model, self._decimation
-        for data in share:
-            mj_step(model, data, decimation)
-
-
-def measure_throughput(task_id: str, num_envs: int, rounds: int, compile: bool = False) -> dict[str, Any]:
-    """Time full environment steps against raw physics; the ratio is to the faster of the two raw loops."""
-    env = _EnvLoop(task_id, num_envs, compile)
-    raw: dict[str, _RawLoop] = {"batch": _BatchLoop(env), "mj_step": _PlainLoop(env)}
-    seconds = {name: np.zeros((rounds + 1, 2)) for name in ("env", *raw)}
-    for i in range(rounds + 1):
-        for turn in range(env.turns):
-            rows, actions = env.sim.batch.state.copy(), env.next_actions()
-            targets = env.targets(actions)
-            for name in _rotated(list(seconds), i + turn):
-                seconds[name][i] += env.run(actions) if name == "env" else raw[name].run(rows, targets)
-    measured = {name: values[1:] for name, values in seconds.items()}  # the first round warms up
-    steps = env.chunk * env.turns
-    result = {
-        "num_envs": num_envs,
-        "steps_per_round": steps,
-        "episodes_ended_per_1000_steps": 1000.0 * env.ended / (env.steps * num_envs),
-        **_summary(measured, steps, num_envs),
-        "layers_us": _time_layers(env),
-    }
-    env.envs.close()
-    return result
-
-
-def _rotated(names: list[str], turn: int) -> list[str]:
-    turn %= len(names)
-    return names[turn:] + names[:turn]
-
-
-def _summary(seconds: dict[str, np.ndarray], steps: int, num_envs: int) -> dict[str, Any]:
-    """Medians of wall-clock and CPU seconds. Shape of each array: (rounds, 2)."""
-    wall = {name: values[:, 0].tolist() for name, values in seconds.items()}
-    cpu = {name: values[:, 1].tolist() for name, values in seconds.items()}
-    ratios = {name: _paired(wall["env"], wall[name]) for name in ("batch", "mj_step")}
-    faster = max(ratios, key=lambda name: ratios[name])
-    env_ms = 1e3 * statistics.median(wall["env"]) / steps
-    return {
-        "env_ms": env_ms,
-        "batch_ms": 1e3 * statistics.median(wall["batch"]) / steps,
-        "mj_step_ms": 1e3 * statistics.median(wall["mj_step"]) / steps,
-        "env_steps_per_s": 1e3 * num_envs / env_ms,
-        "ratio_to_batch": ratios["batch"],
-        "ratio_to_mj_step": ratios["mj_step"],
-        "raw": faster,
-        "ratio": ratios[faster],
-        "env_cpu_us": 1e6 * statistics.median(cpu["env"]) / (steps * num_envs),
-        "raw_cpu_us": 1e6 * statistics.median(cpu[faster]) / (steps * num_envs),
-        "cpu_ratio": _paired(cpu["env"], cpu[faster]),
-    }
-
-
-def _paired(numerator: Sequence[float], denominator: Sequence[float]) -> float:
-    """Median of the ratios within a round."""
-    return statistics.median(a / b for a, b in zip(numerator, denominator, strict=True))
-
-
-class _Clock:
-    """A function that adds up the time it takes."""
-
-    def __init__(self, function: Callable[..., Any]):
-        self._function = function
-        self.seconds = 0.0
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        begun = time.perf_counter()
-        result = self._function(*args, **kwargs)
-        self.seconds += time.perf_counter() - begun
-        return result
-
-
-def _time_layers(env: _EnvLoop) -> dict[str, float]:
-    """What each layer of the stack adds to a step, without the layers below it, µs."""
-    clocks: dict[tuple[str, str], _Clock] = {}
-    stack = [*layers(env.envs), env.sim]
-    for layer in stack:
-        for call in ("step", "reset"):
-            clock = clocks[type(layer).__name__, call] = _Clock(getattr(layer, call))
-            setattr(layer, call, clock)
-    turns = max(3, env.turns)
-    for _ in range(turns):
-        env.run(env.next_actions())
-    for layer in stack:
-        for call in ("step", "reset"):
-            delattr(layer, call)
-    microseconds = {key: 1e6 * clock.seconds / (turns * env.chunk) for key, clock in clocks.items()}
-    wrappers = [type(layer).__name__ for layer in stack[:-2]]
-    core, sim = type(env.core).__name__, type(env.sim).__name__
-    total = {name: microseconds[name, "step"] + microseconds[name, "reset"] for name in [*wrappers, core]}
-    return {
-        "physics": microseconds[sim, "step"],
-        "environment": microseconds[core, "step"] - microseconds[sim, "step"],
-        "partial resets": microseconds[core, "reset"],
-        **{name: total[name] - total[below] for name, below in zip(wrappers, [*wrappers[1:], core], strict=True)},
-    }
-
-
-def _normalised(envs: VectorEnv) -> VectorEnv:
-    """What a user stacks for a library that does not normalise by itself."""
-    return ActionScale(CostNormalize(RewardNormalize(ObsNormalize(envs))), -1.0, 1.0)
-
-
-def measure_wrappers(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, Any]:
-    """Time that a stack of seven wrappers takes beside the environment's own steps and partial resets."""
-    env = _EnvLoop(task_id, num_envs, compile, _normalised)
-    names = [type(layer).__name__ for layer in [*layers(env.envs)][:-1]]
-    clocks = [_Clock(env.core.step), _Clock(env.core.reset)]
-    env.core.step, env.core.reset = clocks  # type: ignore[method-assign]
-    inside, outside = [], []
-    for _ in range(rounds):
-        before = sum(clock.seconds for clock in clocks)
-        wall = sum(env.run(env.next_actions())[0] for _ in range(env.turns))
-        inside.append(sum(clock.seconds for clock in clocks) - before)
-        outside.append(wall - inside[-1])
-    env.envs.close()
-    steps = env.turns * env.chunk
-    return {
-        "num_envs": num_envs,
-        "wrappers": names,
-        "environment_us": 1e6 * statistics.median(inside) / steps,
-        "wrappers_us": 1e6 * statistics.median(outside) / steps,
-        "share": _paired(outside, inside),
-    }
-
-
-def measure_scaling(task_id: str, sizes: Sequence[int], rounds: int, compile: bool = False) -> list[dict[str, Any]]:
-    """Time per environment step over batch sizes, the sizes taking turns."""
-    envs = {size: _EnvLoop(task_id, size, compile) for size in sizes}
-    seconds: dict[int, list[float]] = {size: [] for size in sizes}
-    for i in range(rounds):
-        for size in map(int, _rotated([str(size) for size in sizes], i)):
-            env = envs[size]
-            wall = sum(env.run(env.next_actions())[0] for _ in range(env.turns))
-            seconds[size].append(wall / (env.turns * env.chunk * size))
-    for env in envs.values():
-        env.envs.close()
-    return [
-        {
-            "num_envs": size,
-            "us_per_env_step": 1e6 * statistics.median(seconds[size]),
-            "relative": _paired(seconds[size], seconds[sizes[0]]),
-        }
-        for size in sizes
-    ]
-
-
-def measure_single(task_id: str, rounds: int, steps: int) -> dict[str, Any]:
-    """Steps per second of ``gymnasium.make(task_id)``, without and with ``compile=True``, and of Gymnasium's Ant.
-
-    Resets are included. What cannot be made here is left out, and ``missing`` says why.
-    """
-    rng = np.random.default_rng(0)
-    kinds: dict[str, tuple[str, dict[str, Any]]] = {
-        "default": (task_id, {}),
-        "compiled": (task_id, {"compile": True}),
-        "ant": (ANT, {}),
-    }
-    envs: dict[str, gym.Env] = {}
-    missing: dict[str, str] = {}
-    for kind, (name, options) in kinds.items():
-        try:
-            envs[kind] = gym.make(name, **options)
-        except (ImportError, RuntimeError, gym.error.DependencyNotInstalled) as error:
-            missing[kind] = str(error)
-    shape = cast(gym.spaces.Box, envs["default"].action_space).shape
-    slow = _SlowActions(shape, cast(Any, envs["default"].unwrapped).cfg.sim.step_dt, rng)
-    seconds: dict[str, list[float]] = {kind: [] for kind in envs}
-    for _ in range(rounds + 1):
-        actions = slow.take(steps)
-        for kind, env in envs.items():
-            if kind == "ant":
-                ant_shape = cast(gym.spaces.Box, env.action_space).shape
-                actions = list(rng.uniform(-1.0, 1.0, (steps, *ant_shape)).astype(np.float32))
-            seconds[kind].append(_run_single(env, actions) / steps)
-    measured = {kind: values[1:] for kind, values in seconds.items()}  # the first round warms up
-    ours = [kind for kind in measured if kind != "ant"]
-    return {
-        "steps_per_s": {kind: 1.0 / statistics.median(values) for kind, values in measured.items()},
-        "ratio": {kind: _paired(measured["ant"], measured[kind]) for kind in ours} if "ant" in measured else {},
-        "missing": missing,
-    }
-
-
-def _run_single(env: gym.Env, actions: Sequence[np.ndarray]) -> float:
-    env.reset(seed=0)
-    begun = time.perf_counter()
-    for action in actions:
-        _, _, terminated, truncated, _ = env.step(action)
-        if terminated or truncated:
-            env.reset()
-    return time.perf_counter() - begun
-
-
-def measure_startup(task_id: str, num_envs: int) -> dict[str, Any]:
-    """Time and memory of making ``num_envs`` environments in a fresh process (memory on Linux only)."""
-    command = [sys.executable, "-c", _PROBE, task_id, str(num_envs)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"making {num_envs} environments of {task_id!r} in a fresh process failed:\n{done.stderr}")
-    return {"num_envs": num_envs, **json.loads(done.stdout.splitlines()[-1])}
-
-
-def machine() -> dict[str, Any]:
-    """What the figures depend on: processor, cores, versions, and how busy the machine is."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {
-        "processor": names[0] if names else platform.processor(),
-        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
-        "system": platform.system(),
-        "load_average": round(os.getloadavg()[0], 2),
-        "torch_threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        **{package: version(package) for package in ("mujoco", "torch", "numpy", "gymnasium")},
-    }
-
-
-def bench(
-    task_id: str, rounds: int = 7, quick: bool = False, compile: bool = False, console: Console | None = None
-) -> dict[str, Any]:
-    """Measure everything.
-
-    Args:
-        task_id: A registered id.
-        rounds: Rounds of each comparison.
-        quick: At most three rounds, without the largest batches.
-        compile: Whether the batches are made with ``compile=True``. One environment is measured both ways.
-        console: Where to say what is being measured.
+    Returns:
+        For each size ``num_envs``, ``env_ms`` and ``batch_ms`` of a control step, ``env_steps_per_s``, and ``ratio``,
+        the median of the ratios within a round.
 
     Raises:
         ValueError: If ``rounds`` is not positive.
     """
     if rounds < 1:
         raise ValueError(f"rounds must be positive, got {rounds}")
-    console = console or Console(quiet=True)
-    rounds = min(rounds, 3) if quick else rounds
-    sizes = [size for size in RATIO_LIMITS if not quick or size < 4096]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        result: dict[str, Any] = {"task_id": task_id, "rounds": rounds, "compile": compile, "machine": machine()}
-        with console.status("starting") as status:
-            status.update(f"memory and start of {PROBE_ENVS} environments")
-            result["startup"] = measure_startup(task_id, PROBE_ENVS)
-            status.update("one environment")
-            result["single"] = measure_single(task_id, rounds, steps=300 if quick else 1000)
-            result["throughput"] = []
-            for size in sizes:
-                status.update(f"{size} environments against raw physics")
-                result["throughput"].append(measure_throughput(task_id, size, rounds, compile))
-            result["wrappers"] = []
-            for size in WRAPPER_LIMITS:
-                status.update(f"wrappers around {size} environments")
-                result["wrappers"].append(measure_wrappers(task_id, size, rounds, compile))
-            status.update("scaling")
-            result["scaling"] = measure_scaling(task_id, SCALING_SIZES[: -2 if quick else None], rounds, compile)
+        return [_bench_size(task_id, size, rounds, compile) for size in sizes]
     finally:
         torch.set_num_threads(threads)
-    return result
 
 
-def main(
-    task_id: str, rounds: int = 7, quick: bool = False, compile: bool = False, json_path: Path | None = None
-) -> None:
-    """Measure, print and, if asked, write the figures as JSON. See :func:`bench`."""
-    console = Console()
-    result = bench(task_id, rounds, quick, compile, console)
-    print_bench(result, console)
+def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, float]:
+    envs = gym.make_vec(task_id, num_envs=num_envs, compile=compile)
+    core, rng = unwrap(envs), np.random.default_rng(0)
+    batch, decimation = cast(MujocoSimulation, core.sim).batch, core.cfg.sim.decimation
+    raw = mujoco.batch.Batch(cast(MujocoSimulation, core.sim).model, num_envs, batch.nthread)
+    ctrl, raw_ctrl = batch.bind("ctrl"), raw.bind("ctrl")
+    amplitude, omega = rng.uniform(0.0, 0.25, ctrl.shape), 2 * np.pi * rng.uniform(0.3, 1.5, ctrl.shape) * core.step_dt
+    num_steps = min(max(ROUND_ENV_STEPS // num_envs, MIN_STEPS), MAX_STEPS)
+    seconds = np.zeros((rounds + 1, 2))
+    envs.reset(seed=0)
+    for i in range(rounds + 1):
+        rows, targets = batch.state.copy(), []
+        for step in range(i * num_steps, (i + 1) * num_steps):
+            action = (amplitude * np.sin(omega * step)).astype(np.float32)
+            begun = time.perf_counter()
+            envs.step(action)
+            seconds[i, 0] += time.perf_counter() - begun
+            targets.append(ctrl.copy())
+        raw.state[:] = rows
+        for target in targets:
+            raw_ctrl[:] = target
+            begun = time.perf_counter()
+            raw.step(nstep=decimation)
+            seconds[i, 1] += time.perf_counter() - begun
+    envs.close()
+    measured = seconds[1:] / num_steps  # the first round warms up
+    env_s, batch_s = (statistics.median(column) for column in measured.T)
+    ratio = statistics.median(measured[:, 0] / measured[:, 1])
+    figures = {"env_ms": 1e3 * env_s, "batch_ms": 1e3 * batch_s, "env_steps_per_s": num_envs / env_s, "ratio": ratio}
+    return {"num_envs": num_envs, **figures}
+
+
+def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path | None) -> None:
+    """Measure, print and, if asked, write the figures as JSON; ``quick`` is two rounds without the largest size."""
+    rows = bench(task_id, SIZES[:-1] if quick else SIZES, min(rounds, 2) if quick else rounds, compile)
+    table = Table("envs", "env-steps/s", "step [ms]", "engine alone [ms]", "ratio", title=task_id)
+    for row in rows:
+        numbers = (f"{row['env_ms']:.2f}", f"{row['batch_ms']:.2f}", f"{row['ratio']:.2f}")
+        table.add_row(str(row["num_envs"]), f"{row['env_steps_per_s']:,.0f}", *numbers)
+    Console().print(table)
     if json_path is not None:
+        result: dict[str, Any] = {"task_id": task_id, "compile": compile, "sizes": rows}
         json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(result, indent=1) + "\n")
-        console.print(f"wrote {json_path}")

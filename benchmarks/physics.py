@@ -3,32 +3,36 @@
 Time: batches with one variant each go through the same recorded walk in alternating order; reported are medians over
 rounds and medians of the ratios to the default within a round. Walk: the policy walks in an environment with the
 variant. A policy is trained in the default physics, so a worse walk says how far a variant is from the default, not
-that it is worse physics.
+that it is worse physics::
+
+    python -m benchmarks.physics Legged/Go2-Flat-v0
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import gymnasium as gym
 import mujoco
 import mujoco.batch
 import numpy as np
 import torch
+import tyro
 from rich import box
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.throughput import check_output, machine
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.bench import machine
 from legged_envs.rl.evaluate import SECONDS, Evaluator
 from legged_envs.rl.metrics import evaluation_cfg
 from legged_envs.rl.policy import Policy, policy_and_task
@@ -125,6 +129,18 @@ def _engine(variant: Variant) -> Iterator[str]:
         yield name
     finally:
         del ENGINES[name]
+
+
+@contextmanager
+def warnings_counted() -> Iterator[Counter[str]]:
+    """Counts MuJoCo's warnings inside the ``with`` block, by kind; by default it appends each to MUJOCO_LOG.TXT."""
+    counts: Counter[str] = Counter()
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: counts.update([message.split(" at ")[0].split(".")[0]]))
+    try:
+        yield counts
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 _Stretch = tuple[np.ndarray, list[np.ndarray]]
@@ -227,28 +243,47 @@ def _row(name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float]
     return [*cells, *errors, f"{result.costs['foot_slip']:.4f}", f"{1e3 * depth:.2f}"]
 
 
-def main(task_id: str, policy: Path | None, rounds: int, episodes: int, markdown: Path | None) -> None:
-    """Measure, print and, if asked, write a Markdown table."""
+def main(
+    task_id: Annotated[str, tyro.conf.Positional],
+    policy: Path | None = None,
+    rounds: int = 7,
+    episodes: int = 256,
+    markdown: Path | None = None,
+) -> None:
+    """Measure what solver, integrator, friction cone, time step and the like cost, and what they do to a walk.
+
+    Args:
+        task_id: Registered id of a velocity task.
+        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
+        rounds: Paired rounds of the timing; medians are reported.
+        episodes: Walks of each variant.
+        markdown: Where to write the table.
+    """
     if rounds < 1 or episodes < 1:
         raise ValueError(f"rounds and episodes must be positive, got rounds={rounds}, episodes={episodes}")
+    if markdown is not None:
+        check_output("--markdown", markdown)
     if is_mimic(make_task_cfg(task_id)):
         raise ValueError(f"{task_id!r} imitates motions; what is measured here is a walk: name a velocity task")
     loaded, cfg, _ = policy_and_task(task_id, policy)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine().items())
-    times = measure_times(task_id, cfg, loaded, rounds)
+    with warnings_counted() as warnings:
+        times = measure_times(task_id, cfg, loaded, rounds)
+        rows = []
+        for variant in track(variants(), "walk", transient=True):
+            walk = measure_walk(task_id, cfg, loaded, variant, episodes) if variant.walks else None
+            rows.append(_row(variant.name, times, walk))
     default_us = 1e6 * np.median(times["default"][:, 1])
-    rows = []
-    for variant in track(variants(), "walk", transient=True):
-        walk = measure_walk(task_id, cfg, loaded, variant, episodes) if variant.walks else None
-        rows.append(_row(variant.name, times, walk))
     notes = [
-        f"`legged-envs physics {task_id} --rounds {rounds} --episodes {episodes}`, policy: {policy or 'shipped'}.",
+        f"`python -m benchmarks.physics {task_id} --rounds {rounds} --episodes {episodes}`, "
+        f"policy: {policy or 'shipped'}.",
         f"Machine: {facts}.",
         f"Time: physics of a control step ({1e3 * cfg.sim.step_dt:g} ms) of {NUM_ENVS} walking robots, median of "
         f"{rounds} paired rounds, relative to the default, which takes {default_us:.1f} µs of CPU time per robot. What "
         '"default again" has instead of 1 is noise.',
         f"Walk: {episodes} episodes of {SECONDS:g} s with one policy, trained in the default physics. Foot depth: of "
         "the deepest foot in the ground, mean over time.",
+        *(f"MuJoCo warned {count} times: {kind}." for kind, count in warnings.items()),
     ]
     _print(f"Physics settings of {task_id}", notes, rows)
     if markdown is not None:
@@ -272,3 +307,7 @@ def _print(title: str, notes: list[str], rows: list[list[str]]) -> None:
 def _markdown(title: str, notes: list[str], rows: list[list[str]]) -> str:
     lines = [_COLUMNS, ["---", *["---:"] * (len(_COLUMNS) - 1)], *rows]
     return "\n\n".join((f"# {title}", *notes, "\n".join(f"| {' | '.join(line)} |" for line in lines))) + "\n"
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

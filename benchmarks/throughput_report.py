@@ -1,4 +1,4 @@
-"""Prints what :mod:`legged_envs.rl.bench` measured, each figure beside the bar that it is held to."""
+"""Prints what :mod:`benchmarks.throughput` measured, each figure beside the bar that it is held to."""
 
 from __future__ import annotations
 

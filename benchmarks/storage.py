@@ -1,7 +1,9 @@
 """How fast the rollout buffer is, against indexing and copying the same tensors by hand.
 
 Both sides of a comparison run in one process in alternating order; reported are medians over the rounds and medians of
-the ratios within a round.
+the ratios within a round::
+
+    python -m benchmarks.storage
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import fields
 from typing import Any
 
 import torch
+import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -33,8 +36,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "apply_dagger_actions": True,
         "rnd_state_shape": (OBS_SIZE,),
         "amp_cfg": {
-            "amp_obs_extractor": "legged_envs.rl.storage_bench:amp_states",
-            "amp_ref_obs_extractor": "legged_envs.rl.storage_bench:amp_reference_states",
+            "amp_obs_extractor": "benchmarks.storage:amp_states",
+            "amp_ref_obs_extractor": "benchmarks.storage:amp_reference_states",
         },
         "num_costs": NUM_COSTS,
     },
@@ -174,8 +177,12 @@ def _index_by_hand(storage: RolloutStorageMM) -> None:
             batch += [buffer[previous] for buffer in flat_earlier]
 
 
-def main(rounds: int) -> None:
-    """Measure and print. See :func:`bench_storage`."""
+def main(rounds: int = 30) -> None:
+    """Measure the rollout buffer against indexing and copying the same tensors by hand.
+
+    Args:
+        rounds: Paired rounds; medians are reported.
+    """
     title = f"RolloutStorageMM, {NUM_ENVS} environments × {NUM_STEPS} steps × {OBS_SIZE} observations; medians"
     table = Table(title=title, title_justify="left")
     headers = ("fields", "epoch [ms]", "by hand [ms]", "ratio", "limit", "filling [ms]", "copies by hand [ms]", "ratio")
@@ -194,3 +201,7 @@ def main(rounds: int) -> None:
             f"{row['add_ratio']:.2f}",
         )
     Console().print(table)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,140 @@
+"""The benchmarks of a checkout: they measure what they say, refuse what cannot work, and leave no files behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import mujoco.batch
+import numpy as np
+import pytest
+
+from benchmarks import ab, ab_worker, physics, storage, throughput
+from benchmarks.ab import Tree, measure
+
+GO2 = "Legged/Go2-Flat-v0"
+MIMIC = "Legged/Go2-Mimic-v0"
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("rounds", [0, -1])
+def test_a_benchmark_has_rounds(rounds: int) -> None:
+    for run in (
+        lambda: storage.main(rounds),
+        lambda: throughput.main(GO2, rounds),
+        lambda: physics.main(GO2, rounds=rounds),
+        lambda: measure(ROOT, rounds=rounds),
+    ):
+        with pytest.raises(ValueError, match=f"rounds .*{rounds}"):
+            run()
+
+
+def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throughput, "bench", lambda *args: pytest.fail("something was measured"))
+    monkeypatch.setattr(physics, "measure_times", lambda *args: pytest.fail("something was measured"))
+    with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
+        throughput.main(GO2, json=tmp_path)
+    with pytest.raises(ValueError, match=r"--markdown must name a file that can be written"):
+        physics.main(GO2, markdown=tmp_path)
+
+
+# --- throughput -------------------------------------------------------------------------------------------------------
+
+
+def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run() -> None:
+    """Commands fall due one after another, as on a velocity task; the motion has none that does."""
+    loop = throughput._EnvLoop(MIMIC, 64, compile=False)
+    timer = loop.core.commands.state_dict()["velocity"]["resampling"]
+    assert len((timer["due"] - timer["now"]).unique()) > 20
+    loop.run(loop.next_actions())
+    loop.envs.close()
+
+
+def test_raw_physics_goes_the_way_of_the_environment() -> None:
+    """It starts from the same states and has the same joint targets, but the robot's own masses and friction."""
+    loop = throughput._EnvLoop(GO2, 16, compile=False)
+    batch, raw = loop.sim.batch, throughput._BatchLoop(loop)
+    ours, theirs = batch.bind("qpos"), raw._batch.bind("qpos")
+    before = ours.copy()
+    loop.run(loop.next_actions()[:10])
+    raw.run(*loop.stretch)
+    moved, apart = (np.median(np.abs(a[:, 7:] - ours[:, 7:])) for a in (before, theirs))
+    assert 0.0 < apart < 0.5 * moved
+    loop.envs.close()
+
+
+# --- physics ----------------------------------------------------------------------------------------------------------
+
+
+def test_physics_are_not_compared_on_a_mimic_task() -> None:
+    with pytest.raises(ValueError, match=r"'Legged/Go2-Mimic-v0' imitates motions.*velocity task"):
+        physics.main(MIMIC, None, 1, 1, None)
+
+
+def test_bad_physics_is_counted_and_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo would append each warning to MUJOCO_LOG.TXT in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(physics, "NUM_ENVS", 4)
+    monkeypatch.setattr(physics, "SETTLING_STEPS", 1)
+    monkeypatch.setattr(physics, "CHUNKS", 1)
+
+    unstable = physics.Variant("unstable", option={"gravity": (0.0, 0.0, -1e12)}, walks=False)
+    monkeypatch.setattr(physics, "variants", lambda: [physics.Variant("default", walks=False), unstable])
+    physics.main(GO2, rounds=1, episodes=1, markdown=tmp_path / "table.md")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.md"]
+    assert "MuJoCo warned" in (tmp_path / "table.md").read_text()
+    assert mujoco.get_mju_user_warning() is None
+
+
+# --- storage ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_reports_both_comparisons() -> None:
+    rows = storage.bench_storage(rounds=2, num_envs=32, num_steps=4)
+    assert [row["setting"] for row in rows] == ["PPO", "everything"]
+    for row in rows:
+        assert all(row[key] > 0.0 for key in ("batches_ms", "indexing_ms", "batches_ratio", "add_ratio"))
+
+
+# --- two checkouts ----------------------------------------------------------------------------------------------------
+
+
+def test_a_checkout_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    trees = Tree(ROOT), Tree(ROOT)
+    for tree in trees:
+        tree.call("open", GO2, 600, True)
+    figures = ab._take_turns(trees, "600 envs: ", 2, lambda tree: tree.call("round"))
+    for tree in trees:
+        tree.call("close")
+        tree.stop()
+    before, after = figures["600 envs: sum of observations"]
+    assert before == after and before[0] != before[1]
+    for name in ("step, ms", "wrappers alone, ms", "step / batch engine alone"):
+        assert all(len(values) == 2 and min(values) > 0.0 for values in figures[f"600 envs: {name}"])
+    ab._print("title", figures)
+    assert "same" in capsys.readouterr().out
+    start = trees[0].start_ms(GO2)
+    assert 0.0 < start["import legged_envs, ms"] < start["import, make_vec and reset, ms"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+def test_memory_is_that_of_the_environments_that_are_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaked = []
+    worker = ab_worker.Worker()
+    make_vec = ab_worker.gym.make_vec
+
+    def leaking(*args: Any, **kwargs: Any) -> Any:
+        leaked.append(np.ones(4 << 20))  # 32 MB
+        return make_vec(*args, **kwargs)
+
+    monkeypatch.setattr(ab_worker.gym, "make_vec", leaking)
+    assert 60.0 < worker.growth([GO2], 2, 1) < 100.0
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected a checkout"):
+        Tree(tmp_path)
