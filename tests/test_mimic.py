@@ -514,7 +514,7 @@ def test_starts_are_held_withheld_and_released_from_the_next_reset_on(make):
     motion.release()
     env.reset()
     assert not motion.available.any() and len(motion.player.time.unique()) == 6
-    motion.hold(torch.tensor([1, 0.25]))
+    motion.pin(torch.tensor(1), torch.tensor(0.25))
     env.reset()
     assert motion.player.clip.tolist() == [1] * 6 and motion.player.time.tolist() == [0.25] * 6
 
@@ -524,16 +524,13 @@ def test_a_clip_number_that_does_not_exist_is_refused_and_the_clips_are_listed(m
     for clip in (2, -1, 0.5):
         with pytest.raises(ValueError, match=rf"0 stand, 1 trot.*{clip}"):
             motion_of(env).pin(torch.tensor(clip), torch.tensor(0.0))
-        with pytest.raises(ValueError, match=rf"0 stand, 1 trot.*{clip}"):
-            motion_of(env).hold(torch.tensor([float(clip), 0.0]))
     assert motion_of(env)._pinned is None
 
 
 @pytest.mark.parametrize(
     ("call", "culprit"),
     [
-        (lambda motion: motion.hold(torch.zeros(3)), r"\(2,\).*\(3,\)"),
-        (lambda motion: motion.hold(torch.tensor([0.0, float("nan")])), r"nan"),
+        (lambda motion: motion.pin(torch.zeros(()), torch.tensor(float("nan"))), r"nan"),
         (lambda motion: motion.pin(torch.zeros(3), torch.zeros(2)), r"clips of shape \(\) or \(2,\).*\(3,\)"),
         (lambda motion: motion.pin(torch.zeros(2), torch.zeros(1)), r"times of shape \(\) or \(2,\).*\(1,\)"),
         (lambda motion: motion.pin(torch.zeros(2), torch.tensor([0.0, float("inf")])), r"inf"),

@@ -165,7 +165,7 @@ def test_the_experts_pairs_are_what_a_robot_exactly_on_the_reference_shows_at_tw
     step[:8] = steps[clips[:8]] - 1  # the last pair, in loops into the next repetition
 
     def shown(step: torch.Tensor) -> torch.Tensor:
-        motion.hold(torch.stack((clips.double(), step * core.step_dt), dim=1))
+        motion.pin(clips, step * core.step_dt)
         return core.reset(seed=0)[0]["amp"]
 
     pair = (steps.cumsum(0) - steps)[clips] + step
