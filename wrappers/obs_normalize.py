@@ -73,7 +73,8 @@ class ObsNormalize(NormalizingWrapper):
         final = info.get("final_obs")
         if final is not None:
             info["original_final_obs"] = final
-            self._push(final, info["_final_obs"])
+            rows = info.get("_final_obs", terminated | truncated)
+            self._push(final, rows)
             last = self._normalize(final)
         if self.frozen or self._over.some_over:
             self._push(observation, self._over.running(reward) if self._over.some_over else None)
@@ -81,7 +82,7 @@ class ObsNormalize(NormalizingWrapper):
         else:
             normalized = map_leaves(Normalizer.push_and_normalize, self.normalizer, observation)
         if final is not None:
-            info["final_obs"] = choose_rows(info["_final_obs"], last, normalized)
+            info["final_obs"] = choose_rows(rows, last, normalized)
         if self._over.mode is AutoresetMode.DISABLED:
             ended = terminated | truncated
             self._over.step(ended, any_row(ended))
