@@ -92,8 +92,9 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self.render_mode = getattr(env, "render_mode", None)
         self.spec = getattr(env, "spec", None)
         for name in ("cost_names", "cost_limits"):
-            if hasattr(env, name):
-                setattr(self, name, getattr(env, name))
+            owner = env if hasattr(env, name) else getattr(env, "unwrapped", None)
+            if hasattr(owner, name):
+                setattr(self, name, getattr(owner, name))
         self._observation: Any = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:

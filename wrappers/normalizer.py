@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from legged_envs.wrappers.array_kinds import NUMPY, detached, float64, like, namespace, to_numpy
+from legged_envs.wrappers.arrays import NUMPY, Array, as_kind_of, detached, float64, namespace, to_numpy
 
 CLIP = 5.0
 """Normalised values are clipped to [−5, 5] unless said otherwise, as in OmniSafe's wrappers."""
@@ -64,7 +64,7 @@ class Normalizer:
         """Standard deviation, at least 0.01; 1 before the second sample. Shape: ``shape``."""
         return self._xp.maximum(self._xp.sqrt(self.var), STD_FLOOR)
 
-    def push(self, samples: Any, rows: Any = None) -> None:
+    def push(self, samples: Array, rows: Array | None = None) -> None:
         """Add samples to the statistics. None at all change nothing.
 
         Args:
@@ -81,7 +81,7 @@ class Normalizer:
         if samples.shape[0]:
             self._merge(samples)
 
-    def push_and_normalize(self, samples: Any) -> Any:
+    def push_and_normalize(self, samples: Array) -> Array:
         """:meth:`push` all samples and then :meth:`normalize` them, in one pass."""
         if samples.shape[1:] != self.shape or not samples.ndim or self.count + samples.shape[0] < 2:
             self.push(samples)
@@ -91,7 +91,7 @@ class Normalizer:
         deviations *= self._factor()
         return self._clip(deviations, samples.dtype)
 
-    def normalize(self, values: Any) -> Any:
+    def normalize(self, values: Array) -> Array:
         """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers).
 
         The statistics stay as they are. Before the second sample values are only clipped.
@@ -107,7 +107,7 @@ class Normalizer:
         deviations *= self._factor()
         return self._clip(deviations, values.dtype)
 
-    def scale(self, values: Any) -> Any:
+    def scale(self, values: Array) -> Array:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
         if type(values) is not self._type:
             self._adopt(values)
@@ -150,29 +150,29 @@ class Normalizer:
         return {"shape": self.shape, **self.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["shape"], state["clip"])  # type: ignore[misc]
+        Normalizer.__init__(self, state["shape"], state["clip"])
         self.load_state_dict(state)
 
     def __repr__(self) -> str:
         return f"Normalizer({self.shape}, clip={self.clip}, count={self.count})"
 
-    def _wrong_shape(self, samples: Any) -> ValueError:
+    def _wrong_shape(self, samples: Array) -> ValueError:
         expected = ", ".join(map(str, ("num_samples", *self.shape)))
         return ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
 
-    def _adopt(self, array: Any) -> None:
+    def _adopt(self, array: Array) -> None:
         """Become of the kind and on the device of ``array``."""
         kind = (type(array), None if isinstance(array, NUMPY) else device(array))
         if kind == self._kind:
             return
         xp = namespace(array)
-        mean, m2 = (like(to_numpy(value), array) for value in (self.mean, self.m2))
+        mean, m2 = (as_kind_of(to_numpy(value), array) for value in (self.mean, self.m2))
         if mean.dtype != xp.float64:
             raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
         self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
         self._type = np.ndarray if xp is np else None
 
-    def _merge(self, samples: Any) -> tuple[Any, Any]:
+    def _merge(self, samples: Array) -> tuple[Any, Any]:
         """Add samples. Returns their deviations from the mean before, a new float64 array, and by how much it changed.
 
         The first batch has its own mean before.
@@ -183,7 +183,7 @@ class Normalizer:
         if not self.count:
             self.mean = xp.mean(float64(detached(samples)), axis=0)
         deviations = self._deviations(samples)
-        added = detached(deviations)
+        added: Any = detached(deviations)
         squares = xp.square(added)
         if xp is np:  # BLAS is left alone: its threads would spin beside the physics
             total, squares = np.add.reduce(added, 0), np.add.reduce(squares, 0)
@@ -195,9 +195,11 @@ class Normalizer:
         self.m2 = self.m2 + (squares - total * change)
         return deviations, change
 
-    def _deviations(self, values: Any) -> Any:
+    def _deviations(self, values: Array) -> Any:
         """``values − mean`` in float64, a new array."""
-        deviations = float64(values)
+        if values.dtype == self._xp.float64:
+            return values - self.mean
+        deviations: Any = float64(values)
         deviations -= self.mean
         return deviations
 

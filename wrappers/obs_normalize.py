@@ -40,13 +40,13 @@ class ObsNormalize(NormalizingWrapper):
         >>> import gymnasium as gym, numpy as np
         >>> env = gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="sync")
         >>> env.reset(seed=0)[0].mean(axis=0).round(3)
-        array([ 0.018,  0.   , -0.012,  0.014], dtype=float32)
+        array([-0.003,  0.001, -0.017, -0.015], dtype=float32)
         >>> env = ObsNormalize(env)
         >>> observation, info = env.reset(seed=0)
         >>> bool(np.allclose(observation.mean(axis=0), 0.0, atol=1e-6)), bool(np.abs(observation).max() <= 5.0)
         (True, True)
         >>> info["original_obs"].mean(axis=0).round(3)
-        array([ 0.018,  0.   , -0.012,  0.014], dtype=float32)
+        array([-0.003,  0.001, -0.017, -0.015], dtype=float32)
     """
 
     saved_as = "obs_normalizer"
