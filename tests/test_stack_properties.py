@@ -226,6 +226,23 @@ def test_copies_go_on_as_the_original_does(first):
             assert_same(stack.drive(other, range(split, STEPS)), expected, f"{name} of {stack}: ")
 
 
+@pytest.mark.parametrize("kinds", [("numpy", "torch"), ("torch", "numpy")], ids=" to ".join)
+def test_the_state_of_a_stack_of_one_array_kind_goes_on_in_one_of_another(kinds):
+    for stack in [Stack(case, toy=True) for case in range(CASES)]:
+        traces = []
+        stack.conversions = [""] * len(stack.conversions)
+        stack.kind = kinds[0]
+        env = stack.start()
+        stack.drive(env, range(5))
+        state = env.get_state()
+        traces.append(stack.drive(env, range(5, STEPS)))
+        stack.kind = kinds[1]
+        for other in (stack.make(), stack.start()):
+            other.set_state(state)
+            traces.append(stack.drive(other, range(5, STEPS)))
+            assert_same(traces[0], traces[-1], f"{stack}: ", exact=False)
+
+
 @EACH
 def test_what_is_done_to_returned_and_given_arrays_has_no_effect(first):
     for stack in STACKS[first : first + 10]:

@@ -155,7 +155,8 @@ class EpisodeStatistics(StatefulWrapper):
         else:
             self._add(reward, info)
         some_ended = any_row(ended)
-        over.step(ended, some_ended)
+        if some_ended or over.some_over:
+            over.step(ended, some_ended)
         if some_ended:
             info = {**info, "episode": self._report(ended), "_episode": copied(ended)}
             if over.mode is AutoresetMode.SAME_STEP:

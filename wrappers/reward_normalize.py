@@ -70,5 +70,6 @@ class RewardNormalize(NormalizingWrapper):
         ended = terminated | truncated
         some_ended = any_row(ended)
         scaled = self._scale(reward, ended, some_ended, self._over, self.frozen)
-        self._over.step(ended, some_ended)
+        if some_ended or self._over.some_over:
+            self._over.step(ended, some_ended)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}
