@@ -12,6 +12,7 @@ from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTermin
 from legged_envs.wrappers.cost_normalize import CostNormalize
 from legged_envs.wrappers.cost_reduce import CostReduce
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
+from legged_envs.wrappers.from_cmdp import FromCMDP
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 from legged_envs.wrappers.normalizer import Normalizer
 from legged_envs.wrappers.obs_normalize import ObsNormalize
@@ -30,6 +31,7 @@ __all__ = [
     "CostNormalize",
     "CostReduce",
     "EpisodeStatistics",
+    "FromCMDP",
     "LagrangianReward",
     "Normalizer",
     "ObsNormalize",

@@ -104,6 +104,8 @@ def detached(array: Array) -> Array:
 
 def accumulate(total: Array, values: Array) -> Array:
     """``total + values`` of a float64 total and values of any numbers, apart from the graph of their gradients."""
+    if type(total) is type(values) is np.ndarray:
+        return total + values
     values = detached(values)
     try:
         return like(total, values) + values
@@ -162,6 +164,19 @@ def where_rows(mask: Array, these: Any, others: Array) -> Array:
     """One array's rows where a mask holds, another's elsewhere. Shapes: (num_envs,) and (num_envs, …) twice."""
     mask = as_kind_of(mask, others)[(slice(None), *(None,) * (others.ndim - 1))]
     return cast(Array, namespace(others).where(mask, these, others))
+
+
+def put_rows(mask: Array, part: Array, array: Array) -> Array:
+    """A copy of ``array`` (num_envs, …) with those rows of a mask that ``part`` holds one after another."""
+    if isinstance(array, np.ndarray):
+        whole = array.copy()
+        whole[as_numpy(mask)] = part
+        return whole
+    xp = namespace(array)
+    if part.shape[0] == 0:
+        return copied(array)
+    order = xp.clip(xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, min=0)
+    return where_rows(mask, xp.take(part, order, axis=0), array)
 
 
 def blank_rows(mask: Array, array: Array) -> Array:

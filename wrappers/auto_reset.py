@@ -97,7 +97,8 @@ class AutoReset(StatefulWrapper):
         some_ended = any_row(ended)
         if some_ended and self.mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, ended, step, self._whole)
-        self._ended.step(ended, some_ended)
+        if some_ended or self._ended.some_over:
+            self._ended.step(ended, some_ended)
         if some_ended:
             end_episodes(self.env, ended)
         return step

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from abc import ABCMeta
 from collections import deque
+from inspect import signature
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from array_api_compat import device as device_of
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from legged_envs.wrappers.arrays import (
     NUMPY,
@@ -64,8 +65,8 @@ class Episodes:
         """The mask of these rows, of the kind of ``example``, an array with rows. Shape: (num_envs,), bool."""
         if self._over is None:
             self._over = zeros_like_rows(example, example.shape[0], "int64") > 0
-        self._over = like(self._over, example)
-        return self._over
+        over = self._over = like(self._over, example)
+        return over
 
     def running(self, example: Array) -> Array:
         """The mask of all other rows, of the kind of ``example``. Shape: (num_envs,), bool."""
@@ -120,7 +121,7 @@ class _TakesDevice(ABCMeta):
     """
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
-        if "device" in getattr(cls.__init__, "__annotations__", ()):
+        if "device" in signature(cls).parameters:
             return super().__call__(env, *args, **kwargs)
         devices = [value for value in args if _is_device(value)]
         if "device" in kwargs:
@@ -231,15 +232,12 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
     def _check_state(self, state: dict[str, Any]) -> None:
         """Raise a ``ValueError`` if a state does not fit."""
-        name, expected = type(self).__name__, (*self._state_shapes(), *self.STATE, *self.state_dict())
+        name, expected = type(self).__name__, (*self.STATE, *self.state_dict())
         if state and not expected:
             raise ValueError(f"{name} has no state, got {list(state)}")
         for key in expected:
             if key not in state:
                 raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
-        for key, sizes in self._state_shapes().items():
-            if state[key] is not None:
-                self._check_shape(key, state[key], sizes)
         for key, shape in self.STATE.items():
             given, own = state[key], getattr(self, self._attribute(key))
             if shape is not None and given is not None:
@@ -249,9 +247,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             except (KeyError, ValueError) as error:
                 reason = f"the state has no {error}" if isinstance(error, KeyError) else str(error)
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
-
-    def _state_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {}
 
     def _check_shape(self, key: str, given: Any, shape: Shape) -> None:
         expected = tuple(getattr(self, size) if isinstance(size, str) else size for size in shape)
@@ -330,24 +325,7 @@ def saved_normalizers(env: Any) -> dict[str, Any]:
     return dict(reversed(saved.items()))
 
 
-# --- the names of before, until the adapters have moved ---------------------------------------------------------------
-
-from legged_envs.wrappers.layers import end_episodes, name_of  # noqa: E402, F401
-
-
-def reset_mask(options: Options) -> Any:
-    return None if options is None else options.get("reset_mask")
-
-
-def kept(options: Options) -> Options:
-    return None if options is None else dict(options)
-
-
-def zeros_like_batch(tree: Any, num_envs: int, dtype: str) -> Any:
-    return zeros_like_rows(tree, num_envs, dtype)
-
-
-def not_reset(wrapper: VectorEnv) -> RuntimeError:
+def not_reset(wrapper: Env) -> RuntimeError:
     """The error of a step before the first reset."""
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 

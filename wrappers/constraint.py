@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from gymnasium.vector import AutoresetMode
 
 from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached
 from legged_envs.wrappers.base import Episodes, Shape, StatefulWrapper, whole_number
@@ -144,7 +145,8 @@ class ConstraintWrapper(StatefulWrapper):
 
     def _end_of_step(self, ended: Array) -> None:
         """Note whose episode this step has ended, shape (num_envs,), bool, and adapt if an interval is over."""
-        self._over.step(ended, any_row(ended))
+        if self._over.mode is not AutoresetMode.SAME_STEP:
+            self._over.step(ended, any_row(ended))
         self.steps += 1
         if self.steps % self.interval:
             return

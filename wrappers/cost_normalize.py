@@ -108,7 +108,8 @@ class CostNormalize(NormalizingWrapper):
                     f"CostNormalize needs info[{kind!r}] on every step, {name_of(self)} reports {sorted(reported)}: "
                     "put it above what reports costs, or leave it out"
                 )
-        self._over.step(ended, some_ended)
+        if some_ended or self._over.some_over:
+            self._over.step(ended, some_ended)
         return observation, reward, terminated, truncated, info
 
     def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:

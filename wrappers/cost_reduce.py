@@ -113,17 +113,3 @@ def _check_limits(env: Any, names: Any) -> NumPyArray:
                 "positive. Reduce by 'sum', 'max' or 'any', or give the term a positive limit"
             )
     return np.asarray(limits, np.float64)
-
-
-# --- the names of before, until the adapters have moved ---------------------------------------------------------------
-
-from legged_envs.wrappers.foreign_env import transition_cost  # noqa: E402
-
-
-def transition_costs(info: dict[str, Any]) -> tuple[Any, Any]:
-    return transition_cost(info, "cost"), transition_cost(info, "costs")
-
-
-def reported_costs(info: dict[str, Any]) -> dict[str, Any]:
-    pairs = zip(("cost", "costs"), transition_costs(info), strict=True)
-    return {key: value for key, value in pairs if value is not None}

@@ -200,9 +200,9 @@ class LeggedCMDP(CMDP):
         )
 
     def _given(self, value: torch.Tensor) -> torch.Tensor:
-        """A copy: OmniSafe normalises in place and keeps observations until after the next step."""
-        dtype = torch.bool if value.dtype == torch.bool else torch.float32
-        value = value.to(self._device, dtype, copy=True)
+        """Numbers as a copy: OmniSafe normalises in place and keeps observations until after the next step."""
+        is_mask = value.dtype == torch.bool
+        value = value.to(self._device) if is_mask else value.to(self._device, torch.float32, copy=True)
         return value[0] if self._num_envs == 1 else value
 
     def spec_log(self, logger: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import gymnasium as gym
@@ -70,7 +71,7 @@ class Sb3VecEnv(VecEnv):
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [{} for _ in range(self.num_envs)]
-        self._hand_out(info, self.reset_infos, range(self.num_envs))
+        self._hand_out(info, range(self.num_envs), self.reset_infos)
         return observation
 
     def step_async(self, actions: np.ndarray) -> None:
@@ -80,7 +81,7 @@ class Sb3VecEnv(VecEnv):
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
         infos: list[Info] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
-        self._hand_out(info, infos, range(self.num_envs))
+        self._hand_out(info, range(self.num_envs), infos)
         if done.any():
             self._describe_ends(np.flatnonzero(done).tolist(), info, infos)
         return observation, np.array(reward, dtype=np.float32), done, infos
@@ -91,29 +92,34 @@ class Sb3VecEnv(VecEnv):
         # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
         told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
         final, last_step = info["final_obs"], info.get("final_info", {})
-        self._hand_out({key: last_step[key] for key in last_step if key not in told}, infos, ended)
+        parts = {key: last_step[key] for key in last_step if key not in told}
+        self._hand_out(parts, ended, [infos[i] for i in ended])
         for i in ended:
             infos[i]["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], final)
 
-    def _hand_out(self, info: Info, infos: Any, rows: Any) -> None:
-        """Give to each of ``rows`` its part of a batch's info; a mask ``_key`` says which rows have ``key``."""
+    def _hand_out(self, info: Info, rows: Sequence[int], infos: Sequence[Info]) -> None:
+        """Give each of ``rows``, in ``infos``, its part of a batch's info; a mask ``_key`` says which have ``key``."""
         for key, value in info.items():
             if key.startswith("_") or key in _NOT_HANDED_OUT:
                 continue
-            mask = info.get(f"_{key}")
-            having = rows if mask is None else [i for i in rows if mask[i]]
+            having, takers, mask = rows, infos, info.get(f"_{key}")
+            if mask is not None:
+                flags = mask.tolist()
+                having = [i for i in rows if flags[i]]
+                takers = [taker for i, taker in zip(rows, infos, strict=True) if flags[i]]
+            parts: Any
             if isinstance(value, dict):
-                nested: dict[int, Info] = {i: {} for i in having}
-                self._hand_out(value, nested, having)
-                for i, part in nested.items():
-                    infos[i][key] = part
+                parts = [{} for _ in having]
+                self._hand_out(value, having, parts)
             elif key in self._whole_keys:
-                for i in having:
-                    infos[i][key] = value
-            elif np.ndim(value) > 0 and len(value) == self.num_envs:
-                values = value.tolist() if value.ndim == 1 else value
-                for i in having:
-                    infos[i][key] = values[i]
+                parts = [value] * len(having)
+            elif getattr(value, "ndim", 0) > 0 and len(value) == self.num_envs:
+                parts = value if len(having) == self.num_envs else value[having]
+                parts = parts.tolist() if value.ndim == 1 else parts
+            else:
+                continue
+            for taker, part in zip(takers, parts, strict=True):
+                taker[key] = part
 
     # --- the environments one by one ---------------------------------------------------------------------------------
 

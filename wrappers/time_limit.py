@@ -86,7 +86,8 @@ class TimeLimit(StatefulWrapper):
         observation, reward, terminated, truncated, info = step
         self._steps += 1
         if self._over.some_over:
-            self._begun = where_rows(self._over.over(reward), self._begun + 1, like(self._begun, reward))
+            begun = like(self._begun, reward)
+            self._begun = where_rows(self._over.over(reward), begun + 1, begun)
         elif self._steps < self._due:
             return observation, reward, terminated, truncated, info
         if self._begun is None:

@@ -27,7 +27,7 @@ class ToTorch(ArrayConversion):
         >>> env = ToTorch(env)
         >>> _ = env.reset(seed=0)
         >>> env.step(torch.zeros(2, dtype=torch.int64))[1]
-        tensor([1., 1.], dtype=torch.float64)
+        tensor([1., 1.])
     """
 
     def __init__(self, env: Any, device: torch.device | str = "cpu"):
