@@ -217,8 +217,10 @@ def test_copies_go_on_as_the_original_does(first):
     for number, stack in enumerate(STACKS[first : first + 10]):
         env, split = stack.start(), 1 + number % 4
         stack.drive(env, range(split))
-        copies = {"deepcopy": copy.deepcopy(env), "pickle": pickle.loads(pickle.dumps(env)), "state": stack.make()}
-        copies["state"].set_state(env.get_state())
+        copies = {"deepcopy": copy.deepcopy(env), "pickle": pickle.loads(pickle.dumps(env))}
+        if hasattr(env, "get_state"):  # Gymnasium's own environments have none
+            copies["state"] = stack.make()
+            copies["state"].set_state(env.get_state())
         expected = stack.drive(env, range(split, STEPS))
         for name, other in copies.items():
             assert_same(stack.drive(other, range(split, STEPS)), expected, f"{name} of {stack}: ")

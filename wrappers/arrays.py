@@ -164,6 +164,19 @@ def where_rows(mask: Array, these: Any, others: Array) -> Array:
     return cast(Array, namespace(others).where(mask, these, others))
 
 
+def put_rows(mask: Array, part: Array, array: Array) -> Array:
+    """A copy of ``array`` (num_envs, …) with those rows of a mask that ``part`` holds one after another."""
+    if isinstance(array, np.ndarray):
+        whole = array.copy()
+        whole[as_numpy(mask)] = part
+        return whole
+    xp = namespace(array)
+    if part.shape[0] == 0:
+        return copied(array)
+    order = xp.clip(xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, min=0)
+    return where_rows(mask, xp.take(part, order, axis=0), array)
+
+
 def blank_rows(mask: Array, array: Array) -> Array:
     """``array`` with 0, False or None in the rows of ``mask``."""
     if isinstance(array, np.ndarray):

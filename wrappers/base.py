@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABCMeta
 from collections import deque
+from inspect import signature
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -64,8 +65,8 @@ class Episodes:
         """The mask of these rows, of the kind of ``example``, an array with rows. Shape: (num_envs,), bool."""
         if self._over is None:
             self._over = zeros_like_rows(example, example.shape[0], "int64") > 0
-        self._over = like(self._over, example)
-        return self._over
+        over = self._over = like(self._over, example)
+        return over
 
     def running(self, example: Array) -> Array:
         """The mask of all other rows, of the kind of ``example``. Shape: (num_envs,), bool."""
@@ -120,7 +121,7 @@ class _TakesDevice(ABCMeta):
     """
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
-        if "device" in getattr(cls.__init__, "__annotations__", ()):
+        if "device" in signature(cls).parameters:
             return super().__call__(env, *args, **kwargs)
         devices = [value for value in args if _is_device(value)]
         if "device" in kwargs:

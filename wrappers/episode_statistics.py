@@ -24,7 +24,7 @@ from legged_envs.wrappers.arrays import (
     zeros_like_rows,
 )
 from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset, whole_number
-from legged_envs.wrappers.layers import Step, autoreset_mode, cost_attribute
+from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, cost_attribute
 
 KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}
 """What is measured, and its key in ``info["episode"]``."""
@@ -147,12 +147,13 @@ class EpisodeStatistics(StatefulWrapper):
         self._steps += 1
         ended, over = terminated | truncated, self._over
         if over.some_over:
-            self._add(*(x if x is None else blank_rows(over.over(x), x) for x in _summed(reward, info)))
+            counted = {key: blank_rows(over.over(reward), info[key]) for key in COSTS if key in info}
+            self._add(blank_rows(over.over(reward), reward), counted)
             ended = ended & over.running(ended)
             if over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
                 self._begin_sums(over.over(ended))
         else:
-            self._add(*_summed(reward, info))
+            self._add(reward, info)
         some_ended = any_row(ended)
         over.step(ended, some_ended)
         if some_ended:
@@ -165,14 +166,15 @@ class EpisodeStatistics(StatefulWrapper):
         """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
         self._over.end(mask)
 
-    def _add(self, reward: Array, cost: Array | None, costs: Array | None) -> None:
+    def _add(self, reward: Array, info: Info) -> None:
         if self._returns is None:
             raise not_reset(self)
         # Not in place: tensors made in inference mode must not be written to outside of it.
         self._returns = accumulate(self._returns, reward)
-        if cost is not None:
-            self._cost_sums = accumulate(self._cost_sums, cost)
-        if costs is not None:
+        if "cost" in info:
+            self._cost_sums = accumulate(self._cost_sums, info["cost"])
+        if "costs" in info:
+            costs = info["costs"]
             first = self._costs_sums is None
             self._costs_sums = float64(detached(costs)) if first else accumulate(self._costs_sums, costs)
 
@@ -204,7 +206,3 @@ class EpisodeStatistics(StatefulWrapper):
             reported[ids] = rows
             episode[KEYS[name]] = as_kind_of(reported, self._returns)
         return episode
-
-
-def _summed(reward: Array, info: Info) -> tuple[Array, Array | None, Array | None]:
-    return reward, info.get("cost"), info.get("costs")

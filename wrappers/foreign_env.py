@@ -110,7 +110,7 @@ def put_in_order(env: Any) -> Env:
     A plain ``gymnasium.Env`` becomes a batch of one, and one whose steps have six values goes through ``FromCMDP``.
     """
     if isinstance(env, VectorEnv):
-        needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is AutoresetMode.SAME_STEP
+        needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is not AutoresetMode.DISABLED
         return ForeignEnv(env) if needs_door else env
     if isinstance(env, gym.Env):
         return batch_of_one(env)

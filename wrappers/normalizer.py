@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import device
@@ -211,13 +211,15 @@ class Normalizer:
             return math.sqrt(freedom / max(self.m2, least))
         return math.sqrt(freedom) / self._xp.sqrt(self._xp.maximum(self.m2, least))
 
-    def _clip(self, values: Any, dtype: Any) -> Any:
+    def _clip(self, values: Any, dtype: Any) -> Array:
         """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
         xp, clip = self._xp, self.clip
         if xp is np:
-            return values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+            kind = dtype if dtype.kind == "f" else np.float32
+            return cast(Array, values.clip(-clip, clip).astype(kind, copy=False))
         clipped = xp.clip(values, -clip, clip)
-        return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
+        kind = dtype if xp.isdtype(dtype, "real floating") else xp.float32
+        return cast(Array, xp.astype(clipped, kind, copy=False))
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:

@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, choose_rows, map_leaves
+from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, map_leaves, put_rows
 from legged_envs.wrappers.layers import Step
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
@@ -73,18 +73,20 @@ class ObsNormalize(NormalizingWrapper):
         final = info.get("final_obs")
         if final is not None:
             info["original_final_obs"] = final
-            self._push(final, info["_final_obs"])
-            last = self._normalize(final)
+            rows = info.get("_final_obs", terminated | truncated)
+            ended = map_leaves(lambda _, array: array[rows], self.normalizer, final)
+            self._push(ended)
+            last = self._normalize(ended)
         if self.frozen or self._over.some_over:
             self._push(observation, self._over.running(reward) if self._over.some_over else None)
             normalized = self._normalize(observation)
         else:
             normalized = map_leaves(Normalizer.push_and_normalize, self.normalizer, observation)
         if final is not None:
-            info["final_obs"] = choose_rows(info["_final_obs"], last, normalized)
+            info["final_obs"] = map_leaves(lambda array, part: put_rows(rows, part, array), normalized, last)
         if self._over.mode is AutoresetMode.DISABLED:
-            ended = terminated | truncated
-            self._over.step(ended, any_row(ended))
+            over = terminated | truncated
+            self._over.step(over, any_row(over))
         return normalized, reward, terminated, truncated, info
 
     def _push(self, observation: Tree, rows: Array | None = None) -> None:

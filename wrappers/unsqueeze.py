@@ -53,12 +53,12 @@ class Unsqueeze(StatefulWrapper):
         self._observation: Any = None
 
     @property
-    def cost_names(self) -> tuple[str, ...]:
+    def cost_names(self) -> Any:
         """Names of the columns of ``info["costs"]``, if the environment has them."""
         return self._cost_attribute("cost_names")
 
     @property
-    def cost_limits(self) -> tuple[float, ...]:
+    def cost_limits(self) -> Any:
         """What each column of ``info["costs"]`` may be on average per step, if the environment has such limits."""
         return self._cost_attribute("cost_limits")
 
