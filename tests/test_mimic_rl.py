@@ -22,11 +22,13 @@ from legged_envs.managers import ActionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.rl import evaluate
-from legged_envs.rl.algorithm import AmpStates
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import mean_over_steps
+from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.networks import MimicNetwork
+from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import (
     ACTOR_GROUPS,
     CRITIC_GROUPS,
@@ -39,7 +41,6 @@ from legged_envs.rl.mimic_config import (
 )
 from legged_envs.rl.mimic_metrics import ClipEvaluation, MimicEvaluation, contact_agreement
 from legged_envs.rl.mirrored_ppo import MirroredPPO
-from legged_envs.rl.mmppo import MimicDistillation, MimicNetwork, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.train import Trainer, train
 from legged_envs.robots import GO2 as GO2_ROBOT
@@ -273,12 +274,12 @@ def test_errors_while_training_are_of_the_robots_with_a_reference():
     near = motion.available > 0.0
     assert near.tolist() == [False, True] * 8
     expected = (robot.joint_pos - motion.target_joint_pos).abs()[near].mean()
-    assert trainer._errors()["joint_error"] == pytest.approx(expected.item(), rel=1e-5)
+    assert trainer.metrics.training_errors(trainer.core)["joint_error"] == pytest.approx(expected.item(), rel=1e-5)
     expected = (robot.lin_vel_b - motion.target_lin_vel_b)[near].norm(dim=1).mean()
-    assert trainer._errors()["lin_vel_error"] == pytest.approx(expected.item(), rel=1e-5)
+    assert trainer.metrics.training_errors(trainer.core)["lin_vel_error"] == pytest.approx(expected.item(), rel=1e-5)
     motion.withhold(torch.ones(16, dtype=torch.bool))
     trainer.core.reset(seed=0)
-    assert trainer._errors() == {"joint_error": 0.0, "lin_vel_error": 0.0}
+    assert trainer.metrics.training_errors(trainer.core) == {"joint_error": 0.0, "lin_vel_error": 0.0}
 
 
 # --- teachers and students --------------------------------------------------------------------------------------------
@@ -668,47 +669,3 @@ def test_an_evaluation_of_a_task_without_motions_or_of_unknown_clips_is_refused(
     cfg.commands["motion"] = cfg.commands["velocity"]
     with pytest.raises(ValueError, match=r"no motion command; its commands: velocity, motion"):
         imitating(cfg, ("trot",))
-
-
-# --- states of the adversarial prior ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("group", ["policy", "critic"])
-def test_the_priors_states_are_the_same_quantities_of_robot_and_reference(group):
-    core = make_core(GO2, {"events.reference.params": {}, "commands.motion.reference_fraction": 1.0}, 4)
-    core.reset(seed=0)
-    observation = core.step(torch.zeros(4, 12))[0]
-    states, robot = AmpStates(core, group), core.robot
-
-    def scaled(
-        gravity: torch.Tensor, ang_vel: torch.Tensor, joints: torch.Tensor, speeds: torch.Tensor
-    ) -> torch.Tensor:
-        return torch.cat((gravity, 0.25 * ang_vel, joints - robot.default_joint_pos, 0.05 * speeds), dim=1)
-
-    of_robot = states.of_robot(observation[group])
-    exact = scaled(robot.projected_gravity, robot.ang_vel_b, robot.joint_pos, robot.joint_vel)
-    widths = torch.cat([torch.full((n,), w) for n, w in ((3, 0.05), (3, 0.05), (12, 0.01), (12, 0.025))])
-    motion = motion_command(core.commands)
-    mask = torch.tensor([True, True, False, True])
-    target = scaled(motion.target_gravity, motion.target_ang_vel_b, motion.target_joint_pos, motion.target_joint_vel)
-    window = observation["reference" if group == "policy" else "critic_reference"]
-    draws = [states.of_reference((window, mask)) for _ in range(40)]
-    assert all(torch.equal(got, mask) for _, got in draws)
-    away = torch.stack([of_reference - target for of_reference, _ in draws])
-    if group == "critic":
-        torch.testing.assert_close(of_robot, exact)
-        assert away.abs().max() < 1e-5
-    else:
-        assert ((of_robot - exact).abs() <= widths + 1e-6).all() and not torch.allclose(of_robot, exact, atol=1e-3)
-        assert (away.abs() <= widths + 1e-5).all()
-        assert (away.amax((0, 1)) > 0.8 * widths).all() and (away.amin((0, 1)) < -0.8 * widths).all()
-    extractors = states.as_cfg()
-    assert extractors["amp_obs_extractor"](observation[group]).shape == (4, 30)
-    rollout = window.expand(5, 4, -1)
-    assert extractors["amp_ref_obs_extractor"]((rollout, mask.expand(5, 4)))[0].shape == (5, 4, 30)
-
-
-def test_a_prior_needs_one_scale_per_term():
-    core = make_core(GO2, {"observations.policy.terms.gravity.scale": (1.0, 1.0, 2.0)})
-    with pytest.raises(TypeError, match=r"one scale.*\(1\.0, 1\.0, 2\.0\)"):
-        AmpStates(core, "policy")

@@ -11,11 +11,14 @@ import torch
 from tensordict import TensorDict
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.config import AlgorithmCfg, PPOCfg
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicPPOCfg
+from legged_envs.rl.mimic.amp import ExpertTransitions, amp_observations
+from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.ppo import MimicPPO
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.mirrored_ppo import MirroredPPO
-from legged_envs.rl.mmppo import MimicDistillation, MimicPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
@@ -68,6 +71,12 @@ def policy_groups(cfg: AlgorithmCfg) -> tuple[str, ...]:
     return CRITIC_GROUPS if isinstance(cfg, MimicPPOCfg) and cfg.privileged_actor else ACTOR_GROUPS
 
 
+def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
+    """Add to a task the observation groups that only the algorithm needs."""
+    if isinstance(cfg, MimicPPOCfg) and cfg.amp.amp_reward_weight:
+        task.observations.setdefault(cfg.amp.group, amp_observations())
+
+
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     """The algorithm of ``cfg`` for the environment, its networks as they are at the start.
 
@@ -78,18 +87,18 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     core = unwrap(env.env)
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
-    common = (env.get_observations(), env.num_actions, env.num_envs, len(motion_of(core).cfg.window))
-    if isinstance(cfg, MimicPPOCfg):
-        return MimicPPO(
-            *common,
-            cfg,
-            cost_names=core.cost_names,
-            cost_limits=core.cost_limits,
-            teacher=_load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None,
-            amp_cfg=AmpStates(core, policy_groups(cfg)[0]).as_cfg() if cfg.amp.amp_reward_weight else None,
-            device=env.device,
-        )
-    return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core), device=env.device)
+    motion = motion_of(core)
+    common = env.get_observations(), env.num_actions, len(motion.cfg.window)
+    if isinstance(cfg, MimicDistillationCfg):
+        return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
+    teacher, expert = None, None
+    if cfg.dagger.coefficient:
+        teacher = _load_teacher(cfg.dagger.teacher, core)
+    if cfg.amp.amp_reward_weight:
+        states = core.cfg.observations[cfg.amp.group]
+        expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
+    costs = {"cost_names": core.cost_names, "cost_limits": core.cost_limits}
+    return MimicPPO(*common, cfg, teacher=teacher, expert=expert, **costs)
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
@@ -131,54 +140,3 @@ def _load_teacher(path: Path | None, core: LeggedVectorEnv) -> Policy:
     teacher = load_policy(path, str(core.device))
     teacher.check(core, CRITIC_GROUPS)
     return teacher
-
-
-class AmpStates:
-    """The states that an adversarial motion prior compares: what a robot and a clip both have.
-
-    Direction of gravity, angular velocity, joint positions and velocities, scaled as the policy sees them. Where the
-    policy's observation is noisy, so are the reference's states, or the noise alone would tell them apart.
-
-    Args:
-        core: The environment.
-        group: The observation group that the actor sees.
-    """
-
-    TERMS = ("gravity", "ang_vel", "joint_pos", "joint_vel")
-
-    def __init__(self, core: LeggedVectorEnv, group: str):
-        cfg, sizes = core.cfg.observations[group], core.observations.term_sizes(group)
-        motion = motion_of(core)
-        self._frames = len(motion.cfg.window)
-        self._columns = _columns(sizes, self.TERMS)
-        self._reference_columns = _columns(motion.frame_sizes, self.TERMS)
-        noise = [torch.full((sizes[n],), cfg.terms[n].noise * _scale(cfg.terms[n].scale)) for n in self.TERMS]
-        self._noise = torch.cat(noise).to(core.device) if cfg.noisy else None
-
-    def as_cfg(self) -> dict[str, Any]:
-        """The storage's ``amp_cfg``."""
-        return {"amp_obs_extractor": self.of_robot, "amp_ref_obs_extractor": self.of_reference}
-
-    def of_robot(self, observations: torch.Tensor) -> torch.Tensor:
-        """Shape: (…, observation) → (…, states)."""
-        return observations[..., self._columns]
-
-    def of_reference(self, reference: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The first frame of the window. Shapes: (…, window), (…,) → (…, states), (…,)."""
-        window, mask = reference
-        states = window.unflatten(-1, (self._frames, -1))[..., 0, :][..., self._reference_columns]
-        if self._noise is not None:
-            states = states + self._noise * (2.0 * torch.rand_like(states) - 1.0)
-        return states, mask
-
-
-def _columns(sizes: dict[str, int], names: tuple[str, ...]) -> list[int]:
-    """Columns of the terms ``names`` in a vector of terms of these ``sizes``."""
-    ends = dict(zip(sizes, torch.tensor(list(sizes.values())).cumsum(0).tolist(), strict=True))
-    return [column for name in names for column in range(ends[name] - sizes[name], ends[name])]
-
-
-def _scale(scale: float | tuple[float, ...]) -> float:
-    if isinstance(scale, tuple):
-        raise TypeError(f"AMP needs one scale per observation term, got {scale}")
-    return scale

@@ -48,12 +48,14 @@ class DaggerCfg:
 
 @dataclass
 class AmpCfg:
-    """Adversarial motion prior: a reward for moving as the reference does."""
+    """Adversarial motion prior: a reward for moving as the motions do."""
 
     amp_reward_weight: float = 0.0
     """Weight of the style reward, which is from 0 to 1 each control step; 0 is off."""
     task_reward_weight: float = 1.0
     """Weight of the environment's own reward, where AMP is on."""
+    group: str = "amp"
+    """Observation group of the states that robots and motions are compared by."""
     hidden: tuple[int, ...] = (256, 128)
     """Hidden layers of the discriminator."""
     activation: str = "elu"
@@ -87,10 +89,12 @@ class LagrangeCfg:
     costs: tuple[str, ...] = ()
     """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
     up cannot keep the base level."""
-    rate: float = 0.02
+    integral: float = 0.02
     """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
     proportional: float = 0.5
-    """What it is higher by as long as that is so."""
+    """What a multiplier is higher by as long as the mean cost is twice the limit or more."""
+    derivative: float = 0.0
+    """What a multiplier is higher by in an iteration whose mean cost has risen by the limit."""
     initial: float = 0.0
     """Multipliers at the start."""
     calm_fraction: float = 1 / 16
@@ -103,17 +107,27 @@ class LagrangeCfg:
 
 
 @dataclass
-class MimicPPOCfg(MimicNetworkCfg):
-    """Motion-mimic PPO. Whoever runs it moves the learning rate from the first value to the last."""
+class MimicLearningCfg(MimicNetworkCfg):
+    """What every algorithm has. Whoever runs it moves the learning rate from the first value to the last."""
 
     steps_per_env: int = 24
     """Control steps of each environment between two updates."""
     epochs: int = 5
-    mini_batches: int = 4
+    """Passes over a rollout."""
     learning_rate: float = 1e-3
     """At the start."""
     final_learning_rate: float = 1e-4
     """At the end."""
+    max_grad_norm: float = 1.0
+    """Largest norm of each network's gradient."""
+
+
+@dataclass
+class MimicPPOCfg(MimicLearningCfg):
+    """Motion-mimic PPO."""
+
+    mini_batches: int = 4
+    """Parts of a pass over a rollout, one step of the optimiser for each."""
     schedule: Literal["fixed", "adaptive"] = "fixed"
     """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] ·
     ``desired_kl``; nobody else should then set it."""
@@ -124,8 +138,6 @@ class MimicPPOCfg(MimicNetworkCfg):
     clip: float = 0.2
     entropy: float = 0.002
     value_loss: float = 1.0
-    max_grad_norm: float = 1.0
-    """Largest norm of each network's gradient."""
     privileged_actor: bool = False
     """Whether the actor sees ``critic`` and ``critic_reference`` in place of ``policy`` and ``reference``, as teachers
     do."""
@@ -136,7 +148,7 @@ class MimicPPOCfg(MimicNetworkCfg):
 
 
 @dataclass
-class MimicDistillationCfg(MimicNetworkCfg):
+class MimicDistillationCfg(MimicLearningCfg):
     """Distillation of a teacher into a student that sees ``policy`` and ``reference``."""
 
     teacher: Path | None = None
@@ -146,13 +158,5 @@ class MimicDistillationCfg(MimicNetworkCfg):
     """Standard deviation of the student's actions while it collects; it stays as it is."""
     init_free_std: float = 0.1
     """The same where there is no reference."""
-    steps_per_env: int = 24
-    """Control steps of each environment between two updates."""
     epochs: int = 2
     """Passes over a rollout, one step of the optimiser for each of its control steps."""
-    learning_rate: float = 1e-3
-    """At the start."""
-    final_learning_rate: float = 1e-4
-    """At the end."""
-    max_grad_norm: float = 1.0
-    """Largest norm of the gradient."""

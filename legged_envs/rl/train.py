@@ -23,7 +23,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
-from legged_envs.rl.algorithm import make_algorithm, policy_groups
+from legged_envs.rl.algorithm import add_observations, make_algorithm, policy_groups
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, write_checkpoint
 from legged_envs.rl.config import AlgorithmCfg, TrainCfg, complete
 from legged_envs.rl.evaluate import Evaluator, metrics_of
@@ -75,6 +75,7 @@ class Trainer:
         self._wrapped = wrap is not None
         task = override(task, cfg.changes)
         self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
+        add_observations(self._algo, self.task)
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from operator import attrgetter
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
@@ -57,9 +56,8 @@ class AmpExtractors:
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"amp_ref_obs_extractor must return (states, mask), returned {type(result).__name__}")
         states, available = result
-        if not isinstance(available, torch.Tensor) or available.dtype is not torch.bool:
-            got = available.dtype if isinstance(available, torch.Tensor) else type(available).__name__
-            raise TypeError(f"amp_ref_obs_extractor must return a bool mask beside the states, returned {got}")
+        if (dtype := getattr(available, "dtype", type(available).__name__)) is not torch.bool:
+            raise TypeError(f"amp_ref_obs_extractor must return a bool mask beside the states, returned {dtype}")
         if available.shape != mask.shape:
             shape, expected = tuple(available.shape), tuple(mask.shape)
             raise ValueError(f"amp_ref_obs_extractor: expected a mask of shape {expected}, got {shape}")
@@ -72,9 +70,9 @@ def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:
     if found is None:
         raise ValueError(f"amp_cfg has no {key!r}: give a function or an import string 'package.module:function'")
     if isinstance(found, str):
-        module, _, name = found.partition(":")
         try:
-            found = attrgetter(name)(import_module(module))
+            module, name = found.split(":")
+            found = resolve_name(f"{module}:{name}")
         except (ImportError, AttributeError, ValueError) as error:
             raise ValueError(f"amp_cfg[{key!r}] = {cfg[key]!r} is no 'package.module:function': {error}") from error
     if not callable(found):

@@ -1,0 +1,125 @@
+"""Lagrange multipliers that rise while costs exceed their limits and fall while they keep them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+
+def relative_excess(means: Any, limits: Any) -> Any:
+    """Excess of mean costs over their limits, in units of the limits: min(mean / limit − 1, 1).
+
+    The bound keeps the first, clumsy steps of a training from winding up what follows the excess. Where a limit is 0
+    the excess is min(mean, 1).
+
+    Args:
+        means: Mean costs of any array kind. Shape: (…, K).
+        limits: Limits of at least 0, of the same kind. Shape: (K,) or (…, K).
+    """
+    xp = array_namespace(means, limits)
+    scales = xp.where(limits > 0.0, limits, xp.ones_like(limits))
+    return xp.clip((means - limits) / scales, max=1.0)
+
+
+class PIDMultipliers:
+    """Multipliers λ ≥ 0 that answer an excess e by a controller with integral, proportional and derivative part::
+
+        I ← clip(I + integral · e, 0, maximum)
+        λ = clip(proportional · e + I + derivative · max(e − e', 0), 0, maximum)
+
+    e' is the excess of the update before, 0 at first. With the integral part alone this is dual ascent. The
+    proportional part answers at once, where the integral alone would rise too far before the policy has followed; the
+    derivative part answers an excess that grows (Stooke et al. 2020, "Responsive safety in reinforcement learning by
+    PID Lagrangian methods", algorithm 2).
+
+    Sums are taken in float64 and rounded to the dtype of ``initial``, to which the gains are rounded as well.
+
+    Args:
+        initial: λ and I at the start: an array of any kind, dtype, device and shape.
+        integral: What I changes by in an update whose e is 1.
+        proportional: What λ is higher by in an update whose e is 1.
+        derivative: What λ is higher by in an update whose e has grown by 1.
+        maximum: Upper bound of λ and I; None for none.
+
+    Raises:
+        ValueError: If a gain or the bound is negative or NaN.
+    """
+
+    def __init__(
+        self,
+        initial: Any,
+        *,
+        integral: float,
+        proportional: float = 0.0,
+        derivative: float = 0.0,
+        maximum: float | None = None,
+    ):
+        self.gains = {"integral": integral, "proportional": proportional, "derivative": derivative}
+        for name, value in (*self.gains.items(), ("maximum", 0.0 if maximum is None else maximum)):
+            if not value >= 0.0:
+                raise ValueError(f"{name} of the multipliers must be at least 0, got {value!r}")
+        self.maximum = maximum
+        self.restart(initial)
+
+    @property
+    def values(self) -> Any:
+        """The multipliers λ. Shape: that of ``initial``."""
+        return self._state["multipliers"]
+
+    def restart(self, initial: Any) -> None:
+        """Begin at the multipliers ``initial``, whose array kind, dtype, device and shape the state then has."""
+        xp = array_namespace(initial)
+        self._state = {name: xp.asarray(initial, copy=True) for name in ("multipliers", "integral")}
+        self._state["last_excess"] = xp.zeros_like(initial)
+
+    def update(self, excess: Any) -> None:
+        """Follow ``excess``, of the kind and shape of :attr:`values`.
+
+        Where it is not finite nothing was measured: there the multipliers stay as they are.
+        """
+        xp, dtype = array_namespace(excess), self.values.dtype
+
+        def exact(array: Any) -> Any:
+            return xp.astype(array, xp.float64)
+
+        def bounded(total: Any) -> Any:
+            return xp.astype(xp.clip(total, min=0.0, max=self.maximum), dtype)
+
+        k_i, k_p, k_d = (exact(xp.asarray(gain, dtype=dtype, device=device(excess))) for gain in self.gains.values())
+        error, rise = exact(excess), exact(xp.clip(excess - self._state["last_excess"], min=0.0))
+        integral = bounded(exact(self._state["integral"]) + k_i * error)
+        multipliers = bounded(k_p * error + exact(integral) + k_d * rise)
+        self._replace(xp.isfinite(excess), multipliers=multipliers, integral=integral, last_excess=excess)
+
+    def observe(self, excess: Any) -> None:
+        """Note ``excess`` as that of the update before, without following it."""
+        self._replace(array_namespace(excess).isfinite(excess), last_excess=excess)
+
+    def _replace(self, measured: Any, **arrays: Any) -> None:
+        """Put ``arrays`` into the state where ``measured``."""
+        where = array_namespace(measured).where
+        self._state |= {name: where(measured, array, self._state[name]) for name, array in arrays.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of ``multipliers``, their ``integral`` part and the ``last_excess``."""
+        return copy.deepcopy(self._state)
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Raise the errors of :meth:`load_state_dict` and change nothing."""
+        shape = tuple(np.shape(self.values))
+        for name in self._state:
+            got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
+            if got != shape:
+                raise ValueError(f"the multipliers need a state whose {name!r} has shape {shape}, got {got}")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`state_dict`, which is not changed.
+
+        Raises:
+            ValueError: If an array is missing or has another shape. Then nothing has changed.
+        """
+        self.check_state(state)
+        self._state = copy.deepcopy({name: state[name] for name in self._state})
