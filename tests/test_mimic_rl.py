@@ -43,6 +43,7 @@ from legged_envs.rl.mimic_metrics import ClipEvaluation, MimicEvaluation, contac
 from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.train import Trainer, train
+from legged_envs.rl.watch import Scene, make_watched, watch
 from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.tasks.mimic import imitating
 
@@ -669,3 +670,27 @@ def test_an_evaluation_of_a_task_without_motions_or_of_unknown_clips_is_refused(
     cfg.commands["motion"] = cfg.commands["velocity"]
     with pytest.raises(ValueError, match=r"no motion command; its commands: velocity, motion"):
         imitating(cfg, ("trot",))
+
+
+# --- tasks of one's own -----------------------------------------------------------------------------------------------
+
+
+def test_a_mimic_task_with_other_events_rewards_and_names_is_evaluated_and_watched(monkeypatch):
+    """Nothing is found by the names that the shipped tasks use."""
+    cfg = make_task_cfg(GO2)
+    cfg.events["start"] = cfg.events.pop("reference")
+    del cfg.events["push"]
+    cfg.rewards = {"imitate": cfg.rewards["reference_joint_pos"], "torques": cfg.rewards["torques"]}
+    monkeypatch.setattr(evaluate, "SECONDS", 1.0)
+    judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
+    assert 0.0 < judge.run(do_nothing).clips["trot"].tracking <= 1.0
+    judge.close()
+    envs = make_watched(GO2, cfg, load_shipped_policy(GO2))
+    start = cfg.events["start"].params
+    assert [scene.clip for scene in watch(envs, do_nothing, ACTOR_GROUPS, [Scene(0.04, clip="trot")])] == ["trot"] * 2
+    envs.close()
+    assert cfg.events["start"].params is start and start  # the caller's configuration is as it was
+    del cfg.rewards["imitate"]
+    judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
+    assert np.isnan(judge.run(do_nothing).clips["trot"].tracking)
+    judge.close()
