@@ -97,8 +97,8 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     if cfg.amp.amp_reward_weight:
         states = core.cfg.observations[cfg.amp.group]
         expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
-    costs = {"cost_names": core.cost_names, "cost_limits": core.cost_limits}
-    return MimicPPO(*common, cfg, teacher=teacher, expert=expert, **costs)
+    names, limits = core.cost_names, core.cost_limits
+    return MimicPPO(*common, cfg, cost_names=names, cost_limits=limits, teacher=teacher, expert=expert)
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:

@@ -14,13 +14,7 @@ from rich.table import Table
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import observations
-from legged_envs.rl.metrics import (
-    command_errors,
-    command_ranges,
-    mean_over_steps,
-    print_costs,
-    settled,
-)
+from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_steps, print_costs, settled
 
 
 @dataclass
