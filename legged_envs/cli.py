@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -13,10 +13,6 @@ import tyro
 
 from legged_envs.rl.config import TrainCfg, Value
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
-
-if TYPE_CHECKING:
-    from legged_envs.envs.cfg import TaskCfg
-    from legged_envs.rl.policy import Policy
 
 TaskId = Annotated[str, tyro.conf.Positional]
 
@@ -83,8 +79,9 @@ def play(
     if command and is_mimic(make_task_cfg(task_id)):
         raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
     from legged_envs.rl import watch
+    from legged_envs.rl.policy import policy_and_task
 
-    loaded, cfg, clips, _ = _policy_and_task(task_id, policy, clips, motions, changes)
+    loaded, cfg, _ = policy_and_task(task_id, policy, changes, clips, motions)
     watch.play(task_id, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds))
 
 
@@ -114,19 +111,17 @@ def evaluate(
     from rich.console import Console
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-    from legged_envs.rl.policy import policy_file
-    from legged_envs.tasks.mimic import imitating
+    from legged_envs.rl.policy import policy_and_task, policy_file
 
     if episodes < 1:
         raise ValueError(f"--episodes must be positive, got {episodes}")
     if json is None and policy is not None:
         json = policy_file(policy).parent / "eval.json"
-    loaded, cfg, clips, changed = _policy_and_task(task_id, policy, clips, motions, changes)
+    loaded, cfg, changed = policy_and_task(task_id, policy, changes, clips, motions)
     if json is not None:
         _check_output("--json", json)
         _read_json(json)
     seed = EVALUATION_SEED if seed is None else seed
-    cfg = imitating(cfg, clips) if clips else cfg
     evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(loaded.inputs))
     loaded.check(evaluator.core)
     result = evaluator.run(loaded, seed=seed)
@@ -134,26 +129,6 @@ def evaluate(
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         write_json(json, {**about, **result.as_dict()})
-
-
-def _policy_and_task(
-    task_id: str,
-    path: Path | None,
-    clips: tuple[str, ...],
-    motions: tuple[Path, ...],
-    changes: dict[str, Any] | None,
-) -> tuple[Policy, TaskCfg, tuple[str, ...], dict[str, Any]]:
-    """The policy, its task with all changes, the clips to imitate, and the changes."""
-    from legged_envs.rl.policy import policy_and_task
-    from legged_envs.tasks.mimic import imitating
-
-    if (clips or motions) and not is_mimic(make_task_cfg(task_id)):
-        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")
-    policy, cfg, changed = policy_and_task(task_id, path, changes or {})
-    if is_mimic(cfg):
-        cfg = imitating(cfg, motions=motions)
-        clips = clips or policy.clips_of(cfg)
-    return policy, cfg, clips, changed
 
 
 def _check_output(option: str, path: Path) -> None:

@@ -24,6 +24,7 @@ from legged_envs.rl.mimic_config import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
 from legged_envs.rl.policy import Policy, contract, load_policy, load_shipped_policy, save_onnx, save_policy
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import TASKS
+from legged_envs.tasks.mimic import imitating
 
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
@@ -93,7 +94,8 @@ def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path
     monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: played.append(args))
     cli.play(task_id, run, changes={"action.scale": 0.9}, seconds=0.1)
     cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
-    assert cfg == override(make_task_cfg(task_id), CHANGES | {"action.scale": 0.9})
+    expected = override(make_task_cfg(task_id), CHANGES | {"action.scale": 0.9})
+    assert cfg == (expected if task_id == GO2 else imitating(expected, load_policy(run).clips))
 
 
 def test_a_contract_carries_its_changes_and_shipped_policies_have_none(tmp_path):
@@ -122,7 +124,7 @@ def test_changes_are_any_values(command, monkeypatch):
     """Numbers, ranges, switches and None, as Python writes them."""
     taken = []
     where = "legged_envs.rl.policy.policy_and_task"
-    monkeypatch.setattr(where, lambda task_id, policy, changes: taken.append(changes) or 1 / 0)
+    monkeypatch.setattr(where, lambda *args: taken.append(args[2]) or 1 / 0)
     flags = ["sim.decimation", "2", "events.push", "None", "commands.velocity.lin_vel_x", "(0.0, 0.5)"]
     flags += ["only_positive_rewards", "False", "action.scale", "-0.5"]
     with pytest.raises(ZeroDivisionError):

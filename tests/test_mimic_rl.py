@@ -43,6 +43,7 @@ from legged_envs.rl.mimic_metrics import ClipEvaluation, MimicEvaluation, contac
 from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.train import Trainer, train
+from legged_envs.rl.watch import Scene, make_watched, watch
 from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.tasks.mimic import imitating
 
@@ -274,12 +275,12 @@ def test_errors_while_training_are_of_the_robots_with_a_reference():
     near = motion.available > 0.0
     assert near.tolist() == [False, True] * 8
     expected = (robot.joint_pos - motion.target_joint_pos).abs()[near].mean()
-    assert trainer._errors()["joint_error"] == pytest.approx(expected.item(), rel=1e-5)
+    assert trainer.metrics.training_errors(trainer.core)["joint_error"] == pytest.approx(expected.item(), rel=1e-5)
     expected = (robot.lin_vel_b - motion.target_lin_vel_b)[near].norm(dim=1).mean()
-    assert trainer._errors()["lin_vel_error"] == pytest.approx(expected.item(), rel=1e-5)
+    assert trainer.metrics.training_errors(trainer.core)["lin_vel_error"] == pytest.approx(expected.item(), rel=1e-5)
     motion.withhold(torch.ones(16, dtype=torch.bool))
     trainer.core.reset(seed=0)
-    assert trainer._errors() == {"joint_error": 0.0, "lin_vel_error": 0.0}
+    assert trainer.metrics.training_errors(trainer.core) == {"joint_error": 0.0, "lin_vel_error": 0.0}
 
 
 # --- teachers and students --------------------------------------------------------------------------------------------
@@ -669,3 +670,27 @@ def test_an_evaluation_of_a_task_without_motions_or_of_unknown_clips_is_refused(
     cfg.commands["motion"] = cfg.commands["velocity"]
     with pytest.raises(ValueError, match=r"no motion command; its commands: velocity, motion"):
         imitating(cfg, ("trot",))
+
+
+# --- tasks of one's own -----------------------------------------------------------------------------------------------
+
+
+def test_a_mimic_task_with_other_events_rewards_and_names_is_evaluated_and_watched(monkeypatch):
+    """Nothing is found by the names that the shipped tasks use."""
+    cfg = make_task_cfg(GO2)
+    cfg.events["start"] = cfg.events.pop("reference")
+    del cfg.events["push"]
+    cfg.rewards = {"imitate": cfg.rewards["reference_joint_pos"], "torques": cfg.rewards["torques"]}
+    monkeypatch.setattr(evaluate, "SECONDS", 1.0)
+    judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
+    assert 0.0 < judge.run(do_nothing).clips["trot"].tracking <= 1.0
+    judge.close()
+    envs = make_watched(GO2, cfg, load_shipped_policy(GO2))
+    start = cfg.events["start"].params
+    assert [scene.clip for scene in watch(envs, do_nothing, ACTOR_GROUPS, [Scene(0.04, clip="trot")])] == ["trot"] * 2
+    envs.close()
+    assert cfg.events["start"].params is start and start  # the caller's configuration is as it was
+    del cfg.rewards["imitate"]
+    judge = Evaluator(GO2, imitating(cfg, ("trot",)), 2)
+    assert np.isnan(judge.run(do_nothing).clips["trot"].tracking)
+    judge.close()

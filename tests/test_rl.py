@@ -23,10 +23,12 @@ from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
+from legged_envs.rl.metrics import evaluation_cfg
 from legged_envs.rl.mirrored_ppo import HalfMirror
 from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.train import Trainer, train
-from legged_envs.rl.watch import Scene, film_policy
+from legged_envs.rl.velocity_metrics import hold_velocity
+from legged_envs.rl.watch import Scene, film_policy, make_watched
 from legged_envs.tasks.mimic import imitating
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -431,3 +433,31 @@ def test_the_command_evaluates_a_policy_and_writes_the_numbers(run, capsys):
     assert report["seed"] == 1
     assert report["episodes"] == 4
     assert report["evaluation_seed"] == EVALUATION_SEED
+
+
+def test_the_zero_command_is_written_where_the_command_is_seen_and_nowhere_else():
+    cfg = make_task_cfg(G1)
+    policy = cfg.observations["policy"].terms
+    policy["again"] = policy.pop("command")  # the last columns in place of the first
+    core = LeggedVectorEnv(cfg, 3, array="torch", observations="dict")
+    observation, _ = core.reset(seed=0)
+    before = {group: value.clone() for group, value in observation.items()}
+    hold_velocity(core, (0.5, 0.0, -1.0), observation)
+    command = torch.tensor((0.5, 0.0, -1.0)).expand(3, 3)
+    assert torch.equal(core.commands["velocity"], command)
+    assert torch.equal(observation["policy"][:, -3:], command) and torch.equal(observation["critic"][:, :3], command)
+    assert torch.equal(observation["policy"][:, :-3], before["policy"][:, :-3])
+    assert torch.equal(observation["critic"][:, 3:], before["critic"][:, 3:])
+
+
+def test_events_are_left_out_by_what_they_are_for():
+    cfg = make_task_cfg(GO2)
+    cfg.events["gust"] = replace(cfg.events.pop("push"))
+    cfg.events["kick"] = replace(cfg.events["gust"], purpose="place")
+    assert set(evaluation_cfg(cfg).events) == set(cfg.events) - {"gust"}
+    envs = make_watched(GO2, cfg, load_shipped_policy(GO2))
+    assert set(unwrap(envs).cfg.events) == {"root", "joints", "kick"}
+    envs.close()
+    cfg.events["kick"].purpose = "annoy"
+    with pytest.raises(ValueError, match=r"event term 'kick': purpose must be one of .*'disturb'.*got 'annoy'"):
+        LeggedVectorEnv(cfg, 1)

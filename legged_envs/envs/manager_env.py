@@ -63,7 +63,7 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _record(self) -> None:
         """Prepare the maths of a step."""
         compile = self._compile
-        state: list[object] = [*self.robot.owners(), self.sim.parameters]
+        state: list[object] = [*self.robot.owners(), self.sim, self.sim.parameters]
         state += [owner for manager in self.managers.values() for owner in manager.owners()]
         pieces = [Piece(owner.compute, True) for owner in self.robot.owners()]
         for manager in (self.terminations, self.rewards, self.costs):

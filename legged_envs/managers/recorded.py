@@ -1,18 +1,20 @@
-"""The maths of a step, recorded once and replayed as one graph."""
+"""The maths of a step, recorded once and replayed."""
 
 from __future__ import annotations
 
+import copy
+import functools
+import gc
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from legged_envs.managers.compiler import CompiledFunction, compile_function
-
-Place = tuple[dict[str, Any], str]
-"""An attribute that holds a tensor: the attributes of its owner, and its name among them."""
+from legged_envs.managers.tape import Place, Tape, Translation, tensors_in
 
 
 @dataclass(frozen=True)
@@ -23,23 +25,29 @@ class Piece:
     """Reads tensors that are attributes of the owners; changes them in place, or sets the attributes to others."""
     pure: bool
     """Whether it can be recorded: it consists of tensor operations that depend neither on the tensors' values nor on
-    anything else that changes, and changes nothing but the owners' tensors."""
+    anything else that changes, and it changes nothing but the owners' tensors."""
 
 
 class Program:
     """Pieces of a step, run in order; pure pieces in succession run as one recording.
 
     On small batches a step costs mostly the interpreter between hundreds of small tensor operations. So the operations
-    of the pure pieces are recorded once and replayed as one graph from then on, with the same results bit for bit, or
-    compiled, with results that differ in the last digits.
+    of pure pieces are recorded once and replayed from then on, with the same results bit for bit, or compiled, with
+    results that differ in the last digits.
 
-    Whatever a recording reads must be an attribute of an owner. The attributes may be set to other tensors between two
-    calls, of the same shape and type but of any memory layout.
+    What a recording reads must be an attribute of an owner. Between two calls the attributes may be set to other
+    tensors, and tensors be changed in place. Tensors in an owner's tuples, lists and dicts, and in tables that
+    ``functools.lru_cache`` keeps, are constants: they may be read too, but not be replaced. What is computed goes to
+    new tensors with memory of their own, so that whoever keeps one keeps its values.
 
     Args:
-        pieces: What to run.
-        owners: The objects whose attributes hold the tensors that the pure pieces read, change and set.
+        pieces: What to run. Every attribute that a pure piece reads exists already, or an earlier pure piece sets it.
+        owners: The objects whose attributes hold the tensors that pure pieces read, change and set.
         compile: Whether to compile the recordings: see :func:`~legged_envs.managers.compiler.compile_function`.
+
+    Raises:
+        ValueError: If a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute
+            than a tensor, depends on the values of a tensor, or draws random numbers.
     """
 
     def __init__(self, pieces: Sequence[Piece], owners: Sequence[object], compile: bool = False):
@@ -51,8 +59,7 @@ class Program:
                 runs = [piece.run for piece in group]
                 self._runs += [_Recording(runs, attributes, compile)] if pure else runs
         finally:
-            for names, old in zip(attributes, before, strict=True):
-                _restore(names, old)
+            _restore(attributes, before)
 
     def __call__(self) -> None:
         for run in self._runs:
@@ -60,49 +67,80 @@ class Program:
 
 
 class _Recording:
-    """A replay of ``runs`` on the tensors that ``attributes`` hold. Making it leaves results of a run in them."""
+    """Replays ``runs`` on the tensors that ``attributes`` hold. Making it leaves results of a run in them."""
 
     def __init__(self, runs: Sequence[Callable[[], None]], attributes: Sequence[dict[str, Any]], compile: bool):
-        self._owners, self._pieces = attributes, runs
-        self._reads = [(names, name) for names in attributes for name, value in names.items() if _is_tensor(value)]
-        self._writes: list[Place] = []
-        tensors = _get(self._reads)
-        self._replay, used = self._trace([tensor.clone() for tensor in tensors])
-        self._reads = [place for place, is_used in zip(self._reads, used, strict=True) if is_used]
+        self._runs, self._attributes = runs, attributes
+        originals = [dict(names) for names in attributes]
+        self._compiled: CompiledFunction | None = None
+        with torch.inference_mode(False), torch.no_grad():
+            self._record()
         if compile:
-            tensors = [tensor for tensor, is_used in zip(tensors, used, strict=True) if is_used]
-            self._replay = _any_layout(compile_function(self._function, tensors), tensors)
+            results = [dict(names) for names in attributes]
+            _restore(attributes, originals)
+            self._compiled = _any_layout(compile_function(self._function, _get(self._reads)), _get(self._reads))
+            _restore(attributes, results)
 
     def __call__(self) -> None:
-        values = self._replay([names[name] for names, name in self._reads])
-        for (names, name), value in zip(self._writes, values, strict=True):
-            names[name] = value
+        if self._compiled is not None:
+            for (names, name), value in zip(self._writes, self._compiled(_get(self._reads)), strict=True):
+                names[name] = value
+            return
+        with np.errstate(all="ignore"):
+            replayed = self._replay()
+        if not replayed:  # a user's command or action that comes transposed
+            for run in self._runs:
+                run()
 
-    def _trace(self, examples: Sequence[torch.Tensor]) -> tuple[CompiledFunction, list[bool]]:
-        """A function of the tensors in the places it reads to those in the places it sets, and which it does read."""
-        # Not torch.jit.trace, which keeps every graph until the process ends.
-        graph, _ = torch._C._create_graph_by_tracing(self._function, tuple(examples), lambda value: "", True, False)
-        used = [bool(value.uses()) for value in graph.inputs()]
-        for index in reversed(range(len(used))):
-            if not used[index]:
-                graph.eraseInput(index)
-        function = torch._C._create_function_from_graph("recording", graph)
-        return lambda tensors: function(*tensors), used
+    def _record(self) -> None:
+        """Run on copies of the tensors, which stay in the attributes, and write down what is done."""
+        places = [(names, name) for names in self._attributes for name, value in names.items() if _is_tensor(value)]
+        kept = {id(t) for names in self._attributes for v in names.values() if not _is_tensor(v) for t in tensors_in(v)}
+        examples = copy.deepcopy([tensor.detach() for tensor in _get(places)])  # they share memory as the tensors do
+        for (names, name), tensor in zip(places, examples, strict=True):
+            names[name] = tensor
+        before = [dict(names) for names in self._attributes]
+        with Tape() as tape:
+            for run in self._runs:
+                run()
+        self._writes = []
+        for names, old in zip(self._attributes, before, strict=True):
+            for name, value in names.items():
+                if _is_tensor(value) and value is not old.get(name):
+                    self._writes.append((names, name))
+                elif name in old and value is not old[name]:
+                    raise ValueError(f"a pure piece set the attribute {name!r}, which is no tensor, to {value!r}")
+        inputs = {id(tensor): place for tensor, place in zip(examples, places, strict=True)}
+        translation = Translation(tape, inputs, [(place, place[0][place[1]]) for place in self._writes])
+        _check_constants([tensor for tensor in translation.constants if id(tensor) not in kept])
+        self._replay, self._reads = translation.replay, translation.reads
 
     def _function(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The pieces' results on ``tensors`` in place of those that they read."""
         for (names, name), tensor in zip(self._reads, tensors, strict=True):
             names[name] = tensor
-        before = [dict(names) for names in self._owners]
-        for run in self._pieces:
+        for run in self._runs:
             run()
-        self._writes = [
-            (names, name)
-            for names, old in zip(self._owners, before, strict=True)
-            for name, value in names.items()
-            if _is_tensor(value) and value is not old.get(name)
-        ]
         return tuple(_get(self._writes))
+
+
+def _check_constants(tensors: Sequence[torch.Tensor]) -> None:
+    """Raise ValueError for a tensor that is in no table of ``functools.lru_cache``: what it holds may be replaced."""
+    for tensor in tensors:
+        holders = gc.get_referrers(tensor)
+        if any(isinstance(holder, functools._lru_cache_wrapper) for holder in holders):
+            continue
+        named = [(type(holder).__name__, name) for holder in holders for name in _names_of(tensor, holder)]
+        where = "".join(f" ({name!r} of {kind})" for kind, name in named[:1])
+        raise ValueError(
+            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{where} that is an attribute of none of the "
+            "owners: a recording would not see it replaced. Make what holds it an owner, keep it in a table of "
+            "functools.lru_cache if it never changes, or do not mark the piece pure"
+        )
+
+
+def _names_of(tensor: torch.Tensor, holder: object) -> list[str]:
+    return [name for name, value in getattr(holder, "__dict__", {}).items() if value is tensor]
 
 
 def _any_layout(function: CompiledFunction, examples: Sequence[torch.Tensor]) -> CompiledFunction:
@@ -126,7 +164,8 @@ def _get(places: Sequence[Place]) -> list[torch.Tensor]:
     return [names[name] for names, name in places]
 
 
-def _restore(names: dict[str, Any], old: dict[str, Any]) -> None:
-    for name in names.keys() - old.keys():
-        del names[name]
-    names.update(old)
+def _restore(attributes: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> None:
+    for names, old in zip(attributes, before, strict=True):
+        for name in names.keys() - old.keys():
+            del names[name]
+        names.update(old)

@@ -11,12 +11,12 @@ import torch
 from tensordict import TensorDict
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
-from legged_envs.managers import ObservationGroupCfg
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.config import AlgorithmCfg, PPOCfg
 from legged_envs.rl.mimic.amp import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.distillation import MimicDistillation
 from legged_envs.rl.mimic.ppo import MimicPPO
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicPPOCfg
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy
@@ -71,6 +71,12 @@ def policy_groups(cfg: AlgorithmCfg) -> tuple[str, ...]:
     return CRITIC_GROUPS if isinstance(cfg, MimicPPOCfg) and cfg.privileged_actor else ACTOR_GROUPS
 
 
+def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
+    """Add to a task the observation groups that only the algorithm needs."""
+    if isinstance(cfg, MimicPPOCfg) and cfg.amp.amp_reward_weight:
+        task.observations.setdefault(cfg.amp.group, amp_observations())
+
+
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     """The algorithm of ``cfg`` for the environment, its networks as they are at the start.
 
@@ -82,28 +88,17 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
     motion = motion_of(core)
-    common = (env.get_observations(), env.num_actions, len(motion.cfg.window))
-    if isinstance(cfg, MimicPPOCfg):
-        expert = None
-        if cfg.amp.amp_reward_weight:
-            group = core.cfg.observations[cfg.amp.group]
-            expert = ExpertTransitions(motion.player.library, group, core.step_dt).sample
-        return MimicPPO(
-            *common,
-            cfg,
-            cost_names=core.cost_names,
-            cost_limits=core.cost_limits,
-            teacher=_load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None,
-            expert=expert,
-        )
-    return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
-
-
-def needed_observations(cfg: AlgorithmCfg) -> dict[str, ObservationGroupCfg]:
-    """The observation groups that the algorithm adds to a task that lacks them."""
-    if isinstance(cfg, MimicPPOCfg) and cfg.amp.amp_reward_weight:
-        return {cfg.amp.group: amp_observations()}
-    return {}
+    common = env.get_observations(), env.num_actions, len(motion.cfg.window)
+    if isinstance(cfg, MimicDistillationCfg):
+        return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
+    teacher, expert = None, None
+    if cfg.dagger.coefficient:
+        teacher = _load_teacher(cfg.dagger.teacher, core)
+    if cfg.amp.amp_reward_weight:
+        states = core.cfg.observations[cfg.amp.group]
+        expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
+    names, limits = core.cost_names, core.cost_limits
+    return MimicPPO(*common, cfg, cost_names=names, cost_limits=limits, teacher=teacher, expert=expert)
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:

@@ -79,14 +79,11 @@ def check_changes(changes: Any, path: str = "changes") -> None:
     Raises:
         ValueError: Naming what it cannot hold.
     """
-    if isinstance(changes, dict):
-        for key, value in changes.items():
+    if isinstance(changes, (dict, list, tuple)):
+        for key, value in changes.items() if isinstance(changes, dict) else enumerate(changes):
             check_changes(value, f"{path}[{key!r}]")
-    elif isinstance(changes, (list, tuple)):
-        for i, value in enumerate(changes):
-            check_changes(value, f"{path}[{i}]")
     elif type(changes) not in (str, int, float, bool, type(None)):
         raise ValueError(
-            f"{path} = {changes!r}: changes must be values that a checkpoint can hold, which are numbers, strings,"
-            " None, and tuples, lists and dicts of these; for functions and objects, register a task of your own"
+            f"{path} = {changes!r}: changes must be values that a checkpoint can hold, which are numbers, strings, "
+            "None, and tuples, lists and dicts of these; for functions and objects, register a task of your own"
         )

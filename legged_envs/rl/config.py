@@ -63,11 +63,7 @@ class PPOCfg:
 
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
-ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
-    "ppo": PPOCfg,
-    "mmppo": MimicPPOCfg,
-    "distillation": MimicDistillationCfg,
-}
+ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg, "distillation": MimicDistillationCfg}
 """Name of an algorithm on the command line → its options."""
 
 
@@ -121,8 +117,8 @@ FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "ep
 """Options that it passes on unless they are given; any other may not differ."""
 
 
-def complete(cfg: TrainCfg, mimic: bool) -> TrainCfg:
-    """A copy of ``cfg`` with its algorithm, for a task that imitates motions if ``mimic``.
+def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
+    """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``.
 
     Raises:
         ValueError: If the algorithm is not one for such a task, or an option has no meaning, by its name.
@@ -154,7 +150,7 @@ def complete(cfg: TrainCfg, mimic: bool) -> TrainCfg:
     for name, minutes in (("minutes", cfg.minutes), ("checkpoint-minutes", cfg.checkpoint_minutes)):
         if not 0.0 < minutes < math.inf:
             raise ValueError(f"--{name} must be positive and finite, got {minutes}")
-    return replace(cfg, algo=algo)
+    return replace(cfg, algo=algo), algo
 
 
 def resumed(cfg: TrainCfg, run: TrainCfg) -> TrainCfg:
@@ -177,8 +173,7 @@ def _merged(given: Any, run: Any, default: Any, prefix: str = "--") -> Any:
         asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
         option = prefix + name.replace("_", "-")
         if is_dataclass(asked) and type(asked) is type(has):
-            usual = usual if name != "algo" else type(asked)()
-            values[name] = _merged(asked, has, usual, prefix if name == "algo" else f"{option}.")
+            values[name] = _merged(asked, has, usual or asked.__class__(), prefix if name == "algo" else f"{option}.")
         elif name in OF_A_RESUMPTION or (name in FREE and asked != usual):
             values[name] = asked
         elif name in FREE or asked in (has, usual):

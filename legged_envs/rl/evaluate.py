@@ -10,7 +10,7 @@ import torch
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.metrics import Metrics, Result, evaluation_cfg
+from legged_envs.rl.metrics import Metrics, evaluation_cfg
 from legged_envs.rl.mimic_metrics import MimicMetrics
 from legged_envs.rl.velocity_metrics import VelocityMetrics
 from legged_envs.tasks import is_mimic
@@ -66,8 +66,7 @@ class Evaluator:
         """
         moving = self.rollout(policy, seed)
         standing = self.rollout(policy, seed, still=True) if still and self.metrics.STANDS else None
-        result: Result = self.metrics.result(*moving, standing)
-        return result
+        return self.metrics.result(*moving, standing)
 
     def rollout(
         self, policy: Callable[..., torch.Tensor], seed: int, still: bool = False

@@ -18,16 +18,6 @@ SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet."""
 
 
-class Result(Protocol):
-    """The numbers of an evaluation."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The numbers as values that JSON has."""
-
-    def print(self, console: Console) -> None:
-        """Show the numbers as tables."""
-
-
 class Metrics(Protocol):
     """What is measured on one kind of task.
 
@@ -61,8 +51,8 @@ class Metrics(Protocol):
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
 
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any) -> Result:
-        """What the measures of a rollout say.
+    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any) -> Any:
+        """What the measures of a rollout say: numbers with ``as_dict()``, values that JSON has, and ``print(console)``.
 
         Args:
             values: What :meth:`measures` gave. Shapes: (steps, num_envs, …).

@@ -137,6 +137,7 @@ class MimicMetrics:
         terms = [core.cfg.rewards[name] for name in core.rewards.names]
         self._imitation = [i for i, term in enumerate(terms) if term.func in IMITATION]
         self._most = sum(terms[i].weight for i in self._imitation) * core.step_dt or torch.nan
+        """What perfect imitation earns in a step."""
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
@@ -193,7 +194,7 @@ class MimicMetrics:
             "phase": self._phase,
         }
         self._look_ahead()
-        return values | {"tracking": (self._earned - earned) / self._most}
+        return values | {"earned": self._earned - earned}
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> MimicEvaluation:
         core, names = self._core, self.motion.player.library.names
@@ -201,7 +202,12 @@ class MimicMetrics:
         referenced = self._clip < len(names)
         agreement, style = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
         means = {name: mean_over_steps(value, alive) for name, value in values.items()}
-        means |= {"contact_agreement": agreement, "style_agreement": style, "falls": (~alive[-1]).float()}
+        means |= {
+            "tracking": means["earned"] / self._most,
+            "contact_agreement": agreement,
+            "style_agreement": style,
+            "falls": (~alive[-1]).float(),
+        }
         following = settled(alive, core.step_dt)
         command = {name: mean_over_steps(values[name], following) for name in values if name.startswith("command_")}
         command["falls"] = means["falls"]

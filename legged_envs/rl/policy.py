@@ -20,12 +20,14 @@ from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.rl.network import Network, describe
 from legged_envs.tasks import is_mimic, make_task_cfg
-from legged_envs.tasks.mimic import clip_names
+from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
 """The policy in a run folder."""
 _CONTRACT, _NETWORK = "contract", "network"
 """Entries of a policy file's metadata, as JSON."""
+OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
+"""Fields of ``RobotCfg`` that a contract repeats."""
 SHIPPED = {
     "Legged/Go2-Flat-v0": "go2_flat.safetensors",
     "Legged/G1-Flat-v0": "g1_flat.safetensors",
@@ -35,10 +37,7 @@ SHIPPED = {
 
 
 def contract(
-    task_id: str,
-    env: LeggedVectorEnv,
-    groups: Sequence[str] = ("policy",),
-    changes: Mapping[str, Any] | None = None,
+    task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("policy",), changes: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot.
 
@@ -58,11 +57,7 @@ def contract(
         "changes": dict(changes or {}),
         "robot": robot.name,
         "control_dt": env.step_dt,
-        "joint_names": list(robot.joint_names),
-        "default_joint_pos": list(robot.default_joint_pos),
-        "kp": list(robot.kp),
-        "kd": list(robot.kd),
-        "torque_limits": list(robot.torque_limits),
+        **{name: list(getattr(robot, name)) for name in OF_THE_ROBOT},
         "action_scale": env.actions.scale.tolist(),
         "action": f"joint target = {centre} + action_scale * clip(action, -1, 1)",
         "observation": _terms(env, groups[0]),
@@ -259,7 +254,11 @@ def load_shipped_policy(task_id: str) -> Policy:
 
 
 def policy_and_task(
-    task_id: str, path: Path | None = None, changes: Mapping[str, Any] | None = None
+    task_id: str,
+    path: Path | None = None,
+    changes: Mapping[str, Any] | None = None,
+    clips: Sequence[str] = (),
+    motions: Sequence[Path] = (),
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """A policy, the task with the changes that the policy was trained with and ``changes`` on top, and all of these.
 
@@ -267,13 +266,21 @@ def policy_and_task(
         task_id: Registered id.
         path: A policy.safetensors, or the run folder with it; None for the policy that ships with the package.
         changes: Changes to the task, by path.
+        clips: Clips to imitate, on a mimic task; by default those that the policy was trained on.
+        motions: Files of motions in place of the task's own, on a mimic task.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is no policy, or for another kind of task.
+        ValueError: If it is no policy, or for another kind of task, or the task has not got a clip.
     """
-    policy = load_policy(path) if path is not None else load_shipped_policy(task_id)
     cfg = make_task_cfg(task_id)
+    if (clips or motions) and not is_mimic(cfg):
+        raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")
+    policy = load_policy(path) if path is not None else load_shipped_policy(task_id)
     policy.check_task(task_id, cfg)
     changed = {**policy.changes, **(changes or {})}
-    return policy, override(cfg, changed), changed
+    cfg = override(cfg, changed)
+    if is_mimic(cfg):
+        cfg = imitating(cfg, motions=motions)
+        cfg = imitating(cfg, clips or policy.clips_of(cfg))
+    return policy, cfg, changed

@@ -23,9 +23,9 @@ from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
-from legged_envs.rl.algorithm import make_algorithm, needed_observations, policy_groups
+from legged_envs.rl.algorithm import add_observations, make_algorithm, policy_groups
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, write_checkpoint
-from legged_envs.rl.config import AlgorithmCfg, TrainCfg, complete
+from legged_envs.rl.config import TrainCfg, complete
 from legged_envs.rl.evaluate import Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
@@ -68,14 +68,15 @@ class Trainer:
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         cfg, checkpoint = going_on(cfg)
         task = make_task_cfg(cfg.task_id)
-        self.cfg = cfg = complete(cfg, is_mimic(task))
+        cfg, self._algo = complete(cfg, is_mimic(task))
+        self.cfg = cfg
         check_changes(cfg.changes)
         self._run_dir = self._find_run_dir()
         self.console = console
         self._wrapped = wrap is not None
         task = override(task, cfg.changes)
         self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
-        self.task.observations = {**needed_observations(self._algo), **self.task.observations}
+        add_observations(self._algo, self.task)
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
@@ -103,11 +104,6 @@ class Trainer:
         self._interrupted = False
         if checkpoint is not None:
             self._load(checkpoint)
-
-    @property
-    def _algo(self) -> AlgorithmCfg:
-        assert self.cfg.algo is not None  # complete() has chosen one
-        return self.cfg.algo
 
     def _find_run_dir(self) -> Path:
         """The folder to write to; a run that is not the one to go on with is never written over."""
@@ -152,12 +148,13 @@ class Trainer:
         recent: deque[float] = deque(maxlen=20)
         saved = self.seconds
         begun, seconds_before = time.perf_counter(), self.seconds
+        percentage, left = TextColumn("{task.percentage:3.0f}%"), TextColumn("left")
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.percentage:3.0f}%"),
+            percentage,
             TimeElapsedColumn(),
-            TextColumn("left"),
+            left,
             TimeRemainingColumn(),
         )
         try:

@@ -15,13 +15,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.commands import VelocityCommand
-from legged_envs.rl.metrics import (
-    command_errors,
-    command_ranges,
-    mean_over_steps,
-    print_costs,
-    settled,
-)
+from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_steps, print_costs, settled
 
 
 @dataclass

@@ -48,16 +48,15 @@ class Scene:
     """Name of a clip of a mimic task, imitated from its first frame on."""
 
 
-TOUR = (
+TOUR: tuple[tuple[float, float, float], ...] = (
     (0.0, 0.0, 0.0),
     (0.5, 0.0, 0.0),
     (1.0, 0.0, 0.0),
     (0.6, 0.0, 0.9),
     (0.0, 0.4, 0.0),
     (0.0, 0.0, -0.9),
-    (-0.6, 0.0, 0.0),
-    (0.0, 0.0, 0.0),
 )
+TOUR += ((-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
 """Commands (vx m/s, vy m/s, ωz rad/s) that a policy is shown with unless others are given."""
 TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
 """How long each command of the tour, a command that was given, and a clip last, s."""
@@ -128,11 +127,7 @@ def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torc
 
 
 def film(
-    envs: VectorEnv,
-    policy: Callable[..., torch.Tensor],
-    groups: Sequence[str],
-    scenes: Sequence[Scene],
-    path: Path,
+    envs: VectorEnv, policy: Callable[..., torch.Tensor], groups: Sequence[str], scenes: Sequence[Scene], path: Path
 ) -> None:
     """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
 
