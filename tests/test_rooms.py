@@ -14,6 +14,7 @@ import legged_envs
 ROOT = Path(legged_envs.__file__).parent
 RL_LIBRARIES = ("stable_baselines3", "rsl_rl", "skrl", "rl_games", "omnisafe", "torchrl", "tensordict")
 FORBIDDEN = {
+    "checks": ("gymnasium", "torch", "mujoco", "numpy"),
     "rng": ("gymnasium", "mujoco"),
     "rotation": ("gymnasium", "mujoco"),
     "robots": ("gymnasium", "torch", "mujoco", "legged_envs.sim", "legged_envs.mdp"),
@@ -30,6 +31,7 @@ FORBIDDEN = {
 """What may be missing, or must not be reached, when a room is imported."""
 
 FLOORS = (
+    {"checks"},
     {"rotation", "rng", "robots", "storage", "wrappers"},
     {"sim", "motions"},
     {"mdp"},

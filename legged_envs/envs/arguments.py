@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,6 @@ import torch
 
 ARRAYS = ("numpy", "torch")
 """The kinds of arrays that an environment can take and give."""
-
-
-def check_positive_integer(name: str, value: Any) -> int:
-    """``value``, which any kind of integer may be, as an int.
-
-    Raises:
-        ValueError: If it is no integer of at least 1.
-    """
-    try:
-        number = 0 if isinstance(value, (bool, np.bool_)) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
-    return number
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise a ``ValueError`` unless ``value`` is one of ``choices``, of the same type."""
-    if not any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices):
-        raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
 
 
 def check_same_structure(given: Any, own: Any, where: str) -> None:

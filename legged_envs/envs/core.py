@@ -16,11 +16,10 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from legged_envs.checks import check_choice, whole_number
 from legged_envs.envs.arguments import (
     ARRAYS,
     check_action,
-    check_choice,
-    check_positive_integer,
     check_reset_options,
     check_same_structure,
     check_seed,
@@ -106,7 +105,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         render_mode: str | None = None,
         compile: bool = False,
     ):
-        num_envs = check_positive_integer("num_envs", num_envs)
+        num_envs = whole_number("num_envs", num_envs)
         check_choice("array", array, ARRAYS)
         check_choice("observations", observations, OBSERVATIONS)
         check_choice("render_mode", render_mode, (None, "rgb_array"))
