@@ -53,7 +53,8 @@ class Lagrange:
         """Shape: (K,)."""
         self.scale = 1.0 - discount
         gains = {name: getattr(cfg, name) for name in ("integral", "proportional", "derivative", "maximum")}
-        self.multipliers = PIDMultipliers(torch.full((2, len(self.names)), cfg.initial, device=device), **gains)
+        initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
+        self.multipliers = PIDMultipliers(initial, **gains)
         """Without a reference, and with one. Shape of the values: (2, K)."""
 
     def scaled(self, costs: torch.Tensor) -> torch.Tensor:
@@ -61,7 +62,9 @@ class Lagrange:
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the excess of the mean costs over the limits, in units of the limits, at most 1.
+        """Let the multipliers follow e_k = min(mean cost_k / limit_k − 1, 1): see :class:`PIDMultipliers`.
+
+        The bound of 1 keeps a robot that still falls from pricing everything else out.
 
         Args:
             scaled_costs: Of a rollout. Shape: (num_steps, num_envs, K).
