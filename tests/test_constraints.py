@@ -759,6 +759,20 @@ def test_a_run_goes_on_from_its_saved_state(wrap, array, saved_at, assert_same):
 
 
 @STACKS
+@pytest.mark.parametrize(("saved", "loaded"), [("numpy", "torch"), ("torch", "numpy"), ("strict", "torch")])
+@pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP], ids=lambda mode: mode.name)
+def test_a_run_goes_on_from_a_state_of_another_kind_of_arrays(wrap, saved, loaded, mode):
+    env, other = (AutoReset(wrap(Scripts(array=array)), mode) for array in (saved, loaded))
+    for each in (env, other):
+        each.reset(seed=0)
+    drive(env, 7)
+    other.set_state(env.get_state())
+    for expected, step in zip(plain(drive(env, 15)), plain(drive(other, 15)), strict=True):
+        for one, two in zip((*expected[:3], *expected[3].values()), (*step[:3], *step[3].values()), strict=True):
+            np.testing.assert_allclose(two, one, rtol=1e-5, atol=1e-6)
+
+
+@STACKS
 def test_a_wrapper_can_be_pickled_in_use(wrap, assert_same):
     env = AutoReset(wrap(Scripts()))
     env.reset(seed=0)

@@ -72,10 +72,8 @@ class ConstraintWrapper(StatefulWrapper):
         if own is not None and len(own) == 0:
             raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
         if limits is None and own is None:
-            raise ValueError(
-                f"{name} needs limits: {name_of(self)} has no cost_limits, so pass limits=, one number for each cost "
-                "of its info"
-            )
+            how = "pass limits=, one number for each cost of its info"
+            raise ValueError(f"{name} needs limits, and {name_of(self)} has no cost_limits: {how}")
         array = np.asarray(own if limits is None else limits, np.float64)
         if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
             expected = "one number for each cost" if own is None else f"{len(own)} numbers ({', '.join(names)})"
@@ -127,19 +125,19 @@ class ConstraintWrapper(StatefulWrapper):
 
         A step in which every environment only resets has none, whatever the resets report.
         """
-        xp, name, shape = self._xp, type(self).__name__, (self.num_envs, self.num_costs)
+        name, shape = type(self).__name__, (self.num_envs, self.num_costs)
         costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
         if costs is not None and costs.ndim != 2:
             costs = costs[:, None]
         if costs is None or costs.shape != shape:
-            if self._over.some_over and xp.all(self._over.over(reward)):
-                return xp.zeros(shape, dtype=reward.dtype, device=device(reward))
+            if self._over.some_over and self._xp.all(self._over.over(reward)):
+                return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
             if costs is None:
                 raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
             raise ValueError(
                 f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {tuple(costs.shape)}"
             )
-        return costs if costs.dtype == reward.dtype else xp.astype(costs, reward.dtype)
+        return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
 
     # --- adapting ----------------------------------------------------------------------------------------------------
 

@@ -108,9 +108,8 @@ class LagrangianReward(ConstraintWrapper):
         zeros = np.zeros(self.num_costs)
         self.multipliers: Any = zeros
         """Λ: what a unit of each cost costs. Shape: (K,)."""
-        self._controller = PIDMultipliers(
-            zeros, proportional=gains[0], integral=gains[1], derivative=gains[2], maximum=max_multiplier
-        )
+        k_p, k_i, k_d = gains
+        self._controller = PIDMultipliers(zeros, proportional=k_p, integral=k_i, derivative=k_d, maximum=max_multiplier)
         self._fixed_unit = unit
         self._unit: Any = unit  # u; None until an interval has ended
         self._reward_sum: Any = 0.0  # of |r|, in the present interval

@@ -110,26 +110,13 @@ class LeggedCMDP(CMDP):
     makers: ClassVar[dict[str, Callable[..., Env]]] = {}
     """What makes the environment of each id."""
 
-    def __init__(
-        self,
-        env_id: str,
-        num_envs: int = 1,
-        device: torch.device | str = "cpu",
-        *,
-        render_mode: str | None = None,
-        camera_name: str | None = None,
-        camera_id: int | None = None,
-        width: int | None = None,
-        height: int | None = None,
-        **env_cfgs: Any,
-    ):
+    def __init__(self, env_id: str, num_envs: int = 1, device: torch.device | str = "cpu", **env_cfgs: Any):
         super().__init__(env_id)
-        if camera_id is not None or camera_name not in (None, "track"):
-            raise ValueError(
-                f"the camera is camera_name='track', got camera_name={camera_name!r}, camera_id={camera_id!r}"
-            )
-        env = self.makers[env_id](num_envs=num_envs, render_mode=render_mode, **env_cfgs)
-        self.env = accept_env(env, "OmniSafe", "torch")
+        camera = {name: env_cfgs.pop(name, None) for name in ("camera_name", "camera_id", "width", "height")}
+        if camera["camera_id"] is not None or camera["camera_name"] not in (None, "track"):
+            raise ValueError(f"the camera is camera_name='track', got {camera}")
+        env_cfgs.setdefault("render_mode", None)
+        self.env = accept_env(self.makers[env_id](num_envs=num_envs, **env_cfgs), "OmniSafe", "torch")
         """The vector environment."""
         self._num_envs = num_envs
         self._device = torch.device(device)
@@ -144,9 +131,9 @@ class LeggedCMDP(CMDP):
         self._log: dict[str, Any] | None = None
         self.env_spec_log: dict[str, float] = dict.fromkeys(_log_keys(self.env.unwrapped), 0.0)
         """The keys that :meth:`spec_log` adds to OmniSafe's log."""
-        self.cost_names: tuple[str, ...] = tuple(cost_attribute(env, "cost_names") or ())
+        self.cost_names: tuple[str, ...] = tuple(cost_attribute(self.env, "cost_names") or ())
         """Names of the columns of ``info["costs"]``."""
-        self.cost_limits: tuple[float, ...] = tuple(cost_attribute(env, "cost_limits") or ())
+        self.cost_limits: tuple[float, ...] = tuple(cost_attribute(self.env, "cost_limits") or ())
         """What each column of ``info["costs"]`` may be on average per step."""
 
     @property

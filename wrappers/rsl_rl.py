@@ -88,10 +88,8 @@ def _with_time_limit(env: Any) -> tuple[Any, TimeLimit]:
         return env, limit
     steps = None if env.spec is None else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
     if steps is None:
-        raise ValueError(
-            "rsl_rl needs an environment with a time limit, got one whose spec has none: wrap it in "
-            "legged_envs.wrappers.TimeLimit(env, steps)"
-        )
+        how = "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
+        raise ValueError(f"rsl_rl needs an environment with a time limit, got one whose spec has none: {how}")
     limit = TimeLimit(env, steps)
     return limit, limit
 

@@ -146,10 +146,8 @@ class BootstrapPPO(FinalObservations, PPO):
         # A mini-batch of one sample has no variance: skrl's scaler would turn every weight into NaN.
         num_envs, needed = self.memory.num_envs, -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
         if num_envs < needed:
-            raise ValueError(
-                f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps need num_envs of at least "
-                f"{needed}, got {num_envs}"
-            )
+            parts = f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps"
+            raise ValueError(f"{parts} need num_envs of at least {needed}, got {num_envs}")
 
 
 class BootstrapRunner(Runner):
