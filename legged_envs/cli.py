@@ -68,7 +68,7 @@ def play(
         wz: Turning command, rad/s.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
-        changes: Changes to the task beside those that the policy was trained with, e.g. --changes action.scale 0.8
+        changes: Changes to the task beside those that the policy was trained with, e.g. --changes sim.decimation 2
         seconds: How long each command holds or each motion is imitated.
     """
     if video is not None:

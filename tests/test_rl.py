@@ -236,7 +236,7 @@ def test_options_without_meaning_are_refused_by_name_before_anything_is_written(
 
 CHANGES = {
     "sim.decimation": ("2", 2),
-    "action.scale": ("-2e-4", -2e-4),
+    "actions.joint_position.scale": ("-2e-4", -2e-4),
     "only_positive_rewards": ("False", False),
     "commands.velocity.lin_vel_x": ("(-0.5, 0.5)", (-0.5, 0.5)),
     "events.push": ("None", None),
