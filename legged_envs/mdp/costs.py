@@ -14,6 +14,11 @@ from legged_envs.mdp import rewards
 from legged_envs.mdp.context import Env, pure
 
 
+def _fraction(violated: torch.Tensor) -> torch.Tensor:
+    """The fraction of the joints at which a bound is violated. Shape: (num_envs, num_joints) → (num_envs,)."""
+    return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
+
+
 @pure
 def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     """(1/J) Σ 1[q outside of its limits] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
@@ -23,15 +28,13 @@ def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     """
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
     joint_pos = env.robot.joint_pos
-    return (joint_pos != joint_pos.clamp(low, high)).sum(1, dtype=torch.float32).div_(joint_pos.shape[1])
+    return _fraction(joint_pos != joint_pos.clamp(low, high))
 
 
 @pure
 def joint_velocity(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
     """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025)."""
-    joint_vel = env.robot.joint_vel
-    above = joint_vel.abs() > env.robot.joint_vel_limits * soft_limit
-    return above.sum(1, dtype=torch.float32).div_(joint_vel.shape[1])
+    return _fraction(env.robot.joint_vel.abs() > env.robot.joint_vel_limits * soft_limit)
 
 
 @pure
@@ -40,9 +43,7 @@ def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
 
     The engine never applies more than τ_max, so the constraint is on a fraction of it.
     """
-    torque = env.robot.joint_torque
-    above = torque.abs() > env.robot.torque_limits * soft_limit
-    return above.sum(1, dtype=torch.float32).div_(torque.shape[1])
+    return _fraction(env.robot.joint_torque.abs() > env.robot.torque_limits * soft_limit)
 
 
 @pure

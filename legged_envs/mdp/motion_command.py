@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from legged_envs import rotation
+from legged_envs.checks import check_number
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSample, shipped_motions
@@ -54,8 +54,7 @@ class MotionCommandCfg:
         """
         motions = list(self.motions(robot))
         known = [motion.name for motion in motions]
-        unknown = [name for name in self.clips if name not in known]
-        if unknown:
+        if unknown := [name for name in self.clips if name not in known]:
             raise ValueError(f"MotionCommandCfg.clips: there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
         return [motion for motion in motions if not self.clips or motion.name in self.clips]
 
@@ -70,13 +69,13 @@ class MotionCommand(CommandTerm):
     The bodies' targets are one physics step older than the others, as are the simulation's own body positions.
     """
 
+    STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
+
     def __init__(self, cfg: MotionCommandCfg, env: Env):
         if not cfg.window or cfg.window[0] != 1 or list(cfg.window) != sorted(set(cfg.window)):
             raise ValueError(f"MotionCommandCfg.window must rise from 1, e.g. (1, 2, 4, 8), got {cfg.window}")
-        if not 0.0 <= cfg.reference_fraction <= 1.0:
-            raise ValueError(f"MotionCommandCfg.reference_fraction must be in [0, 1], got {cfg.reference_fraction}")
-        self.cfg = cfg
-        self._env = env
+        check_number("MotionCommandCfg.reference_fraction", cfg.reference_fraction, 0.0, 1.0)
+        self.cfg, self._env = cfg, env
         robot, device = env.sim.robot, env.device
         self.key_bodies = cfg.key_bodies or robot.foot_names
         """Names of the bodies of ``target_key_pos_b`` and, for terms, of ``RobotState.bodies``."""
@@ -95,10 +94,6 @@ class MotionCommand(CommandTerm):
 
     value: torch.Tensor
     """The window, frame after frame: see :meth:`frame_sizes`. Shape: (num_envs, len(window) · frame size)."""
-    moving: torch.Tensor
-    """1 where the target's base moves, else 0. Shape: (num_envs,), float32."""
-    still: torch.Tensor
-    """1 − ``moving``. Shape: (num_envs,)."""
     available: torch.Tensor
     """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
     window_root_pos_w: torch.Tensor
@@ -245,20 +240,8 @@ class MotionCommand(CommandTerm):
         base, others = bodies.pos_w[:, :1], bodies.pos_w[:, 1:]
         return rotation.rotate(rotation.conjugate(bodies.quat_w[:, :1]), others - base)
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "player": self.player.state_dict(),
-            "sampler": self._sampler.state_dict(),
-            "has_reference": self._has_reference.clone(),
-            "pinned": copy.deepcopy(self._pinned),
-            "withheld": copy.deepcopy(self._withheld),
-        }
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.player.load_state_dict(state["player"])
-        self._sampler.load_state_dict(state["sampler"])
-        self._has_reference = state["has_reference"].clone()
-        self._pinned, self._withheld = copy.deepcopy((state["pinned"], state["withheld"]))
+        super().load_state_dict(state)
         self._set(self._targets(slice(None)))
 
 

@@ -21,11 +21,7 @@ def fallen(env: Env, max_projected_gravity: float = -0.1) -> torch.Tensor:
 
 @pure
 def reference_lost(
-    env: Env,
-    height: float = 0.25,
-    tilt: float = 0.8,
-    key_body: float = 0.25,
-    motion: str = "motion",
+    env: Env, height: float = 0.25, tilt: float = 0.8, key_body: float = 0.25, motion: str = "motion"
 ) -> torch.Tensor:
     """The robot is too far from its reference, where it has one (BeyondMimic: 0.25 m, 0.8, 0.25 m).
 
