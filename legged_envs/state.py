@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -11,7 +11,7 @@ import torch
 class Stateful:
     """Saves the attributes that ``STATE`` names, and takes them back."""
 
-    STATE: ClassVar[tuple[str, ...]] = ()
+    STATE: tuple[str, ...] = ()
     """Attributes that the future depends on. Keys of the state are their names without underscores in front."""
 
     def state_dict(self) -> dict[str, Any]:

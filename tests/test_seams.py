@@ -281,7 +281,7 @@ def test_the_heading_is_a_column_of_the_command_if_the_configuration_says_so(ass
     state = env.get_state()
     env.reset()
     env.set_state(state)
-    assert_same(env.commands["velocity"], state["own"]["commands"]["velocity"]["value"])
+    assert_same(env.commands["velocity"], state["own"]["commands"]["terms"]["velocity"]["value"])
     assert env.single_observation_space.shape == (46,)
 
 
