@@ -64,7 +64,7 @@ def make_vector_env(
 
     core = LeggedVectorEnv(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
     steps = core.max_episode_length if max_episode_steps is None else max_episode_steps
-    env: VectorEnv = core if steps is None else TimeLimit(core, steps)
+    env: VectorEnv = core if steps is None else TimeLimit(core, steps, is_finite_horizon=core.cfg.is_finite_horizon)
     if statistics:
         env = EpisodeStatistics(env)
     return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
@@ -85,11 +85,10 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
             f"num_envs={kwargs['num_envs']})"
         )
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
-    from legged_envs.envs import LeggedEnv
+    from legged_envs.envs import EpisodeLimit, LeggedEnv
 
     env = LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
-    steps = env.cfg.max_episode_length
-    return env if steps is None else gym.wrappers.TimeLimit(env, steps)
+    return env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
 
 
 def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:

@@ -6,6 +6,8 @@ import copy
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -244,3 +246,24 @@ def test_torchs_default_dtype_does_not_reach_an_environment(task, assert_same):
         finally:
             torch.set_default_dtype(torch.float32)
     assert_same(*results)
+
+
+def test_a_thread_that_starts_while_another_one_steps_keeps_its_threads():
+    """A learner beside the simulation: neither takes the threads of the other."""
+    code = (
+        "import threading, torch, numpy as np, gymnasium as gym, legged_envs\n"
+        "torch.set_num_threads(2)\n"
+        f"env = gym.make_vec('{TASK}', num_envs=8); env.reset(seed=0)\n"
+        "action, stop, seen = np.zeros((8, 12), np.float32), threading.Event(), []\n"
+        "def step():\n"
+        "    while not stop.is_set():\n"
+        "        env.step(action)\n"
+        "stepping = threading.Thread(target=step); stepping.start()\n"
+        "for _ in range(20):\n"
+        "    learner = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))\n"
+        "    learner.start(); learner.join()\n"
+        "stop.set(); stepping.join(); env.step(action)\n"
+        "print(set(seen), torch.get_num_threads())\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert result.stdout.split() == ["{2}", "2"], result.stdout + result.stderr[-1500:]

@@ -539,7 +539,7 @@ def test_a_clip_number_that_does_not_exist_is_refused_and_the_clips_are_listed(m
     ],
     ids=("pin nan", "pin clips", "pin times", "pin inf", "withhold shape", "withhold dtype"),
 )
-def test_what_is_held_or_withheld_must_be_of_every_environment(call, culprit, make):
+def test_what_is_pinned_or_withheld_must_be_of_every_environment(call, culprit, make):
     with pytest.raises((TypeError, ValueError), match=culprit):
         call(motion_of(make(2)))
 

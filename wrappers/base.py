@@ -27,7 +27,7 @@ from legged_envs.wrappers.arrays import (
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
 from legged_envs.wrappers.layers import Env, Step, autoreset_mode, check_step_values, layers
 
-__all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "whole_number"]
+__all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "layers", "whole_number"]
 
 Seed: TypeAlias = int | list[int] | None
 Options: TypeAlias = dict[str, Any] | None

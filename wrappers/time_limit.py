@@ -22,6 +22,7 @@ class TimeLimit(StatefulWrapper):
     Args:
         env: A vector environment.
         time_limit: Steps after which an episode is truncated.
+        is_finite_horizon: Whether the limit is part of the task, so that its end is a termination and no truncation.
 
     Raises:
         ValueError: If ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv`` that resets in the
@@ -41,8 +42,9 @@ class TimeLimit(StatefulWrapper):
 
     STATE = {"elapsed_steps": ("num_envs",), "over": ("num_envs",), "cut": ("num_envs",)}  # noqa: RUF012
 
-    def __init__(self, env: Any, time_limit: int):
+    def __init__(self, env: Any, time_limit: int, is_finite_horizon: bool = False):
         super().__init__(env)
+        self.is_finite_horizon = is_finite_horizon
         self.time_limit = whole_number("time_limit", time_limit)
         self._steps = 0
         self._begun: Any = None  # (num_envs,) int64: at how many steps each environment's present episode began
@@ -94,8 +96,13 @@ class TimeLimit(StatefulWrapper):
             raise not_reset(self)
         self._begun = like(self._begun, reward)
         reached = self._begun <= self._steps - self.time_limit
-        step = observation, reward, terminated, truncated | reached, info
-        return step if self._mode is AutoresetMode.DISABLED else self._start_next(terminated | truncated, reached, step)
+        ended_below = terminated | truncated
+        if self.is_finite_horizon:
+            terminated = terminated | reached
+        else:
+            truncated = truncated | reached
+        step = observation, reward, terminated, truncated, info
+        return step if self._mode is AutoresetMode.DISABLED else self._start_next(ended_below, reached, step)
 
     def _begin_count(self, rows: Array) -> None:
         """New episodes of the rows."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -26,30 +24,13 @@ from legged_envs.envs.arguments import (
 )
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import TaskHooks
+from legged_envs.envs.torch_mode import torch_mode
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
 
 OBSERVATIONS = ("policy", "dict")
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
-
-
-@contextmanager
-def torch_mode() -> Iterator[None]:
-    """How an environment runs its batched maths: without gradients' bookkeeping, on one thread.
-
-    The maths of a step gain nothing from more threads, and OpenMP's waiting threads would spin on the cores that the
-    physics is about to use.
-    """
-    threads = torch.get_num_threads()
-    if threads != 1:
-        torch.set_num_threads(1)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        if threads != 1:
-            torch.set_num_threads(threads)
 
 
 class CoreVectorEnv(VectorEnv, TaskHooks):

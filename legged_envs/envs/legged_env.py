@@ -73,3 +73,14 @@ class LeggedEnv(gym.Env):
         if isinstance(observation, dict):
             return {name: rows[0] for name, rows in observation.items()}
         return observation[0]
+
+
+class EpisodeLimit(gym.wrappers.TimeLimit):
+    """Gymnasium's time limit, whose end is a termination where the task says ``is_finite_horizon``."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        cfg = self.env.get_wrapper_attr("cfg")
+        if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
+            terminated, truncated = True, False
+        return observation, reward, terminated, truncated, info

@@ -171,9 +171,9 @@ def _merged(given: Any, run: Any, default: Any, prefix: str = "--") -> Any:
     values = {}
     for name in (f.name for f in fields(given)):
         asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
-        option = prefix + name.replace("_", "-")
-        if is_dataclass(asked) and type(asked) is type(has):
-            values[name] = _merged(asked, has, usual or asked.__class__(), prefix if name == "algo" else f"{option}.")
+        option, kind = prefix + name.replace("_", "-"), type(asked)
+        if is_dataclass(kind) and kind is type(has):
+            values[name] = _merged(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
         elif name in OF_A_RESUMPTION or (name in FREE and asked != usual):
             values[name] = asked
         elif name in FREE or asked in (has, usual):

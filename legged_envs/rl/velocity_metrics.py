@@ -167,5 +167,5 @@ def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: 
         terms = core.cfg.observations[group].terms
         for name, size in core.observations.term_sizes(group).items():
             if terms[name].func is observations.command and terms[name].params.get("name", "velocity") == "velocity":
-                columns[:, start : start + size] = value * torch.as_tensor(terms[name].scale)
+                columns[:, start : start + size] = value * torch.as_tensor(terms[name].scale, device=core.device)
             start += size

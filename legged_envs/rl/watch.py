@@ -48,15 +48,9 @@ class Scene:
     """Name of a clip of a mimic task, imitated from its first frame on."""
 
 
-TOUR: tuple[tuple[float, float, float], ...] = (
-    (0.0, 0.0, 0.0),
-    (0.5, 0.0, 0.0),
-    (1.0, 0.0, 0.0),
-    (0.6, 0.0, 0.9),
-    (0.0, 0.4, 0.0),
-    (0.0, 0.0, -0.9),
-)
-TOUR += ((-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
+_FORWARD = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
+_TURNING_AND_BACK = ((0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
+TOUR = (*_FORWARD, *_TURNING_AND_BACK)
 """Commands (vx m/s, vy m/s, ωz rad/s) that a policy is shown with unless others are given."""
 TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
 """How long each command of the tour, a command that was given, and a clip last, s."""
