@@ -17,11 +17,8 @@ class ActionManager(Manager):
     The action is the parts of the terms in their order. Actions are clipped to the action space [−1, 1] before
     anything else sees them, since Gaussian policies leave it routinely; ``current`` holds the clipped action.
 
-    Args:
-        env: The environment.
-        cfg: The terms by name. No two may drive the same joint; a joint without a term stays at its default position,
-            without velocity or torque.
-        max_delay: An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
+    No two terms of ``cfg`` may drive the same joint; a joint without a term stays at its default position, without
+    velocity or torque. An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
 
     Raises:
         ValueError: If there is no term, two drive one joint, or ``max_delay`` is another number.

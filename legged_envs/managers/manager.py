@@ -30,12 +30,7 @@ def _cell(value: object) -> str:
 
 
 class Manager(Stateful):
-    """Evaluates the terms of one kind.
-
-    Args:
-        env: The environment.
-        cfg: The configurations of the terms by name.
-    """
+    """Evaluates the terms of one kind, whose configurations ``cfg`` has by name."""
 
     log_names: tuple[str, ...] = ()
     """Names of the columns of what :meth:`end_episodes` returns."""
@@ -89,14 +84,10 @@ class Term:
         return self.func(env, **self.params)
 
     def check(self, env: Any, *, shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor:
-        """Evaluate once and raise if the value is not what the manager can use.
-
-        Args:
-            shape: The expected shape; None accepts any (num_envs, size).
-            dtype: The expected dtype.
+        """Evaluate once.
 
         Raises:
-            ValueError: If the term returns another shape or dtype, naming the term.
+            ValueError: If the term returns another shape (None: any (num_envs, size)) or dtype, naming the term.
         """
         value = self(env)
         where = f"{self.kind} term {self.name!r} ({getattr(self.func, '__name__', self.func)})"
@@ -116,11 +107,7 @@ class TermColumns:
 
     Pure terms are recorded together; one that is not pure costs its own time alone.
 
-    Args:
-        env: The environment.
-        terms: The terms.
-        dtype: Dtype of their values.
-        scalar: Whether each term has one value for an environment, (num_envs,), and not (num_envs, size).
+    Their values are ``scalar`` (num_envs,) or else (num_envs, size), and of ``dtype``.
     """
 
     def __init__(self, env: Any, terms: Sequence[Term], dtype: torch.dtype, scalar: bool):

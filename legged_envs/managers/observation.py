@@ -140,13 +140,7 @@ class ObservationGroup(Stateful):
 
 
 class ObservationManager(Manager):
-    """Holds the observation groups.
-
-    Args:
-        env: The environment.
-        cfg: The groups by name, ``"policy"`` among them.
-        limit: Observations are clipped to ±this.
-    """
+    """Holds the observation groups of ``cfg``, ``"policy"`` among them, which are clipped to ±``limit``."""
 
     STATE = ("groups",)
 

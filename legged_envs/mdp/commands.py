@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.checks import check_number, check_range
+from legged_envs.checks import check_choice, check_number, check_range
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
@@ -79,13 +79,9 @@ class VelocityCommand(CommandTerm):
         return torch.stack((self._low, self._high), dim=1)
 
     def set_range(self, name: str, low: float, high: float) -> None:
-        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on.
-
-        Raises:
-            ValueError: If the name is another, or ``low`` above ``high``.
-        """
-        if name not in RANGES or not low <= high:
-            raise ValueError(f"set_range needs one of {RANGES} and low ≤ high, got {name!r}, {low}, {high}")
+        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on."""
+        check_choice("set_range: name", name, RANGES)
+        check_range(f"set_range: {name}", (low, high))
         self._low, self._high = self._low.clone(), self._high.clone()
         self._low[RANGES.index(name)], self._high[RANGES.index(name)] = low, high
 

@@ -44,13 +44,8 @@ def reset_root(
     height: tuple[float, float] = (0.0, 0.0),
     velocity: float = 0.0,
 ) -> None:
-    """Place the base upright over the origin.
-
-    Args:
-        yaw: Range of its heading, rad.
-        height: Range of its height above the standing height, m.
-        velocity: Half-width of each component of its linear (m/s) and angular (rad/s) velocity.
-    """
+    """Place the base upright over the origin, with a heading of the range ``yaw`` rad, ``height`` m above the standing
+    height, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
     bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
@@ -86,11 +81,8 @@ def reset_to_reference(
 ) -> None:
     """Place the robots that have a reference where it is: reference state initialisation (Peng et al. 2018).
 
-    The others stay as they were placed before.
-
-    Args:
-        joint_pos: Half-width of the change of each joint position, rad.
-        velocity: Half-width of the change of each component of the base's velocity, m/s and rad/s.
+    To each joint position U(±joint_pos) rad is added, to each component of the base's velocity U(±velocity) m/s or
+    rad/s. The other robots stay as they were placed before.
     """
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
     followers, pose = env.commands.terms[motion].start_pose(env_ids)

@@ -35,8 +35,7 @@ class GaitClock(CommandTerm):
     """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
 
     Raises:
-        ValueError: If the period is not positive, ``stance`` not between 0 and 1, or ``offsets`` or ``swing`` do not
-            fit the robot.
+        ValueError: If a field of the configuration makes no sense or does not fit the robot, naming the field.
     """
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")

@@ -47,11 +47,7 @@ class MotionCommandCfg:
         return MotionCommand(self, env)
 
     def load(self, robot: RobotCfg) -> list[Motion]:
-        """The clips of ``robot`` to imitate.
-
-        Raises:
-            ValueError: If there is no clip of one of the names.
-        """
+        """The clips of ``robot`` to imitate; ValueError if there is none of one of the names."""
         motions = list(self.motions(robot))
         known = [motion.name for motion in motions]
         if unknown := [name for name in self.clips if name not in known]:
@@ -124,11 +120,9 @@ class MotionCommand(CommandTerm):
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """From their next reset on, let every environment start its clip at its time. Shapes: () or (num_envs,).
+        """From their next reset on, let every environment start at its time [s] of its clip. Shapes: () or (num_envs,).
 
-        Args:
-            clips: Numbers of clips in ``player.library.names``.
-            times: Times in them, s.
+        ``clips`` are numbers in ``player.library.names``.
 
         Raises:
             ValueError: If a shape differs, a clip does not exist or a time is not finite.
@@ -146,11 +140,7 @@ class MotionCommand(CommandTerm):
         self._pinned = tuple(values.to(self._env.device).expand(n).clone() for values in pinned)
 
     def withhold(self, mask: torch.Tensor) -> None:
-        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference.
-
-        Raises:
-            ValueError: If the mask has another shape or dtype.
-        """
+        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference."""
         if mask.shape != (self._env.num_envs,) or mask.dtype != torch.bool:
             expected = f"({self._env.num_envs},) torch.bool"
             raise ValueError(f"withhold needs a mask {expected}, got {tuple(mask.shape)} {mask.dtype}")
@@ -246,11 +236,7 @@ class MotionCommand(CommandTerm):
 
 
 def motion_command(commands: Any, name: str = "motion") -> MotionCommand:
-    """The motion command called ``name`` of an environment's :class:`~legged_envs.managers.CommandManager`.
-
-    Raises:
-        ValueError: If it has none.
-    """
+    """The motion command ``name`` of a :class:`~legged_envs.managers.CommandManager`; ValueError if it has none."""
     term = commands.terms.get(name)
     if not isinstance(term, MotionCommand):
         raise ValueError(f"the task has no motion command {name!r}; its commands: {', '.join(commands.terms)}")

@@ -31,11 +31,7 @@ signs."""
 
 
 class Mirror:
-    """Mirrors vectors made of terms: ``y = x[..., index] * sign``.
-
-    Args:
-        robot: The robot.
-        terms: (name, kind, size) of each term, in order; kinds are the keys of ``KINDS``.
+    """Mirrors vectors made of ``terms`` (name, kind of ``KINDS``, size) in order: ``y = x[..., index] * sign``.
 
     Raises:
         ValueError: If a kind is unknown or missing, or a size does not fit it; the message names the term.

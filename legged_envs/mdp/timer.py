@@ -10,13 +10,7 @@ _NEVER = 1 << 62
 
 
 class Timer(Stateful):
-    """Counts down in every environment, in whole control steps.
-
-    Args:
-        num_envs: Number of environments.
-        step_dt: Control time step, s.
-        device: Torch device.
-    """
+    """Counts down in every environment, in whole control steps of ``step_dt`` s."""
 
     STATE = ("_now", "_due", "_earliest")
 
