@@ -12,6 +12,8 @@ import hashlib
 import numpy as np
 import torch
 
+from legged_envs.state import Stateful, copied
+
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX_1 = 0xBF58476D1CE4E5B9
 _MIX_2 = 0x94D049BB133111EB
@@ -46,12 +48,14 @@ def _signed_64(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "little", signed=True)
 
 
-class Stream:
+class Stream(Stateful):
     """The random numbers of one purpose, for every environment.
 
     Each environment has its own key and its own count of numbers drawn; a draw for some environments leaves the
     others' counts alone.
     """
+
+    STATE = ("_key", "counter")
 
     def __init__(self, name: str, num_envs: int, device: torch.device):
         self.name = name
@@ -86,35 +90,18 @@ class Stream:
         return bits[:, :size].bitwise_right_shift(8)
 
     def uniform(
-        self,
-        low: float | torch.Tensor,
-        high: float | torch.Tensor,
-        size: int,
-        env_ids: torch.Tensor | None = None,
+        self, low: float | torch.Tensor, high: float | torch.Tensor, size: int, env_ids: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Uniform float32 from low to high, which are floats or tensors (size,). Shape: (num_envs or n, size)."""
         steps = self.signed_24_bit(size, env_ids).add_(1 << 23)
         return (steps.float() * 2.0**-24).mul_(high - low).add_(low)
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        return {"key": self._key.clone(), "counter": self.counter.clone()}
-
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        self._key.copy_(state["key"])
-        self.counter.copy_(state["counter"])
-
 
 class RandomStreams:
-    """All random streams of a batch of environments, made by name on first use.
-
-    Args:
-        num_envs: Number of environments.
-        device: Where the numbers are made.
-    """
+    """All random streams of a batch of environments, made by name on first use, on ``device``."""
 
     def __init__(self, num_envs: int, device: torch.device):
-        self.num_envs = num_envs
-        self.device = device
+        self.num_envs, self.device = num_envs, device
         self._streams: dict[str, Stream] = {}
         self._env_keys = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
@@ -128,12 +115,10 @@ class RandomStreams:
         return self._streams[name]
 
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
-        """Restart every stream of ``env_ids``.
+        """Restart every stream of ``env_ids`` (n,), which are sorted.
 
-        Args:
-            seed: An int keys environment i by (seed, i). A list holds one seed per environment and keys it by
-                (seed, 0), so that environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
-            env_ids: The environments, sorted. Shape: (n,).
+        An int keys environment i by (seed, i). A list holds one seed per environment and keys it by (seed, 0), so that
+        environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
         """
         ids = env_ids.tolist()
         pairs = [(seed, i) for i in ids] if isinstance(seed, int) else [(seed[i], 0) for i in ids]
@@ -143,8 +128,7 @@ class RandomStreams:
             stream.rekey(self._env_keys[env_ids], env_ids)
 
     def state_dict(self) -> dict[str, object]:
-        streams = {name: stream.state_dict() for name, stream in self._streams.items()}
-        return {"env_keys": self._env_keys.clone(), "streams": streams}
+        return {"env_keys": self._env_keys.clone(), "streams": copied(self._streams)}
 
     def load_state_dict(self, state: dict) -> None:
         self._env_keys.copy_(state["env_keys"])

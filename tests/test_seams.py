@@ -182,7 +182,7 @@ def test_a_history_is_part_of_the_saved_state(random_actions, assert_same):
 
 @pytest.mark.parametrize("history", [0, -1, 1.5, "3"])
 def test_a_history_that_makes_no_sense_is_named(history):
-    with pytest.raises(ValueError, match=f"group 'policy'.*history must be an integer of at least 1, got {history!r}"):
+    with pytest.raises(ValueError, match=f"group 'policy'.*history must be a positive integer, got {history!r}"):
         make(task(observations=counted(history)))
 
 
@@ -281,7 +281,7 @@ def test_the_heading_is_a_column_of_the_command_if_the_configuration_says_so(ass
     state = env.get_state()
     env.reset()
     env.set_state(state)
-    assert_same(env.commands["velocity"], state["own"]["commands"]["velocity"]["value"])
+    assert_same(env.commands["velocity"], state["own"]["commands"]["terms"]["velocity"]["value"])
     assert env.single_observation_space.shape == (46,)
 
 

@@ -21,40 +21,31 @@ def check_same_structure(given: Any, own: Any, where: str) -> None:
     Raises:
         ValueError: Naming the first place where they differ.
     """
-    if given is None or own is None:
+    ours, theirs = _structure(own), _structure(given)
+    if given is None or ours is None:
         return
-    if isinstance(own, torch.Tensor):
-        fits = isinstance(given, torch.Tensor) and (given.shape, given.dtype) == (own.shape, own.dtype)
-        if not fits:
-            got = f"{given.dtype} {tuple(given.shape)}" if isinstance(given, torch.Tensor) else type(given).__name__
-            raise ValueError(
-                f"{where} is of another environment: it has {got} where this one has {own.dtype} {tuple(own.shape)}"
-            )
-    elif isinstance(own, dict):
-        if not isinstance(given, dict) or set(given) != set(own):
-            names = f"{sorted(given)}" if isinstance(given, dict) else type(given).__name__
-            raise ValueError(f"{where} is of another environment: it has {names} where this one has {sorted(own)}")
-        for key in own:
-            check_same_structure(given[key], own[key], f"{where}[{key!r}]")
-    elif isinstance(own, (list, tuple)):
-        if not isinstance(given, (list, tuple)) or len(given) != len(own):
-            raise ValueError(f"{where} is of another environment: it has {given!r} where this one has {own!r}")
-        for i, (item, ours) in enumerate(zip(given, own, strict=True)):
-            check_same_structure(item, ours, f"{where}[{i}]")
+    if theirs != ours:
+        got = theirs or type(given).__name__
+        raise ValueError(f"{where} is of another environment: it has {got} where this one has {ours}")
+    if not isinstance(own, torch.Tensor):
+        for key, item in own.items() if isinstance(own, dict) else enumerate(own):
+            check_same_structure(given[key], item, f"{where}[{key!r}]")
+
+
+def _structure(value: Any) -> str | None:
+    """Dtype and shape of a tensor, keys of a dict or length of a sequence; None of anything else."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {tuple(value.shape)}"
+    if isinstance(value, dict):
+        return f"{sorted(value)}"
+    return f"{len(value)} entries" if isinstance(value, (list, tuple)) else None
 
 
 def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
-    """The actions as a tensor.
-
-    Raises:
-        TypeError: If they are of the other kind of array, or not float32.
-        ValueError: If they have another shape than ``shape`` or are not finite.
-    """
+    """The actions as a tensor; TypeError or ValueError if kind, dtype or shape differ or they are not finite."""
     if isinstance(actions, np.ndarray):
         if array != "numpy":
-            raise TypeError(
-                "this environment was made with array='torch', so actions must be tensors; got a numpy array"
-            )
+            raise TypeError("this environment was made with array='torch', so actions must be tensors; got an array")
         action = torch.from_numpy(_with_positive_strides(actions))
     elif isinstance(actions, torch.Tensor):
         if array != "torch":
@@ -79,12 +70,7 @@ def _with_positive_strides(array: np.ndarray) -> np.ndarray:
 
 
 def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
-    """The seed as an int or a list of them.
-
-    Raises:
-        TypeError: If it is neither.
-        ValueError: If the list has not one seed for each environment.
-    """
+    """The seed as an int or a list of them; TypeError or ValueError if it is neither, or the list too short or long."""
     if seed is None:
         return None
     try:
@@ -101,12 +87,7 @@ def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
 def check_reset_options(
     options: dict[str, Any] | None, num_envs: int, array: str, device: torch.device
 ) -> torch.Tensor | None:
-    """The mask of a partial reset; None if there is none.
-
-    Raises:
-        TypeError: If the mask is of the other kind of array, or not boolean.
-        ValueError: If it has the wrong length, or another option is given.
-    """
+    """The mask of a partial reset, None if there is none; TypeError or ValueError if it or an option is not valid."""
     if not options:
         return None
     unknown = set(options) - {"reset_mask"}

@@ -15,22 +15,19 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from legged_envs.checks import check_choice, whole_number
-from legged_envs.envs.arguments import (
-    ARRAYS,
-    check_action,
-    check_reset_options,
-    check_same_structure,
-    check_seed,
-)
+from legged_envs.envs.arguments import ARRAYS, check_action, check_reset_options, check_same_structure, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import TaskHooks
 from legged_envs.envs.torch_mode import torch_mode
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
+from legged_envs.state import copied, restored
 
 OBSERVATIONS = ("policy", "dict")
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
+STATE = ("robot", "_episode_steps", "_bad_physics", "_over", "_ended_rows", "_last_observation")
+"""Attributes of the state of an environment beside simulation, random streams and what its task adds."""
 
 
 class CoreVectorEnv(VectorEnv, TaskHooks):
@@ -92,27 +89,18 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         check_choice("compile", compile, (False, True))
         cfg.check()
-        self._arguments = {
-            "device": device,
-            "sim": sim,
-            "array": array,
-            "observations": observations,
-            "render_mode": render_mode,
-            "compile": compile,
-        }
+        choices = {"array": array, "observations": observations, "render_mode": render_mode, "compile": compile}
+        self._arguments: dict[str, Any] = {"device": device, "sim": sim, **choices}
         self.cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
-        self.num_envs = num_envs
-        self.array = array
-        self.render_mode = render_mode
+        self.num_envs, self.array, self.render_mode = num_envs, array, render_mode
         self.step_dt = cfg.sim.step_dt
         """Control time step, s."""
         self.max_episode_length = cfg.max_episode_length
         """Time limit of the task, control steps; the ``TimeLimit`` wrapper keeps it."""
         self.max_episode_length_s = cfg.episode_length_s
         """Time limit of the task, s."""
-        self._compile = compile
+        self._compile, self._dict_observations = compile, observations == "dict"
         self._process = os.getpid()
-        self._dict_observations = observations == "dict"
         with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
             self.sim = make_simulation(sim, self.cfg.robot, self.cfg.sim, num_envs, device)
             self.device = self.sim.device
@@ -127,22 +115,19 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
             self._log_counted = torch.tensor(counted, device=self.device)
             self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
+            sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
+            zeros = torch.zeros(num_envs, 1, dtype=torch.float32, device=self.device)
+            self._last_observation = {name: zeros.repeat(1, size) for name, size in sizes.items()}
+        self._begun = False
+        """Whether there has been a reset or a state."""
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
-        self._define_spaces(sizes, num_actions)
-        self._needs_seed = True
-        self._last_observation: dict[str, torch.Tensor] | None = None
-
-    def _define_spaces(self, sizes: dict[str, int], num_actions: int) -> None:
-        self._sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
         boxes: dict[str, gym.Space[Any]] = {
-            name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in self._sizes.items()
+            name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in sizes.items()
         }
         self.single_observation_space = gym.spaces.Dict(boxes) if self._dict_observations else boxes["policy"]
         self.single_action_space = gym.spaces.Box(-1.0, 1.0, (num_actions,))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-
-    # --- Gymnasium ---------------------------------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
@@ -161,22 +146,18 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
         env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
-        first = self._last_observation is None
-        if mask is not None and first:
+        if mask is not None and not self._begun:
             raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
         seed = check_seed(seed, self.num_envs)
         if len(env_ids) == 0:
             return self._export_observation(), {}
         with torch_mode():
-            if not first:
-                self._take_episodes(env_ids)
+            self._take_episodes(env_ids)
             self._start_episodes(env_ids, seed)
             rows = self._observe(env_ids)
-            observation = {name: rows[name] for name in self._sizes}
-        if self._last_observation is not None:
-            last = self._last_observation
-            observation = {name: last[name].index_copy(0, env_ids, rows) for name, rows in observation.items()}
-        self._last_observation = observation
+        last = self._last_observation
+        self._last_observation = {name: last[name].index_copy(0, env_ids, rows[name]) for name in last}
+        self._begun = True
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -185,16 +166,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         Args:
             actions: In [−1, 1]; values outside are clipped. Shape: (num_envs, num_actions), float32.
 
-        Returns:
-            observation, reward (num_envs,), terminated (num_envs,), truncated (num_envs,) and info.
-
         Raises:
             RuntimeError: Before the first ``reset`` or after ``close``.
             TypeError: If the actions are of the wrong kind or dtype.
             ValueError: If the actions have the wrong shape or are not finite.
         """
         self._check_usable("step")
-        if self._last_observation is None:
+        if not self._begun:
             raise RuntimeError("step() was called before reset()")
         action = check_action(actions, self.action_space.shape, self.array).to(self.device)
         with torch_mode():
@@ -213,7 +191,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             if not self.cfg.advance_first:
                 self._advance()
             observation = self._observe(None)
-        self._last_observation = {name: observation[name] for name in self._sizes}
+        self._last_observation = {name: observation[name] for name in self._last_observation}
         return (
             self._export_observation(),
             self._export(reward),
@@ -239,28 +217,14 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def close_extras(self, **kwargs: Any) -> None:
         self.sim.close()
 
-    # --- state -------------------------------------------------------------------------------------------------------
-
     def get_state(self) -> dict[str, Any]:
         """Everything that the future of this environment depends on, copied."""
-        if self._last_observation is None:
+        if not self._begun:
             raise RuntimeError("get_state() was called before reset()")
         return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
 
     def _state(self) -> dict[str, Any]:
-        empty = {
-            name: torch.zeros(self.num_envs, size, dtype=torch.float32, device=self.device)
-            for name, size in self._sizes.items()
-        }
-        return {
-            "robot": self.robot.state_dict(),
-            "own": self._own_state(),
-            "episode_steps": self._episode_steps.clone(),
-            "bad_physics": self._bad_physics.clone(),
-            "over": self._over.clone(),
-            "ended_rows": self._ended_rows.clone(),
-            "observation": {name: value.clone() for name, value in (self._last_observation or empty).items()},
-        }
+        return {"own": self._own_state(), **{name.lstrip("_"): copied(getattr(self, name)) for name in STATE}}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
@@ -278,21 +242,17 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             check_same_structure(theirs, ours, "the state")
             self.sim.set_state(state["sim"])
             self.random.load_state_dict(state["random"])
-            self.robot.load_state_dict(state["robot"])
+            for name in STATE:
+                setattr(self, name, restored(getattr(self, name), state[name.lstrip("_")]))
             self._load_own_state(state["own"])
-            self._episode_steps.copy_(state["episode_steps"])
-            self._bad_physics.copy_(state["bad_physics"])
-            self._over.copy_(state["over"])
-            self._ended_rows = state["ended_rows"].clone()
-            self._last_observation = {name: value.clone() for name, value in state["observation"].items()}
-        self._needs_seed = False
+        self._begun = True
 
     def __getstate__(self) -> dict[str, Any]:
         """What a pickle or a deep copy holds: what the environment is made from, and its state.
 
         The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
         """
-        state = None if self._last_observation is None else pickle.dumps(self.get_state())
+        state = pickle.dumps(self.get_state()) if self._begun else None
         return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -302,14 +262,11 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         if state["state"] is not None:
             self.set_state(pickle.loads(state["state"]))
 
-    # --- steps of the lifecycle --------------------------------------------------------------------------------------
-
     def _start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
-        if seed is None and self._needs_seed:
+        if seed is None and not self._begun:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
             self.random.seed(seed, env_ids)
-            self._needs_seed = False
             self._np_random, self._np_random_seed = seeding.np_random(seed if isinstance(seed, int) else seed[0])
         self.sim.reset(env_ids)
         self._place(env_ids, seeded=seed is not None)
@@ -356,8 +313,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._ended_rows = self._ended_rows[:0]
         return {"log": dict(zip(self._log_names, self._export(values), strict=True))}
 
-    # --- conversions -------------------------------------------------------------------------------------------------
-
     def _check_usable(self, call: str) -> None:
         if self.closed:
             raise RuntimeError(f"{call}() was called after close()")
@@ -375,7 +330,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 
     def _export_observation(self) -> Any:
         """A copy of the last observation: what the caller does to it cannot reach a later partial reset."""
-        assert self._last_observation is not None
         observation: dict[str, Any] = {name: value.clone() for name, value in self._last_observation.items()}
         if self.array == "numpy":
             observation = {name: value.cpu().numpy() for name, value in observation.items()}

@@ -42,17 +42,12 @@ class TaskHooks(ABC):
     def _set_up(self) -> tuple[dict[str, int], int]:
         """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there.
 
-        Returns:
-            The size of each observation group, ``"policy"`` among them, and the number of actions.
+        Returns the size of each observation group, ``"policy"`` among them, and the number of actions.
         """
 
     @abstractmethod
     def _act(self, action: torch.Tensor) -> None:
-        """Turn actions into joint targets, and step the physics.
-
-        Args:
-            action: Finite, not clipped. Shape: (num_envs, num_actions).
-        """
+        """Turn actions (num_envs, num_actions), finite and not clipped, into joint targets, and step the physics."""
 
     @abstractmethod
     def _evaluate(self) -> Evaluation:
@@ -69,13 +64,9 @@ class TaskHooks(ABC):
         """
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose the commands of ``env_ids``, and write the poses in which their episodes begin.
+        """Choose the commands of ``env_ids`` (n,), and write the poses in which their episodes begin.
 
-        The simulation holds the default pose at rest.
-
-        Args:
-            env_ids: The environments. Shape: (n,).
-            seeded: Whether their random streams have just begun anew.
+        The simulation holds the default pose at rest. ``seeded`` says that the random streams have just begun anew.
         """
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
@@ -84,8 +75,7 @@ class TaskHooks(ABC):
     def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """Take in that the episodes of ``env_ids`` are over, each after ``steps`` (n,) steps.
 
-        Returns:
-            What the log is to say of them, with a column for each of ``log_names``. Shape: (n, len(log_names)).
+        Returns what the log is to say of them. Shape: (n, len(log_names)).
         """
         return torch.zeros(len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device)
 

@@ -7,21 +7,13 @@ from typing import Any
 import torch
 from gymnasium.vector import VectorEnv
 
+from legged_envs import managers
 from legged_envs.envs.core import OBSERVATION_LIMIT, CoreVectorEnv
 from legged_envs.envs.hooks import Evaluation
-from legged_envs.managers import (
-    ActionManager,
-    CommandManager,
-    CostManager,
-    CurriculumManager,
-    EventManager,
-    Manager,
-    ObservationManager,
-    Piece,
-    Program,
-    RewardManager,
-    TerminationManager,
-)
+from legged_envs.managers import Piece, Program
+from legged_envs.state import copied, restored
+
+MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminations", "events", "curriculum")
 
 
 class LeggedVectorEnv(CoreVectorEnv):
@@ -34,25 +26,16 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _set_up(self) -> tuple[dict[str, int], int]:
         cfg = self.cfg
-        self.commands = CommandManager(self, cfg.commands)
-        self.actions = ActionManager(self, cfg.actions, cfg.max_action_delay)
-        self.events = EventManager(self, cfg.events)
+        self.commands = managers.CommandManager(self, cfg.commands)
+        self.actions = managers.ActionManager(self, cfg.actions, cfg.max_action_delay)
+        self.events = managers.EventManager(self, cfg.events)
         self.robot.reset(self._all_ids)
-        self.terminations = TerminationManager(self, cfg.terminations)
-        self.rewards = RewardManager(self, cfg.rewards, cfg.only_positive_rewards)
-        self.costs = CostManager(self, cfg.costs)
-        self.curriculum = CurriculumManager(self, cfg.curriculum)
-        self.observations = ObservationManager(self, cfg.observations, OBSERVATION_LIMIT)
-        self.managers: dict[str, Manager] = {
-            "actions": self.actions,
-            "commands": self.commands,
-            "observations": self.observations,
-            "rewards": self.rewards,
-            "costs": self.costs,
-            "terminations": self.terminations,
-            "events": self.events,
-            "curriculum": self.curriculum,
-        }
+        self.terminations = managers.TerminationManager(self, cfg.terminations)
+        self.rewards = managers.RewardManager(self, cfg.rewards, cfg.only_positive_rewards)
+        self.costs = managers.CostManager(self, cfg.costs)
+        self.curriculum = managers.CurriculumManager(self, cfg.curriculum)
+        self.observations = managers.ObservationManager(self, cfg.observations, OBSERVATION_LIMIT)
+        self.managers: dict[str, managers.Manager] = {name: getattr(self, name) for name in MANAGERS}
         """The managers by name, in the order of their tables."""
         self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
         self._logging = (self.commands, self.rewards, self.costs, self.curriculum, self.terminations)
@@ -62,16 +45,16 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _record(self) -> None:
         """Prepare the maths of a step."""
-        compile = self._compile
         state: list[object] = [*self.robot.owners(), self.sim, self.sim.parameters]
         state += [owner for manager in self.managers.values() for owner in manager.owners()]
         pieces = [Piece(owner.compute, True) for owner in self.robot.owners()]
         for manager in (self.terminations, self.rewards, self.costs):
             pieces += manager.pieces()
-        self._evaluation = Program(pieces, state, compile)
+        self._evaluation = Program(pieces, state, self._compile)
         names = tuple(self.cfg.observations) if self._dict_observations else ("policy",)
         self._groups = [self.observations.groups[name] for name in names]
-        self._observation = Program([piece for group in self._groups for piece in group.pieces()], state, compile)
+        pieces = [piece for group in self._groups for piece in group.pieces()]
+        self._observation = Program(pieces, state, self._compile)
 
     def _act(self, action: torch.Tensor) -> None:
         self.sim.set_joint_targets(self.actions.process(action))
@@ -110,11 +93,10 @@ class LeggedVectorEnv(CoreVectorEnv):
         return torch.cat([manager.end_episodes(env_ids, steps) for manager in self._logging], dim=1)
 
     def _own_state(self) -> dict[str, Any]:
-        return {name: manager.state_dict() for name, manager in self.managers.items()}
+        return dict(copied(self.managers))
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
-        for name, manager in self.managers.items():
-            manager.load_state_dict(state[name])
+        restored(self.managers, state)
 
     def close_extras(self, **kwargs: Any) -> None:
         super().close_extras(**kwargs)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from legged_envs.checks import check_choice
 from legged_envs.managers.manager import Manager, table
 from legged_envs.mdp.actions import JointActionCfg
 
@@ -16,31 +17,25 @@ class ActionManager(Manager):
     The action is the parts of the terms in their order. Actions are clipped to the action space [−1, 1] before
     anything else sees them, since Gaussian policies leave it routinely; ``current`` holds the clipped action.
 
-    Args:
-        env: The environment.
-        cfg: The terms by name. No two may drive the same joint; a joint without a term stays at its default position,
-            without velocity or torque.
-        max_delay: An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
+    No two terms of ``cfg`` may drive the same joint; a joint without a term stays at its default position, without
+    velocity or torque. An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
 
     Raises:
         ValueError: If there is no term, two drive one joint, or ``max_delay`` is another number.
     """
 
-    _STATE = ("current", "previous", "before_previous", "delayed")
+    STATE = ("current", "previous", "before_previous", "delayed")
 
     def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int):
-        if max_delay not in (0, 1):
-            raise ValueError(f"max_action_delay must be 0 or 1 control steps, got {max_delay}")
+        super().__init__(env, cfg)
+        check_choice("max_action_delay [control steps]", max_delay, (0, 1))
         if not cfg:
             raise ValueError("actions need at least one term, such as JointPositionCfg()")
-        self.cfg = cfg
         self.terms = {name: term.build(env) for name, term in cfg.items()}
-        self.names = tuple(cfg)
         self.max_delay = max_delay
         robot = env.sim.robot
         driven = [joint for term in self.terms.values() for joint in term.joints]
-        twice = sorted(joint for joint in set(driven) if driven.count(joint) > 1)
-        if twice:
+        if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
         self.size = len(driven)
         """Number of actions."""
@@ -56,10 +51,8 @@ class ActionManager(Manager):
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints
-        rest = torch.tensor(
-            [float(kind == "position") for kind in robot.actuators], dtype=torch.float32, device=env.device
-        )
-        self._rest = (env.robot.default_joint_pos * rest).expand(env.num_envs, -1)
+        held = torch.tensor([kind == "position" for kind in robot.actuators], device=env.device)
+        self._rest = (env.robot.default_joint_pos * held).expand(env.num_envs, -1)
 
     def process(self, action: torch.Tensor) -> torch.Tensor:
         """Take an action and return the joint targets it gives now. (num_envs, size) → (num_envs, num_joints)."""
@@ -82,9 +75,7 @@ class ActionManager(Manager):
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
     def __str__(self) -> str:
-        rows = [
-            (name, term.cfg.kind, term.size, term.cfg.scale, getattr(term.cfg, "around", None) or "")
-            for name, term in self.terms.items()
-        ]
+        terms = [(name, term.size, term.cfg) for name, term in self.terms.items()]
+        rows = [(name, cfg.kind, size, cfg.scale, getattr(cfg, "around", None)) for name, size, cfg in terms]
         title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
         return table(title, ("term", "kind", "size", "scale", "around"), rows)

@@ -13,22 +13,15 @@ from legged_envs.mdp.command_term import CommandTermCfg
 class CommandManager(Manager):
     """The command terms by name."""
 
+    STATE = ("terms",)
+
     def __init__(self, env: Any, cfg: dict[str, CommandTermCfg]):
-        self.cfg = cfg
-        self.names = tuple(cfg)
+        super().__init__(env, cfg)
         self.terms = {name: term.build(env) for name, term in cfg.items()}
 
     def __getitem__(self, name: str) -> torch.Tensor:
         """The present command called ``name``. Shape: (num_envs, size)."""
         return self.terms[name].value
-
-    def moving(self, name: str) -> torch.Tensor:
-        """1 where the command called ``name`` asks the robot to move, else 0. Shape: (num_envs,), float32."""
-        return self.terms[name].moving
-
-    def still(self, name: str) -> torch.Tensor:
-        """1 where the command called ``name`` asks the robot to stand still, else 0. Shape: (num_envs,), float32."""
-        return self.terms[name].still
 
     def owners(self) -> list[object]:
         return list(self.terms.values())
@@ -52,13 +45,6 @@ class CommandManager(Manager):
         for term in self.terms.values():
             term.end_episodes(env_ids)
         return super().end_episodes(env_ids, steps)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {name: term.state_dict() for name, term in self.terms.items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, term in self.terms.items():
-            term.load_state_dict(state[name])
 
     def __str__(self) -> str:
         rows = [(name, term.value.shape[1], self.cfg[name]) for name, term in self.terms.items()]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-from legged_envs.managers.manager import EpisodeSums, Term, format_params, table
+from legged_envs.managers.manager import EpisodeSums
 
 
 @dataclass
@@ -25,11 +25,14 @@ class CostTermCfg:
 class CostManager(EpisodeSums):
     """Evaluates the cost terms; their sum is the scalar cost of a transition."""
 
+    title = "Costs"
+    COLUMNS: ClassVar[dict[str, str]] = {"limit [mean per step]": "limit", "parameters": "params"}
+
     def __init__(self, env: Any, cfg: dict[str, CostTermCfg]):
         for name, term in cfg.items():
             if not term.limit >= 0.0:
                 raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
-        super().__init__(env, [Term("cost", name, term.func, term.params) for name, term in cfg.items()], "cost", 1.0)
+        super().__init__(env, "cost", cfg, 1.0)
         self.limits = tuple(term.limit for term in cfg.values())
         """Limit of each term, average per step."""
         self.values = torch.zeros_like(self.episode_sums)
@@ -41,7 +44,3 @@ class CostManager(EpisodeSums):
         self.values = self.columns.values()
         self.episode_sums.add_(self.values)
         self.total = self.values.sum(1)
-
-    def __str__(self) -> str:
-        rows = [(t.name, f"{lim:g}", format_params(t.params)) for t, lim in zip(self.terms, self.limits, strict=True)]
-        return table("Costs", ("term", "limit [mean per step]", "parameters"), rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.managers.manager import Manager, format_params, table
+from legged_envs.managers.manager import Manager
 
 
 @dataclass
@@ -26,13 +26,13 @@ class CurriculumTermCfg:
 class CurriculumManager(Manager):
     """Calls the curriculum terms, in order, when episodes end."""
 
+    title = "Curriculum"
+
     def __init__(self, env: Any, cfg: dict[str, CurriculumTermCfg]):
         for name, term in cfg.items():
             if not callable(term.func):
                 raise TypeError(f"curriculum term {name!r}: func must be callable, got {term.func!r}")
-        self._env = env
-        self.cfg = cfg
-        self.names = tuple(cfg)
+        super().__init__(env, cfg)
         self.log_names = tuple(f"curriculum/{name}" for name in cfg)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
@@ -42,12 +42,7 @@ class CurriculumManager(Manager):
             if value is not None:
                 value = torch.as_tensor(value, dtype=torch.float32)
                 if value.numel() != 1:
-                    raise ValueError(
-                        f"curriculum term {name!r} must return a number or None, got shape {tuple(value.shape)}"
-                    )
+                    shape = tuple(value.shape)
+                    raise ValueError(f"curriculum term {name!r} must return a number or None, got shape {shape}")
                 rows[:, column] = value
         return rows
-
-    def __str__(self) -> str:
-        rows = [(name, format_params(term.params)) for name, term in self.cfg.items()]
-        return table("Curriculum", ("term", "parameters"), rows)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
-from legged_envs.managers.manager import Manager, format_params, table
+from legged_envs.checks import check_choice, check_range
+from legged_envs.managers.manager import Manager
 from legged_envs.mdp.timer import Timer
 
 MODES = {"startup": "randomise", "reset": "place", "interval": "disturb"}
@@ -39,24 +40,22 @@ class EventTermCfg:
 class EventManager(Manager):
     """Applies event terms, each with a random stream of its own."""
 
+    title = "Events"
+    COLUMNS: ClassVar[dict[str, str]] = {"mode": "mode", "interval [s]": "interval_s", "parameters": "params"}
+    STATE = ("_timers",)
+
     def __init__(self, env: Any, cfg: dict[str, EventTermCfg]):
-        self._env = env
-        self.cfg = cfg
-        self.names = tuple(cfg)
+        super().__init__(env, cfg)
         for name, term in cfg.items():
-            if term.mode not in MODES:
-                raise ValueError(f"event term {name!r}: mode must be one of {tuple(MODES)}, got {term.mode!r}")
-            if term.purpose not in MODES.values():
-                raise ValueError(
-                    f"event term {name!r}: purpose must be one of {tuple(MODES.values())}, got {term.purpose!r}"
-                )
+            where = f"event term {name!r}:"
+            check_choice(f"{where} mode", term.mode, MODES)
+            check_choice(f"{where} purpose", term.purpose, MODES.values())
             if (term.mode == "interval") != (term.interval_s is not None):
-                raise ValueError(f"event term {name!r}: interval_s goes with mode 'interval', got mode {term.mode!r}")
-            if term.interval_s is not None and not 0.0 < term.interval_s[0] <= term.interval_s[1]:
-                raise ValueError(f"event term {name!r}: interval_s must be positive and rise, got {term.interval_s}")
-            span = term.params.get("range")
-            if isinstance(span, (tuple, list)) and not (len(span) == 2 and span[0] <= span[1]):
-                raise ValueError(f"event term {name!r}: range must be (low, high), got {span}")
+                raise ValueError(f"{where} interval_s goes with mode 'interval', got mode {term.mode!r}")
+            if term.interval_s is not None:
+                check_range(f"{where} interval_s", term.interval_s, above=0.0)
+            if isinstance(span := term.params.get("range"), (tuple, list)):
+                check_range(f"{where} range", span)
         self._streams = {name: env.random.stream(f"event/{name}") for name in cfg}
         self._timers = {
             name: Timer(env.num_envs, env.step_dt, env.device) for name, term in cfg.items() if term.mode == "interval"
@@ -89,17 +88,3 @@ class EventManager(Manager):
         interval = self.cfg[name].interval_s
         assert interval is not None
         self._timers[name].start(env_ids, self._streams[name].uniform(*interval, 1, env_ids).squeeze(1))
-
-    def state_dict(self) -> dict[str, Any]:
-        return {name: timer.state_dict() for name, timer in self._timers.items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, timer in self._timers.items():
-            timer.load_state_dict(state[name])
-
-    def __str__(self) -> str:
-        rows = [
-            (name, t.mode, "" if t.interval_s is None else t.interval_s, format_params(t.params))
-            for name, t in self.cfg.items()
-        ]
-        return table("Events", ("term", "mode", "interval [s]", "parameters"), rows)

@@ -1,39 +1,48 @@
-"""What every manager shares: named terms, what it logs, its saved state and its table."""
+"""What managers share: named terms, what they log, their saved state and their tables."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 
 from legged_envs.managers.recorded import Piece
 from legged_envs.mdp.context import is_pure
+from legged_envs.state import Stateful
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A plain-text table, one line per row."""
-    cells = [list(map(str, header)), *[list(map(str, row)) for row in rows]]
+    cells = [list(map(_cell, row)) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join([title, lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
-def format_params(params: Mapping[str, Any]) -> str:
-    """Parameters of a term as ``name=value, …``."""
-    return ", ".join(f"{name}={value}" for name, value in params.items())
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={item}" for name, item in value.items())
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value)
 
 
-class Manager:
-    """Evaluates the terms of one kind."""
+class Manager(Stateful):
+    """Evaluates the terms of one kind, whose configurations ``cfg`` has by name."""
 
-    names: tuple[str, ...] = ()
-    """Names of the terms."""
     log_names: tuple[str, ...] = ()
     """Names of the columns of what :meth:`end_episodes` returns."""
-    _STATE: ClassVar[tuple[str, ...]] = ()
-    """Names of the tensors that the future depends on."""
+    title = ""
+    """What stands above its table."""
+    COLUMNS: ClassVar[dict[str, str]] = {"parameters": "params"}
+    """Columns of the table beside the names: header → field of the configurations."""
+
+    def __init__(self, env: Any, cfg: Mapping[str, Any]):
+        self._env, self.cfg = env, cfg
+        self.names = tuple(cfg)
+        """Names of the terms."""
 
     def pieces(self) -> list[Piece]:
         """What it does in a step between reading the robot and the observations, in order."""
@@ -50,14 +59,10 @@ class Manager:
         """What the log says of episodes that are over, each after ``steps`` (n,) steps. (n, len(log_names))."""
         return torch.zeros(len(env_ids), 0, dtype=torch.float32, device=env_ids.device)
 
-    def state_dict(self) -> dict[str, Any]:
-        """What the future depends on, copied."""
-        return {name: getattr(self, name).clone() for name in self._STATE}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``."""
-        for name in self._STATE:
-            setattr(self, name, state[name].clone())
+    def __str__(self) -> str:
+        fields = self.COLUMNS.values()
+        rows = [(name, *(getattr(term, field) for field in fields)) for name, term in self.cfg.items()]
+        return table(self.title, ("term", *self.COLUMNS), rows)
 
 
 class Term:
@@ -79,14 +84,10 @@ class Term:
         return self.func(env, **self.params)
 
     def check(self, env: Any, *, shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor:
-        """Evaluate once and raise if the value is not what the manager can use.
-
-        Args:
-            shape: The expected shape; None accepts any (num_envs, size).
-            dtype: The expected dtype.
+        """Evaluate once.
 
         Raises:
-            ValueError: If the term returns another shape or dtype, naming the term.
+            ValueError: If the term returns another shape (None: any (num_envs, size)) or dtype, naming the term.
         """
         value = self(env)
         where = f"{self.kind} term {self.name!r} ({getattr(self.func, '__name__', self.func)})"
@@ -106,88 +107,53 @@ class TermColumns:
 
     Pure terms are recorded together; one that is not pure costs its own time alone.
 
-    Args:
-        env: The environment.
-        terms: The terms.
-        dtype: Dtype of their values.
-        scalar: Whether each term has one value for an environment, (num_envs,), and not (num_envs, size).
+    Their values are ``scalar`` (num_envs,) or else (num_envs, size), and of ``dtype``.
     """
 
     def __init__(self, env: Any, terms: Sequence[Term], dtype: torch.dtype, scalar: bool):
-        self._env = env
-        self.terms = tuple(terms)
-        self._join = torch.stack if scalar else torch.cat
-        self._dtype = dtype
+        self._env, self.terms, self._dtype, self._scalar = env, tuple(terms), dtype, scalar
         values = [term.check(env, shape=(env.num_envs,) if scalar else None, dtype=dtype) for term in terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
         """Number of columns of each term."""
-        self._pure_terms = [term for term in terms if term.pure]
-        self._other_terms = [term for term in terms if not term.pure]
-        num_pure = sum(size for term, size in zip(terms, self.sizes, strict=True) if term.pure)
-        widths = (num_pure, sum(self.sizes) - num_pure)
-        self.pure_values, self.other_values = (
-            torch.zeros(env.num_envs, width, dtype=dtype, device=env.device) for width in widths
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the terms."""
-        return tuple(term.name for term in self.terms)
+        self._others = [term for term in terms if not term.pure]
+        self._other_sizes = [size for term, size in zip(terms, self.sizes, strict=True) if not term.pure]
+        self.other_values = torch.zeros(env.num_envs, sum(self._other_sizes), dtype=dtype, device=env.device)
+        """The values of the terms that are not pure. Shape: (num_envs, their columns)."""
 
     def pieces(self, use: Callable[[], None]) -> list[Piece]:
-        """Evaluate the terms, then call ``use``, which takes them from :meth:`values`."""
-        if not self._other_terms:
-            return [Piece(use, True)]
-        pure = [Piece(self._evaluate_pure, True)] if self._pure_terms else []
-        return [*pure, Piece(self._evaluate_others, False), Piece(use, True)]
+        """Evaluate the terms that are not pure, then call ``use``, which takes all from :meth:`values`."""
+        return [Piece(self._evaluate_others, False), Piece(use, True)] if self._others else [Piece(use, True)]
 
     def values(self) -> torch.Tensor:
-        """The values of all terms: evaluated if all are pure, else those of the earlier pieces. (num_envs, columns)."""
-        if not self._other_terms:
-            return self._evaluate(self._pure_terms)
-        ends = {True: 0, False: 0}
-        columns = []
-        for term, size in zip(self.terms, self.sizes, strict=True):
-            start, ends[term.pure] = ends[term.pure], ends[term.pure] + size
-            columns.append((self.pure_values if term.pure else self.other_values)[:, start : ends[term.pure]])
-        return torch.cat(columns, dim=1)
+        """The values of all terms; those that are not pure are of the earlier piece. Shape: (num_envs, columns)."""
+        others: Iterator[torch.Tensor] = iter(())
+        if self._others:
+            others = iter(
+                self.other_values.unbind(1) if self._scalar else self.other_values.split(self._other_sizes, 1)
+            )
+        return self._join([term(self._env) if term.pure else next(others) for term in self.terms])
 
     def evaluate(self) -> torch.Tensor:
         """Evaluate all terms at once. Shape: (num_envs, columns)."""
-        return self._evaluate(self.terms)
-
-    def _evaluate_pure(self) -> None:
-        self.pure_values = self._evaluate(self._pure_terms)
+        return self._join([term(self._env) for term in self.terms])
 
     def _evaluate_others(self) -> None:
-        self.other_values = self._evaluate(self._other_terms)
+        self.other_values = self._join([term(self._env) for term in self._others])
 
-    def _evaluate(self, terms: Sequence[Term]) -> torch.Tensor:
-        if not terms:
+    def _join(self, values: list[torch.Tensor]) -> torch.Tensor:
+        if not values:
             return torch.zeros(self._env.num_envs, 0, dtype=self._dtype, device=self._env.device)
-        return self._join([term(self._env) for term in terms], dim=1)
+        return torch.stack(values, 1) if self._scalar else torch.cat(values, 1)
 
 
-class EpisodeSums(Manager, ABC):
-    """A manager of terms of shape (num_envs,) that sums them over each episode.
+class TermManager(Manager, ABC):
+    """A manager of terms of shape (num_envs,), which the log calls ``kind/name``."""
 
-    Args:
-        env: The environment.
-        terms: The terms.
-        kind: What the log calls them: ``kind/name``.
-        sums_dt: The log has sums over episode length · ``sums_dt``.
-    """
-
-    _STATE = ("episode_sums",)
-
-    def __init__(self, env: Any, terms: Sequence[Term], kind: str, sums_dt: float):
-        self.columns = TermColumns(env, terms, torch.float32, scalar=True)
-        self.names = self.columns.names
-        self.log_names = tuple(f"{kind}/{name}" for name in self.names)
-        self.terms = self.columns.terms
-        self._sums_dt = sums_dt
-        self.episode_sums = torch.zeros(env.num_envs, len(terms), dtype=torch.float32, device=env.device)
-        """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
+    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype):
+        super().__init__(env, cfg)
+        terms = [Term(kind, name, term.func, term.params) for name, term in cfg.items()]
+        self.columns = TermColumns(env, terms, dtype, scalar=True)
+        self.log_names = tuple(f"{kind}/{name}" for name in cfg)
 
     @abstractmethod
     def compute(self) -> None:
@@ -198,6 +164,18 @@ class EpisodeSums(Manager, ABC):
 
     def owners(self) -> list[object]:
         return [self, self.columns]
+
+
+class EpisodeSums(TermManager):
+    """Sums its terms over each episode; the log has sums over episode length · ``sums_dt``."""
+
+    STATE = ("episode_sums",)
+
+    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], sums_dt: float):
+        super().__init__(env, kind, cfg, torch.float32)
+        self._sums_dt = sums_dt
+        self.episode_sums = torch.zeros(env.num_envs, len(cfg), dtype=torch.float32, device=env.device)
+        """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.episode_sums.index_fill_(0, env_ids, 0.0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from legged_envs.checks import whole_number
 from legged_envs.managers.manager import Manager, Term, TermColumns, table
 from legged_envs.managers.recorded import Piece
+from legged_envs.state import Stateful
 
 
 @dataclass
@@ -39,7 +42,7 @@ class ObservationGroupCfg:
     When an episode begins, its first vector stands for those before it (Isaac Lab ``history_length``)."""
 
 
-class ObservationGroup:
+class ObservationGroup(Stateful):
     """One group of observation terms.
 
     Raises:
@@ -48,8 +51,7 @@ class ObservationGroup:
 
     def __init__(self, env: Any, name: str, cfg: ObservationGroupCfg, limit: float):
         kind = f"observation group {name!r}:"
-        if not isinstance(cfg.history, int) or cfg.history < 1:
-            raise ValueError(f"{kind} history must be an integer of at least 1, got {cfg.history!r}")
+        whole_number(f"{kind} history", cfg.history)
         self.name, self.cfg = name, cfg
         terms = [Term(kind, term_name, term.func, term.params) for term_name, term in cfg.terms.items()]
         self.columns = TermColumns(env, terms, torch.float32, scalar=False)
@@ -64,8 +66,8 @@ class ObservationGroup:
         self._scale = scale if (scale != 1.0).any() else None
         self._low = self._high = None
         if any(c.clip is not None for c in cfgs):
-            self._low = self._row("clip", [c.clip[0] if c.clip else -float("inf") for c in cfgs], env.device)
-            self._high = self._row("clip", [c.clip[1] if c.clip else float("inf") for c in cfgs], env.device)
+            bounds = zip(*(c.clip or (-math.inf, math.inf) for c in cfgs), strict=True)
+            self._low, self._high = (self._row("clip", list(values), env.device) for values in bounds)
         noisy = noise.nonzero().squeeze(1)
         self._noise = None
         if cfg.noisy and len(noisy):
@@ -75,6 +77,7 @@ class ObservationGroup:
             self.noise_draw = torch.zeros(env.num_envs, len(self._noise), dtype=torch.int32, device=env.device)
             """Random integers for the noise of the next ``compute``. Shape: (num_envs, size of the span)."""
         if cfg.history > 1:
+            self.STATE = ("past",)
             self.past = torch.zeros(env.num_envs, cfg.history, width, dtype=torch.float32, device=env.device)
             """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
         self.value = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
@@ -130,28 +133,21 @@ class ObservationGroup:
     def __str__(self) -> str:
         noise = "noisy" if self.cfg.noisy else "no noise"
         history = f", {self.cfg.history} steps" if self.cfg.history > 1 else ""
-        rows = [
-            (name, size, term.noise, term.scale, term.clip or "")
-            for (name, term), size in zip(self.cfg.terms.items(), self.columns.sizes, strict=True)
-        ]
+        terms = zip(self.cfg.terms.items(), self.columns.sizes, strict=True)
+        rows = [(name, size, term.noise, term.scale, term.clip) for (name, term), size in terms]
         title = f"Observations {self.name!r} ({self.size}, {noise}{history})"
         return table(title, ("term", "size", "noise ±", "scale", "clip"), rows)
 
 
 class ObservationManager(Manager):
-    """Holds the observation groups.
+    """Holds the observation groups of ``cfg``, ``"policy"`` among them, which are clipped to ±``limit``."""
 
-    Args:
-        env: The environment.
-        cfg: The groups by name, ``"policy"`` among them.
-        limit: Observations are clipped to ±this.
-    """
+    STATE = ("groups",)
 
     def __init__(self, env: Any, cfg: dict[str, ObservationGroupCfg], limit: float):
         if "policy" not in cfg:
             raise ValueError(f"observations need a group 'policy', got {list(cfg)}")
-        self.cfg = cfg
-        self.names = tuple(cfg)
+        super().__init__(env, cfg)
         self.groups = {name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()}
 
     @property
@@ -166,13 +162,6 @@ class ObservationManager(Manager):
     def owners(self) -> list[object]:
         groups = self.groups.values()
         return [*groups, *(group.columns for group in groups)]
-
-    def state_dict(self) -> dict[str, Any]:
-        return {name: group.past.clone() for name, group in self.groups.items() if group.cfg.history > 1}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, past in state.items():
-            self.groups[name].past = past.clone()
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.groups.values()))

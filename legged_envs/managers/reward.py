@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-from legged_envs.managers.manager import EpisodeSums, Term, format_params, table
+from legged_envs.checks import check_number
+from legged_envs.managers.manager import EpisodeSums
 
 
 @dataclass
@@ -28,14 +28,15 @@ class RewardTermCfg:
 class RewardManager(EpisodeSums):
     """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do)."""
 
+    COLUMNS: ClassVar[dict[str, str]] = {"weight [1/s]": "weight", "parameters": "params"}
+
     def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
         for name, term in cfg.items():
-            if not isinstance(term.weight, (int, float)) or not math.isfinite(term.weight):
-                raise ValueError(f"reward term {name!r}: weight must be a finite number, got {term.weight!r}")
-        self.only_positive = only_positive
+            check_number(f"reward term {name!r}: weight", term.weight)
         active = sorted(((n, t) for n, t in cfg.items() if t.weight != 0.0), key=lambda item: item[1].after_floor)
-        terms = [Term("reward", name, term.func, term.params) for name, term in active]
-        super().__init__(env, terms, "reward", env.step_dt)
+        super().__init__(env, "reward", dict(active), env.step_dt)
+        self.title = "Rewards (sum floored at 0)" if only_positive else "Rewards"
+        self.only_positive = only_positive
         self.weights = tuple(term.weight for _, term in active)
         """Weight of each term, 1/s."""
         self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(env.step_dt)
@@ -48,13 +49,8 @@ class RewardManager(EpisodeSums):
         self.episode_sums.add_(weighted)
         if not self.only_positive:
             self.total = weighted.sum(1)
-        elif self._num_floored == len(self.terms):
+        elif self._num_floored == len(self.names):
             self.total = weighted.sum(1).clamp_min_(0.0)
         else:
             floored, rest = weighted[:, : self._num_floored], weighted[:, self._num_floored :]
             self.total = floored.sum(1).clamp_min_(0.0) + rest.sum(1)
-
-    def __str__(self) -> str:
-        rows = [(t.name, f"{w:g}", format_params(t.params)) for t, w in zip(self.terms, self.weights, strict=True)]
-        title = "Rewards (sum floored at 0)" if self.only_positive else "Rewards"
-        return table(title, ("term", "weight [1/s]", "parameters"), rows)

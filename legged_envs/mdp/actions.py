@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 
 from legged_envs.mdp.context import Env
-
-
-class JointReference(Protocol):
-    """A command that says where the joints are to be, such as a motion or a gait clock."""
-
-    available: torch.Tensor
-    """1 where there is a target, else 0. Shape: (num_envs,)."""
-    target_joint_pos: torch.Tensor
-    """rad. Shape: (num_envs, num_joints)."""
 
 
 @dataclass
@@ -77,12 +68,10 @@ class JointAction:
 
     def __init__(self, cfg: JointActionCfg, env: Env):
         self.cfg = cfg
-        name, robot = type(cfg).__name__, env.sim.robot
+        name, robot, kinds = type(cfg).__name__, env.sim.robot, env.sim.robot.actuators
         self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
         """Numbers of its joints among those of the robot."""
-        kinds = robot.actuators
-        wrong = [j for j in self.joints if kinds[j] != cfg.kind]
-        if wrong:
+        if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
             raise ValueError(
                 f"{name} needs joints with {cfg.kind} actuators, but {robot.joint_names[wrong[0]]!r} of robot "
                 f"{robot.name!r} has a {kinds[wrong[0]]} actuator: see RobotCfg.actuators"
@@ -115,11 +104,10 @@ class JointAction:
 
     def _centre(self) -> torch.Tensor:
         """The targets of action 0. Shape: (size,) or (num_envs, size)."""
-        reference = self._reference
-        if reference is None:
+        if self._reference is None:
             return self._default
-        available = reference.available.unsqueeze(1) > 0.0
-        return torch.where(available, reference.target_joint_pos[:, self.index], self._default)
+        available = self._reference.available.unsqueeze(1) > 0.0
+        return torch.where(available, self._reference.target_joint_pos[:, self.index], self._default)
 
 
 def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
@@ -130,12 +118,10 @@ def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ..
     return tuple(i for i, name in enumerate(names) if any(re.fullmatch(pattern, name) for pattern in patterns))
 
 
-def _joint_reference(env: Env, name: str | None) -> JointReference | None:
-    """The command that ``JointPositionCfg.around`` names."""
-    if name is None:
-        return None
-    term = env.commands.terms.get(name)
-    if not hasattr(term, "target_joint_pos"):
+def _joint_reference(env: Env, name: str | None) -> Any:
+    """The command that ``JointPositionCfg.around`` names: its ``target_joint_pos`` holds where ``available`` is 1."""
+    term = None if name is None else env.commands.terms.get(name)
+    if name is not None and not hasattr(term, "target_joint_pos"):
         known = ", ".join(env.commands.terms)
         raise ValueError(f"JointPositionCfg.around: {name!r} is no motion command or gait clock; commands: {known}")
     return term

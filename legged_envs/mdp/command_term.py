@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
 from legged_envs.mdp.context import Env
+from legged_envs.state import Stateful
 
 
-class CommandTerm(ABC):
-    """One kind of command, for every environment."""
+class CommandTerm(Stateful, ABC):
+    """One kind of command, for every environment; ``STATE`` names what its future depends on."""
 
     value: torch.Tensor
     """The present command. Shape: (num_envs, size)."""
@@ -33,14 +34,6 @@ class CommandTerm(ABC):
 
     def end_episodes(self, env_ids: torch.Tensor) -> None:
         """Take in that the episodes of ``env_ids`` are over, before they begin anew."""
-
-    @abstractmethod
-    def state_dict(self) -> dict[str, Any]:
-        """What the future depends on, copied."""
-
-    @abstractmethod
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``."""
 
 
 class CommandTermCfg(Protocol):

@@ -1,20 +1,18 @@
-"""Command terms."""
+"""Velocity commands."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from legged_envs.checks import check_choice, check_number, check_range
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
 
 STILL_COMMAND = 0.1
 """A command with a norm below this asks the robot to stand still (m/s and rad/s together)."""
-
-
 RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 """Names of the ranges that velocity commands are drawn from."""
 
@@ -39,7 +37,6 @@ class VelocityCommandCfg:
     """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ))."""
     heading_stiffness: float = 0.5
     """1/s."""
-
     heading_column: bool = False
     """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
 
@@ -50,27 +47,20 @@ class VelocityCommandCfg:
 class VelocityCommand(CommandTerm):
     """The velocity commands of every environment. Each draws on its own, as do the standing ones."""
 
+    STATE = ("value", "moving", "still", "heading", "_steering", "_low", "_high", "_resampling")
+
     def __init__(self, cfg: VelocityCommandCfg, env: Env):
-        for name in (*RANGES, "resampling_time_s"):
-            low, high = getattr(cfg, name)
-            if not low <= high:
-                raise ValueError(f"VelocityCommandCfg.{name} must be (low, high), got {(low, high)}")
-        if not cfg.resampling_time_s[0] > 0.0:
-            raise ValueError(f"VelocityCommandCfg.resampling_time_s must be positive, got {cfg.resampling_time_s}")
-        if not 0.0 <= cfg.standing_fraction <= 1.0:
-            raise ValueError(f"VelocityCommandCfg.standing_fraction must be in [0, 1], got {cfg.standing_fraction}")
-        self.cfg = cfg
-        self._env = env
+        for name in RANGES:
+            check_range(f"VelocityCommandCfg.{name}", getattr(cfg, name))
+        check_range("VelocityCommandCfg.resampling_time_s", cfg.resampling_time_s, above=0.0)
+        check_number("VelocityCommandCfg.standing_fraction", cfg.standing_fraction, 0.0, 1.0)
+        self.cfg, self._env = cfg, env
         self._random = env.random.stream("command/velocity")
         n, device = env.num_envs, env.device
         bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
         self._low, self._high = torch.tensor(bounds, device=device, dtype=torch.float32).unbind(1)
         self.value: torch.Tensor
         """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape: (num_envs, 3 or 4)."""
-        self.moving: torch.Tensor
-        """1 where the command asks the robot to move, else 0. Shape: (num_envs,), float32."""
-        self.still: torch.Tensor
-        """1 − ``moving``. Shape: (num_envs,)."""
         self._resampling = Timer(n, env.step_dt, device)
         self.heading = torch.zeros(n, dtype=torch.float32, device=device)
         """Drawn heading, towards which ωz steers if the configuration says so, rad. Shape: (num_envs,)."""
@@ -89,13 +79,9 @@ class VelocityCommand(CommandTerm):
         return torch.stack((self._low, self._high), dim=1)
 
     def set_range(self, name: str, low: float, high: float) -> None:
-        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on.
-
-        Raises:
-            ValueError: If the name is another, or ``low`` above ``high``.
-        """
-        if name not in RANGES or not low <= high:
-            raise ValueError(f"set_range needs one of {RANGES} and low ≤ high, got {name!r}, {low}, {high}")
+        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on."""
+        check_choice("set_range: name", name, RANGES)
+        check_range(f"set_range: {name}", (low, high))
         self._low, self._high = self._low.clone(), self._high.clone()
         self._low[RANGES.index(name)], self._high[RANGES.index(name)] = low, high
 
@@ -137,18 +123,3 @@ class VelocityCommand(CommandTerm):
         turn = (wrapped * self.cfg.heading_stiffness).clamp_(*self.cfg.ang_vel_z)
         turn = torch.where(self._steering, turn, self.value[:, 2])
         self._set(torch.cat((self.value[:, :2], turn.unsqueeze(1)), dim=1))
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "value": self.value.clone(),
-            "heading": self.heading.clone(),
-            "ranges": self.ranges,
-            "steering": self._steering.clone(),
-            "resampling": self._resampling.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.heading, self._steering = state["heading"].clone(), state["steering"].clone()
-        self._set(state["value"][:, :3].clone())
-        self._low, self._high = (bounds.clone() for bounds in state["ranges"].unbind(1))
-        self._resampling.load_state_dict(state["resampling"])

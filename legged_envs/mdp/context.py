@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
@@ -29,36 +29,26 @@ def is_pure(function: Callable[..., Any]) -> bool:
     return getattr(function, "pure", None) is getattr(function, "__func__", function)
 
 
-class Actions(Protocol):
-    """See :class:`legged_envs.managers.ActionManager`."""
+# What terms read of the managers in legged_envs.managers, which say more.
 
+
+class Actions(Protocol):
     current: torch.Tensor
     previous: torch.Tensor
     before_previous: torch.Tensor
 
 
 class Commands(Protocol):
-    """See :class:`legged_envs.managers.CommandManager`."""
-
-    @property
-    def terms(self) -> Mapping[str, Any]: ...
+    terms: dict[str, Any]
 
     def __getitem__(self, name: str) -> torch.Tensor: ...
 
-    def moving(self, name: str) -> torch.Tensor: ...
-
-    def still(self, name: str) -> torch.Tensor: ...
-
 
 class Terminations(Protocol):
-    """See :class:`legged_envs.managers.TerminationManager`."""
-
     terminated: torch.Tensor
 
 
 class Rewards(Protocol):
-    """See :class:`legged_envs.managers.RewardManager`."""
-
     names: tuple[str, ...]
     weights: tuple[float, ...]
     episode_sums: torch.Tensor

@@ -1,7 +1,7 @@
 """Cost terms: ``term(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative.
 
 Each describes one transition; its limit in :class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the
-number of joints, F of feet.
+number of joints, F of feet. "Kim et al. 2024" is "Stage-Wise-CMORL".
 """
 
 from __future__ import annotations
@@ -14,35 +14,32 @@ from legged_envs.mdp import rewards
 from legged_envs.mdp.context import Env, pure
 
 
+def _fraction(violated: torch.Tensor) -> torch.Tensor:
+    """The fraction of the joints at which a bound is violated. Shape: (num_envs, num_joints) → (num_envs,)."""
+    return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
+
+
 @pure
 def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
-    """(1/J) Σ 1[q outside of its limits] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
-
-    Args:
-        soft_limit: Fraction of each joint's range, about its middle, that is allowed.
-    """
+    """(1/J) Σ 1[q outside of ``soft_limit`` of its range, about its middle] (Kim et al. 2024, limit 0.025)."""
     low, high = env.robot.soft_joint_pos_limits(soft_limit)
     joint_pos = env.robot.joint_pos
-    return (joint_pos != joint_pos.clamp(low, high)).sum(1, dtype=torch.float32).div_(joint_pos.shape[1])
+    return _fraction(joint_pos != joint_pos.clamp(low, high))
 
 
 @pure
 def joint_velocity(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
-    """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025)."""
-    joint_vel = env.robot.joint_vel
-    above = joint_vel.abs() > env.robot.joint_vel_limits * soft_limit
-    return above.sum(1, dtype=torch.float32).div_(joint_vel.shape[1])
+    """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, limit 0.025)."""
+    return _fraction(env.robot.joint_vel.abs() > env.robot.joint_vel_limits * soft_limit)
 
 
 @pure
 def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
-    """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, "Stage-Wise-CMORL", limit 0.025).
+    """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, limit 0.025).
 
     The engine never applies more than τ_max, so the constraint is on a fraction of it.
     """
-    torque = env.robot.joint_torque
-    above = torque.abs() > env.robot.torque_limits * soft_limit
-    return above.sum(1, dtype=torch.float32).div_(torque.shape[1])
+    return _fraction(env.robot.joint_torque.abs() > env.robot.torque_limits * soft_limit)
 
 
 @pure

@@ -15,16 +15,18 @@ def randomize_friction(env: Env, env_ids: torch.Tensor, random: Stream, range: t
 
 def randomize_base_mass(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
     """Add a drawn mass to the base, kg."""
-    mass = env.sim.default_parameter("body_mass")[env_ids].clone()
-    mass[:, 0] += random.uniform(*range, 1, env_ids).squeeze(1)
-    env.sim.set_parameter("body_mass", mass, env_ids)
+    _add_to_base(env, env_ids, "body_mass", random.uniform(*range, 1, env_ids).squeeze(1))
 
 
 def randomize_base_com(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
     """Move the base's centre of mass by a drawn amount along each axis, m."""
-    com = env.sim.default_parameter("com")[env_ids].clone()
-    com[:, 0] += random.uniform(*range, 3, env_ids)
-    env.sim.set_parameter("com", com, env_ids)
+    _add_to_base(env, env_ids, "com", random.uniform(*range, 3, env_ids))
+
+
+def _add_to_base(env: Env, env_ids: torch.Tensor, parameter: str, amount: torch.Tensor) -> None:
+    values = env.sim.default_parameter(parameter)[env_ids]
+    values[:, 0] += amount
+    env.sim.set_parameter(parameter, values, env_ids)
 
 
 def randomize_gains(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
@@ -42,13 +44,8 @@ def reset_root(
     height: tuple[float, float] = (0.0, 0.0),
     velocity: float = 0.0,
 ) -> None:
-    """Place the base upright over the origin.
-
-    Args:
-        yaw: Range of its heading, rad.
-        height: Range of its height above the standing height, m.
-        velocity: Half-width of each component of its linear (m/s) and angular (rad/s) velocity.
-    """
+    """Place the base upright over the origin, with a heading of the range ``yaw`` rad, ``height`` m above the standing
+    height, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
     bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
@@ -61,12 +58,10 @@ def reset_root(
 
 def reset_joints(env: Env, env_ids: torch.Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
     """Place the joints at q0 + U(±range) rad, within their limits, with velocities U(±velocity) rad/s."""
-    robot = env.robot
-    num_joints = len(robot.default_joint_pos)
-    draw = random.uniform(-1.0, 1.0, 2 * num_joints, env_ids)
-    low, high = robot.soft_joint_pos_limits(1.0)
-    joint_pos = torch.add(robot.default_joint_pos, draw[:, :num_joints], alpha=range).clamp_(low, high)
-    env.sim.write_joint_state(env_ids, joint_pos, draw[:, num_joints:] * velocity)
+    draw = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids)
+    offset, speed = draw.chunk(2, dim=1)
+    joint_pos = torch.add(env.robot.default_joint_pos, offset, alpha=range)
+    env.sim.write_joint_state(env_ids, joint_pos.clamp_(*env.robot.soft_joint_pos_limits(1.0)), speed * velocity)
 
 
 def push(env: Env, env_ids: torch.Tensor, random: Stream, velocity: float) -> None:
@@ -86,18 +81,14 @@ def reset_to_reference(
 ) -> None:
     """Place the robots that have a reference where it is: reference state initialisation (Peng et al. 2018).
 
-    The others stay as they were placed before.
-
-    Args:
-        joint_pos: Half-width of the change of each joint position, rad.
-        velocity: Half-width of the change of each component of the base's velocity, m/s and rad/s.
+    To each joint position U(±joint_pos) rad is added, to each component of the base's velocity U(±velocity) m/s or
+    rad/s. The other robots stay as they were placed before.
     """
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
     followers, pose = env.commands.terms[motion].start_pose(env_ids)
     draw = draw[torch.isin(env_ids, followers)]
-    low, high = env.robot.soft_joint_pos_limits(1.0)
     lin_vel = torch.add(pose.root_lin_vel_w, draw[:, :3], alpha=velocity)
     ang_vel = torch.add(pose.root_ang_vel_b, draw[:, 3:6], alpha=velocity)
     env.sim.write_root_state(followers, pose.root_pos_w, pose.root_quat_w, lin_vel, ang_vel)
-    joints = torch.add(pose.joint_pos, draw[:, 6:], alpha=joint_pos).clamp_(low, high)
-    env.sim.write_joint_state(followers, joints, pose.joint_vel)
+    joints = torch.add(pose.joint_pos, draw[:, 6:], alpha=joint_pos)
+    env.sim.write_joint_state(followers, joints.clamp_(*env.robot.soft_joint_pos_limits(1.0)), pose.joint_vel)

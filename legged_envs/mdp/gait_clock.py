@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from legged_envs.checks import check_number
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 
@@ -35,16 +35,15 @@ class GaitClock(CommandTerm):
     """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
 
     Raises:
-        ValueError: If the period is not positive, ``stance`` not between 0 and 1, or ``offsets`` or ``swing`` do not
-            fit the robot.
+        ValueError: If a field of the configuration makes no sense or does not fit the robot, naming the field.
     """
+
+    STATE = ("_phase", "value", "stance", "target_joint_pos")
 
     def __init__(self, cfg: GaitClockCfg, env: Env):
         robot = env.robot.sim.robot
-        if not cfg.period > 0.0:
-            raise ValueError(f"GaitClockCfg.period must be positive, got {cfg.period}")
-        if not 0.0 < cfg.stance < 1.0:
-            raise ValueError(f"GaitClockCfg.stance must be between 0 and 1, got {cfg.stance}")
+        check_number("GaitClockCfg.period", cfg.period, above=0.0)
+        check_number("GaitClockCfg.stance", cfg.stance, above=0.0, below=1.0)
         for name, entries in (("offsets", cfg.offsets), ("swing", cfg.swing)):
             if len(entries) != len(robot.foot_names) and (entries or name == "offsets"):
                 raise ValueError(
@@ -58,11 +57,8 @@ class GaitClock(CommandTerm):
         self._step = env.step_dt / cfg.period
         self._default = env.robot.default_joint_pos
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
-        self._swing = torch.tensor(
-            [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing],
-            dtype=torch.float32,
-            device=env.device,
-        )
+        swing = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing]
+        self._swing = torch.tensor(swing, dtype=torch.float32, device=env.device)
         self.value: torch.Tensor
         """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
         self.stance: torch.Tensor
@@ -71,9 +67,7 @@ class GaitClock(CommandTerm):
         """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         """1: there is always a target. Shape: (num_envs,)."""
-        self.moving = torch.ones_like(self.available)
-        """1: a clock never stands still. Shape: (num_envs,)."""
-        self.still = torch.zeros_like(self.available)
+        self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
 
     def _set(self, phase: torch.Tensor) -> None:
@@ -102,9 +96,3 @@ class GaitClock(CommandTerm):
     def advance(self) -> None:
         """Let one control step pass."""
         self._set((self._phase + self._step).remainder_(1.0))
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"phase": self._phase.clone()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._set(state["phase"].clone())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from legged_envs import rotation
+from legged_envs.checks import check_number
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSample, shipped_motions
@@ -47,15 +47,10 @@ class MotionCommandCfg:
         return MotionCommand(self, env)
 
     def load(self, robot: RobotCfg) -> list[Motion]:
-        """The clips of ``robot`` to imitate.
-
-        Raises:
-            ValueError: If there is no clip of one of the names.
-        """
+        """The clips of ``robot`` to imitate; ValueError if there is none of one of the names."""
         motions = list(self.motions(robot))
         known = [motion.name for motion in motions]
-        unknown = [name for name in self.clips if name not in known]
-        if unknown:
+        if unknown := [name for name in self.clips if name not in known]:
             raise ValueError(f"MotionCommandCfg.clips: there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
         return [motion for motion in motions if not self.clips or motion.name in self.clips]
 
@@ -70,13 +65,13 @@ class MotionCommand(CommandTerm):
     The bodies' targets are one physics step older than the others, as are the simulation's own body positions.
     """
 
+    STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
+
     def __init__(self, cfg: MotionCommandCfg, env: Env):
         if not cfg.window or cfg.window[0] != 1 or list(cfg.window) != sorted(set(cfg.window)):
             raise ValueError(f"MotionCommandCfg.window must rise from 1, e.g. (1, 2, 4, 8), got {cfg.window}")
-        if not 0.0 <= cfg.reference_fraction <= 1.0:
-            raise ValueError(f"MotionCommandCfg.reference_fraction must be in [0, 1], got {cfg.reference_fraction}")
-        self.cfg = cfg
-        self._env = env
+        check_number("MotionCommandCfg.reference_fraction", cfg.reference_fraction, 0.0, 1.0)
+        self.cfg, self._env = cfg, env
         robot, device = env.sim.robot, env.device
         self.key_bodies = cfg.key_bodies or robot.foot_names
         """Names of the bodies of ``target_key_pos_b`` and, for terms, of ``RobotState.bodies``."""
@@ -95,10 +90,6 @@ class MotionCommand(CommandTerm):
 
     value: torch.Tensor
     """The window, frame after frame: see :meth:`frame_sizes`. Shape: (num_envs, len(window) · frame size)."""
-    moving: torch.Tensor
-    """1 where the target's base moves, else 0. Shape: (num_envs,), float32."""
-    still: torch.Tensor
-    """1 − ``moving``. Shape: (num_envs,)."""
     available: torch.Tensor
     """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
     window_root_pos_w: torch.Tensor
@@ -129,11 +120,9 @@ class MotionCommand(CommandTerm):
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """From their next reset on, let every environment start its clip at its time. Shapes: () or (num_envs,).
+        """From their next reset on, let every environment start at its time [s] of its clip. Shapes: () or (num_envs,).
 
-        Args:
-            clips: Numbers of clips in ``player.library.names``.
-            times: Times in them, s.
+        ``clips`` are numbers in ``player.library.names``.
 
         Raises:
             ValueError: If a shape differs, a clip does not exist or a time is not finite.
@@ -151,11 +140,7 @@ class MotionCommand(CommandTerm):
         self._pinned = tuple(values.to(self._env.device).expand(n).clone() for values in pinned)
 
     def withhold(self, mask: torch.Tensor) -> None:
-        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference.
-
-        Raises:
-            ValueError: If the mask has another shape or dtype.
-        """
+        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference."""
         if mask.shape != (self._env.num_envs,) or mask.dtype != torch.bool:
             expected = f"({self._env.num_envs},) torch.bool"
             raise ValueError(f"withhold needs a mask {expected}, got {tuple(mask.shape)} {mask.dtype}")
@@ -245,29 +230,13 @@ class MotionCommand(CommandTerm):
         base, others = bodies.pos_w[:, :1], bodies.pos_w[:, 1:]
         return rotation.rotate(rotation.conjugate(bodies.quat_w[:, :1]), others - base)
 
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "player": self.player.state_dict(),
-            "sampler": self._sampler.state_dict(),
-            "has_reference": self._has_reference.clone(),
-            "pinned": copy.deepcopy(self._pinned),
-            "withheld": copy.deepcopy(self._withheld),
-        }
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.player.load_state_dict(state["player"])
-        self._sampler.load_state_dict(state["sampler"])
-        self._has_reference = state["has_reference"].clone()
-        self._pinned, self._withheld = copy.deepcopy((state["pinned"], state["withheld"]))
+        super().load_state_dict(state)
         self._set(self._targets(slice(None)))
 
 
 def motion_command(commands: Any, name: str = "motion") -> MotionCommand:
-    """The motion command called ``name`` of an environment's :class:`~legged_envs.managers.CommandManager`.
-
-    Raises:
-        ValueError: If it has none.
-    """
+    """The motion command ``name`` of a :class:`~legged_envs.managers.CommandManager`; ValueError if it has none."""
     term = commands.terms.get(name)
     if not isinstance(term, MotionCommand):
         raise ValueError(f"the task has no motion command {name!r}; its commands: {', '.join(commands.terms)}")

@@ -155,6 +155,5 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> torch.Tensor:
 def reference_key_error(env: Env, motion: str = "motion") -> torch.Tensor:
     """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference."""
     reference = env.commands.terms[motion]
-    return (reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b).flatten(
-        1
-    ) * reference.available.unsqueeze(1)
+    error = reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b
+    return error.flatten(1) * reference.available.unsqueeze(1)

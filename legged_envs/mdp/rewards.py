@@ -10,25 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from legged_envs.mdp.context import Env, pure
+
+if TYPE_CHECKING:
+    from legged_envs.sim import RobotState
+
+
+def _kernel(error: torch.Tensor, sigma: float) -> torch.Tensor:
+    """exp(−error / sigma), in place. Shape: (num_envs,)."""
+    return error.mul_(-1.0 / sigma).exp_()
 
 
 @pure
 def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
     error = env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]
-    return error.square_().sum(1).mul_(-1.0 / sigma).exp_()
+    return _kernel(error.square_().sum(1), sigma)
 
 
 @pure
 def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
     """exp(−(c_ω − ω_z)² / σ)."""
     error = env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]
-    return error.square_().mul_(-1.0 / sigma).exp_()
+    return _kernel(error.square_(), sigma)
 
 
 @pure
@@ -135,7 +143,12 @@ def feet_air_time(env: Env, target: float, longest: float = math.inf, command: s
     """
     robot = env.robot
     swing = robot.foot_air_time.clamp(max=longest) - target
-    return (swing * robot.foot_landed).sum(1).mul_(env.commands.moving(command))
+    return (swing * robot.foot_landed).sum(1).mul_(env.commands.terms[command].moving)
+
+
+def _mode_time(robot: RobotState) -> torch.Tensor:
+    """The shortest time for which a foot has been in its present mode, standing or swinging, s. Shape: (num_envs,)."""
+    return torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
 
 
 @pure
@@ -145,9 +158,8 @@ def single_stance_time(env: Env, limit: float, command: str = "velocity") -> tor
     Isaac Lab ``feet_air_time_positive_biped``: min over feet of the time in the present contact mode.
     """
     robot = env.robot
-    mode_time = torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time)
     single = robot.foot_contact.sum(1) == 1
-    return mode_time.amin(1).clamp_max_(limit).mul_(single).mul_(env.commands.moving(command))
+    return _mode_time(robot).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
 
 @pure
@@ -179,9 +191,8 @@ def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, comman
     """
     robot = env.robot
     score = _trot_scores(pairs, env.device)[robot.contact_code()]
-    mode_time = torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
-    unhurried = mode_time.clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
-    return score.mul_(unhurried).mul_(env.commands.moving(command))
+    unhurried = _mode_time(robot).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
+    return score.mul_(unhurried).mul_(env.commands.terms[command].moving)
 
 
 @lru_cache
@@ -205,19 +216,19 @@ def gait_contact(env: Env, gait: str = "gait") -> torch.Tensor:
 @pure
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """Σ (q − q0)² while the command is to stand still."""
-    return env.robot.joint_offset.square().sum(1).mul_(env.commands.still(command))
+    return env.robot.joint_offset.square().sum(1).mul_(env.commands.terms[command].still)
 
 
 @pure
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """Σ |q̇| while the command is to stand still."""
-    return env.robot.joint_vel.abs().sum(1).mul_(env.commands.still(command))
+    return env.robot.joint_vel.abs().sum(1).mul_(env.commands.terms[command].still)
 
 
 @pure
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
     """1 with all feet on the ground while the command is to stand still."""
-    return env.robot.foot_contact.all(1) * env.commands.still(command)
+    return env.robot.foot_contact.all(1) * env.commands.terms[command].still
 
 
 @pure
@@ -230,9 +241,7 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> tor
 
 
 @pure
-def without_reference(
-    env: Env, term: Callable[..., torch.Tensor], motion: str = "motion", **params: Any
-) -> torch.Tensor:
+def without_reference(env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any) -> torch.Tensor:
     """``term(env, **params)`` of this module where there is no reference to imitate, else 0."""
     return term(env, **params) * (1.0 - env.commands.terms[motion].available)
 
@@ -242,7 +251,7 @@ def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> torch
     """exp(−Σ (q − q̂)² / σ), q̂ the reference (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
     reference = env.commands.terms[motion]
     error = env.robot.joint_pos - reference.target_joint_pos
-    return error.square_().sum(1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+    return _kernel(error.square_().sum(1), sigma).mul_(reference.available)
 
 
 @pure
@@ -250,7 +259,7 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> torch
     """exp(−Σ |q̇ − q̇̂| / σ) (LeggedGym-Ex ``tracking_ref_dof_vel``, σ 100), 0 without a reference."""
     reference = env.commands.terms[motion]
     error = env.robot.joint_vel - reference.target_joint_vel
-    return error.abs_().sum(1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+    return _kernel(error.abs_().sum(1), sigma).mul_(reference.available)
 
 
 @pure
@@ -269,7 +278,7 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
     else:
         distance = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).square_()
         turn = 0.25 * (robot.projected_gravity - reference.target_gravity).square_().sum(1)
-    return torch.add(distance, turn, alpha=0.1).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+    return _kernel(torch.add(distance, turn, alpha=0.1), sigma).mul_(reference.available)
 
 
 @pure
@@ -281,7 +290,7 @@ def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str
     reference, robot = env.commands.terms[motion], env.robot
     error = (robot.lin_vel_b - reference.target_lin_vel_b).square_().sum(1)
     turning = (robot.ang_vel_b - reference.target_ang_vel_b).square_().sum(1)
-    return torch.add(error, turning, alpha=angular).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+    return _kernel(torch.add(error, turning, alpha=angular), sigma).mul_(reference.available)
 
 
 @pure
@@ -292,4 +301,4 @@ def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> torch.T
     """
     reference = env.commands.terms[motion]
     error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
-    return error.square_().sum((1, 2)).mul_(-1.0 / sigma).exp_().mul_(reference.available)
+    return _kernel(error.square_().sum((1, 2)), sigma).mul_(reference.available)

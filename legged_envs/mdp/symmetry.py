@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
 from legged_envs.robots import RobotCfg
 
-IndexSigns = tuple[list[int], list[float]]
+Kind = Callable[[RobotCfg, int], Iterable[tuple[int, float]]]
+"""Gives for each entry of a term of a robot and size the entry that takes its place, and with which sign."""
 
 
-def _fixed(*signs: float) -> Callable[[RobotCfg, int], IndexSigns]:
-    def mirror(robot: RobotCfg, size: int) -> IndexSigns:
-        if size != len(signs):
-            raise ValueError(f"expected size {len(signs)}, got {size}")
-        return list(range(size)), list(signs)
-
-    return mirror
+def _signs(*signs: float) -> Kind:
+    return lambda robot, size: enumerate(signs)
 
 
-def _scalar(robot: RobotCfg, size: int) -> IndexSigns:
-    return list(range(size)), [1.0] * size
-
-
-def _joint(robot: RobotCfg, size: int) -> IndexSigns:
-    index = [robot.joint_names.index(name) for name, _ in robot.mirror]
-    if size != len(index):
-        raise ValueError(f"expected size {len(index)}, got {size}")
-    return index, [sign for _, sign in robot.mirror]
-
-
-def _foot(robot: RobotCfg, size: int) -> IndexSigns:
-    if size != len(robot.foot_mirror):
-        raise ValueError(f"expected size {len(robot.foot_mirror)}, got {size}")
-    return list(robot.foot_mirror), [1.0] * size
-
-
-KINDS: dict[str, Callable[[RobotCfg, int], IndexSigns]] = {
-    "scalar": _scalar,
-    "vector": _fixed(1.0, -1.0, 1.0),
-    "pseudovector": _fixed(-1.0, 1.0, -1.0),
-    "velocity_command": _fixed(1.0, -1.0, -1.0),
-    "clock": _fixed(-1.0, -1.0),
-    "joint": _joint,
-    "foot": _foot,
+KINDS: dict[str, Kind] = {
+    "scalar": lambda robot, size: ((i, 1.0) for i in range(size)),
+    "vector": _signs(1.0, -1.0, 1.0),
+    "pseudovector": _signs(-1.0, 1.0, -1.0),
+    "velocity_command": _signs(1.0, -1.0, -1.0),
+    "clock": _signs(-1.0, -1.0),
+    "joint": lambda robot, size: ((robot.joint_names.index(name), sign) for name, sign in robot.mirror),
+    "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
 }
 """How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); as (sin, cos) of a
 clock by which left and right take turns, half a stride later; joints or feet swapped left for right, joints with their
@@ -52,11 +31,7 @@ signs."""
 
 
 class Mirror:
-    """Mirrors vectors made of terms: ``y = x[..., index] * sign``.
-
-    Args:
-        robot: The robot.
-        terms: (name, kind, size) of each term, in order; kinds are the keys of ``KINDS``.
+    """Mirrors vectors made of ``terms`` (name, kind of ``KINDS``, size) in order: ``y = x[..., index] * sign``.
 
     Raises:
         ValueError: If a kind is unknown or missing, or a size does not fit it; the message names the term.
@@ -68,12 +43,11 @@ class Mirror:
         for name, kind, size in terms:
             if kind not in KINDS:
                 raise ValueError(f"term {name!r}: mirror must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-            try:
-                term_index, term_signs = KINDS[kind](robot, size)
-            except ValueError as error:
-                raise ValueError(f"term {name!r} cannot mirror as {kind!r}: {error}") from None
-            index += [len(signs) + i for i in term_index]
-            signs += term_signs
+            entries = list(KINDS[kind](robot, size))
+            if len(entries) != size:
+                raise ValueError(f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}")
+            index += [len(signs) + i for i, _ in entries]
+            signs += [sign for _, sign in entries]
         self.index = torch.tensor(index)
         self.sign = torch.tensor(signs, dtype=torch.float32)
 

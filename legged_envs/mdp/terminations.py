@@ -21,18 +21,12 @@ def fallen(env: Env, max_projected_gravity: float = -0.1) -> torch.Tensor:
 
 @pure
 def reference_lost(
-    env: Env,
-    height: float = 0.25,
-    tilt: float = 0.8,
-    key_body: float = 0.25,
-    motion: str = "motion",
+    env: Env, height: float = 0.25, tilt: float = 0.8, key_body: float = 0.25, motion: str = "motion"
 ) -> torch.Tensor:
     """The robot is too far from its reference, where it has one (BeyondMimic: 0.25 m, 0.8, 0.25 m).
 
-    Args:
-        height: Largest difference of the heights of the base, m.
-        tilt: Largest length of the difference of the directions of gravity in the base frame.
-        key_body: Largest distance of a key body from its target in the base frame, m.
+    It is so above a difference ``height`` of the base's heights, m, above a length ``tilt`` of the difference of the
+    directions of gravity in the base frame, or with a key body ``key_body`` m from its target in that frame.
     """
     reference, robot = env.commands.terms[motion], env.robot
     lost = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).abs() > height

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+
+from legged_envs.state import Stateful
 
 _NEVER = 1 << 62
 
 
-class Timer:
-    """Counts down in every environment, in whole control steps.
+class Timer(Stateful):
+    """Counts down in every environment, in whole control steps of ``step_dt`` s."""
 
-    Args:
-        num_envs: Number of environments.
-        step_dt: Control time step, s.
-        device: Torch device.
-    """
+    STATE = ("_now", "_due", "_earliest")
 
     def __init__(self, num_envs: int, step_dt: float, device: torch.device):
         self._step_dt = step_dt
@@ -44,11 +40,3 @@ class Timer:
         self._due[env_ids] = _NEVER
         self._earliest = int(self._due.min())
         return env_ids if len(env_ids) else None
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"now": self._now, "due": self._due.clone()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._now = state["now"]
-        self._due = state["due"].clone()
-        self._earliest = int(self._due.min())

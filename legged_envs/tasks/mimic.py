@@ -30,11 +30,7 @@ from legged_envs.tasks.velocity import go2_flat, velocity_task
 
 
 def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
-    """Name and configuration of the motion command of a mimic task.
-
-    Raises:
-        ValueError: If the task has none.
-    """
+    """Name and configuration of the motion command of a mimic task; ValueError if it has none."""
     for name, command in cfg.commands.items():
         if isinstance(command, MotionCommandCfg):
             return name, command
@@ -42,11 +38,7 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 
 
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names ``clips``, or those of all clips of a mimic task if empty.
-
-    Raises:
-        ValueError: If the task has not got one of them.
-    """
+    """The names ``clips``, or of all clips of a mimic task if empty; ValueError if the task has not got one of them."""
     known = [motion.name for motion in motion_cfg(cfg)[1].load(cfg.robot)]
     if unknown := [name for name in clips if name not in known]:
         raise ValueError(f"there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
@@ -69,7 +61,24 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     cfg = velocity_task(robot)
     cfg.commands = {"velocity": VelocityCommandCfg(standing_fraction=0.15), "motion": motion}
     _observe_reference(cfg.observations)
-    cfg.rewards = _rewards(robot)
+    cfg.rewards = {
+        "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
+        "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
+        "reference_root_pose": RewardTermCfg(rewards.reference_root_pose, 1.0, {"sigma": 0.005}),
+        "reference_root_vel": RewardTermCfg(rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}),
+        "reference_key_pos": RewardTermCfg(rewards.reference_key_pos, 1.0, {"sigma": 0.02}),
+        "tracking_lin_vel": _free(rewards.tracking_lin_vel, 2.5, sigma=0.25),
+        "tracking_ang_vel": _free(rewards.tracking_ang_vel, 2.25, sigma=0.25),
+        "base_height": _free(rewards.base_height, -10.0, target=robot.base_height),
+        "orientation": _free(rewards.orientation, -2.0),
+        "posture": _free(rewards.dof_close_to_default, -0.2),
+        "torques": RewardTermCfg(rewards.torques, -5e-5),
+        "dof_acc": RewardTermCfg(rewards.dof_acc, -5e-8),
+        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
+        "collision": RewardTermCfg(rewards.collision, -0.5),
+        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+    }
     cfg.only_positive_rewards = False
     cfg.terminations["reference_lost"] = TerminationTermCfg(terminations.reference_lost)
     cfg.events["reference"] = EventTermCfg(
@@ -94,27 +103,6 @@ def _observe_reference(groups: dict[str, ObservationGroupCfg]) -> None:
 def _free(term: Callable[..., torch.Tensor], weight: float, **params: Any) -> RewardTermCfg:
     """A reward term of the velocity task, for the time without a reference."""
     return RewardTermCfg(rewards.without_reference, weight, {"term": term, **params})
-
-
-def _rewards(robot: RobotCfg) -> dict[str, RewardTermCfg]:
-    return {
-        "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
-        "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
-        "reference_root_pose": RewardTermCfg(rewards.reference_root_pose, 1.0, {"sigma": 0.005}),
-        "reference_root_vel": RewardTermCfg(rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}),
-        "reference_key_pos": RewardTermCfg(rewards.reference_key_pos, 1.0, {"sigma": 0.02}),
-        "tracking_lin_vel": _free(rewards.tracking_lin_vel, 2.5, sigma=0.25),
-        "tracking_ang_vel": _free(rewards.tracking_ang_vel, 2.25, sigma=0.25),
-        "base_height": _free(rewards.base_height, -10.0, target=robot.base_height),
-        "orientation": _free(rewards.orientation, -2.0),
-        "posture": _free(rewards.dof_close_to_default, -0.2),
-        "torques": RewardTermCfg(rewards.torques, -5e-5),
-        "dof_acc": RewardTermCfg(rewards.dof_acc, -5e-8),
-        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
-        "collision": RewardTermCfg(rewards.collision, -0.5),
-        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
-        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
-    }
 
 
 def go2_mimic() -> TaskCfg:

@@ -1,0 +1,44 @@
+"""What an object's future depends on, saved and taken back by the names of its attributes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+
+class Stateful:
+    """Saves the attributes that ``STATE`` names, and takes them back."""
+
+    STATE: tuple[str, ...] = ()
+    """Attributes that the future depends on. Keys of the state are their names without underscores in front."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the future depends on, copied."""
+        return {name.lstrip("_"): copied(getattr(self, name)) for name in self.STATE}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from ``state_dict``."""
+        for name in self.STATE:
+            setattr(self, name, restored(getattr(self, name), state[name.lstrip("_")]))
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value; of an object with a ``state_dict``, also in dicts, that in its place."""
+    if hasattr(value, "state_dict"):
+        return value.state_dict()
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+
+
+def restored(own: Any, state: Any) -> Any:
+    """What takes the place of ``own`` to return to a ``state`` from :func:`copied`: objects and dicts stay the same."""
+    if hasattr(own, "load_state_dict"):
+        own.load_state_dict(state)
+    elif isinstance(own, dict):
+        own.update({key: restored(item, state[key]) for key, item in own.items()})
+    else:
+        return copied(state)
+    return own
