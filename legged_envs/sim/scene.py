@@ -100,11 +100,7 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(
-            name=joint,
-            target=joint,
-            trntype=mujoco.mjtTrn.mjTRN_JOINT,
-            forcelimited=True,
-            forcerange=[-limit, limit],
+            name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcelimited=True, forcerange=[-limit, limit]
         )
         if kind == "position":
             actuator.set_to_position(kp=kp, kv=kd)
@@ -115,14 +111,8 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 
 def _add_sensors(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    for foot in robot.foot_names:
-        spec.add_sensor(
-            name=f"{foot}_lin_vel",
-            type=mujoco.mjtSensor.mjSENS_FRAMELINVEL,
-            objtype=mujoco.mjtObj.mjOBJ_SITE,
-            objname=f"{foot}_site",
-        )
     # An accelerometer makes the engine evaluate the contact force on every body (cfrc_ext).
-    spec.add_sensor(
-        name="imu_acc", type=mujoco.mjtSensor.mjSENS_ACCELEROMETER, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="imu"
-    )
+    sensors = [(f"{foot}_lin_vel", "FRAMELINVEL", f"{foot}_site") for foot in robot.foot_names]
+    for name, kind, site in (*sensors, ("imu_acc", "ACCELEROMETER", "imu")):
+        sensor_type = getattr(mujoco.mjtSensor, f"mjSENS_{kind}")
+        spec.add_sensor(name=name, type=sensor_type, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
