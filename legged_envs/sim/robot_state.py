@@ -80,7 +80,26 @@ class Bodies(_Derived):
         return {"pos_b": rotation.rotate_inverse(quantities.body_quat_w[:, self._base], way)}
 
 
-class RobotState(_Derived, RobotQuantities):
+class _History:
+    """The tensors of the robots' state that do not follow from the simulation's present state."""
+
+    foot_contact: Tensor
+    """Whether each foot stands. Shape: (num_envs, num_feet)."""
+    foot_landed: Tensor
+    """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
+    foot_air_time: Tensor
+    """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
+    foot_contact_time: Tensor
+    """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
+    previous_joint_vel: Tensor
+    """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
+    last_joint_vel: Tensor
+    """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
+    last_push_velocity: Tensor
+    """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
+
+
+class RobotState(_Derived, RobotQuantities, _History):
     """The batch of robots as the terms see it. ``read`` and ``compute`` run once after each control step.
 
     All tensors are float32 (or bool) and start with ``num_envs``; see :class:`Simulation` for units, frames and for
@@ -103,28 +122,16 @@ class RobotState(_Derived, RobotQuantities):
     """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
 
     QUANTITIES = tuple(RobotQuantities.__annotations__)
-    HISTORY = (
-        "foot_contact",
-        "foot_landed",
-        "foot_air_time",
-        "foot_contact_time",
-        "previous_joint_vel",
-        "last_joint_vel",
-        "last_push_velocity",
-    )
+    HISTORY = tuple(_History.__annotations__)
     """Names of the tensors that do not follow from the simulation's present state."""
 
     def __init__(self, sim: Simulation, step_dt: float):
         super().__init__(sim)
         self.step_dt = step_dt
-        robot, n, device = sim.robot, sim.num_envs, sim.device
-        num_feet = len(robot.foot_names)
+        robot, device = sim.robot, sim.device
 
         def row(values: tuple[float, ...]) -> Tensor:
             return torch.tensor(values, dtype=torch.float32, device=device)
-
-        def zeros(size: int, dtype: torch.dtype = torch.float32) -> Tensor:
-            return torch.zeros(n, size, dtype=dtype, device=device)
 
         self.default_joint_pos = row(robot.default_joint_pos)
         """Shape: (num_joints,)."""
@@ -140,29 +147,20 @@ class RobotState(_Derived, RobotQuantities):
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
         self.undesired_bodies = _index(sim.body_ids((*robot.penalized_bodies, *robot.termination_bodies)), device)
         """Penalised and terminating bodies together."""
-        self._foot_bits = 2 ** torch.arange(num_feet, device=device)
+        self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
         self._joint_indices: dict[tuple[int, ...], slice | Tensor] = {}
         self._soft_limits: dict[float, tuple[Tensor, Tensor]] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
         self._owners: list[_Derived] | None = None
 
-        self.foot_contact = zeros(num_feet, torch.bool)
-        """Whether each foot stands. Shape: (num_envs, num_feet)."""
-        self.foot_landed = zeros(num_feet, torch.bool)
-        """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
-        self.foot_air_time = zeros(num_feet)
-        """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
-        self.foot_contact_time = zeros(num_feet)
-        """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
-        self.previous_joint_vel = zeros(robot.num_joints)
-        """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
-        self.last_joint_vel = zeros(robot.num_joints)
-        """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
-        self.last_push_velocity = zeros(3)
-        """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
         self.take_in()
         super().compute()
+        per_foot, per_joint = torch.zeros_like(self.foot_height), torch.zeros_like(self.joint_pos)
+        self.foot_contact, self.foot_landed = per_foot.bool(), per_foot.bool()
+        self.foot_air_time, self.foot_contact_time = per_foot, per_foot.clone()
+        self.previous_joint_vel, self.last_joint_vel = per_joint, per_joint.clone()
+        self.last_push_velocity = torch.zeros_like(self.root_pos_w)
 
     # --- a step ------------------------------------------------------------------------------------------------------
 
@@ -235,8 +233,7 @@ class RobotState(_Derived, RobotQuantities):
         for name in self.HISTORY:
             value = getattr(self, name).index_fill(0, env_ids, 0)
             setattr(self, name, value.index_copy(0, env_ids, started[name]) if name in started else value)
-        # A robot placed on its feet does not land.
-        self.foot_contact_time = self.foot_contact_time.index_fill(0, env_ids, self.step_dt)
+        self.foot_contact_time.index_fill_(0, env_ids, self.step_dt)  # a robot placed on its feet does not land
 
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name).clone() for name in self.HISTORY}
