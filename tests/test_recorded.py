@@ -397,7 +397,7 @@ def test_recorded_tasks_do_what_unrecorded_ones_do(task, num_envs, monkeypatch, 
 
     recorded = make()
     monkeypatch.setattr("legged_envs.mdp.context.is_pure", lambda function: False)
-    monkeypatch.setattr("legged_envs.managers.term.is_pure", lambda function: False)
+    monkeypatch.setattr("legged_envs.managers.manager.is_pure", lambda function: False)
     written = make()
     size = recorded.single_action_space.shape[0]
     assert_same(recorded.reset(seed=1), written.reset(seed=1))
