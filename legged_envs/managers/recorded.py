@@ -134,17 +134,13 @@ def _check_constants(tensors: Sequence[torch.Tensor]) -> None:
         holders = gc.get_referrers(tensor)
         if any(isinstance(holder, functools._lru_cache_wrapper) for holder in holders):
             continue
-        named = [(type(holder).__name__, name) for holder in holders for name in _names_of(tensor, holder)]
-        where = "".join(f" ({name!r} of {kind})" for kind, name in named[:1])
+        owned = [(vars(holder), type(holder).__name__) for holder in holders if hasattr(holder, "__dict__")]
+        named = [f" ({name!r} of {kind})" for names, kind in owned for name in names if names[name] is tensor]
         raise ValueError(
-            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{where} that is an attribute of none of the "
-            "owners: a recording would not see it replaced. Make what holds it an owner, keep it in a table of "
+            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])} that is an attribute of "
+            "none of the owners: a recording would not see it replaced. Make what holds it an owner, keep it in a table of "
             "functools.lru_cache if it never changes, or do not mark the piece pure"
         )
-
-
-def _names_of(tensor: torch.Tensor, holder: object) -> list[str]:
-    return [name for name, value in getattr(holder, "__dict__", {}).items() if value is tensor]
 
 
 def _is_tensor(value: object) -> bool:

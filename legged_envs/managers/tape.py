@@ -20,14 +20,24 @@ _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": n
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
 _ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
 _OF_ONE = {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
-_CLAMPS = {"clamp_min": np.maximum, "clamp_max": np.minimum}
 _LOGIC = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or}
-_UFUNCS: dict[str, np.ufunc] = {**_COMPARISONS, **_ARITHMETIC, **_OF_ONE, **_CLAMPS, **_LOGIC}
+_UFUNCS: dict[str, np.ufunc] = {**_COMPARISONS, **_ARITHMETIC, **_OF_ONE, **_LOGIC}
 """What gives the same bits. Not among them: ``sqrt``, ``exp``, and what PyTorch multiplies and adds in one rounding."""
-_REDUCTIONS: dict[str, np.ufunc] = {"any": np.logical_or, "all": np.logical_and, "sum": np.add, "mean": np.add}
-_WITH_OUT = {*_UFUNCS, *_REDUCTIONS, "clamp", "pow", "stack", "cat"}
-_WITH_OUT |= {"addcmul", "amax", "amin", "atan2", "cos", "exp", "linalg_cross", "linalg_vector_norm", "sin", "sqrt"}
-_WITH_OUT |= {"tanh", "where"}
+_REDUCTIONS = {"any", "all", "sum", "mean"}
+_WITH_OUT = {
+    *_UFUNCS,
+    *_REDUCTIONS,
+    "addcmul",
+    "amax",
+    "amin",
+    "atan2",
+    "cat",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "cos",
+}
+_WITH_OUT |= {"exp", "linalg_cross", "linalg_vector_norm", "pow", "sin", "sqrt", "stack", "tanh", "where"}
 """Functions of PyTorch that can write their result to a given tensor."""
 
 
@@ -163,31 +173,23 @@ class Tape(TorchDispatchMode):
         call = f"{self._name(func)}({arguments})"
         calls = [call] if isinstance(result, torch.Tensor) else [f"{call}[{index}]" for index in range(len(results))]
         in_place = all(id(tensor) in self._names for tensor in results)
-        if not in_place and self._are_views(results, calls, args):
+        names = [self._names.get(id(tensor)) or self._add(tensor) for tensor in results]
+        if not in_place and func._schema.returns[0].alias_info is not None:  # views, which need no computing
+            if (taking_in := self._taking_in.get(id(args[0]))) is not None:
+                taking_in += [f"{name} = {call}" for name, call in zip(names, calls, strict=True)]
+                self._taking_in |= {id(tensor): taking_in for tensor in results}
             return
-        name = func.overloadpacket.__name__
-        function = getattr(torch.linalg, name[7:]) if name.startswith("linalg_") else getattr(torch, name, None)
-        if len(results) == 1 and (lines := self._with_numpy(name.strip("_"), args, kwargs, results[0])):
+        kind = func.overloadpacket.__name__
+        function = getattr(torch.linalg, kind[7:]) if kind.startswith("linalg_") else getattr(torch, kind, None)
+        if len(results) == 1 and (lines := self._with_numpy(kind.strip("_"), args, kwargs, results[0])):
             self._lines += lines
         elif in_place:
-            self._lines.append(f"{self._name(getattr(torch.Tensor, name, func))}({arguments})")
-        elif name in _WITH_OUT and (name not in _REDUCTIONS or len(args) > 1):
-            self._lines.append(f"{self._name(function)}({arguments}, out={self._tensor(results[0])})")
+            self._lines.append(f"{self._name(getattr(torch.Tensor, kind, func))}({arguments})")
+        elif kind in _WITH_OUT and (kind not in _REDUCTIONS or len(args) > 1):
+            self._lines.append(f"{self._name(function)}({arguments}, out={names[0]})")
         else:
-            sources = [self._tensor(args[0])] if name in ("clone", "_to_copy") else calls
-            copies = zip(results, sources, strict=True)
-            self._lines += [f"{self._tensor(tensor)}.copy_({source})" for tensor, source in copies]
-
-    def _are_views(self, results: Sequence[torch.Tensor], calls: Sequence[str], args: Any) -> bool:
-        """Take in new tensors; whether they are views, which need no computing."""
-        base = None
-        for tensor, call in zip(results, calls, strict=True):
-            name = self._add(tensor)
-            base = next((arg for arg in tensors_in(args) if _memory(arg) == _memory(tensor)), None)
-            if base is not None and id(base) in self._taking_in:
-                self._taking_in[id(tensor)] = taking_in = self._taking_in[id(base)]
-                taking_in.append(f"{name} = {call}")
-        return base is not None
+            sources = [self._tensor(args[0])] if kind in ("clone", "_to_copy") else calls
+            self._lines += [f"{name}.copy_({source})" for name, source in zip(names, sources, strict=True)]
 
     def _with_numpy(self, name: str, args: Any, kwargs: dict[str, Any], out: torch.Tensor) -> list[str]:
         """An operation as calls of NumPy that give the same bits; none if there are none, or no faster ones."""
@@ -200,16 +202,12 @@ class Tape(TorchDispatchMode):
             name, args = "square", args[:1]
         if name in _UFUNCS and (small or flat) and kwargs.get("alpha", 1) == 1 and not kwargs.keys() - {"alpha"}:
             return self._ufunc(name, args, out)
-        if name == "clamp" and small and {tensor.dtype for tensor in tensors} == {out.dtype}:
-            low, high = (*args, None)[1:3]
-            lines = [] if low is None else self._ufunc("clamp_min", (args[0], low), out)
-            return lines + ([] if high is None else self._ufunc("clamp_max", (out if lines else args[0], high), out))
         if name == "index":
             axes = [axis for axis, index in enumerate(args[1]) if index is not None]
             if len(axes) == 1 and args[1][axes[0]].ndim == 1:
                 return [f"{self._array(args[0])}.take({self._array(args[1][axes[0]])}, {axes[0]}, {self._array(out)})"]
-        if name in _REDUCTIONS and small and _reduces_alike(name, args, out):
-            lines = [f"{self._name(_REDUCTIONS[name].reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
+        if name in ("sum", "mean") and small and _sums_alike(args, out):
+            lines = [f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
             return lines + (self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else [])
         return []
 
@@ -222,24 +220,15 @@ class Tape(TorchDispatchMode):
             self._array(arg) if isinstance(arg, torch.Tensor) else self._name(torch.tensor(arg, dtype=dtype).numpy())
             for arg in args
         ]
-        if name in ("clamp_min", "clamp_max"):
-            operands.reverse()  # of 0 and −0 both return the second
         return [f"{self._name(_UFUNCS[name])}({', '.join(operands)}, out={self._array(out)})"]
 
 
-def _reduces_alike(name: str, args: Any, out: torch.Tensor) -> bool:
-    """Whether NumPy reduces the last axis to the same bits: PyTorch adds up to four numbers in their order, too."""
+def _sums_alike(args: Any, out: torch.Tensor) -> bool:
+    """Whether NumPy sums the last axis to the same bits: PyTorch adds up to four numbers in their order, too."""
     value, axes = args[0], args[1] if len(args) > 1 else None
-    if axes not in ([value.ndim - 1], [-1], value.ndim - 1, -1) or value.ndim == out.ndim:
+    if axes not in ([value.ndim - 1], [-1]) or value.ndim == out.ndim:
         return False
-    if value.dtype == torch.bool or name in ("any", "all"):
-        return value.dtype == torch.bool
     return value.shape[-1] <= 4 and value.stride(-1) == 1 and value.dtype == out.dtype == torch.float32
-
-
-def _memory(tensor: torch.Tensor) -> int:
-    """What tensors that share memory have in common."""
-    return tensor.untyped_storage()._cdata
 
 
 def _in_order(tensor: torch.Tensor) -> bool:
