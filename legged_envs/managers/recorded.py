@@ -138,8 +138,8 @@ def _check_constants(tensors: Sequence[torch.Tensor]) -> None:
         named = [f" ({name!r} of {kind})" for names, kind in owned for name in names if names[name] is tensor]
         raise ValueError(
             f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])} that is an attribute of "
-            "none of the owners: a recording would not see it replaced. Make what holds it an owner, keep it in a table of "
-            "functools.lru_cache if it never changes, or do not mark the piece pure"
+            "none of the owners: a recording would not see it replaced. Make what holds it an owner, keep it in a "
+            "table of functools.lru_cache if it never changes, or do not mark the piece pure"
         )
 
 

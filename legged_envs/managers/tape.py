@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 Place = tuple[dict[str, Any], str]
@@ -41,9 +42,9 @@ _WITH_OUT |= {"exp", "linalg_cross", "linalg_vector_norm", "pow", "sin", "sqrt",
 """Functions of PyTorch that can write their result to a given tensor."""
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
     """The tensors in nested tuples, lists and dicts."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
@@ -68,7 +69,7 @@ class Tape(TorchDispatchMode):
         self._inputs = inputs
         self.reads: list[Place] = []
         """Where the inputs are that are read."""
-        self.constants: list[torch.Tensor] = []
+        self.constants: list[Tensor] = []
         """What the operations read that is neither an input nor made by them."""
         # In the source t3 is a tensor, a3 the array of its memory, i3 the object that was last found in its place.
         self._names: dict[int, str] = {}  # of the tensors, by id
@@ -96,7 +97,7 @@ class Tape(TorchDispatchMode):
             self._write_down(func, args, kwargs, result)
         return result
 
-    def function(self, outputs: Sequence[tuple[Place, torch.Tensor]]) -> Callable[[], bool]:
+    def function(self, outputs: Sequence[tuple[Place, Tensor]]) -> Callable[[], bool]:
         """What does the operations again and puts each of ``outputs`` in its place, in memory of its own.
 
         It returns False, with nothing done, if an input has another shape, type or order in memory.
@@ -122,7 +123,7 @@ class Tape(TorchDispatchMode):
         replay: Callable[[], bool] = self._space.pop("replay")
         return replay
 
-    def _result(self, name: str, tensor: torch.Tensor) -> str:
+    def _result(self, name: str, tensor: Tensor) -> str:
         """What goes out for a tensor: the input itself or a view of it, else a copy that outlives the next call."""
         if id(tensor) in self._inputs:
             return name.replace("t", "i")
@@ -134,7 +135,7 @@ class Tape(TorchDispatchMode):
         self._space[name] = value
         return name
 
-    def _tensor(self, tensor: torch.Tensor) -> str:
+    def _tensor(self, tensor: Tensor) -> str:
         """The name of a tensor; one that no operation made is an input or a constant."""
         key = id(tensor)
         if key not in self._names:
@@ -145,12 +146,12 @@ class Tape(TorchDispatchMode):
                 self.constants.append(tensor)
         return self._names[key]
 
-    def _add(self, tensor: torch.Tensor) -> str:
+    def _add(self, tensor: Tensor) -> str:
         name = self._names[id(tensor)] = f"t{len(self._names)}"
         self._space[name] = tensor
         return name
 
-    def _array(self, tensor: torch.Tensor) -> str:
+    def _array(self, tensor: Tensor) -> str:
         name = self._tensor(tensor)
         array = name.replace("t", "a")
         if array not in self._space:
@@ -160,7 +161,7 @@ class Tape(TorchDispatchMode):
 
     def _argument(self, value: Any) -> str:
         """An argument of an operation of PyTorch."""
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(self._argument, value))}]"
@@ -171,7 +172,7 @@ class Tape(TorchDispatchMode):
         keywords = [f"{key}={self._argument(value)}" for key, value in kwargs.items()]
         arguments = ", ".join([*map(self._argument, args), *keywords])
         call = f"{self._name(func)}({arguments})"
-        calls = [call] if isinstance(result, torch.Tensor) else [f"{call}[{index}]" for index in range(len(results))]
+        calls = [call] if isinstance(result, Tensor) else [f"{call}[{index}]" for index in range(len(results))]
         in_place = all(id(tensor) in self._names for tensor in results)
         names = [self._names.get(id(tensor)) or self._add(tensor) for tensor in results]
         if not in_place and func._schema.returns[0].alias_info is not None:  # views, which need no computing
@@ -184,14 +185,14 @@ class Tape(TorchDispatchMode):
         if len(results) == 1 and (lines := self._with_numpy(kind.strip("_"), args, kwargs, results[0])):
             self._lines += lines
         elif in_place:
-            self._lines.append(f"{self._name(getattr(torch.Tensor, kind, func))}({arguments})")
+            self._lines.append(f"{self._name(getattr(Tensor, kind, func))}({arguments})")
         elif kind in _WITH_OUT and (kind not in _REDUCTIONS or len(args) > 1):
             self._lines.append(f"{self._name(function)}({arguments}, out={names[0]})")
         else:
             sources = [self._tensor(args[0])] if kind in ("clone", "_to_copy") else calls
             self._lines += [f"{name}.copy_({source})" for name, source in zip(names, sources, strict=True)]
 
-    def _with_numpy(self, name: str, args: Any, kwargs: dict[str, Any], out: torch.Tensor) -> list[str]:
+    def _with_numpy(self, name: str, args: Any, kwargs: dict[str, Any], out: Tensor) -> list[str]:
         """An operation as calls of NumPy that give the same bits; none if there are none, or no faster ones."""
         tensors = [*tensors_in((args, kwargs)), out]
         if any(tensor.device.type != "cpu" or tensor.dtype == torch.bfloat16 for tensor in tensors):
@@ -211,19 +212,19 @@ class Tape(TorchDispatchMode):
             return lines + (self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else [])
         return []
 
-    def _ufunc(self, name: str, args: Any, out: torch.Tensor) -> list[str]:
+    def _ufunc(self, name: str, args: Any, out: Tensor) -> list[str]:
         dtype, types = torch.result_type(*args) if len(args) > 1 else out.dtype, {t.dtype for t in tensors_in(args)}
         mixed = types != {dtype} and (name in _COMPARISONS or name == "div" or types != {dtype, torch.bool})
         if mixed or (name == "div" and not dtype.is_floating_point):
             return []
         operands = [
-            self._array(arg) if isinstance(arg, torch.Tensor) else self._name(torch.tensor(arg, dtype=dtype).numpy())
+            self._array(arg) if isinstance(arg, Tensor) else self._name(torch.tensor(arg, dtype=dtype).numpy())
             for arg in args
         ]
         return [f"{self._name(_UFUNCS[name])}({', '.join(operands)}, out={self._array(out)})"]
 
 
-def _sums_alike(args: Any, out: torch.Tensor) -> bool:
+def _sums_alike(args: Any, out: Tensor) -> bool:
     """Whether NumPy sums the last axis to the same bits: PyTorch adds up to four numbers in their order, too."""
     value, axes = args[0], args[1] if len(args) > 1 else None
     if axes not in ([value.ndim - 1], [-1]) or value.ndim == out.ndim:
@@ -231,7 +232,7 @@ def _sums_alike(args: Any, out: torch.Tensor) -> bool:
     return value.shape[-1] <= 4 and value.stride(-1) == 1 and value.dtype == out.dtype == torch.float32
 
 
-def _in_order(tensor: torch.Tensor) -> bool:
+def _in_order(tensor: Tensor) -> bool:
     """Whether row follows row in memory, also with gaps, so that what is computed from a tensor is contiguous."""
     if tensor.is_contiguous():
         return True
@@ -239,7 +240,7 @@ def _in_order(tensor: torch.Tensor) -> bool:
     return strides == sorted(strides, reverse=True) and all(strides)
 
 
-def _accept(tensor: torch.Tensor, example: torch.Tensor, in_order: bool) -> torch.Tensor:
+def _accept(tensor: Tensor, example: Tensor, in_order: bool) -> Tensor:
     """``tensor`` without its history, if what is computed from it has the shapes, types and orders of the example's."""
     same = _in_order(tensor) if in_order else tensor.stride() == example.stride()
     if not same or tensor.shape != example.shape or tensor.dtype is not example.dtype:

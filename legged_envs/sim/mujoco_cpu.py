@@ -99,14 +99,9 @@ class MujocoSimulation(Simulation):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the engine marks some of its outputs as read-only
             outputs = {name: torch.from_numpy(batch.bind(name)) for name in _OUTPUTS}
-        self._constants_changed = np.zeros(num_envs, dtype=bool)
+        self._constants_changed = changed = np.zeros(num_envs, dtype=bool)
         self._warning_counts = batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]
-        self._saved = {
-            "rows": batch.state,
-            "warning": batch.warning,
-            "constants_changed": self._constants_changed,
-            "outputs": outputs,
-        }
+        self._saved = {"rows": batch.state, "warning": batch.warning, "constants_changed": changed, "outputs": outputs}
         self._quantities = self._find_quantities(outputs)
         self._converted = tuple({id(array): array for array, _ in self._quantities.values()}.values())
         self._parameter_parts = self._find_parameters()
@@ -114,7 +109,8 @@ class MujocoSimulation(Simulation):
 
     def _find_quantities(self, outputs: dict[str, Tensor]) -> dict[str, tuple[_Converted, Tensor]]:
         """Each quantity's array, and what part of its buffer the quantity is."""
-        view, bodies = self.robot_view, self.robot_view.bodies
+        view = self.robot_view
+        bodies, root_qpos, root_qvel = view.bodies, self._root_qpos.start, self._root_qvel.start
         of_outputs = {
             "joint_acc": outputs["qacc"][:, view.joint_qvel],
             "joint_torque": outputs["actuator_force"][:, view.actuators],
@@ -127,35 +123,31 @@ class MujocoSimulation(Simulation):
             "foot_lin_vel_w": outputs["sensordata"][:, view.foot_velocities].unflatten(1, (-1, 3)),
         }
         qpos, qvel = self._state.buffer.split((self.model.nq, self.model.nv), dim=1)
-        root_qpos, root_qvel = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
         of_state = {
-            "root_pos_w": root_qpos[:, :3],
-            "root_quat_w": root_qpos[:, 3:],
-            "root_lin_vel_w": root_qvel[:, :3],
-            "root_ang_vel_b": root_qvel[:, 3:],
+            "root_pos_w": qpos[:, root_qpos : root_qpos + 3],
+            "root_quat_w": qpos[:, root_qpos + 3 : root_qpos + 7],
+            "root_lin_vel_w": qvel[:, root_qvel : root_qvel + 3],
+            "root_ang_vel_b": qvel[:, root_qvel + 3 : root_qvel + 6],
             "joint_pos": qpos[:, view.joint_qpos],
             "joint_vel": qvel[:, view.joint_qvel],
         }
         converted = {name: _Converted(output) for name, output in of_outputs.items()}
         twist = converted["body_twist"]
-        return {
-            **{name: (self._state, part) for name, part in of_state.items()},
-            **{name: (array, array.buffer) for name, array in converted.items()},
-            "body_ang_vel_w": (twist, twist.buffer[..., :3]),
-        }
+        quantities = {name: (self._state, part) for name, part in of_state.items()}
+        quantities |= {name: (array, array.buffer) for name, array in converted.items()}
+        return {**quantities, "body_ang_vel_w": (twist, twist.buffer[..., :3])}
 
     def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, Tensor | None]]]:
         """For each parameter the model's fields that hold it: name, part, sign, and for which joints (None: all)."""
         view = self.robot_view
-        position, velocity = (self._driven_by(kind) for kind in ("position", "velocity"))
         gain, kp, kd = ((_ALL, view.actuators, column) for column in range(3))
         return {
             "friction": [("geom_friction", (_ALL, view.geoms, 0), 1.0, None)],
             "body_mass": [("body_mass", (_ALL, view.bodies), 1.0, None)],
             "com": [("body_ipos", (_ALL, view.bodies), 1.0, None)],
             "armature": [("dof_armature", (_ALL, view.joint_qvel), 1.0, None)],
-            "kp": [("actuator_biasprm", kp, -1.0, None), ("actuator_gainprm", gain, 1.0, position)],
-            "kd": [("actuator_biasprm", kd, -1.0, None), ("actuator_gainprm", gain, 1.0, velocity)],
+            "kp": [("actuator_biasprm", kp, -1.0, None), ("actuator_gainprm", gain, 1.0, self._driven_by("position"))],
+            "kd": [("actuator_biasprm", kd, -1.0, None), ("actuator_gainprm", gain, 1.0, self._driven_by("velocity"))],
         }
 
     def _driven_by(self, kind: str) -> Tensor:
@@ -171,8 +163,6 @@ class MujocoSimulation(Simulation):
         array, part = self._quantities[name]
         array.read()
         return part
-
-    # --- commands ----------------------------------------------------------------------------------------------------
 
     def _mark_stale(self, converted: Iterable[_Converted], rows: slice | Tensor) -> None:
         """Note that the engine's arrays changed in ``rows``."""
@@ -216,8 +206,6 @@ class MujocoSimulation(Simulation):
         self._qvel[env_ids, first : first + 3] += lin_vel_w.double()
         self._mark_stale((self._state,), env_ids)
 
-    # --- per-environment model parameters ----------------------------------------------------------------------------
-
     def _read_parameter(self, name: str, default: bool) -> Tensor:
         field, part, sign, _ = self._parameter_parts[name][0]
         live = not default and self.batch.expanded(field) is not None
@@ -240,8 +228,6 @@ class MujocoSimulation(Simulation):
             self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
             self._constants_changed[:] = False
 
-    # --- the rest ----------------------------------------------------------------------------------------------------
-
     def diverged(self) -> Tensor | None:
         state = self._state.read()
         if not self._warning_counts.any() and math.isfinite(state.sum().item()):
@@ -251,8 +237,8 @@ class MujocoSimulation(Simulation):
         return bad if bad.any() else None
 
     def get_state(self) -> dict[str, Any]:
-        fields = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
-        changed = {name: values for name, values in fields.items() if values is not None}
+        expanded = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
+        changed = {name: values for name, values in expanded.items() if values is not None}
         return copy.deepcopy({**self._saved, "parameters": changed})
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -162,8 +162,6 @@ class RobotState(_Derived, RobotQuantities, _History):
         self.previous_joint_vel, self.last_joint_vel = per_joint, per_joint.clone()
         self.last_push_velocity = torch.zeros_like(self.root_pos_w)
 
-    # --- a step ------------------------------------------------------------------------------------------------------
-
     def read(self) -> None:
         """Take in the simulation's state after a control step."""
         self.previous_joint_vel = self.last_joint_vel
@@ -208,8 +206,6 @@ class RobotState(_Derived, RobotQuantities, _History):
         """Which feet touch the ground, by the contact forces on all bodies. Shapes: (n, num_bodies) → (n, num_feet)."""
         return contact_force[:, self.feet] > CONTACT_FORCE
 
-    # --- between steps -----------------------------------------------------------------------------------------------
-
     def refresh(self, env_ids: Tensor) -> None:
         """Derive the tensors of ``env_ids`` again, after the simulation's state of these robots was changed."""
         for part in (self, *self._bodies.values()):
@@ -242,8 +238,6 @@ class RobotState(_Derived, RobotQuantities, _History):
         for name in self.HISTORY:
             setattr(self, name, state[name].clone())
         self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
-
-    # --- what terms ask for ------------------------------------------------------------------------------------------
 
     def bodies(self, names: tuple[str, ...]) -> Bodies:
         """The bodies ``names``, kept current from now on; the same object whoever asks for the same names.

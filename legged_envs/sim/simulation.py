@@ -147,8 +147,6 @@ class Simulation(Quantities, ABC):
     def _read_quantity(self, name: str) -> Tensor:
         """The quantity ``name`` of :class:`Quantities`, up to date."""
 
-    # --- commands ----------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
         """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``.
@@ -182,8 +180,6 @@ class Simulation(Quantities, ABC):
     @abstractmethod
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
-
-    # --- per-environment model parameters ----------------------------------------------------------------------------
 
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
 
@@ -239,8 +235,6 @@ class Simulation(Quantities, ABC):
     @abstractmethod
     def _write_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a parameter of ``env_ids``, whose values are in order."""
-
-    # --- the rest ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def diverged(self) -> Tensor | None:
