@@ -677,14 +677,17 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
         ({"foot_mirror": (4, 0, 3, 2)}, "foot_mirror is not its own inverse at 'FR_foot'"),
         (
             {"torque_limits": (0.0, *GO2.torque_limits[1:])},
-            "torque_limits of 'FR_hip_joint' must be finite and positive",
+            "torque_limits of 'FR_hip_joint' must be a finite number above 0, got 0.0",
         ),
-        ({"kd": (-0.5, *GO2.kd[1:])}, "kd of 'FR_hip_joint' must be finite and not negative, got -0.5"),
-        ({"default_joint_pos": (float("nan"),) * 12}, "default_joint_pos of 'FR_hip_joint' must be finite, got nan"),
+        ({"kd": (-0.5, *GO2.kd[1:])}, "kd of 'FR_hip_joint' must be a finite number at least 0, got -0.5"),
+        (
+            {"default_joint_pos": (float("nan"),) * 12},
+            "default_joint_pos of 'FR_hip_joint' must be a finite number, got nan",
+        ),
         ({"actuators": ("position",) * 11}, "actuators has 11 entries but joint_names has 12"),
         (
             {"actuators": ("muscle",) * 12},
-            "actuators of 'FR_hip_joint' must be one of 'position', 'velocity', 'torque'",
+            "actuators of 'FR_hip_joint' must be one of ('position', 'velocity', 'torque'), got 'muscle'",
         ),
         (
             {"actuators": ("position", "velocity", *("position",) * 10)},
@@ -698,7 +701,7 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
             {"actuators": ("velocity", *("position",) * 11), "kp": (0.0, *GO2.kp[1:]), "kd": (0.0, *GO2.kd[1:])},
             "kd of 'FR_hip_joint', a velocity actuator, must be positive, got 0.0",
         ),
-        ({"base_height": 0.0}, "base_height must be finite and positive, got 0.0"),
+        ({"base_height": 0.0}, "base_height must be a finite number above 0, got 0.0"),
     ],
 )
 def test_a_contradictory_description_names_the_culprit(change: dict[str, Any], message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import weakref
 from types import SimpleNamespace
 
 import mujoco
@@ -846,6 +847,18 @@ def test_a_picture_shows_its_environment_and_leaves_the_physics_alone(assert_sam
     assert sim.render(0, width=64, height=48).shape == (48, 64, 3)
     sim.close()
     sim.close()
+    for use in (lambda: sim.step(1), lambda: sim.joint_pos, sim.render, sim.get_state):
+        with pytest.raises(RuntimeError, match=r"used after close\(\)"):
+            use()
+
+
+def test_a_simulation_that_was_closed_frees_its_engine_at_once():
+    sim = make()
+    model, batch = weakref.ref(sim.model), weakref.ref(sim.batch)
+    sim.close()
+    assert model() is None and batch() is None and sim.closed
+    with pytest.raises(AttributeError, match="'MujocoSimulation' object has no attribute 'weather'"):
+        _ = make().weather
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

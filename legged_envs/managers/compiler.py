@@ -73,6 +73,7 @@ def compile_function(
 
 def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[torch.Tensor]) -> str:
     """A name for the compiled program: its operations, constants and inputs, and what compiles it."""
+    constants = sorted({**program.constants, **program.state_dict}.items())
     parts = [
         torch.__version__,
         platform.machine() + torch.backends.cpu.get_cpu_capability(),
@@ -80,9 +81,6 @@ def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[torch.
         program.graph_module.code,
         str(program.graph_signature),
         *(f"{tensor.dtype}{tensor.shape}{tensor.stride()}" for tensor in tensors),
+        *(f"{name}{value.dtype}{value.shape}{value.tolist()}" for name, value in constants),
     ]
-    digest = hashlib.sha256("\n".join(parts).encode())
-    for name, constant in sorted({**program.constants, **program.state_dict}.items()):
-        digest.update(f"{name}{constant.dtype}{constant.shape}".encode())
-        digest.update(constant.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:32]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from legged_envs.managers.compiler import CompiledFunction, compile_function
-from legged_envs.managers.tape import Place, Tape, Translation, tensors_in
+from legged_envs.managers.tape import Place, Tape, tensors_in
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,17 @@ class _Recording:
         if compile:
             results = [dict(names) for names in attributes]
             _restore(attributes, originals)
-            self._compiled = _any_layout(compile_function(self._function, _get(self._reads)), _get(self._reads))
+            tensors = _get(self._reads)
+            self._contiguous = [tensor.is_contiguous() for tensor in tensors]
+            self._compiled = compile_function(self._function, tensors)
             _restore(attributes, results)
 
     def __call__(self) -> None:
         if self._compiled is not None:
-            for (names, name), value in zip(self._writes, self._compiled(_get(self._reads)), strict=True):
+            # It trusts the strides, and a user's command or action may come transposed.
+            pairs = zip(_get(self._reads), self._contiguous, strict=True)
+            results = self._compiled([tensor.contiguous() if contiguous else tensor for tensor, contiguous in pairs])
+            for (names, name), value in zip(self._writes, results, strict=True):
                 names[name] = value
             return
         with np.errstate(all="ignore"):
@@ -100,7 +105,8 @@ class _Recording:
         for (names, name), tensor in zip(places, examples, strict=True):
             names[name] = tensor
         before = [dict(names) for names in self._attributes]
-        with Tape() as tape:
+        inputs = {id(tensor): place for tensor, place in zip(examples, places, strict=True)}
+        with Tape(inputs) as tape:
             for run in self._runs:
                 run()
         self._writes = []
@@ -110,10 +116,8 @@ class _Recording:
                     self._writes.append((names, name))
                 elif name in old and value is not old[name]:
                     raise ValueError(f"a pure piece set the attribute {name!r}, which is no tensor, to {value!r}")
-        inputs = {id(tensor): place for tensor, place in zip(examples, places, strict=True)}
-        translation = Translation(tape, inputs, [(place, place[0][place[1]]) for place in self._writes])
-        _check_constants([tensor for tensor in translation.constants if id(tensor) not in kept])
-        self._replay, self._reads = translation.replay, translation.reads
+        self._replay, self._reads = tape.function([(place, place[0][place[1]]) for place in self._writes]), tape.reads
+        _check_constants([tensor for tensor in tape.constants if id(tensor) not in kept])
 
     def _function(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """The pieces' results on ``tensors`` in place of those that they read."""
@@ -130,30 +134,13 @@ def _check_constants(tensors: Sequence[torch.Tensor]) -> None:
         holders = gc.get_referrers(tensor)
         if any(isinstance(holder, functools._lru_cache_wrapper) for holder in holders):
             continue
-        named = [(type(holder).__name__, name) for holder in holders for name in _names_of(tensor, holder)]
-        where = "".join(f" ({name!r} of {kind})" for kind, name in named[:1])
+        owned = [(vars(holder), type(holder).__name__) for holder in holders if hasattr(holder, "__dict__")]
+        named = [f" ({name!r} of {kind})" for names, kind in owned for name in names if names[name] is tensor]
         raise ValueError(
-            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{where} that is an attribute of none of the "
-            "owners: a recording would not see it replaced. Make what holds it an owner, keep it in a table of "
-            "functools.lru_cache if it never changes, or do not mark the piece pure"
+            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])} that is an attribute of "
+            "none of the owners: a recording would not see it replaced. Make what holds it an owner, keep it in a "
+            "table of functools.lru_cache if it never changes, or do not mark the piece pure"
         )
-
-
-def _names_of(tensor: torch.Tensor, holder: object) -> list[str]:
-    return [name for name, value in getattr(holder, "__dict__", {}).items() if value is tensor]
-
-
-def _any_layout(function: CompiledFunction, examples: Sequence[torch.Tensor]) -> CompiledFunction:
-    """``function``, which trusts the strides of ``examples``, for a user's command or action that comes transposed."""
-    expected = [tensor.is_contiguous() for tensor in examples]
-
-    def call(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        if [*map(torch.Tensor.is_contiguous, tensors)] != expected:
-            pairs = zip(tensors, expected, strict=True)
-            tensors = [tensor.contiguous() if contiguous else tensor for tensor, contiguous in pairs]
-        return function(tensors)
-
-    return call
 
 
 def _is_tensor(value: object) -> bool:

@@ -1,55 +1,45 @@
 """Unitree G1 with 29 actuated joints: humanoid of 33.3 kg with legs, waist and arms."""
 
-from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
+from dataclasses import replace
+
+from legged_envs.robots.g1 import G1
+from legged_envs.robots.robot import mirror_left_and_right
 
 __all__ = ["G1_29"]
 
 _SIDES = ("left", "right")
-_LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 _WAIST = ("waist_yaw", "waist_roll", "waist_pitch")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
 _JOINTS = (
-    *(f"{side}_{joint}_joint" for side in _SIDES for joint in _LEG),
+    *G1.joint_names,
     *(f"{joint}_joint" for joint in _WAIST),
     *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM),
 )
 
-G1_29 = RobotCfg(
+G1_29 = replace(
+    G1,  # whose legs, pelvis and feet it has
     name="g1_29",
     xml="g1_29.xml",
-    base_body="pelvis",
     joint_names=_JOINTS,
-    # Pose and gains of LeggedGym-Ex `G1MimicCfg`; its legs are those of Unitree's `G1RoughCfg`.
+    actuators=(),
+    # Pose and gains of LeggedGym-Ex `G1MimicCfg`.
     default_joint_pos=(
-        *(-0.1, 0.0, 0.0, 0.3, -0.2, 0.0) * 2,
+        *G1.default_joint_pos,
         *(0.0, 0.0, 0.0),
         *(0.3, 0.25, 0.0, 0.97, 0.15, 0.0, 0.0),
         *(0.3, -0.25, 0.0, 0.97, -0.15, 0.0, 0.0),
     ),
-    kp=(*(100.0, 100.0, 100.0, 150.0, 40.0, 40.0) * 2, 200.0, 40.0, 40.0, *(40.0,) * 14),
-    kd=(*(2.0, 2.0, 2.0, 4.0, 2.0, 2.0) * 2, 5.0, 5.0, 5.0, *(1.0,) * 14),
+    kp=(*G1.kp, 200.0, 40.0, 40.0, *(40.0,) * 14),
+    kd=(*G1.kd, 5.0, 5.0, 5.0, *(1.0,) * 14),
     # Motors as listed by mjlab `g1_constants`; why not those of the URDF, see `g1_29.xml`.
-    torque_limits=(
-        *(88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2,
-        *(88.0, 50.0, 50.0),
-        *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2,
-    ),
-    velocity_limits=(
-        *(32.0, 20.0, 32.0, 20.0, 37.0, 37.0) * 2,
-        *(32.0, 37.0, 37.0),
-        *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2,
-    ),
-    base_height=0.7842,
-    foot_names=tuple(f"{side}_foot" for side in _SIDES),
-    foot_radius=0.005,
+    torque_limits=(*G1.torque_limits, 88.0, 50.0, 50.0, *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2),
+    velocity_limits=(*G1.velocity_limits, 32.0, 37.0, 37.0, *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2),
     penalized_bodies=(
-        *(f"{side}_{link}_link" for side in _SIDES for link in ("hip_yaw", "knee")),
+        *G1.penalized_bodies,
         "torso_link",
         *(f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw")),
     ),
-    termination_bodies=("pelvis",),
     mirror=mirror_left_and_right(_JOINTS),
-    foot_mirror=(1, 0),
 )
 """G1 with waist and arms; sources of the model are listed in ``g1_29.xml``.
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from legged_envs.checks import check_choice, check_number
 
 __all__ = ["ACTUATOR_GAINS", "RobotCfg", "mirror_left_and_right"]
 
 ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
 """Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
 of kd (u − q̇), and of u: u is in rad, rad/s and N·m."""
+
+_BOUNDS: dict[str, dict[str, float]] = {
+    "default_joint_pos": {},
+    "kp": {"least": 0.0},
+    "kd": {"least": 0.0},
+    "torque_limits": {"above": 0.0},
+    "velocity_limits": {"above": 0.0},
+}
+"""Fields of numbers per joint, and what each number must be."""
 
 
 def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
@@ -37,55 +48,38 @@ class RobotCfg:
 
     name: str
     """Short name, also the prefix of task ids."""
-
     xml: str
     """MJCF file name, beside this module."""
-
     base_body: str
     """Body that carries the free joint ``root`` and the site ``imu``."""
-
     joint_names: tuple[str, ...]
     """Actuated joints in the order of actions and observations, which is their order in the MJCF file."""
-
     default_joint_pos: tuple[float, ...]
     """Joint positions of the standing pose [rad]; a zero action asks for this pose."""
-
     kp: tuple[float, ...]
     """Proportional gains [N m/rad]; 0 for actuators other than ``"position"``."""
-
     kd: tuple[float, ...]
     """Derivative gains [N m s/rad]; positive for ``"velocity"``, 0 for ``"torque"``."""
-
     torque_limits: tuple[float, ...]
     """Largest absolute joint torques [N m]."""
-
     velocity_limits: tuple[float, ...]
     """Largest absolute joint velocities of the real actuators [rad/s]."""
-
     base_height: float
     """Height of the base origin above the ground in the standing pose, feet touching [m]."""
-
     foot_names: tuple[str, ...]
     """Foot bodies. Each is welded to the last link of its leg and has a site ``<foot>_site`` at its origin."""
-
     foot_radius: float
     """Height of a foot's origin above the ground while the robot stands on it [m]."""
-
     penalized_bodies: tuple[str, ...]
     """Bodies whose contact with the ground is undesired."""
-
     termination_bodies: tuple[str, ...]
     """Bodies whose contact with the ground ends the episode."""
-
     mirror: tuple[tuple[str, float], ...]
     """For each joint, the joint that takes its place when left and right are swapped, and the sign (1 or -1)."""
-
     foot_mirror: tuple[int, ...]
     """For each foot, the index of the foot that takes its place when left and right are swapped."""
-
     diagonals: tuple[tuple[str, str], ...] = ()
     """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
-
     actuators: tuple[str, ...] = ()
     """What each joint is driven by, and thus what its target is: ``"position"``, ``"velocity"`` or ``"torque"``, see
     :data:`ACTUATOR_GAINS`; empty for ``"position"`` everywhere."""
@@ -93,25 +87,27 @@ class RobotCfg:
     def __post_init__(self) -> None:
         """Reject a description that contradicts itself."""
         if not self.joint_names:
-            raise ValueError(f"RobotCfg {self.name!r}: joint_names is empty")
+            raise self._error("joint_names is empty")
         object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))
         for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
-            self._check_unique(field)
-        for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits", "mirror", "actuators"):
-            self._check_length(field, "joint_names")
-        self._check_length("foot_mirror", "foot_names")
-        for field in ("default_joint_pos", "kp", "kd", "torque_limits", "velocity_limits"):
-            self._check_values(field, positive=field.endswith("limits"), nonnegative=field in ("kp", "kd"))
-        self._check_actuators()
+            names = getattr(self, field)
+            if repeated := sorted({repr(name) for name in names if names.count(name) > 1}):
+                raise self._error(f"{field} repeats {', '.join(repeated)}")
+        lengths = dict.fromkeys((*_BOUNDS, "mirror", "actuators"), "joint_names") | {"foot_mirror": "foot_names"}
+        for field, per in lengths.items():
+            got, expected = len(getattr(self, field)), len(getattr(self, per))
+            if got != expected:
+                raise self._error(f"{field} has {got} entries but {per} has {expected}")
+        for field, bounds in _BOUNDS.items():
+            for joint, value in self._per_joint(field).items():
+                check_number(f"RobotCfg {self.name!r}: {field} of {joint!r}", value, **bounds)
         for field in ("base_height", "foot_radius"):
-            height = getattr(self, field)
-            if not (math.isfinite(height) and height > 0.0):
-                raise ValueError(f"RobotCfg {self.name!r}: {field} must be finite and positive, got {height}")
-        self._check_joint_mirror()
-        self._check_foot_mirror()
+            check_number(f"RobotCfg {self.name!r}: {field}", getattr(self, field), above=0.0)
+        self._check_actuators()
+        self._check_mirrors()
         for foot in (foot for pair in self.diagonals for foot in pair):
             if foot not in self.foot_names:
-                raise ValueError(f"RobotCfg {self.name!r}: diagonals must be pairs of {self.foot_names}, got {foot!r}")
+                raise self._error(f"diagonals must be pairs of {self.foot_names}, got {foot!r}")
 
     @property
     def path(self) -> Path:
@@ -123,52 +119,33 @@ class RobotCfg:
         """Number of actuated joints."""
         return len(self.joint_names)
 
-    def _check_unique(self, field: str) -> None:
-        names = getattr(self, field)
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(f"RobotCfg {self.name!r}: {field} repeats {', '.join(map(repr, repeated))}")
+    def _per_joint(self, field: str) -> dict[str, Any]:
+        return dict(zip(self.joint_names, getattr(self, field), strict=True))
 
-    def _check_length(self, field: str, per: str) -> None:
-        got, expected = len(getattr(self, field)), len(getattr(self, per))
-        if got != expected:
-            raise ValueError(f"RobotCfg {self.name!r}: {field} has {got} entries but {per} has {expected}")
-
-    def _check_values(self, field: str, positive: bool, nonnegative: bool) -> None:
-        for joint, value in zip(self.joint_names, getattr(self, field), strict=True):
-            if not math.isfinite(value) or (positive and value <= 0.0) or (nonnegative and value < 0.0):
-                wanted = "finite and positive" if positive else "finite and not negative" if nonnegative else "finite"
-                raise ValueError(f"RobotCfg {self.name!r}: {field} of {joint!r} must be {wanted}, got {value}")
+    def _error(self, message: str) -> ValueError:
+        return ValueError(f"RobotCfg {self.name!r}: {message}")
 
     def _check_actuators(self) -> None:
-        for joint, kind, kp, kd in zip(self.joint_names, self.actuators, self.kp, self.kd, strict=True):
-            culprit = f"RobotCfg {self.name!r}: {{}} of {joint!r}"
-            if kind not in ACTUATOR_GAINS:
-                known = ", ".join(map(repr, ACTUATOR_GAINS))
-                raise ValueError(f"{culprit.format('actuators')} must be one of {known}, got {kind!r}")
-            for field, gain in (("kp", kp), ("kd", kd)):
+        for joint, kind in self._per_joint("actuators").items():
+            check_choice(f"RobotCfg {self.name!r}: actuators of {joint!r}", kind, tuple(ACTUATOR_GAINS))
+            for field in ("kp", "kd"):
+                gain = self._per_joint(field)[joint]
                 if field not in ACTUATOR_GAINS[kind] and gain != 0.0:
-                    raise ValueError(f"{culprit.format(field)}, a {kind} actuator, must be 0, got {gain}")
-            if kind == "velocity" and kd == 0.0:
-                raise ValueError(f"{culprit.format('kd')}, a velocity actuator, must be positive, got {kd}")
+                    raise self._error(f"{field} of {joint!r}, a {kind} actuator, must be 0, got {gain}")
+                if (field, kind) == ("kd", "velocity") and gain == 0.0:
+                    raise self._error(f"kd of {joint!r}, a velocity actuator, must be positive, got {gain}")
 
-    def _check_joint_mirror(self) -> None:
-        mirror = dict(zip(self.joint_names, self.mirror, strict=True))
+    def _check_mirrors(self) -> None:
+        mirror = self._per_joint("mirror")
         for joint, (partner, sign) in mirror.items():
             if partner not in mirror:
-                raise ValueError(f"RobotCfg {self.name!r}: mirror of {joint!r} is {partner!r}, which is not a joint")
+                raise self._error(f"mirror of {joint!r} is {partner!r}, which is not a joint")
             if sign not in (1.0, -1.0):
-                raise ValueError(f"RobotCfg {self.name!r}: mirror sign of {joint!r} must be 1 or -1, got {sign}")
+                raise self._error(f"mirror sign of {joint!r} must be 1 or -1, got {sign}")
             if mirror[partner] != (joint, sign):
-                raise ValueError(
-                    f"RobotCfg {self.name!r}: mirror is not its own inverse: {joint!r} -> {(partner, sign)} "
-                    f"but {partner!r} -> {mirror[partner]}"
+                raise self._error(
+                    f"mirror is not its own inverse: {joint!r} -> {(partner, sign)}, {partner!r} -> {mirror[partner]}"
                 )
-
-    def _check_foot_mirror(self) -> None:
-        for foot, partner in enumerate(self.foot_mirror):
-            if partner not in range(len(self.foot_names)) or self.foot_mirror[partner] != foot:
-                raise ValueError(
-                    f"RobotCfg {self.name!r}: foot_mirror is not its own inverse at {self.foot_names[foot]!r}: "
-                    f"{self.foot_mirror}"
-                )
+        for i, (foot, partner) in enumerate(zip(self.foot_names, self.foot_mirror, strict=True)):
+            if partner not in range(len(self.foot_names)) or self.foot_mirror[partner] != i:
+                raise self._error(f"foot_mirror is not its own inverse at {foot!r}: {self.foot_mirror}")

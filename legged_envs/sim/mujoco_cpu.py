@@ -7,6 +7,7 @@ is first read.
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ import mujoco
 import mujoco.batch
 import numpy as np
 import torch
+from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.render import SceneRenderer
@@ -29,15 +31,6 @@ _DIVERGED = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("
 _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 _OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
 """Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
-
-
-def _share(array: np.ndarray) -> torch.Tensor:
-    """A tensor on the memory of ``array``, which the engine may have marked read-only."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(array)
-
-
 _ALL = slice(None)
 _FEW = 1 / 64
 """Fraction of the environments up to which rows are converted one by one rather than all together."""
@@ -46,17 +39,17 @@ _FEW = 1 / 64
 class _Converted:
     """A float32 copy of an engine array, brought up to date when it is read."""
 
-    def __init__(self, source: torch.Tensor):
+    def __init__(self, source: Tensor):
         self.source = source
         self.buffer = torch.zeros(source.shape, dtype=torch.float32)
-        self._stale: slice | torch.Tensor | None = _ALL
+        self._stale: slice | Tensor | None = _ALL
 
-    def mark(self, rows: slice | torch.Tensor) -> None:
+    def mark_stale(self, rows: slice | Tensor) -> None:
         """Note that ``rows`` of the source changed."""
         self._stale = rows if self._stale is None or self._stale is rows else _ALL
 
-    def read(self) -> torch.Tensor:
-        if isinstance(self._stale, torch.Tensor):
+    def read(self) -> Tensor:
+        if isinstance(self._stale, Tensor):
             self.buffer[self._stale] = self.source[self._stale].float()
         elif self._stale is not None:
             self.buffer.copy_(self.source)
@@ -75,103 +68,93 @@ class MujocoSimulation(Simulation):
     """
 
     def __init__(
-        self,
-        robot: RobotCfg,
-        cfg: SimCfg,
-        num_envs: int,
-        device: torch.device,
-        model: mujoco.MjModel | None = None,
+        self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, model: mujoco.MjModel | None = None
     ):
         if device.type != "cpu":
             raise ValueError(f"sim='mujoco' runs on device='cpu', got device={str(device)!r}")
         super().__init__(robot, cfg, num_envs, device)
-        self.model = build_scene(robot, cfg) if model is None else model
-        self.robot_view = view = RobotView.find(self.model, robot)
+        self.model = model = build_scene(robot, cfg) if model is None else model
+        self.robot_view = view = RobotView.find(model, robot)
         if view.root_qpos is None or view.root_qvel is None:
             raise ValueError(f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint")
         self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
-        self.batch = mujoco.batch.Batch(self.model, num_envs, cfg.num_threads)
+        self.batch = batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
-        self._renderer = SceneRenderer(self.model, robot, view, num_envs, self.batch.get_data)
-        self._constants_changed = np.zeros(num_envs, dtype=bool)
-        self._default = self._default_state()
-        self._warning_counts = self.batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]
-        self._parameter_parts = self._find_parameters()
-
-        self.body_names = tuple(self.model.body(i).name for i in range(self.model.nbody)[view.bodies])
-        limited = self.model.jnt_limited[view.joints, None].astype(bool)
-        limits = np.where(limited, self.model.jnt_range[view.joints], (-np.inf, np.inf))
+        self._renderer = SceneRenderer(model, robot, view, num_envs, batch.get_data)
+        self.body_names = tuple(model.body(i).name for i in range(model.nbody)[view.bodies])
+        limited = model.jnt_limited[view.joints, None].astype(bool)
+        limits = np.where(limited, model.jnt_range[view.joints], (-np.inf, np.inf))
         self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32)
 
-        qpos, qvel, state = self.batch.bind("qpos"), self.batch.bind("qvel"), self.batch.state
-        first = (qpos.ctypes.data - state.ctypes.data) // state.itemsize
-        if qvel.ctypes.data != qpos.ctypes.data + self.model.nq * state.itemsize:
-            raise RuntimeError("this MuJoCo version does not keep qvel behind qpos in a state row")
-        self._qpos, self._qvel = torch.from_numpy(qpos), torch.from_numpy(qvel)
-        self._ctrl = torch.from_numpy(self.batch.bind("ctrl"))[:, view.actuators]
-        self._outputs = {name: _share(self.batch.bind(name)) for name in _OUTPUTS}
-        self._state = _Converted(torch.from_numpy(state[:, first : first + self.model.nq + self.model.nv]))
-        self._define_quantities()
-        self.reset(torch.arange(num_envs))
-        self.batch.forward()
+        first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)
+        self._state = _Converted(torch.from_numpy(batch.state)[:, first : first + sum(sizes)])
+        self._qpos, self._qvel = self._state.source.split(sizes, dim=1)
+        self._ctrl = torch.from_numpy(batch.bind("ctrl"))[:, view.actuators]
+        pose = torch.tensor(robot.default_joint_pos, dtype=torch.float64)
+        self._qpos[:, view.root_qpos.start + 2] = robot.base_height
+        self._qpos[:, view.joint_qpos] = pose
+        self._ctrl.copy_(torch.where(self._driven_by("position"), pose, 0.0))
+        self._default = batch.state[0].copy()
 
-    def _define_quantities(self) -> None:
-        """Find each quantity in the engine's arrays."""
-        view, out = self.robot_view, self._outputs
-        bodies, base = view.bodies, slice(view.bodies.start, view.bodies.start + 1)
-        converted = {
-            "joint_acc": _Converted(out["qacc"][:, view.joint_qvel]),
-            "joint_torque": _Converted(out["actuator_force"][:, view.actuators]),
-            "body_pos_w": _Converted(out["xpos"][:, bodies]),
-            "body_quat_w": _Converted(out["xquat"][:, bodies]),
-            "body_twist": _Converted(out["cvel"][:, bodies]),
-            "root_com_w": _Converted(out["subtree_com"][:, base]),
-            "contact_force_w": _Converted(out["cfrc_ext"][:, bodies, 3:]),
-            "foot_pos_w": _Converted(out["site_xpos"][:, view.foot_sites]),
-            "foot_lin_vel_w": _Converted(out["sensordata"][:, view.foot_velocities].unflatten(1, (-1, 3))),
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the engine marks some of its outputs as read-only
+            outputs = {name: torch.from_numpy(batch.bind(name)) for name in _OUTPUTS}
+        self._constants_changed = changed = np.zeros(num_envs, dtype=bool)
+        self._warning_counts = batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]
+        self._saved = {"rows": batch.state, "warning": batch.warning, "constants_changed": changed, "outputs": outputs}
+        self._quantities = self._find_quantities(outputs)
+        self._converted = tuple({id(array): array for array, _ in self._quantities.values()}.values())
+        self._parameter_parts = self._find_parameters()
+        batch.forward()
+
+    def _find_quantities(self, outputs: dict[str, Tensor]) -> dict[str, tuple[_Converted, Tensor]]:
+        """Each quantity's array, and what part of its buffer the quantity is."""
+        view = self.robot_view
+        bodies, root_qpos, root_qvel = view.bodies, self._root_qpos.start, self._root_qvel.start
+        of_outputs = {
+            "joint_acc": outputs["qacc"][:, view.joint_qvel],
+            "joint_torque": outputs["actuator_force"][:, view.actuators],
+            "body_pos_w": outputs["xpos"][:, bodies],
+            "body_quat_w": outputs["xquat"][:, bodies],
+            "body_twist": outputs["cvel"][:, bodies],
+            "root_com_w": outputs["subtree_com"][:, bodies.start, None],
+            "contact_force_w": outputs["cfrc_ext"][:, bodies, 3:],
+            "foot_pos_w": outputs["site_xpos"][:, view.foot_sites],
+            "foot_lin_vel_w": outputs["sensordata"][:, view.foot_velocities].unflatten(1, (-1, 3)),
         }
-        self._converted = (self._state, *converted.values())
         qpos, qvel = self._state.buffer.split((self.model.nq, self.model.nv), dim=1)
-        root_qpos, root_qvel = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
-        self._quantities = {
-            **{name: (array, array.buffer) for name, array in converted.items()},
-            "root_pos_w": (self._state, root_qpos[:, :3]),
-            "root_quat_w": (self._state, root_qpos[:, 3:]),
-            "root_lin_vel_w": (self._state, root_qvel[:, :3]),
-            "root_ang_vel_b": (self._state, root_qvel[:, 3:]),
-            "joint_pos": (self._state, qpos[:, view.joint_qpos]),
-            "joint_vel": (self._state, qvel[:, view.joint_qvel]),
-            "body_ang_vel_w": (converted["body_twist"], converted["body_twist"].buffer[..., :3]),
+        of_state = {
+            "root_pos_w": qpos[:, root_qpos : root_qpos + 3],
+            "root_quat_w": qpos[:, root_qpos + 3 : root_qpos + 7],
+            "root_lin_vel_w": qvel[:, root_qvel : root_qvel + 3],
+            "root_ang_vel_b": qvel[:, root_qvel + 3 : root_qvel + 6],
+            "joint_pos": qpos[:, view.joint_qpos],
+            "joint_vel": qvel[:, view.joint_qvel],
         }
+        converted = {name: _Converted(output) for name, output in of_outputs.items()}
+        twist = converted["body_twist"]
+        quantities = {name: (self._state, part) for name, part in of_state.items()}
+        quantities |= {name: (array, array.buffer) for name, array in converted.items()}
+        return {**quantities, "body_ang_vel_w": (twist, twist.buffer[..., :3])}
 
-    def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, torch.Tensor | None]]]:
+    def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, Tensor | None]]]:
         """For each parameter the model's fields that hold it: name, part, sign, and for which joints (None: all)."""
-        view, kinds = self.robot_view, np.array(self.robot.actuators)
-        gain, kp, kd = (_ALL, view.actuators, 0), (_ALL, view.actuators, 1), (_ALL, view.actuators, 2)
-        position, velocity = (torch.from_numpy(kinds == kind) for kind in ("position", "velocity"))
+        view = self.robot_view
+        gain, kp, kd = ((_ALL, view.actuators, column) for column in range(3))
         return {
             "friction": [("geom_friction", (_ALL, view.geoms, 0), 1.0, None)],
             "body_mass": [("body_mass", (_ALL, view.bodies), 1.0, None)],
             "com": [("body_ipos", (_ALL, view.bodies), 1.0, None)],
             "armature": [("dof_armature", (_ALL, view.joint_qvel), 1.0, None)],
-            "kp": [("actuator_biasprm", kp, -1.0, None), ("actuator_gainprm", gain, 1.0, position)],
-            "kd": [("actuator_biasprm", kd, -1.0, None), ("actuator_gainprm", gain, 1.0, velocity)],
+            "kp": [("actuator_biasprm", kp, -1.0, None), ("actuator_gainprm", gain, 1.0, self._driven_by("position"))],
+            "kd": [("actuator_biasprm", kd, -1.0, None), ("actuator_gainprm", gain, 1.0, self._driven_by("velocity"))],
         }
 
-    def _default_state(self) -> np.ndarray:
-        """The state row of the default pose at rest, with the targets at the default pose."""
-        view, pose = self.robot_view, np.array(self.robot.default_joint_pos)
-        data = mujoco.MjData(self.model)
-        data.qpos[:] = self.model.qpos0
-        data.qpos[self._root_qpos.start + 2] = self.robot.base_height
-        data.qpos[view.joint_qpos] = pose
-        data.ctrl[view.actuators] = np.where(np.array(self.robot.actuators) == "position", pose, 0.0)
-        spec = mujoco.mjtState.mjSTATE_INTEGRATION
-        row = np.empty(mujoco.mj_stateSize(self.model, spec))
-        mujoco.mj_getState(self.model, data, row, spec)
-        return row
+    def _driven_by(self, kind: str) -> Tensor:
+        """Which joints have an actuator of that kind. Shape: (num_joints,), bool."""
+        return torch.tensor([actuator == kind for actuator in self.robot.actuators])
 
-    def _read_quantity(self, name: str) -> torch.Tensor:
+    def _read_quantity(self, name: str) -> Tensor:
         if name == "body_lin_vel_w":
             # cvel is about the centre of mass of the whole robot: v_body = v + ω × (p_body − p_com)
             spatial = self._read_quantity("body_twist")
@@ -181,64 +164,56 @@ class MujocoSimulation(Simulation):
         array.read()
         return part
 
-    # --- commands ----------------------------------------------------------------------------------------------------
-
-    def _mark(self, converted: Iterable[_Converted], rows: slice | torch.Tensor) -> None:
+    def _mark_stale(self, converted: Iterable[_Converted], rows: slice | Tensor) -> None:
         """Note that the engine's arrays changed in ``rows``."""
-        if isinstance(rows, torch.Tensor) and len(rows) > _FEW * self.num_envs:
+        if isinstance(rows, Tensor) and len(rows) > _FEW * self.num_envs:
             rows = _ALL
         for array in converted:
-            array.mark(rows)
+            array.mark_stale(rows)
 
-    def set_joint_targets(self, targets: torch.Tensor) -> None:
+    def set_joint_targets(self, targets: Tensor) -> None:
         self._ctrl.copy_(targets)
 
     def step(self, num_steps: int) -> None:
         self._update_constants()
         self.batch.step(nstep=num_steps)
-        self._mark(self._converted, _ALL)
+        self._mark_stale(self._converted, _ALL)
 
-    def forward(self, env_ids: torch.Tensor) -> None:
+    def forward(self, env_ids: Tensor) -> None:
         self._update_constants()
         self.batch.forward(env_ids.numpy().astype(np.int32))
-        self._mark(self._converted, env_ids)
+        self._mark_stale(self._converted, env_ids)
 
-    def reset(self, env_ids: torch.Tensor) -> None:
+    def reset(self, env_ids: Tensor) -> None:
         self.batch.state[env_ids.numpy()] = self._default
-        self._mark((self._state,), env_ids)
+        self._mark_stale((self._state,), env_ids)
 
     def write_root_state(
-        self,
-        env_ids: torch.Tensor,
-        pos_w: torch.Tensor,
-        quat_w: torch.Tensor,
-        lin_vel_w: torch.Tensor,
-        ang_vel_b: torch.Tensor,
+        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
     ) -> None:
-        self._qpos[env_ids, self._root_qpos] = torch.cat((pos_w, quat_w), dim=1).double()
-        self._qvel[env_ids, self._root_qvel] = torch.cat((lin_vel_w, ang_vel_b), dim=1).double()
-        self._mark((self._state,), env_ids)
+        pos, vel = torch.cat((pos_w, quat_w), dim=1), torch.cat((lin_vel_w, ang_vel_b), dim=1)
+        self._write_state(env_ids, self._root_qpos, pos, self._root_qvel, vel)
 
-    def write_joint_state(self, env_ids: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> None:
-        self._qpos[env_ids, self.robot_view.joint_qpos] = pos.double()
-        self._qvel[env_ids, self.robot_view.joint_qvel] = vel.double()
-        self._mark((self._state,), env_ids)
+    def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
+        self._write_state(env_ids, self.robot_view.joint_qpos, pos, self.robot_view.joint_qvel, vel)
 
-    def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
+    def _write_state(self, env_ids: Tensor, qpos: slice, pos: Tensor, qvel: slice, vel: Tensor) -> None:
+        self._qpos[env_ids, qpos], self._qvel[env_ids, qvel] = pos.double(), vel.double()
+        self._mark_stale((self._state,), env_ids)
+
+    def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         first = self._root_qvel.start
         self._qvel[env_ids, first : first + 3] += lin_vel_w.double()
-        self._mark((self._state,), env_ids)
+        self._mark_stale((self._state,), env_ids)
 
-    # --- per-environment model parameters ----------------------------------------------------------------------------
-
-    def _read_parameter(self, name: str, default: bool) -> torch.Tensor:
+    def _read_parameter(self, name: str, default: bool) -> Tensor:
         field, part, sign, _ = self._parameter_parts[name][0]
         live = not default and self.batch.expanded(field) is not None
         values = torch.from_numpy(self.batch.expand(field) if live else getattr(self.model, field)[None])[part]
         values = sign * (values[:, 0] if name == "friction" else values)
         return values.expand(self.num_envs, *values.shape[1:]).to(torch.float32, copy=True)
 
-    def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
+    def _write_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         values = values.double()
         for field, part, sign, joints in self._parameter_parts[name]:
             target = torch.from_numpy(self.batch.expand(field))[part]
@@ -249,38 +224,27 @@ class MujocoSimulation(Simulation):
 
     def _update_constants(self) -> None:
         """Let the constants that follow from the model's parameters follow where these changed."""
-        if not self._constants_changed.any():
-            return
-        self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
-        self._constants_changed[:] = False
+        if self._constants_changed.any():
+            self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
+            self._constants_changed[:] = False
 
-    # --- the rest ----------------------------------------------------------------------------------------------------
-
-    def diverged(self) -> torch.Tensor | None:
+    def diverged(self) -> Tensor | None:
         state = self._state.read()
-        warned = self._warning_counts.any()
-        if not warned and math.isfinite(state.sum().item()):
+        if not self._warning_counts.any() and math.isfinite(state.sum().item()):
             return None
         bad = ~torch.isfinite(state).all(1) | torch.from_numpy(self._warning_counts.any(1))
         self.batch.warning[:] = 0
         return bad if bad.any() else None
 
     def get_state(self) -> dict[str, Any]:
-        fields = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
-        return {
-            "rows": self.batch.state.copy(),
-            "warning": self.batch.warning.copy(),
-            "outputs": {name: value.clone() for name, value in self._outputs.items()},
-            "parameters": {name: value.copy() for name, value in fields.items() if value is not None},
-            "constants_changed": self._constants_changed.copy(),
-        }
+        expanded = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
+        changed = {name: values for name, values in expanded.items() if values is not None}
+        return copy.deepcopy({**self._saved, "parameters": changed})
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._check_state(state)
-        self.batch.state[:] = state["rows"]
-        self.batch.warning[:] = state["warning"]
-        for name, value in state["outputs"].items():
-            self._outputs[name].copy_(value)
+        given = self._check_state(state)
+        for name, array in _flatten(self._saved).items():
+            array[:] = given[name]
         for name in mujoco.batch.MODEL_FIELDS:
             if name in state["parameters"]:
                 self.batch.expand(name)[:] = state["parameters"][name]
@@ -288,28 +252,29 @@ class MujocoSimulation(Simulation):
                 self.batch.expand(name)[:] = attrgetter(name)(self.model)
         for name, value in vars(self.parameters).items():
             value.copy_(self._read_parameter(name, default=False))
-        self._constants_changed[:] = state["constants_changed"]
-        self._mark(self._converted, _ALL)
+        self._mark_stale(self._converted, _ALL)
 
-    def _check_state(self, state: dict[str, Any]) -> None:
-        """Raise ValueError, naming the entry, if ``state`` is not one that :meth:`get_state` gives here."""
-        expected = {
-            "rows": self.batch.state.shape,
-            "warning": self.batch.warning.shape,
-            "constants_changed": self._constants_changed.shape,
-            **{f"outputs.{name}": tuple(value.shape) for name, value in self._outputs.items()},
-        }
-        given = {name: np.shape(value) for name, value in state.items() if not isinstance(value, dict)}
-        for entry in ("outputs", "parameters"):
-            if not isinstance(state.get(entry), dict):
-                raise ValueError(f"the state of a simulation holds a dict {entry!r}, got {state.get(entry)!r}")
-            given |= {f"{entry}.{name}": np.shape(value) for name, value in state[entry].items()}
-        for name in state["parameters"]:
-            if name in mujoco.batch.MODEL_FIELDS:
-                expected[f"parameters.{name}"] = (self.num_envs, *np.shape(attrgetter(name)(self.model)))
-        for name in {**expected, **given}:
-            if given.get(name) != expected.get(name):
+    def _check_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The arrays of ``state`` by entry; raises ValueError if it is not one that :meth:`get_state` gives here."""
+        if not isinstance(state.get("parameters"), dict):
+            raise ValueError(f"the state of a simulation holds a dict 'parameters', got {state.get('parameters')!r}")
+        given = _flatten(state)
+        shapes = {name: np.shape(array) for name, array in given.items()}
+        expected = {name: np.shape(array) for name, array in _flatten(self._saved).items()}
+        for name in mujoco.batch.MODEL_FIELDS.intersection(state["parameters"]):
+            expected[f"parameters.{name}"] = (self.num_envs, *np.shape(attrgetter(name)(self.model)))
+        for name in {**expected, **shapes}:
+            if (got := shapes.get(name)) != (own := expected.get(name)):
                 raise ValueError(
-                    f"the state is of another simulation: the shape of its {name} is {given.get(name)}, here it is "
-                    f"{expected.get(name)}"
+                    f"the state is of another simulation: the shape of its {name} is {got}, here it is {own}"
                 )
+        return given
+
+
+def _flatten(state: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of a state under ``entry`` or ``entry.name``."""
+    arrays: dict[str, Any] = {}
+    for entry, value in state.items():
+        parts = {f"{entry}.{name}": part for name, part in value.items()} if isinstance(value, dict) else {entry: value}
+        arrays.update(parts)
+    return arrays

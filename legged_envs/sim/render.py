@@ -42,19 +42,18 @@ class SceneRenderer:
         self.renderer: mujoco.Renderer | None = None
         """MuJoCo's renderer of the last picture, of that picture's size."""
         self._window: Any = None
+        self._picture_data: mujoco.MjData | None = None
+        self._window_data: mujoco.MjData | None = None
 
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
         """See :meth:`legged_envs.sim.Simulation.render`."""
-        self._check_env_id(env_id)
         if ghost is not None:
             ghost.check(self._robot)
+        data = self._picture_data = self._load(env_id, self._picture_data)
         if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
             if self.renderer is not None:
                 self.renderer.close()
             self.renderer = self._start(width, height)
-            self._picture_data = mujoco.MjData(self._model)
-        data = self._picture_data
-        self._load(env_id, data)
         self.renderer.update_scene(data, camera="track")
         if ghost is not None:
             self._add_ghost(self.renderer.scene, data, ghost)
@@ -62,13 +61,11 @@ class SceneRenderer:
 
     def show(self, env_id: int) -> bool:
         """See :meth:`legged_envs.sim.Simulation.view`."""
-        self._check_env_id(env_id)
+        data = self._window_data = self._load(env_id, self._window_data)
         if self._window is None:
             import mujoco.viewer
 
-            self._window_data = mujoco.MjData(self._model)
-            self._window = mujoco.viewer.launch_passive(self._model, self._window_data)
-        self._load(env_id, self._window_data)
+            self._window = mujoco.viewer.launch_passive(self._model, data)
         self._window.sync()
         return bool(self._window.is_running())
 
@@ -79,14 +76,14 @@ class SceneRenderer:
                 part.close()
         self._window = self.renderer = None
 
-    def _check_env_id(self, env_id: int) -> None:
+    def _load(self, env_id: int, data: mujoco.MjData | None) -> mujoco.MjData:
+        """``data``, or other data if it is None, with an environment's state and everything that follows from it."""
         if not 0 <= env_id < self._num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self._num_envs})")
-
-    def _load(self, env_id: int, data: mujoco.MjData) -> None:
-        """Write an environment's state and everything that follows from it to ``data``."""
+        data = mujoco.MjData(self._model) if data is None else data
         self._get_data(env_id, data)
         mujoco.mj_forward(self._model, data)
+        return data
 
     def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
         """Append the shapes of the robot in a pose. ``data`` is overwritten."""

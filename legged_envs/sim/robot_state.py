@@ -7,15 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from legged_envs import rotation
-from legged_envs.sim.simulation import Simulation
+from legged_envs.sim.simulation import RobotQuantities, Simulation
 
 CONTACT_FORCE = 1.0
 """Contact force above which a foot counts as standing, N (legged_gym's threshold)."""
 
 
-def _index(ids: list[int], device: torch.device) -> slice | torch.Tensor:
+def _index(ids: list[int], device: torch.device) -> slice | Tensor:
     """An index for ``ids``: a slice (a view, free) where they are evenly spaced."""
     if not ids:
         return slice(0, 0)
@@ -44,7 +45,7 @@ class _Derived(ABC):
         for name, value in self._derive(self).items():
             setattr(self, name, value)
 
-    def refresh_rows(self, env_ids: torch.Tensor) -> None:
+    def refresh_rows(self, env_ids: Tensor) -> None:
         """Read the simulation's quantities and derive the tensors of ``env_ids`` from them."""
         self.take_in()
         rows = SimpleNamespace(**{name: getattr(self, name)[env_ids] for name in self.QUANTITIES})
@@ -52,14 +53,14 @@ class _Derived(ABC):
             setattr(self, name, getattr(self, name).index_copy(0, env_ids, value))
 
     @abstractmethod
-    def _derive(self, quantities: Any) -> dict[str, torch.Tensor]:
+    def _derive(self, quantities: Any) -> dict[str, Tensor]:
         """The derived tensors by name, of the environments whose :attr:`QUANTITIES` are the attributes given."""
 
 
 class Bodies(_Derived):
     """Some bodies of every robot, as terms see them; :meth:`RobotState.bodies` makes it and keeps it current."""
 
-    pos_b: torch.Tensor
+    pos_b: Tensor
     """Positions in the base frame, of body and base in the last physics step, m. Shape: (num_envs, num_bodies, 3)."""
 
     QUANTITIES = ("body_pos_w", "body_quat_w")
@@ -73,82 +74,64 @@ class Bodies(_Derived):
         self.take_in()
         self.compute()
 
-    def _derive(self, quantities: Any) -> dict[str, torch.Tensor]:
+    def _derive(self, quantities: Any) -> dict[str, Tensor]:
         pos = quantities.body_pos_w
         way = pos[:, self._ids] - pos[:, self._base, None]
         return {"pos_b": rotation.rotate_inverse(quantities.body_quat_w[:, self._base], way)}
 
 
-class _Quantities:
-    """What the state of the robots takes over from the simulation."""
+class _History:
+    """The tensors of the robots' state that do not follow from the simulation's present state."""
 
-    root_pos_w: torch.Tensor
-    """Base position, m. Shape: (num_envs, 3)."""
-    root_quat_w: torch.Tensor
-    """Base orientation. Shape: (num_envs, 4)."""
-    root_lin_vel_w: torch.Tensor
-    """Base velocity, m/s. Shape: (num_envs, 3)."""
-    root_ang_vel_b: torch.Tensor
-    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
-    joint_pos: torch.Tensor
-    """rad. Shape: (num_envs, num_joints)."""
-    joint_vel: torch.Tensor
-    """rad/s. Shape: (num_envs, num_joints)."""
-    joint_torque: torch.Tensor
-    """N·m. Shape: (num_envs, num_joints)."""
-    contact_force_w: torch.Tensor
-    """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
-    foot_pos_w: torch.Tensor
-    """m. Shape: (num_envs, num_feet, 3)."""
-    foot_lin_vel_w: torch.Tensor
-    """m/s. Shape: (num_envs, num_feet, 3)."""
+    foot_contact: Tensor
+    """Whether each foot stands. Shape: (num_envs, num_feet)."""
+    foot_landed: Tensor
+    """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
+    foot_air_time: Tensor
+    """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
+    foot_contact_time: Tensor
+    """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
+    previous_joint_vel: Tensor
+    """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
+    last_joint_vel: Tensor
+    """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
+    last_push_velocity: Tensor
+    """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
 
 
-class RobotState(_Derived, _Quantities):
+class RobotState(_Derived, RobotQuantities, _History):
     """The batch of robots as the terms see it. ``read`` and ``compute`` run once after each control step.
 
     All tensors are float32 (or bool) and start with ``num_envs``; see :class:`Simulation` for units, frames and for
     which quantities lag by one physics step.
     """
 
-    lin_vel_b: torch.Tensor
+    lin_vel_b: Tensor
     """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
-    projected_gravity: torch.Tensor
+    projected_gravity: Tensor
     """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
-    base_height: torch.Tensor
+    base_height: Tensor
     """Height of the base above the ground, m. Shape: (num_envs,)."""
-    joint_offset: torch.Tensor
+    joint_offset: Tensor
     """Joint positions relative to the default pose, rad. Shape: (num_envs, num_joints)."""
-    contact_force: torch.Tensor
+    contact_force: Tensor
     """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
-    foot_height: torch.Tensor
+    foot_height: Tensor
     """Height of each foot's origin above the ground, m. Shape: (num_envs, num_feet)."""
-    foot_speed: torch.Tensor
+    foot_speed: Tensor
     """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
 
-    QUANTITIES = tuple(_Quantities.__annotations__)
-    HISTORY = (
-        "foot_contact",
-        "foot_landed",
-        "foot_air_time",
-        "foot_contact_time",
-        "previous_joint_vel",
-        "last_joint_vel",
-        "last_push_velocity",
-    )
+    QUANTITIES = tuple(RobotQuantities.__annotations__)
+    HISTORY = tuple(_History.__annotations__)
     """Names of the tensors that do not follow from the simulation's present state."""
 
     def __init__(self, sim: Simulation, step_dt: float):
         super().__init__(sim)
         self.step_dt = step_dt
-        robot, n, device = sim.robot, sim.num_envs, sim.device
-        num_feet = len(robot.foot_names)
+        robot, device = sim.robot, sim.device
 
-        def row(values: tuple[float, ...]) -> torch.Tensor:
+        def row(values: tuple[float, ...]) -> Tensor:
             return torch.tensor(values, dtype=torch.float32, device=device)
-
-        def zeros(size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-            return torch.zeros(n, size, dtype=dtype, device=device)
 
         self.default_joint_pos = row(robot.default_joint_pos)
         """Shape: (num_joints,)."""
@@ -164,31 +147,20 @@ class RobotState(_Derived, _Quantities):
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
         self.undesired_bodies = _index(sim.body_ids((*robot.penalized_bodies, *robot.termination_bodies)), device)
         """Penalised and terminating bodies together."""
-        self._foot_bits = 2 ** torch.arange(num_feet, device=device)
+        self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
-        self._joint_indices: dict[tuple[int, ...], slice | torch.Tensor] = {}
-        self._soft_limits: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._joint_indices: dict[tuple[int, ...], slice | Tensor] = {}
+        self._soft_limits: dict[float, tuple[Tensor, Tensor]] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
         self._owners: list[_Derived] | None = None
 
-        self.foot_contact = zeros(num_feet, torch.bool)
-        """Whether each foot stands. Shape: (num_envs, num_feet)."""
-        self.foot_landed = zeros(num_feet, torch.bool)
-        """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
-        self.foot_air_time = zeros(num_feet)
-        """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
-        self.foot_contact_time = zeros(num_feet)
-        """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
-        self.previous_joint_vel = zeros(robot.num_joints)
-        """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
-        self.last_joint_vel = zeros(robot.num_joints)
-        """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
-        self.last_push_velocity = zeros(3)
-        """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
         self.take_in()
         super().compute()
-
-    # --- a step ------------------------------------------------------------------------------------------------------
+        per_foot, per_joint = torch.zeros_like(self.foot_height), torch.zeros_like(self.joint_pos)
+        self.foot_contact, self.foot_landed = per_foot.bool(), per_foot.bool()
+        self.foot_air_time, self.foot_contact_time = per_foot, per_foot.clone()
+        self.previous_joint_vel, self.last_joint_vel = per_joint, per_joint.clone()
+        self.last_push_velocity = torch.zeros_like(self.root_pos_w)
 
     def read(self) -> None:
         """Take in the simulation's state after a control step."""
@@ -212,7 +184,7 @@ class RobotState(_Derived, _Quantities):
         self.foot_contact_time.add_(self.step_dt).mul_(standing)
         self.foot_contact = in_contact
 
-    def _derive(self, quantities: Any) -> dict[str, torch.Tensor]:
+    def _derive(self, quantities: Any) -> dict[str, Tensor]:
         lin_vel = quantities.root_lin_vel_w
         vectors = torch.stack((lin_vel, self._gravity.expand_as(lin_vel)), dim=1)
         lin_vel_b, gravity = rotation.rotate_inverse(quantities.root_quat_w, vectors).unbind(1)
@@ -226,28 +198,26 @@ class RobotState(_Derived, _Quantities):
             "foot_speed": torch.linalg.vector_norm(quantities.foot_lin_vel_w[..., :2], dim=2),
         }
 
-    def _height_above_ground(self, points_w: torch.Tensor) -> torch.Tensor:
+    def _height_above_ground(self, points_w: Tensor) -> Tensor:
         """Heights of points (n, …, 3) above the ground below them, m; the ground is the plane z = 0."""
         return points_w[..., 2].clone()
 
-    def _touching(self, contact_force: torch.Tensor) -> torch.Tensor:
+    def _touching(self, contact_force: Tensor) -> Tensor:
         """Which feet touch the ground, by the contact forces on all bodies. Shapes: (n, num_bodies) → (n, num_feet)."""
         return contact_force[:, self.feet] > CONTACT_FORCE
 
-    # --- between steps -----------------------------------------------------------------------------------------------
-
-    def refresh(self, env_ids: torch.Tensor) -> None:
+    def refresh(self, env_ids: Tensor) -> None:
         """Derive the tensors of ``env_ids`` again, after the simulation's state of these robots was changed."""
         for part in (self, *self._bodies.values()):
             part.refresh_rows(env_ids)
 
-    def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
+    def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
         self.sim.push(env_ids, lin_vel_w)
         self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
         self.refresh(env_ids)
 
-    def reset(self, env_ids: torch.Tensor) -> None:
+    def reset(self, env_ids: Tensor) -> None:
         """Start the timers and histories of ``env_ids`` afresh at their current state."""
         self.refresh(env_ids)
         joint_vel = self.joint_vel[env_ids]
@@ -259,8 +229,7 @@ class RobotState(_Derived, _Quantities):
         for name in self.HISTORY:
             value = getattr(self, name).index_fill(0, env_ids, 0)
             setattr(self, name, value.index_copy(0, env_ids, started[name]) if name in started else value)
-        # A robot placed on its feet does not land.
-        self.foot_contact_time = self.foot_contact_time.index_fill(0, env_ids, self.step_dt)
+        self.foot_contact_time.index_fill_(0, env_ids, self.step_dt)  # a robot placed on its feet does not land
 
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name).clone() for name in self.HISTORY}
@@ -269,8 +238,6 @@ class RobotState(_Derived, _Quantities):
         for name in self.HISTORY:
             setattr(self, name, state[name].clone())
         self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
-
-    # --- what terms ask for ------------------------------------------------------------------------------------------
 
     def bodies(self, names: tuple[str, ...]) -> Bodies:
         """The bodies ``names``, kept current from now on; the same object whoever asks for the same names.
@@ -295,11 +262,11 @@ class RobotState(_Derived, _Quantities):
         return self._owners
 
     @property
-    def ang_vel_b(self) -> torch.Tensor:
+    def ang_vel_b(self) -> Tensor:
         """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
         return self.root_ang_vel_b
 
-    def soft_joint_pos_limits(self, fraction: float) -> tuple[torch.Tensor, torch.Tensor]:
+    def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
         """Lower and upper limits, shrunk about the middle of each range to ``fraction`` of it, rad. (num_joints,).
 
         They are ±inf where a joint has no limits.
@@ -312,16 +279,16 @@ class RobotState(_Derived, _Quantities):
             self._soft_limits[fraction] = soft
         return self._soft_limits[fraction]
 
-    def contact_code(self) -> torch.Tensor:
+    def contact_code(self) -> Tensor:
         """Which feet stand, as a number whose bit f is foot f. Shape: (num_envs,), int64."""
         return (self.foot_contact * self._foot_bits).sum(1)
 
-    def joint_index(self, joints: tuple[int, ...]) -> slice | torch.Tensor:
+    def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
         """A fast index for some joints, by their numbers."""
         if joints not in self._joint_indices:
             self._joint_indices[joints] = _index(list(joints), self.sim.device)
         return self._joint_indices[joints]
 
-    def heading(self) -> torch.Tensor:
+    def heading(self) -> Tensor:
         """Yaw of the base, rad in [−π, π]. Shape: (num_envs,)."""
         return rotation.heading(self.root_quat_w)

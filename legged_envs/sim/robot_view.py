@@ -52,6 +52,7 @@ class RobotView:
         if not np.isin(model.jnt_type[joints], (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)).all():
             raise ValueError(f"{robot.xml}: every joint but the free one of the base must be a hinge or a slide")
         shapes = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & (model.geom_conaffinity > 0))
+        sites = [model.site(f"{prefix}{foot}_site").id for foot in robot.foot_names]
         velocities = [model.sensor(f"{prefix}{foot}_lin_vel").adr[0] for foot in robot.foot_names]
 
         def span(ids: Sequence[int] | np.ndarray, parts: str, stride: int = 1) -> slice:
@@ -71,8 +72,6 @@ class RobotView:
             actuators=span([model.actuator(name).id for name in names], "its actuators"),
             bodies=span(bodies, "its bodies"),
             geoms=slice(int(shapes[0]), int(shapes[-1]) + 1),
-            foot_sites=span(
-                [model.site(f"{prefix}{foot}_site").id for foot in robot.foot_names], "the sites of its feet"
-            ),
+            foot_sites=span(sites, "the sites of its feet"),
             foot_velocities=span(velocities, "the sensors of its feet", 3),
         )

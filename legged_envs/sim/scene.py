@@ -18,11 +18,9 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
         ValueError: If the robot's file lacks what is needed, or does not fit its ``RobotCfg``.
     """
     spec = robot_spec(robot)
-    spec.option.timestep = cfg.dt
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    spec.option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
-    spec.option.iterations = cfg.iterations
-    spec.option.ls_iterations = cfg.ls_iterations
+    option, integrator, cone = spec.option, mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
+    option.timestep, option.integrator, option.cone = cfg.dt, integrator, cone
+    option.iterations, option.ls_iterations = cfg.iterations, cfg.ls_iterations
     _add_ground(spec)
     model = spec.compile()
     RobotView.find(model, robot)
@@ -65,8 +63,7 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     """Raise if the file has too much or too little."""
-    if spec.actuators:
-        given = ", ".join(repr(actuator.name) for actuator in spec.actuators)
+    if given := ", ".join(repr(actuator.name) for actuator in spec.actuators):
         raise ValueError(f"{robot.xml} has actuators, {given}: take them out, one per joint is added from RobotCfg")
     needed = {
         "body": (robot.base_body, *robot.foot_names, *robot.penalized_bodies, *robot.termination_bodies),
@@ -84,12 +81,11 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 def _add_ground(spec: mujoco.MjSpec) -> None:
     ground = mujoco.MjSpec.from_file(str(Path(__file__).with_name("ground.xml")))
     spec.attach(ground, frame=spec.worldbody.add_frame(), prefix="ground_")
-    spec.visual.headlight.diffuse = [0.45, 0.45, 0.45]
-    spec.visual.headlight.ambient = [0.35, 0.35, 0.35]
-    spec.visual.global_.offwidth = 1920
-    spec.visual.global_.offheight = 1080
-    spec.visual.quality.shadowsize = 2048
-    spec.visual.quality.offsamples = 0  # software rendering: four samples a pixel take three times as long
+    visual = spec.visual
+    visual.headlight.diffuse, visual.headlight.ambient = [0.45, 0.45, 0.45], [0.35, 0.35, 0.35]
+    visual.global_.offwidth, visual.global_.offheight = 1920, 1080
+    visual.quality.shadowsize = 2048
+    visual.quality.offsamples = 0  # software rendering: four samples a pixel take three times as long
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
@@ -100,11 +96,7 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(
-            name=joint,
-            target=joint,
-            trntype=mujoco.mjtTrn.mjTRN_JOINT,
-            forcelimited=True,
-            forcerange=[-limit, limit],
+            name=joint, target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcelimited=True, forcerange=[-limit, limit]
         )
         if kind == "position":
             actuator.set_to_position(kp=kp, kv=kd)
@@ -115,14 +107,8 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 
 def _add_sensors(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    for foot in robot.foot_names:
-        spec.add_sensor(
-            name=f"{foot}_lin_vel",
-            type=mujoco.mjtSensor.mjSENS_FRAMELINVEL,
-            objtype=mujoco.mjtObj.mjOBJ_SITE,
-            objname=f"{foot}_site",
-        )
     # An accelerometer makes the engine evaluate the contact force on every body (cfrc_ext).
-    spec.add_sensor(
-        name="imu_acc", type=mujoco.mjtSensor.mjSENS_ACCELEROMETER, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="imu"
-    )
+    sensors = [(f"{foot}_lin_vel", "FRAMELINVEL", f"{foot}_site") for foot in robot.foot_names]
+    for name, kind, site in (*sensors, ("imu_acc", "ACCELEROMETER", "imu")):
+        sensor_type = getattr(mujoco.mjtSensor, f"mjSENS_{kind}")
+        spec.add_sensor(name=name, type=sensor_type, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)

@@ -6,12 +6,15 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import methodcaller
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from legged_envs.checks import check_number, whole_number
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
 
 if TYPE_CHECKING:
@@ -36,11 +39,8 @@ class SimCfg:
     def check(self) -> None:
         """Raise ValueError if a setting makes no sense."""
         for name, least in (("decimation", 1), ("iterations", 1), ("ls_iterations", 1), ("num_threads", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"SimCfg.{name} must be an integer of at least {least}, got {value!r}")
-        if not 0.0 < self.dt < float("inf"):
-            raise ValueError(f"SimCfg.dt must be positive, got {self.dt!r}")
+            whole_number(f"SimCfg.{name}", getattr(self, name), least)
+        check_number("SimCfg.dt", self.dt, above=0.0)
 
     @property
     def step_dt(self) -> float:
@@ -52,39 +52,66 @@ class SimCfg:
 class Pose:
     """Where one robot is and how its joints stand, as float tensors."""
 
-    root_pos_w: torch.Tensor
+    root_pos_w: Tensor
     """Base position, m. Shape: (3,)."""
-    root_quat_w: torch.Tensor
+    root_quat_w: Tensor
     """Base orientation (w, x, y, z). Shape: (4,)."""
-    joint_pos: torch.Tensor
+    joint_pos: Tensor
     """rad, in the order of ``RobotCfg.joint_names``. Shape: (num_joints,)."""
 
     def check(self, robot: RobotCfg) -> None:
         """Raise ValueError, naming the field, if this is no pose of ``robot``."""
         for name, size in (("root_pos_w", 3), ("root_quat_w", 4), ("joint_pos", robot.num_joints)):
-            values = getattr(self, name)
+            values, field = getattr(self, name), f"Pose.{name} of robot {robot.name!r}"
             if tuple(values.shape) != (size,):
-                raise ValueError(
-                    f"Pose.{name} of robot {robot.name!r} must have shape ({size},), got {tuple(values.shape)}"
-                )
+                raise ValueError(f"{field} must have shape ({size},), got {tuple(values.shape)}")
             if not torch.isfinite(values).all():
-                raise ValueError(f"Pose.{name} must be finite, got {values.tolist()}")
+                raise ValueError(f"{field} must be finite, got {values.tolist()}")
 
 
-class Quantity:
-    """A quantity of every environment, which the engine brings up to date when it is read."""
+class RobotQuantities:
+    """What terms read of every environment: float32 tensors, in the frames and orders of :class:`Simulation`."""
 
-    def __init__(self, doc: str):
-        self.__doc__ = doc
+    # Current after every call of the simulation.
+    root_pos_w: Tensor
+    """Base position, m. Shape: (num_envs, 3)."""
+    root_quat_w: Tensor
+    """Base orientation. Shape: (num_envs, 4)."""
+    root_lin_vel_w: Tensor
+    """Velocity of the base origin, m/s. Shape: (num_envs, 3)."""
+    root_ang_vel_b: Tensor
+    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    joint_pos: Tensor
+    """Joint positions, rad. Shape: (num_envs, num_joints)."""
+    joint_vel: Tensor
+    """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
+    # Of the last physics step.
+    joint_torque: Tensor
+    """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
+    contact_force_w: Tensor
+    """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
+    foot_pos_w: Tensor
+    """Foot origins, m. Shape: (num_envs, num_feet, 3)."""
+    foot_lin_vel_w: Tensor
+    """Foot velocities, m/s. Shape: (num_envs, num_feet, 3)."""
 
-    def __set_name__(self, owner: type[Simulation], name: str) -> None:
-        self._name = name
 
-    def __get__(self, sim: Simulation | None, owner: type[Simulation]) -> torch.Tensor:
-        return self if sim is None else sim._read_quantity(self._name)  # type: ignore[return-value]
+class Quantities(RobotQuantities):
+    """All quantities of a simulation."""
+
+    joint_acc: Tensor
+    """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
+    body_pos_w: Tensor
+    """Body origins, m. Shape: (num_envs, num_bodies, 3)."""
+    body_quat_w: Tensor
+    """Body orientations. Shape: (num_envs, num_bodies, 4)."""
+    body_lin_vel_w: Tensor
+    """Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3)."""
+    body_ang_vel_w: Tensor
+    """Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3)."""
 
 
-class Simulation(ABC):
+class Simulation(Quantities, ABC):
     """``num_envs`` copies of one robot on one ground, stepped together.
 
     Quantities are float32 tensors on ``device`` whose first dimension is the environment. They are the simulation's
@@ -102,47 +129,26 @@ class Simulation(ABC):
     device: torch.device
     body_names: tuple[str, ...]
     """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
-    joint_pos_limits: torch.Tensor
+    joint_pos_limits: Tensor
     """Joint ranges, rad; ±inf where a joint has no limits. Shape: (num_joints, 2)."""
     survives_fork: bool = True
     """Whether a process that is forked later can step it."""
+    closed: bool = False
+    """Whether :meth:`close` was called."""
     _renderer: SceneRenderer
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device
         self.parameters = SimpleNamespace()
         """The model parameters that were read so far, by name; see ``get_parameter``."""
-        self._default_parameters: dict[str, torch.Tensor] = {}
-
-    # --- state, current after every call -----------------------------------------------------------------------------
-
-    root_pos_w = Quantity("Base position, m. Shape: (num_envs, 3).")
-    root_quat_w = Quantity("Base orientation. Shape: (num_envs, 4).")
-    root_lin_vel_w = Quantity("Velocity of the base origin, m/s. Shape: (num_envs, 3).")
-    root_ang_vel_b = Quantity("Angular velocity in the base frame, rad/s. Shape: (num_envs, 3).")
-    joint_pos = Quantity("Joint positions, rad. Shape: (num_envs, num_joints).")
-    joint_vel = Quantity("Joint velocities, rad/s. Shape: (num_envs, num_joints).")
-
-    # --- of the last physics step ------------------------------------------------------------------------------------
-
-    joint_acc = Quantity("Joint accelerations, rad/s². Shape: (num_envs, num_joints).")
-    joint_torque = Quantity("Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints).")
-    body_pos_w = Quantity("Body origins, m. Shape: (num_envs, num_bodies, 3).")
-    body_quat_w = Quantity("Body orientations. Shape: (num_envs, num_bodies, 4).")
-    body_lin_vel_w = Quantity("Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3).")
-    body_ang_vel_w = Quantity("Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3).")
-    contact_force_w = Quantity("Net contact force on each body, N. Shape: (num_envs, num_bodies, 3).")
-    foot_pos_w = Quantity("Foot origins, m. Shape: (num_envs, num_feet, 3).")
-    foot_lin_vel_w = Quantity("Foot velocities, m/s. Shape: (num_envs, num_feet, 3).")
+        self._default_parameters: dict[str, Tensor] = {}
 
     @abstractmethod
-    def _read_quantity(self, name: str) -> torch.Tensor:
-        """The quantity ``name`` of those above, up to date."""
-
-    # --- commands ----------------------------------------------------------------------------------------------------
+    def _read_quantity(self, name: str) -> Tensor:
+        """The quantity ``name`` of :class:`Quantities`, up to date."""
 
     @abstractmethod
-    def set_joint_targets(self, targets: torch.Tensor) -> None:
+    def set_joint_targets(self, targets: Tensor) -> None:
         """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``.
 
         The targets hold until set again; a reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs,
@@ -154,37 +160,30 @@ class Simulation(ABC):
         """Advance every environment by ``num_steps`` physics steps, with the actuators' control law inside each."""
 
     @abstractmethod
-    def forward(self, env_ids: torch.Tensor) -> None:
+    def forward(self, env_ids: Tensor) -> None:
         """Make every quantity of ``env_ids`` current without advancing time, after writes to their state."""
 
     @abstractmethod
-    def reset(self, env_ids: torch.Tensor) -> None:
+    def reset(self, env_ids: Tensor) -> None:
         """Put ``env_ids`` into the default pose at rest; ``forward`` must follow before derived quantities are read."""
 
     @abstractmethod
     def write_root_state(
-        self,
-        env_ids: torch.Tensor,
-        pos_w: torch.Tensor,
-        quat_w: torch.Tensor,
-        lin_vel_w: torch.Tensor,
-        ang_vel_b: torch.Tensor,
+        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
     ) -> None:
         """Write the base state of ``env_ids``. Shapes: (n, 3), (n, 4), (n, 3), (n, 3)."""
 
     @abstractmethod
-    def write_joint_state(self, env_ids: torch.Tensor, pos: torch.Tensor, vel: torch.Tensor) -> None:
+    def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
         """Write the joint state of ``env_ids``. Shapes: (n, num_joints)."""
 
     @abstractmethod
-    def push(self, env_ids: torch.Tensor, lin_vel_w: torch.Tensor) -> None:
+    def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
-
-    # --- per-environment model parameters ----------------------------------------------------------------------------
 
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
 
-    def get_parameter(self, name: str) -> torch.Tensor:
+    def get_parameter(self, name: str) -> Tensor:
         """A model parameter of every environment.
 
         ========== ================================ ==============================================
@@ -200,7 +199,7 @@ class Simulation(ABC):
         self.default_parameter(name)
         return getattr(self.parameters, name)
 
-    def default_parameter(self, name: str) -> torch.Tensor:
+    def default_parameter(self, name: str) -> Tensor:
         """What ``get_parameter`` returned before anything was set."""
         if name not in self.parameter_names:
             raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
@@ -210,18 +209,16 @@ class Simulation(ABC):
                 setattr(self.parameters, name, self._read_parameter(name, default=False))
         return self._default_parameters[name]
 
-    def set_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
+    def set_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``.
 
         Raises:
             ValueError: If the values have the wrong shape, are negative where that has no meaning, or are a gain of a
                 joint whose actuator has none.
         """
-        expected = (len(env_ids), *self.default_parameter(name).shape[1:])
-        if tuple(values.shape) != expected:
-            raise ValueError(
-                f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {tuple(values.shape)}"
-            )
+        expected, given = (len(env_ids), *self.default_parameter(name).shape[1:]), tuple(values.shape)
+        if given != expected:
+            raise ValueError(f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {given}")
         if name != "com" and (values < 0.0).any():
             raise ValueError(f"parameter {name!r} must not be negative, got {values.min().item():g}")
         if name in ("kp", "kd"):
@@ -232,17 +229,15 @@ class Simulation(ABC):
         self._write_parameter(name, values, env_ids)
 
     @abstractmethod
-    def _read_parameter(self, name: str, default: bool) -> torch.Tensor:
+    def _read_parameter(self, name: str, default: bool) -> Tensor:
         """A copy of a parameter as it is, or as it was before anything was set."""
 
     @abstractmethod
-    def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
+    def _write_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a parameter of ``env_ids``, whose values are in order."""
 
-    # --- the rest ----------------------------------------------------------------------------------------------------
-
     @abstractmethod
-    def diverged(self) -> torch.Tensor | None:
+    def diverged(self) -> Tensor | None:
         """Which environments met a non-finite or huge state since the last call; None if none did. (num_envs,) bool."""
 
     @abstractmethod
@@ -273,8 +268,18 @@ class Simulation(ABC):
         return self._renderer.show(env_id)
 
     def close(self) -> None:
-        """Free the renderer and close the window."""
-        self._renderer.close()
+        """Close the window and free all memory. Whatever is asked of the simulation afterwards raises RuntimeError."""
+        if not self.closed:
+            self._renderer.close()
+            vars(self).clear()
+            self.closed = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if self.closed:
+                raise RuntimeError(f"{name!r} of a simulation was used after close()")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
         """Indices of bodies in ``body_names``.
@@ -282,13 +287,15 @@ class Simulation(ABC):
         Raises:
             ValueError: If the robot has no body of that name.
         """
-        unknown = [name for name in names if name not in self.body_names]
-        if unknown:
-            raise ValueError(
-                f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {', '.join(self.body_names)}"
-            )
+        for name in names:
+            if name not in self.body_names:
+                known = ", ".join(self.body_names)
+                raise ValueError(f"robot {self.robot.name!r} has no body {name!r}; bodies: {known}")
         return [self.body_names.index(name) for name in names]
 
+
+for _name in (*RobotQuantities.__annotations__, *Quantities.__annotations__):
+    setattr(Simulation, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
 
 Engine = Callable[[RobotCfg, SimCfg, int, torch.device], Simulation]
 ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation"}
