@@ -10,22 +10,27 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached
-from legged_envs.wrappers.base import Episodes, Shape, StatefulWrapper, whole_number
-from legged_envs.wrappers.layers import Env, autoreset_mode, cost_attribute, name_of
+from legged_envs.checks import whole_number
+from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached, map_arrays
+from legged_envs.wrappers.base import Episodes, StatefulWrapper
+from legged_envs.wrappers.layers import Env, Step, autoreset_mode, cost_attribute, name_of
 from legged_envs.wrappers.multipliers import relative_excess
 
 RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")
 """Keys of ``info`` for costs in the unit of their limits; the first one that is there counts."""
 
+PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
+"""Shapes of what the wrappers keep."""
+
 
 class ConstraintWrapper(StatefulWrapper):
     """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
 
-    What an environment does between the end of its episode and its reset belongs to no episode and enters no mean:
-    without autoreset until the reset, with autoreset in the next step on the step that resets. Where an environment
-    below reports normalised costs beside ``info["original_costs"]``, the latter count. The reward that leaves the
-    wrapper has the dtype of the environment's, or float32 if that is no real floating one.
+    What an environment does between the end of its episode and its reset belongs to no episode and enters no mean.
+    Where an environment below reports normalised costs beside ``info["original_costs"]``, the latter count. The reward
+    that leaves the wrapper has the dtype of the environment's, or float32 if that is no real floating one; ``info``
+    holds that of the environment as ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is
+    adapted, (K,), as it was on this step.
 
     Args:
         env: A vector environment with costs.
@@ -42,12 +47,7 @@ class ConstraintWrapper(StatefulWrapper):
     log_name: ClassVar[str]
     """What the adapted numbers are called in ``info["log"]``."""
 
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        "over": ("num_envs",),
-        "steps": None,
-        "cost_sums": ("num_costs",),
-        "count": None,
-    }
+    STATE = {"over": PER_ENV, "steps": None, "cost_sums": PER_COST, "count": None}  # noqa: RUF012
 
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
@@ -82,8 +82,6 @@ class ConstraintWrapper(StatefulWrapper):
             raise ValueError(f"{name}'s limits must be finite and at least 0, got {array.tolist()}")
         return array
 
-    # --- the costs of the transitions that count ---------------------------------------------------------------------
-
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
         self._over.begin(begun)
         return observation, self._with_log(info)
@@ -92,33 +90,46 @@ class ConstraintWrapper(StatefulWrapper):
         """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
         self._over.end(mask)
 
-    def _take_step(self, reward: Any, info: Info) -> tuple[Any, Any]:
-        """This step's reward (num_envs,) and costs (num_envs, K), both of the same floating dtype.
-
-        The costs are 0 where no episode runs, and added to the interval's sums.
-        """
+    def step(self, actions: Any) -> Step:
+        observation, reward, terminated, truncated, info = self.env.step(actions)
         if self._xp is None:
             self._start(reward)
         xp = self._xp
-        if not xp.isdtype(reward.dtype, "real floating"):
-            reward = xp.astype(reward, xp.float32)
-        costs = self._read_costs(reward, info)
+        own = {"original_reward": reward, **dict.fromkeys(self.whole_keys, copied(self.adapted))}
+        floating = reward if xp.isdtype(reward.dtype, "real floating") else xp.astype(reward, xp.float32)
+        costs = self._counted(self._read_costs(floating, info))
+        self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
         if self._over.some_over:
-            running = xp.astype(self._over.running(reward), costs.dtype)
-            costs = costs * running[:, None]
-            self._count = self._count + xp.sum(running, dtype=xp.float64)
+            self._count = self._count + xp.sum(xp.astype(self._over.running(reward), xp.float64))
         else:
             self._count = self._count + self.num_envs
-        self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
-        return reward, costs
+        step = observation, floating, terminated, truncated, self._with_log({**info, **own})
+        observation, reward, terminated, truncated, info = self._shape(step, costs)
+        self._end_of_step(terminated | truncated)
+        return observation, reward, terminated, truncated, info
+
+    @abstractmethod
+    def _shape(self, step: Step, costs: Any) -> Step:
+        """The step to give, whose reward answers the costs.
+
+        Args:
+            step: The environment's, with a floating reward and an ``info`` of its own.
+            costs: 0 where no episode runs, of the reward's dtype. Shape: (num_envs, K).
+        """
 
     def _start(self, example: Array) -> None:
-        """Turn the sums, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
+        """Turn what is adapted, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
+        state = self.state_dict()
+        whole = {key: state[key] for key, shape in self.STATE.items() if shape != PER_ENV}
+        super().load_state_dict({**state, **map_arrays(lambda array: as_kind_of(array, example), whole)})
         self._xp = array_namespace(example)
-        for name in (self._attribute(key) for key, shape in self.STATE.items() if shape != ("num_envs",)):
-            value = getattr(self, name)
-            if hasattr(value, "dtype"):
-                setattr(self, name, as_kind_of(value, example))
+
+    def _counted(self, values: Any) -> Any:
+        """``values`` (num_envs, …) with 0 in the rows where no episode runs."""
+        if not self._over.some_over:
+            return values
+        running = self._xp.astype(self._over.running(values), values.dtype)
+        return values * running[(slice(None), *(None,) * (values.ndim - 1))]
 
     def _read_costs(self, reward: Any, info: Info) -> Any:
         """The costs of every row, also of those that ended. Shape: (num_envs, K).
@@ -134,12 +145,9 @@ class ConstraintWrapper(StatefulWrapper):
                 return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
             if costs is None:
                 raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
-            raise ValueError(
-                f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {tuple(costs.shape)}"
-            )
+            got = tuple(costs.shape)
+            raise ValueError(f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {got}")
         return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
-
-    # --- adapting ----------------------------------------------------------------------------------------------------
 
     def _end_of_step(self, ended: Array) -> None:
         """Note whose episode this step has ended, shape (num_envs,), bool, and adapt if an interval is over."""
@@ -151,7 +159,7 @@ class ConstraintWrapper(StatefulWrapper):
         if (count := int(self._count)) > 0:
             excess = relative_excess(self._cost_sums / count, self._vector(self.limits))
             self._end_of_interval(excess, count, self.steps > self.warmup)
-        self._cost_sums, self._count = self._vector(np.zeros(self.num_costs)), 0.0
+        self._cost_sums, self._count = self._xp.zeros_like(self._cost_sums), 0.0
 
     @abstractmethod
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import Info, NumPyArray, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
-from legged_envs.wrappers.base import Options, Seed, Shape, Tree, not_reset
-from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.checks import check_choice, check_number
+from legged_envs.wrappers.arrays import Info, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
+from legged_envs.wrappers.base import Options, Seed, Tree, not_reset
+from legged_envs.wrappers.constraint import PER_COST, PER_ENV, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 
 TERMINATE = ("none", "sample")
@@ -92,12 +93,11 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     log_name = "max_probability"
     whole_keys = frozenset({"max_probabilities"})
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        **ConstraintWrapper.STATE,
-        "probabilities": ("num_costs",),
-        "base": ("num_costs",),
-        "cost_maxima": ("num_costs",),
-        "draws": ("num_envs",),
+    STATE = ConstraintWrapper.STATE | {
+        "probabilities": PER_COST,
+        "base": PER_COST,
+        "cost_maxima": PER_COST,
+        "draws": PER_ENV,
     }
 
     def __init__(
@@ -117,18 +117,14 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         super().__init__(env, limits, interval, warmup)
         self.max_probability = np.asarray(max_probability, np.float64)
         if self.max_probability.shape not in ((), (self.num_costs,)):
-            expected = f"a number or {self.num_costs}, one for each cost"
-            raise ValueError(f"max_probability must be {expected}; got {max_probability!r}")
+            raise ValueError(f"max_probability must be a number or one for each cost, got {max_probability!r}")
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
             given = f"{min_probability!r} and {max_probability!r}"
             raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
-        for name, value in (("rate", rate), ("gain", gain)):
-            if not value >= 0.0:
-                raise ValueError(f"{name} must be at least 0, got {value!r}")
-        if not 0.0 <= tau < 1.0:
-            raise ValueError(f"tau must be at least 0 and below 1, got {tau!r}")
-        if terminate not in TERMINATE:
-            raise ValueError(f"terminate must be one of {TERMINATE}, got {terminate!r}")
+        check_number("rate", rate, 0.0)
+        check_number("gain", gain, 0.0)
+        check_number("tau", tau, 0.0, below=1.0)
+        check_choice("terminate", terminate, TERMINATE)
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
             raise ValueError(
                 "terminations cannot be sampled above an autoreset in the next step, which would not reset them: go "
@@ -136,13 +132,14 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             )
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate
-        lowest = min_probability if rate > 0.0 else self.max_probability
-        self._base: Any = np.full(self.num_costs, lowest, np.float64)  # b
+        zeros = np.zeros(self.num_costs)
+        self._bounds = zeros + min_probability, zeros + self.max_probability
+        self._base: Any = self._bounds[0 if rate > 0.0 else 1]  # b
         self.probabilities: Any = self._base
         """p: greatest probability that each cost ends an episode. Shape: (K,)."""
         self.cost_maxima: Any = None
         """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
-        self._draws: NumPyArray | None = None  # where each random stream is, uint64; None before the first reset
+        self._draws: Any = None  # where each random stream is, uint64 of NumPy; None before the first reset
 
     @property
     def adapted(self) -> Any:
@@ -152,30 +149,20 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         observation, info = super().reset(seed=seed, options=options)
         if self.terminate == "sample" and (seed is not None or self._draws is None):
             begun = _begin_streams(seed, self.num_envs)
-            mask = None if options is None else options.get("reset_mask")
-            whole = mask is None or self._draws is None
-            self._draws = begun if whole else np.where(as_numpy(mask), begun, cast(NumPyArray, self._draws))
+            mask = None if options is None or self._draws is None else options.get("reset_mask")
+            self._draws = begun if mask is None else np.where(as_numpy(mask), begun, self._draws)
         return observation, info
 
-    def step(self, actions: Any) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        floating, costs = self._take_step(reward, info)
-        delta = self._termination_probability(costs)
-        info = {
-            **info,
-            "original_reward": reward,
-            "termination_probability": delta,
-            "max_probabilities": copied(self.probabilities),
-        }
-        info = self._with_log(info)
-        shaped = self._xp.clip(floating * (1.0 - delta), min=0.0)
+    def _shape(self, step: Step, costs: Any) -> Step:
+        observation, reward, terminated, truncated, info = step
+        delta = info["termination_probability"] = self._termination_probability(costs)
+        shaped = self._xp.clip(reward * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
             sampled = self._sample(delta) & ~(terminated | truncated)
             if any_row(sampled):
                 terminated = terminated | sampled
                 if self._over.mode is AutoresetMode.SAME_STEP:
                     info = _with_final(info, observation, sampled)
-        self._end_of_step(terminated | truncated)
         return observation, shaped, terminated, truncated, info
 
     def _termination_probability(self, costs: Any) -> Any:
@@ -207,10 +194,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             self.probabilities = self._bounded(self._base * self._xp.exp(self.gain * excess))
 
     def _bounded(self, probabilities: Any) -> Any:
-        low, high = (
-            np.broadcast_to(bound, self.limits.shape) for bound in (self.min_probability, self.max_probability)
-        )
-        return self._xp.clip(probabilities, self._vector(low), self._vector(high))
+        return self._xp.clip(probabilities, *map(self._vector, self._bounds))
 
 
 def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
@@ -222,7 +206,7 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
     return {**info, **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}}
 
 
-def _begin_streams(seed: Seed, num_envs: int) -> NumPyArray:
+def _begin_streams(seed: Seed, num_envs: int) -> Any:
     """Where the random stream of each environment begins. Shape: (num_envs,), uint64.
 
     An int seeds environment i by (seed, i), a list by (seed[i], 0), None by chance.
@@ -236,9 +220,8 @@ def _begin_streams(seed: Seed, num_envs: int) -> NumPyArray:
     return _splitmix64(_splitmix64(words) ^ (indices * STREAM_STEP))
 
 
-def _splitmix64(x: NumPyArray) -> NumPyArray:
+def _splitmix64(x: Any) -> Any:
     """Mix the 64 bits of each number (Steele, Lea & Flood 2014). Arrays of uint64, whose products wrap around."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB
-    mixed: NumPyArray = x ^ (x >> 31)
-    return mixed
+    return x ^ (x >> 31)

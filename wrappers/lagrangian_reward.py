@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.arrays import Array, as_kind_of, copied, detached, map_arrays
-from legged_envs.wrappers.base import Shape
-from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.wrappers.arrays import detached
+from legged_envs.wrappers.constraint import PER_COST, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 from legged_envs.wrappers.multipliers import PIDMultipliers
 
@@ -77,13 +76,7 @@ class LagrangianReward(ConstraintWrapper):
 
     log_name = "lagrange_multiplier"
     whole_keys = frozenset({"lagrange_multipliers"})
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        **ConstraintWrapper.STATE,
-        "multipliers": ("num_costs",),
-        "unit": None,
-        "reward_sum": None,
-        "controller": None,
-    }
+    STATE = ConstraintWrapper.STATE | {"multipliers": PER_COST, "unit": None, "reward_sum": None, "controller": None}
 
     def __init__(
         self,
@@ -118,35 +111,20 @@ class LagrangianReward(ConstraintWrapper):
     def adapted(self) -> Any:
         return self.multipliers
 
-    def step(self, actions: Any) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        floating, costs = self._take_step(reward, info)
+    def _shape(self, step: Step, costs: Any) -> Step:
+        observation, reward, terminated, truncated, info = step
         if self._fixed_unit is None:
-            self._take_reward(floating)
-        penalised = floating - costs @ self._xp.astype(self.multipliers, floating.dtype)
-        info = self._with_log({**info, "original_reward": reward, "lagrange_multipliers": copied(self.multipliers)})
-        self._end_of_step(terminated | truncated)
+            sizes = self._counted(self._xp.abs(detached(reward)))
+            self._reward_sum = self._reward_sum + self._xp.sum(sizes, dtype=self._xp.float64)
+        penalised = reward - costs @ self._xp.astype(self.multipliers, reward.dtype)
         return observation, penalised, terminated, truncated, info
-
-    def _start(self, example: Array) -> None:
-        super()._start(example)
-        state = self._controller.state_dict()
-        self._controller.load_state_dict(map_arrays(lambda array: as_kind_of(array, example), state))
-
-    def _take_reward(self, reward: Any) -> None:
-        size = self._xp.abs(detached(reward))
-        if self._over.some_over:
-            size = size * self._xp.astype(self._over.running(size), size.dtype)
-        self._reward_sum = self._reward_sum + self._xp.sum(size, dtype=self._xp.float64)
 
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         if self._fixed_unit is None:
             mean = self._reward_sum / count
             self._unit = mean if self._unit is None else UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
             self._reward_sum = 0.0
-        if adapt:
-            self._controller.update(excess)
-        else:
-            self._controller.observe(excess)
+        follow = self._controller.update if adapt else self._controller.observe
+        follow(excess)
         scales = np.where(self.limits > 0.0, self.limits, 1.0)
         self.multipliers = self._controller.values * self._unit / self._vector(scales)

@@ -74,10 +74,13 @@ class RlGamesVecEnv(IVecEnv):
         self.env.close()
 
     def _split(self, observation: Tree) -> dict[str, torch.Tensor]:
-        policy, critic = split_groups(observation)
-        groups = {"obs": policy, "states": policy if critic is None else critic}
-        # rl_games scales images of uint8 itself.
-        return {name: group if group.dtype == torch.uint8 else group.float() for name, group in groups.items()}
+        policy, critic = split_groups(observation, _as_taken)
+        return {"obs": policy, "states": policy if critic is None else critic}
+
+
+def _as_taken(array: torch.Tensor) -> torch.Tensor:
+    """float32, but of images uint8, which rl_games scales itself."""
+    return array if array.dtype == torch.uint8 else array.float()
 
 
 def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
@@ -162,8 +165,6 @@ def _check_num_actors(config: dict[str, Any]) -> None:
     least = multiple // math.gcd(multiple, horizon)
     if num_actors % least:
         below = num_actors // least * least
-        raise ValueError(
-            f"num_actors {num_actors} does not work: horizon_length {horizon} × num_actors must be a multiple of "
-            f"{', '.join(map(str, parts))} (seq_length, minibatch_size and that of central_value_config). Numbers that "
-            f"do: {', '.join(str(number) for number in (below, below + least) if number)}"
-        )
+        works = " and ".join(str(number) for number in (below, below + least) if number)
+        rule = f"num_actors {num_actors} × horizon_length {horizon} must be a multiple of each of {parts}"
+        raise ValueError(f"{rule} (seq_length and every minibatch_size). Numbers that do: {works}")
