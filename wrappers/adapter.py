@@ -25,18 +25,14 @@ class WrongArrays(TypeError, ValueError):
 
 
 def accept_env(env: Any, library: str, array: str) -> Any:
-    """Check that an environment can be given to a library.
+    """The environment, whose steps have the form of this package's also if it is another one's, for a library.
 
     Args:
-        env: Should be a vector environment that resets in the same step.
         library: What the message calls the library.
         array: The kind of arrays that the library takes: ``"numpy"`` or ``"torch"``.
 
-    Returns:
-        The environment, whose steps have the form of this package's also if it is another one's.
-
     Raises:
-        ValueError: If it is another one; the message has the call that makes the right one.
+        ValueError: If it is no vector environment that resets in the same step; the message has the right call.
     """
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):

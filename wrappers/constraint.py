@@ -27,10 +27,9 @@ class ConstraintWrapper(StatefulWrapper):
     """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
 
     What an environment does between the end of its episode and its reset belongs to no episode and enters no mean.
-    Where an environment below reports normalised costs beside ``info["original_costs"]``, the latter count. The reward
-    that leaves the wrapper has the dtype of the environment's, or float32 if that is no real floating one; ``info``
-    holds that of the environment as ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is
-    adapted, (K,), as it was on this step.
+    Normalised costs give way to ``info["original_costs"]``. The reward that leaves the wrapper has the dtype of the
+    environment's, or float32 if that is no real floating one; ``info`` holds the environment's own as
+    ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is adapted, (K,), as of this step.
 
     Args:
         env: A vector environment with costs.
@@ -40,8 +39,8 @@ class ConstraintWrapper(StatefulWrapper):
         warmup: Steps before the first adaptation.
 
     Raises:
-        ValueError: If there are no costs, if the limits are not K finite numbers of at least 0, or if another argument
-            is not valid; from ``step``, if the environment reports no costs or another number of them than limits.
+        ValueError: If there are no costs, or the limits are not K finite numbers of at least 0, or another argument is
+            not valid; from ``step``, if the environment reports no costs or another number of them than limits.
     """
 
     log_name: ClassVar[str]
@@ -72,8 +71,7 @@ class ConstraintWrapper(StatefulWrapper):
         if own is not None and len(own) == 0:
             raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
         if limits is None and own is None:
-            how = "pass limits=, one number for each cost of its info"
-            raise ValueError(f"{name} needs limits, and {name_of(self)} has no cost_limits: {how}")
+            raise ValueError(f"{name} finds no cost_limits in {name_of(self)}: pass limits=, one number for each cost")
         array = np.asarray(own if limits is None else limits, np.float64)
         if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
             expected = "one number for each cost" if own is None else f"{len(own)} numbers ({', '.join(names)})"
@@ -110,11 +108,9 @@ class ConstraintWrapper(StatefulWrapper):
 
     @abstractmethod
     def _shape(self, step: Step, costs: Any) -> Step:
-        """The step to give, whose reward answers the costs.
+        """The step to give for one with a floating reward and an ``info`` of its own.
 
-        Args:
-            step: The environment's, with a floating reward and an ``info`` of its own.
-            costs: 0 where no episode runs, of the reward's dtype. Shape: (num_envs, K).
+        ``costs`` (num_envs, K) are of the reward's dtype, and 0 where no episode runs.
         """
 
     def _start(self, example: Array) -> None:
@@ -132,19 +128,15 @@ class ConstraintWrapper(StatefulWrapper):
         return values * running[(slice(None), *(None,) * (values.ndim - 1))]
 
     def _read_costs(self, reward: Any, info: Info) -> Any:
-        """The costs of every row, also of those that ended. Shape: (num_envs, K).
-
-        A step in which every environment only resets has none, whatever the resets report.
-        """
+        """The costs of every row, 0 of a step in which every environment only resets. Shape: (num_envs, K)."""
         name, shape = type(self).__name__, (self.num_envs, self.num_costs)
+        if self._over.some_over and self._xp.all(self._over.over(reward)):
+            return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
         costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
-        if costs is not None and costs.ndim != 2:
-            costs = costs[:, None]
-        if costs is None or costs.shape != shape:
-            if self._over.some_over and self._xp.all(self._over.over(reward)):
-                return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
-            if costs is None:
-                raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
+        if costs is None:
+            raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
+        costs = costs if costs.ndim == 2 else costs[:, None]
+        if costs.shape != shape:
             got = tuple(costs.shape)
             raise ValueError(f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {got}")
         return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
@@ -163,14 +155,7 @@ class ConstraintWrapper(StatefulWrapper):
 
     @abstractmethod
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
-        """Adapt.
-
-        Args:
-            excess: Of each cost over its limit, as :func:`~legged_envs.wrappers.multipliers.relative_excess` measures
-                it. Shape: (K,).
-            count: Transitions of the interval.
-            adapt: False during the warm-up.
-        """
+        """Adapt to the ``relative_excess`` (K,) of an interval of ``count`` transitions, or in warm-up only note it."""
 
     @property
     @abstractmethod

@@ -31,46 +31,42 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     δ is ``info["termination_probability"]`` (num_envs,). Rewards should not be negative: then an end is a loss.
 
-    What ends: in CaT the learner takes δ for ``done``, so that all later rewards are discounted by 1 − δ too. A learner
-    that can do so takes it from ``info``, as ``maximum(done, δ)``. For others ``terminate`` is
+    What ends: in CaT the learner takes δ for ``done``, as ``maximum(done, δ)``, so that all later rewards are
+    discounted by 1 − δ too. For learners that cannot, ``terminate`` is
 
-    * ``"none"`` (default): δ discounts the reward of its own step alone, and the flags stay as they are. Such a
-      discount weighs about 1 / (1 − γ) times less than one of the whole future, so p has to be larger.
-    * ``"sample"``: ``terminated`` becomes true with probability δ, which gives CaT's returns in expectation. It is not
-      the default because of its noise: an end that is drawn costs the whole value of a state, about 1 / (1 − γ)
-      rewards, where a float ``done`` costs the fraction δ of it. Around an environment without autoreset the episode
-      really ends, and the resets then shape which states are visited. Above :class:`AutoReset` in mode SAME_STEP only
-      the learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the
-      observation itself. In mode NEXT_STEP it goes below :class:`AutoReset`.
+    * ``"none"`` (default): δ discounts the reward of its own step alone, and the flags stay as they are. That weighs
+      about 1 / (1 − γ) times less, so p has to be larger.
+    * ``"sample"``: ``terminated`` becomes true with probability δ, which gives CaT's returns in expectation, with more
+      noise: an end costs the whole value of a state, where a float ``done`` costs the fraction δ of it. Around an
+      environment without autoreset the episode really ends. Above :class:`AutoReset` in mode SAME_STEP only the
+      learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the observation
+      itself. In mode NEXT_STEP it goes below :class:`AutoReset`.
 
-    How large p_i is: CaT has one number for each constraint, which a schedule raises, and no limits on averages. Here
-    p_i follows the mean c̄_i of ``interval`` steps towards its limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
+    How large p_i is: in CaT a schedule raises it, whatever the averages. Here p_i follows the mean c̄_i of ``interval``
+    steps towards its limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
 
         b_i ← b_i exp(rate · e_i)        at first min_probability
         p_i = b_i exp(gain · e_i)        both between min_probability and max_probability
 
     ``rate=0`` holds p_i at ``max_probability``, as CaT does after its schedule (there 0.25 for most, 1 for what must
-    never happen). p_i may go above 1 if ``max_probability`` does; p_i · clip(…) is then bounded by 1.
+    never happen). If ``max_probability`` is above 1, p_i · clip(…) is bounded by 1.
 
     ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this step, and
     ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
     :class:`CostNormalize`, whose raw costs it reads.
 
-    Without the wrapper the reward does not know of the costs; with it, the worst one discounts the reward::
+    The worst cost discounts the reward::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
         >>> from legged_envs.wrappers import ConstraintsAsTerminations
-        >>> actions = np.full((2, 12), 0.5, np.float32)
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
-        >>> observation, info = env.reset(seed=0)
-        >>> observation, reward, terminated, truncated, info = env.step(actions)
         >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
         >>> observation, info = env.reset(seed=0)
-        >>> observation, discounted, terminated, truncated, info = env.step(actions)
+        >>> observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
         >>> delta = info["termination_probability"]
         >>> float(delta.max())
         0.25
-        >>> bool(np.allclose(discounted, np.maximum(reward * (1.0 - delta), 0.0)))
+        >>> bool(np.allclose(reward, np.maximum(info["original_reward"] * (1.0 - delta), 0.0)))
         True
 
     Args:
@@ -81,8 +77,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         rate: How fast p_i follows, per interval; 0 holds it.
         gain: How much p_i answers to the last interval at once, which damps swings about the limit.
         tau: How much of m_i a step keeps.
-        terminate: ``"none"`` or ``"sample"``. What is drawn in environment i follows from the seed of ``reset``, i and
-            the number of draws, whatever ``num_envs`` is.
+        terminate: ``"none"`` or ``"sample"``; what is drawn follows from the seed of ``reset`` and the row alone.
         interval: Steps over which means are taken.
         warmup: Steps before p first changes.
 
@@ -126,9 +121,9 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         check_number("tau", tau, 0.0, below=1.0)
         check_choice("terminate", terminate, TERMINATE)
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
+            how = "go below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"
             raise ValueError(
-                "terminations cannot be sampled above an autoreset in the next step, which would not reset them: go "
-                "below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"
+                f"an autoreset in the next step does not reset terminations that are sampled above it: {how}"
             )
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate

@@ -93,12 +93,9 @@ class LeggedCMDP(CMDP):
         env_id: An id that :func:`register` knows.
         num_envs: Size of the batch.
         device: Where OmniSafe trains. The environment may live elsewhere.
-        render_mode: None or ``"rgb_array"``.
-        camera_name: None or ``"track"``, the one camera.
-        camera_id: None.
-        width, height: OmniSafe always asks for a size; pictures have the environment's.
-        env_cfgs: Keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes them on; for the
-            others :func:`register` an id that has them.
+        env_cfgs: ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and ``height``,
+            which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes
+            these on; for the others :func:`register` an id that has them.
 
     Raises:
         ValueError: If the environment does not reset in the same step or has a ``VectorCMDP``, or observations or
@@ -144,11 +141,7 @@ class LeggedCMDP(CMDP):
         self.reset(seed=seed)
 
     def reset(self, seed: int | None = None, options: Options = None) -> tuple[Tensor, Info]:
-        """Start new episodes.
-
-        OmniSafe gives a seed to the environment that it trains on, not to the one that it evaluates on: without one,
-        the first reset takes it from torch's generator, which OmniSafe has seeded.
-        """
+        """Start new episodes, of an environment that OmniSafe gives no seed with one from torch's generator."""
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
@@ -157,14 +150,11 @@ class LeggedCMDP(CMDP):
         return self._given(observation), {}
 
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
-        """Advance by one control step.
+        """Advance by one control step; a ValueError if the environment reports no cost.
 
         Args:
             action: Shape: (num_envs, A); (A,) if ``num_envs`` is 1. One row is for all environments: OmniSafe's
                 off-policy algorithms act so at random before they learn, and store that one action for all.
-
-        Raises:
-            ValueError: If the environment reports no cost.
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -177,16 +167,13 @@ class LeggedCMDP(CMDP):
         return observation, reward, cost, terminated, truncated, infos
 
     def _given(self, value: Tensor) -> Tensor:
-        """Numbers as a copy: OmniSafe normalises in place and keeps observations until after the next step."""
+        """Numbers as a copy: OmniSafe writes into observations and keeps them until after the next step."""
         is_mask = value.dtype == torch.bool
         value = value.to(self._device) if is_mask else value.to(self._device, torch.float32, copy=True)
         return value[0] if self._num_envs == 1 else value
 
     def spec_log(self, logger: Any) -> None:
-        """Add to OmniSafe's log. OmniSafe calls it once for each episode that ended in the last step.
-
-        The environment reports the mean over these episodes; its repetition has the right weight in the log's mean.
-        """
+        """Add the means over the episodes that the last step ended; OmniSafe calls it once for each of them."""
         if self._log is None:
             return
         episodes = self._log["episodes"]
@@ -237,9 +224,8 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
 def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     """Σ of the limits of all costs × steps of a full episode.
 
-    Limits of this package are averages per step; a ``cost_limit`` of OmniSafe is a sum over an episode. It limits the
-    sum of the costs, so one cost may exceed its own limit where others stay below theirs. An episode that ends early
-    costs less: compare with the mean length in the log.
+    Limits of this package are averages per step of each cost; a ``cost_limit`` of OmniSafe is one of the sum of all
+    costs over an episode. An episode that ends early costs less: compare with the mean length in the log.
 
     Raises:
         ValueError: If the environment has no costs, or no time limit of its own.

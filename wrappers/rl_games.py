@@ -27,13 +27,11 @@ from legged_envs.wrappers.layers import COSTS, Env
 class RlGamesVecEnv(IVecEnv):
     """A vector environment as rl_games' ``IVecEnv``.
 
-    Observations are ``{"obs", "states"}``, float32 or uint8. Of an environment made with ``observations="dict"`` these
-    are its groups ``policy`` and ``critic``, for rl_games' ``central_value_config``; of others both are the
-    observation. ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes,
-    ``final_obs``, the true next observations, and ``episode``, the environment's log, which rl_games'
-    ``IsaacAlgoObserver`` writes.
-
-    rl_games uses tensors as they are, so its ``device`` must be the environment's.
+    Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an environment
+    made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the observation.
+    ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``, the
+    true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver`` writes. rl_games'
+    ``device`` must be the environment's.
 
     Args:
         env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in ``ToTorch``.

@@ -30,9 +30,8 @@ class Sb3VecEnv(VecEnv):
     cost ``c``. On every step it holds ``TimeLimit.truncated``, whether a time limit and no termination ended the
     episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
 
-    Stable-Baselines3 goes through infos and time-outs in Python loops over environments, so hundreds of environments
-    suit it better than thousands. The adapter takes 0.3 µs for each environment and step, a robot on two cores 30 µs.
-    Its PPO is fastest with ``device="cpu"`` unless the networks are large.
+    Stable-Baselines3 goes through infos in Python loops over environments, so hundreds of environments suit it better
+    than thousands. Its PPO is fastest with ``device="cpu"`` unless the networks are large.
 
     Args:
         env: A vector environment of NumPy arrays, such as ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)``.
@@ -51,8 +50,6 @@ class Sb3VecEnv(VecEnv):
         self._actions: Any = None
         self._whole_keys = whole_keys(env)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
-
-    # --- stepping ----------------------------------------------------------------------------------------------------
 
     def reset(self) -> VecEnvObs:
         """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``.
@@ -118,8 +115,6 @@ class Sb3VecEnv(VecEnv):
             for taker, part in zip(takers.values(), parts, strict=True):
                 taker[key] = part
 
-    # --- the environments one by one: of a batch that shares its attributes and methods, all at once -----------------
-
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """An attribute of each environment; one of the batch, such as ``cost_limits``, is given for each alike."""
         if hasattr(self._core, "get_attr"):
@@ -129,11 +124,7 @@ class Sb3VecEnv(VecEnv):
         return [values[i] for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of environments, or of the batch.
-
-        Raises:
-            ValueError: If ``indices`` are some of the environments of a batch that shares its attributes.
-        """
+        """Set an attribute of environments, or of the batch; a ValueError if ``indices`` are a part of such a batch."""
         if hasattr(self._core, "set_attr"):
             chosen = set(self._get_indices(indices))
             others = [] if len(chosen) == self.num_envs else self._core.get_attr(attr_name)
@@ -145,13 +136,9 @@ class Sb3VecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment, or once that of the batch.
+        """Call a method of each environment; or once that of the batch, where ``indices`` of a part are a ValueError.
 
-        What a batch's method returns is split into rows if it is a sequence with one entry per environment, and given
-        for each environment alike if not.
-
-        Raises:
-            ValueError: If ``indices`` are some of the environments and the method is the batch's.
+        What a batch's method returns is split if it is a sequence with one entry per environment, else given for each.
         """
         if hasattr(self._core, "envs"):
             methods = [self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)]
@@ -164,10 +151,7 @@ class Sb3VecEnv(VecEnv):
         return list(result) if split else [result] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        """Whether a wrapper is in the stack or around the single environments of it.
-
-        Stable-Baselines3 asks for its ``Monitor`` to know whether infos hold ``episode``: they do.
-        """
+        """Whether a wrapper is in the stack or around its environments; ``Monitor`` is, as infos hold ``episode``."""
         whole = issubclass(wrapper_class, Monitor) or find_layer(self.env, wrapper_class) is not None
         envs = getattr(self._core, "envs", None)
         return [whole or (envs is not None and is_wrapped(envs[i], wrapper_class)) for i in self._get_indices(indices)]

@@ -1,9 +1,8 @@
 """Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations.
 
-skrl's own Gymnasium wrapper runs this package's environments made with ``array="numpy"``, with three faults: it copies
-every array, it has no state for a critic, and its agents take the first observation of the next episode for the last
-of the one that ended. PPO then bootstraps a time-out from a state of another episode; and with its default
-``time_limit_bootstrap=False`` its advantages run on across time-outs. What is here mends all of that.
+skrl's own Gymnasium wrapper copies every array, has no state for a critic, and gives agents the first observation of
+the next episode for the last of the one that ended: PPO bootstraps a time-out from a state of another episode, or with
+its default ``time_limit_bootstrap=False`` lets advantages run on across time-outs.
 """
 
 from __future__ import annotations
@@ -56,8 +55,7 @@ class SkrlVecEnv(Wrapper):
         self._new_episodes = True
 
     def reset(self) -> tuple[torch.Tensor, Info]:
-        """Start new episodes. Those that began in the constructor or, of a single environment, with the last step are
-        new already: skrl's trainers reset a single environment after each episode."""
+        """Start new episodes, unless they are new: skrl's trainers reset a single environment that has reset itself."""
         if not self._new_episodes:
             observation, self._info = self._env.reset()
             self._observation, self._state = split_groups(observation, self._flat)
