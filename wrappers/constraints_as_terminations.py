@@ -112,7 +112,9 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         super().__init__(env, limits, interval, warmup)
         self.max_probability = np.asarray(max_probability, np.float64)
         if self.max_probability.shape not in ((), (self.num_costs,)):
-            raise ValueError(f"max_probability must be a number or one for each cost, got {max_probability!r}")
+            raise ValueError(
+                f"max_probability must be a number or {self.num_costs}, one for each cost, got {max_probability}"
+            )
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
             given = f"{min_probability!r} and {max_probability!r}"
             raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
@@ -121,10 +123,9 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         check_number("tau", tau, 0.0, below=1.0)
         check_choice("terminate", terminate, TERMINATE)
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
-            how = "go below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"
-            raise ValueError(
-                f"an autoreset in the next step does not reset terminations that are sampled above it: {how}"
-            )
+            order = "AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep')"
+            why = "an autoreset in the next step would not reset what is sampled above it"
+            raise ValueError(f"{why}: go below it, {order}, or use SAME_STEP")
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate
         zeros = np.zeros(self.num_costs)

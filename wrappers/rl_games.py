@@ -29,8 +29,8 @@ class RlGamesVecEnv(IVecEnv):
 
     Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an environment
     made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the observation.
-    ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``, the
-    true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver`` writes. rl_games'
+    ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``,
+    the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver`` writes. rl_games'
     ``device`` must be the environment's.
 
     Args:
