@@ -112,9 +112,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         super().__init__(env, limits, interval, warmup)
         self.max_probability = np.asarray(max_probability, np.float64)
         if self.max_probability.shape not in ((), (self.num_costs,)):
-            raise ValueError(
-                f"max_probability must be a number or {self.num_costs}, one for each cost, got {max_probability}"
-            )
+            expected = f"a number or {self.num_costs}, one for each cost"
+            raise ValueError(f"max_probability must be {expected}; got {max_probability!r}")
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
             given = f"{min_probability!r} and {max_probability!r}"
             raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
