@@ -859,4 +859,5 @@ def test_a_batch_of_one_has_batches_within_dicts_of_info_too() -> None:
 def test_the_table_names_tests_that_exist() -> None:
     table = (Path(__file__).parents[1] / "wrappers" / "README.md").read_text()
     named = set(re.findall(r"`(test_\w+)`", table))
-    assert len(named) > 10 and named <= set(globals())
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert len(named) > 10 and all(f"def {name}(" in tests for name in named)

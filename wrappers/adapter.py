@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -10,7 +11,7 @@ from array_api_compat import is_torch_array
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.arrays import Info, first_array
-from legged_envs.wrappers.base import in_order
+from legged_envs.wrappers.base import Options, in_order
 from legged_envs.wrappers.layers import Env, layers
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
@@ -24,18 +25,14 @@ class WrongArrays(TypeError, ValueError):
 
 
 def accept_env(env: Any, library: str, array: str) -> Any:
-    """Check that an environment can be given to a library.
+    """The environment, whose steps have the form of this package's also if it is another one's, for a library.
 
     Args:
-        env: Should be a vector environment that resets in the same step.
         library: What the message calls the library.
         array: The kind of arrays that the library takes: ``"numpy"`` or ``"torch"``.
 
-    Returns:
-        The environment, whose steps have the form of this package's also if it is another one's.
-
     Raises:
-        ValueError: If it is another one; the message has the call that makes the right one.
+        ValueError: If it is no vector environment that resets in the same step; the message has the right call.
     """
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
@@ -46,9 +43,7 @@ def accept_env(env: Any, library: str, array: str) -> Any:
     return in_order(env, library)
 
 
-def checked_reset(
-    env: Env, library: str, array: str, seed: int | None, options: dict[str, Any] | None = None
-) -> tuple[Any, Info]:
+def checked_reset(env: Env, library: str, array: str, seed: int | None, options: Options = None) -> tuple[Any, Info]:
     """``env.reset``, whose observation has to be of the kind of arrays that a library takes: see :func:`accept_env`.
 
     Raises:
@@ -57,12 +52,10 @@ def checked_reset(
     observation, info = env.reset(seed=seed, options=options)
     example = first_array(observation)
     if not (is_torch_array(example) if array == "torch" else isinstance(example, np.ndarray)):
-        how = _make_vec_call(env, array) if _is_of_this_package(env) else f"array={array!r}"
-        wrapper = "ToTorch" if array == "torch" else "ToNumpy"
-        raise WrongArrays(
-            f"{library} takes {array} arrays, got {type(example).__name__}: make the environment with {how}, or wrap "
-            f"it in legged_envs.wrappers.{wrapper}"
-        )
+        how = _make_vec_call(env, array) if is_of_this_package(env.spec) else f"array={array!r}"
+        wrapper = f"legged_envs.wrappers.{'ToTorch' if array == 'torch' else 'ToNumpy'}"
+        wrong = f"{library} takes {array} arrays, got {type(example).__name__}"
+        raise WrongArrays(f"{wrong}: make the environment with {how}, or wrap it in {wrapper}")
     return observation, info
 
 
@@ -70,13 +63,14 @@ def _make_vec_call(env: Any, array: str) -> str:
     """The call of ``make_vec`` that makes an environment like this one as a library needs it."""
     spec = getattr(env, "spec", None)
     call = f"gymnasium.make_vec({'id' if spec is None else repr(spec.id)}, num_envs={getattr(env, 'num_envs', 'N')}"
-    if _is_of_this_package(env):
+    if is_of_this_package(spec):
         return f"{call}, autoreset_mode='SameStep', array={array!r})"
     return f"{call}, vectorization_mode='sync', vector_kwargs={{'autoreset_mode': 'SameStep'}})"
 
 
-def _is_of_this_package(env: Any) -> bool:
-    return str(getattr(getattr(env, "spec", None), "vector_entry_point", "")).startswith("legged_envs.")
+def is_of_this_package(spec: gym.envs.registration.EnvSpec | None) -> bool:
+    """Whether an id is made by ``make_vec`` as this package's ids are, with the keyword ``array``."""
+    return str(getattr(spec, "vector_entry_point", "")).startswith("legged_envs.")
 
 
 def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
@@ -97,8 +91,8 @@ def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any]
     return groups[OBSERVATION_GROUP], groups.get(STATE_GROUP)
 
 
-def split_groups(observation: Any) -> tuple[Any, Any]:
-    """The observation for the policy and, where there is one, that for the critic alone, else None."""
-    if isinstance(observation, dict):
-        return observation[OBSERVATION_GROUP], observation.get(STATE_GROUP)
-    return observation, None
+def split_groups(observation: Any, convert: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The converted observation for the policy and, where there is one, that for the critic alone, else None."""
+    groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
+    critic = groups.get(STATE_GROUP)
+    return convert(groups[OBSERVATION_GROUP]), None if critic is None else convert(critic)

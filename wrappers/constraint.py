@@ -10,22 +10,26 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached
-from legged_envs.wrappers.base import Episodes, Shape, StatefulWrapper, whole_number
-from legged_envs.wrappers.layers import Env, autoreset_mode, cost_attribute, name_of
+from legged_envs.checks import whole_number
+from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached, map_arrays
+from legged_envs.wrappers.base import Episodes, StatefulWrapper
+from legged_envs.wrappers.layers import Env, Step, autoreset_mode, cost_attribute, name_of
 from legged_envs.wrappers.multipliers import relative_excess
 
 RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")
 """Keys of ``info`` for costs in the unit of their limits; the first one that is there counts."""
 
+PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
+"""Shapes of what the wrappers keep."""
+
 
 class ConstraintWrapper(StatefulWrapper):
     """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
 
-    What an environment does between the end of its episode and its reset belongs to no episode and enters no mean:
-    without autoreset until the reset, with autoreset in the next step on the step that resets. Where an environment
-    below reports normalised costs beside ``info["original_costs"]``, the latter count. The reward that leaves the
-    wrapper has the dtype of the environment's, or float32 if that is no real floating one.
+    What an environment does between the end of its episode and its reset belongs to no episode and enters no mean.
+    Normalised costs give way to ``info["original_costs"]``. The reward that leaves the wrapper has the dtype of the
+    environment's, or float32 if that is no real floating one; ``info`` holds the environment's own as
+    ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is adapted, (K,), as of this step.
 
     Args:
         env: A vector environment with costs.
@@ -35,19 +39,14 @@ class ConstraintWrapper(StatefulWrapper):
         warmup: Steps before the first adaptation.
 
     Raises:
-        ValueError: If there are no costs, if the limits are not K finite numbers of at least 0, or if another argument
-            is not valid; from ``step``, if the environment reports no costs or another number of them than limits.
+        ValueError: If there are no costs, or the limits are not K finite numbers of at least 0, or another argument is
+            not valid; from ``step``, if the environment reports no costs or another number of them than limits.
     """
 
     log_name: ClassVar[str]
     """What the adapted numbers are called in ``info["log"]``."""
 
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        "over": ("num_envs",),
-        "steps": None,
-        "cost_sums": ("num_costs",),
-        "count": None,
-    }
+    STATE = {"over": PER_ENV, "steps": None, "cost_sums": PER_COST, "count": None}  # noqa: RUF012
 
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
@@ -72,8 +71,7 @@ class ConstraintWrapper(StatefulWrapper):
         if own is not None and len(own) == 0:
             raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
         if limits is None and own is None:
-            how = "pass limits=, one number for each cost of its info"
-            raise ValueError(f"{name} needs limits, and {name_of(self)} has no cost_limits: {how}")
+            raise ValueError(f"{name} finds no cost_limits in {name_of(self)}: pass limits=, one number for each cost")
         array = np.asarray(own if limits is None else limits, np.float64)
         if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
             expected = "one number for each cost" if own is None else f"{len(own)} numbers ({', '.join(names)})"
@@ -81,8 +79,6 @@ class ConstraintWrapper(StatefulWrapper):
         if not (np.isfinite(array).all() and (array >= 0.0).all()):
             raise ValueError(f"{name}'s limits must be finite and at least 0, got {array.tolist()}")
         return array
-
-    # --- the costs of the transitions that count ---------------------------------------------------------------------
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
         self._over.begin(begun)
@@ -92,54 +88,58 @@ class ConstraintWrapper(StatefulWrapper):
         """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
         self._over.end(mask)
 
-    def _take_step(self, reward: Any, info: Info) -> tuple[Any, Any]:
-        """This step's reward (num_envs,) and costs (num_envs, K), both of the same floating dtype.
-
-        The costs are 0 where no episode runs, and added to the interval's sums.
-        """
+    def step(self, actions: Any) -> Step:
+        observation, reward, terminated, truncated, info = self.env.step(actions)
         if self._xp is None:
             self._start(reward)
         xp = self._xp
-        if not xp.isdtype(reward.dtype, "real floating"):
-            reward = xp.astype(reward, xp.float32)
-        costs = self._read_costs(reward, info)
+        own = {"original_reward": reward, **dict.fromkeys(self.whole_keys, copied(self.adapted))}
+        floating = reward if xp.isdtype(reward.dtype, "real floating") else xp.astype(reward, xp.float32)
+        costs = self._counted(self._read_costs(floating, info))
+        self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
         if self._over.some_over:
-            running = xp.astype(self._over.running(reward), costs.dtype)
-            costs = costs * running[:, None]
-            self._count = self._count + xp.sum(running, dtype=xp.float64)
+            self._count = self._count + xp.sum(xp.astype(self._over.running(reward), xp.float64))
         else:
             self._count = self._count + self.num_envs
-        self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
-        return reward, costs
+        step = observation, floating, terminated, truncated, self._with_log({**info, **own})
+        observation, reward, terminated, truncated, info = self._shape(step, costs)
+        self._end_of_step(terminated | truncated)
+        return observation, reward, terminated, truncated, info
+
+    @abstractmethod
+    def _shape(self, step: Step, costs: Any) -> Step:
+        """The step to give for one with a floating reward and an ``info`` of its own.
+
+        ``costs`` (num_envs, K) are of the reward's dtype, and 0 where no episode runs.
+        """
 
     def _start(self, example: Array) -> None:
-        """Turn the sums, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
+        """Turn what is adapted, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
+        state = self.state_dict()
+        whole = {key: state[key] for key, shape in self.STATE.items() if shape != PER_ENV}
+        super().load_state_dict({**state, **map_arrays(lambda array: as_kind_of(array, example), whole)})
         self._xp = array_namespace(example)
-        for name in (self._attribute(key) for key, shape in self.STATE.items() if shape != ("num_envs",)):
-            value = getattr(self, name)
-            if hasattr(value, "dtype"):
-                setattr(self, name, as_kind_of(value, example))
+
+    def _counted(self, values: Any) -> Any:
+        """``values`` (num_envs, …) with 0 in the rows where no episode runs."""
+        if not self._over.some_over:
+            return values
+        running = self._xp.astype(self._over.running(values), values.dtype)
+        return values * running[(slice(None), *(None,) * (values.ndim - 1))]
 
     def _read_costs(self, reward: Any, info: Info) -> Any:
-        """The costs of every row, also of those that ended. Shape: (num_envs, K).
-
-        A step in which every environment only resets has none, whatever the resets report.
-        """
+        """The costs of every row, 0 of a step in which every environment only resets. Shape: (num_envs, K)."""
         name, shape = type(self).__name__, (self.num_envs, self.num_costs)
+        if self._over.some_over and self._xp.all(self._over.over(reward)):
+            return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
         costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
-        if costs is not None and costs.ndim != 2:
-            costs = costs[:, None]
-        if costs is None or costs.shape != shape:
-            if self._over.some_over and self._xp.all(self._over.over(reward)):
-                return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
-            if costs is None:
-                raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
-            raise ValueError(
-                f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {tuple(costs.shape)}"
-            )
+        if costs is None:
+            raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
+        costs = costs if costs.ndim == 2 else costs[:, None]
+        if costs.shape != shape:
+            got = tuple(costs.shape)
+            raise ValueError(f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {got}")
         return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
-
-    # --- adapting ----------------------------------------------------------------------------------------------------
 
     def _end_of_step(self, ended: Array) -> None:
         """Note whose episode this step has ended, shape (num_envs,), bool, and adapt if an interval is over."""
@@ -151,18 +151,11 @@ class ConstraintWrapper(StatefulWrapper):
         if (count := int(self._count)) > 0:
             excess = relative_excess(self._cost_sums / count, self._vector(self.limits))
             self._end_of_interval(excess, count, self.steps > self.warmup)
-        self._cost_sums, self._count = self._vector(np.zeros(self.num_costs)), 0.0
+        self._cost_sums, self._count = self._xp.zeros_like(self._cost_sums), 0.0
 
     @abstractmethod
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
-        """Adapt.
-
-        Args:
-            excess: Of each cost over its limit, as :func:`~legged_envs.wrappers.multipliers.relative_excess` measures
-                it. Shape: (K,).
-            count: Transitions of the interval.
-            adapt: False during the warm-up.
-        """
+        """Adapt to the ``relative_excess`` (K,) of an interval of ``count`` transitions, or in warm-up only note it."""
 
     @property
     @abstractmethod

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import Info, NumPyArray, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
-from legged_envs.wrappers.base import Options, Seed, Shape, Tree, not_reset
-from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.checks import check_choice, check_number
+from legged_envs.wrappers.arrays import Info, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
+from legged_envs.wrappers.base import Options, Seed, Tree, not_reset
+from legged_envs.wrappers.constraint import PER_COST, PER_ENV, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 
 TERMINATE = ("none", "sample")
@@ -30,46 +31,42 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     δ is ``info["termination_probability"]`` (num_envs,). Rewards should not be negative: then an end is a loss.
 
-    What ends: in CaT the learner takes δ for ``done``, so that all later rewards are discounted by 1 − δ too. A learner
-    that can do so takes it from ``info``, as ``maximum(done, δ)``. For others ``terminate`` is
+    What ends: in CaT the learner takes δ for ``done``, as ``maximum(done, δ)``, so that all later rewards are
+    discounted by 1 − δ too. For learners that cannot, ``terminate`` is
 
-    * ``"none"`` (default): δ discounts the reward of its own step alone, and the flags stay as they are. Such a
-      discount weighs about 1 / (1 − γ) times less than one of the whole future, so p has to be larger.
-    * ``"sample"``: ``terminated`` becomes true with probability δ, which gives CaT's returns in expectation. It is not
-      the default because of its noise: an end that is drawn costs the whole value of a state, about 1 / (1 − γ)
-      rewards, where a float ``done`` costs the fraction δ of it. Around an environment without autoreset the episode
-      really ends, and the resets then shape which states are visited. Above :class:`AutoReset` in mode SAME_STEP only
-      the learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the
-      observation itself. In mode NEXT_STEP it goes below :class:`AutoReset`.
+    * ``"none"`` (default): δ discounts the reward of its own step alone, and the flags stay as they are. That weighs
+      about 1 / (1 − γ) times less, so p has to be larger.
+    * ``"sample"``: ``terminated`` becomes true with probability δ, which gives CaT's returns in expectation, with more
+      noise: an end costs the whole value of a state, where a float ``done`` costs the fraction δ of it. Around an
+      environment without autoreset the episode really ends. Above :class:`AutoReset` in mode SAME_STEP only the
+      learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the observation
+      itself. In mode NEXT_STEP it goes below :class:`AutoReset`.
 
-    How large p_i is: CaT has one number for each constraint, which a schedule raises, and no limits on averages. Here
-    p_i follows the mean c̄_i of ``interval`` steps towards its limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
+    How large p_i is: in CaT a schedule raises it, whatever the averages. Here p_i follows the mean c̄_i of ``interval``
+    steps towards its limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
 
         b_i ← b_i exp(rate · e_i)        at first min_probability
         p_i = b_i exp(gain · e_i)        both between min_probability and max_probability
 
     ``rate=0`` holds p_i at ``max_probability``, as CaT does after its schedule (there 0.25 for most, 1 for what must
-    never happen). p_i may go above 1 if ``max_probability`` does; p_i · clip(…) is then bounded by 1.
+    never happen). If ``max_probability`` is above 1, p_i · clip(…) is bounded by 1.
 
     ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this step, and
     ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
     :class:`CostNormalize`, whose raw costs it reads.
 
-    Without the wrapper the reward does not know of the costs; with it, the worst one discounts the reward::
+    The worst cost discounts the reward::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
         >>> from legged_envs.wrappers import ConstraintsAsTerminations
-        >>> actions = np.full((2, 12), 0.5, np.float32)
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
-        >>> observation, info = env.reset(seed=0)
-        >>> observation, reward, terminated, truncated, info = env.step(actions)
         >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
         >>> observation, info = env.reset(seed=0)
-        >>> observation, discounted, terminated, truncated, info = env.step(actions)
+        >>> observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
         >>> delta = info["termination_probability"]
         >>> float(delta.max())
         0.25
-        >>> bool(np.allclose(discounted, np.maximum(reward * (1.0 - delta), 0.0)))
+        >>> bool(np.allclose(reward, np.maximum(info["original_reward"] * (1.0 - delta), 0.0)))
         True
 
     Args:
@@ -80,8 +77,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         rate: How fast p_i follows, per interval; 0 holds it.
         gain: How much p_i answers to the last interval at once, which damps swings about the limit.
         tau: How much of m_i a step keeps.
-        terminate: ``"none"`` or ``"sample"``. What is drawn in environment i follows from the seed of ``reset``, i and
-            the number of draws, whatever ``num_envs`` is.
+        terminate: ``"none"`` or ``"sample"``; what is drawn follows from the seed of ``reset`` and the row alone.
         interval: Steps over which means are taken.
         warmup: Steps before p first changes.
 
@@ -92,12 +88,11 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     log_name = "max_probability"
     whole_keys = frozenset({"max_probabilities"})
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        **ConstraintWrapper.STATE,
-        "probabilities": ("num_costs",),
-        "base": ("num_costs",),
-        "cost_maxima": ("num_costs",),
-        "draws": ("num_envs",),
+    STATE = ConstraintWrapper.STATE | {
+        "probabilities": PER_COST,
+        "base": PER_COST,
+        "cost_maxima": PER_COST,
+        "draws": PER_ENV,
     }
 
     def __init__(
@@ -122,27 +117,24 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
             given = f"{min_probability!r} and {max_probability!r}"
             raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
-        for name, value in (("rate", rate), ("gain", gain)):
-            if not value >= 0.0:
-                raise ValueError(f"{name} must be at least 0, got {value!r}")
-        if not 0.0 <= tau < 1.0:
-            raise ValueError(f"tau must be at least 0 and below 1, got {tau!r}")
-        if terminate not in TERMINATE:
-            raise ValueError(f"terminate must be one of {TERMINATE}, got {terminate!r}")
+        check_number("rate", rate, 0.0)
+        check_number("gain", gain, 0.0)
+        check_number("tau", tau, 0.0, below=1.0)
+        check_choice("terminate", terminate, TERMINATE)
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
-            raise ValueError(
-                "terminations cannot be sampled above an autoreset in the next step, which would not reset them: go "
-                "below it, AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep'), or use SAME_STEP"
-            )
+            order = "AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep')"
+            why = "an autoreset in the next step would not reset what is sampled above it"
+            raise ValueError(f"{why}: go below it, {order}, or use SAME_STEP")
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
         self.tau, self.terminate = tau, terminate
-        lowest = min_probability if rate > 0.0 else self.max_probability
-        self._base: Any = np.full(self.num_costs, lowest, np.float64)  # b
+        zeros = np.zeros(self.num_costs)
+        self._bounds = zeros + min_probability, zeros + self.max_probability
+        self._base: Any = self._bounds[0 if rate > 0.0 else 1]  # b
         self.probabilities: Any = self._base
         """p: greatest probability that each cost ends an episode. Shape: (K,)."""
         self.cost_maxima: Any = None
         """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
-        self._draws: NumPyArray | None = None  # where each random stream is, uint64; None before the first reset
+        self._draws: Any = None  # where each random stream is, uint64 of NumPy; None before the first reset
 
     @property
     def adapted(self) -> Any:
@@ -152,30 +144,20 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         observation, info = super().reset(seed=seed, options=options)
         if self.terminate == "sample" and (seed is not None or self._draws is None):
             begun = _begin_streams(seed, self.num_envs)
-            mask = None if options is None else options.get("reset_mask")
-            whole = mask is None or self._draws is None
-            self._draws = begun if whole else np.where(as_numpy(mask), begun, cast(NumPyArray, self._draws))
+            mask = None if options is None or self._draws is None else options.get("reset_mask")
+            self._draws = begun if mask is None else np.where(as_numpy(mask), begun, self._draws)
         return observation, info
 
-    def step(self, actions: Any) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        floating, costs = self._take_step(reward, info)
-        delta = self._termination_probability(costs)
-        info = {
-            **info,
-            "original_reward": reward,
-            "termination_probability": delta,
-            "max_probabilities": copied(self.probabilities),
-        }
-        info = self._with_log(info)
-        shaped = self._xp.clip(floating * (1.0 - delta), min=0.0)
+    def _shape(self, step: Step, costs: Any) -> Step:
+        observation, reward, terminated, truncated, info = step
+        delta = info["termination_probability"] = self._termination_probability(costs)
+        shaped = self._xp.clip(reward * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
             sampled = self._sample(delta) & ~(terminated | truncated)
             if any_row(sampled):
                 terminated = terminated | sampled
                 if self._over.mode is AutoresetMode.SAME_STEP:
                     info = _with_final(info, observation, sampled)
-        self._end_of_step(terminated | truncated)
         return observation, shaped, terminated, truncated, info
 
     def _termination_probability(self, costs: Any) -> Any:
@@ -207,10 +189,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             self.probabilities = self._bounded(self._base * self._xp.exp(self.gain * excess))
 
     def _bounded(self, probabilities: Any) -> Any:
-        low, high = (
-            np.broadcast_to(bound, self.limits.shape) for bound in (self.min_probability, self.max_probability)
-        )
-        return self._xp.clip(probabilities, self._vector(low), self._vector(high))
+        return self._xp.clip(probabilities, *map(self._vector, self._bounds))
 
 
 def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
@@ -222,7 +201,7 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
     return {**info, **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}}
 
 
-def _begin_streams(seed: Seed, num_envs: int) -> NumPyArray:
+def _begin_streams(seed: Seed, num_envs: int) -> Any:
     """Where the random stream of each environment begins. Shape: (num_envs,), uint64.
 
     An int seeds environment i by (seed, i), a list by (seed[i], 0), None by chance.
@@ -236,9 +215,8 @@ def _begin_streams(seed: Seed, num_envs: int) -> NumPyArray:
     return _splitmix64(_splitmix64(words) ^ (indices * STREAM_STEP))
 
 
-def _splitmix64(x: NumPyArray) -> NumPyArray:
+def _splitmix64(x: Any) -> Any:
     """Mix the 64 bits of each number (Steele, Lea & Flood 2014). Arrays of uint64, whose products wrap around."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB
-    mixed: NumPyArray = x ^ (x >> 31)
-    return mixed
+    return x ^ (x >> 31)

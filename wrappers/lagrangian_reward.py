@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.arrays import Array, as_kind_of, copied, detached, map_arrays
-from legged_envs.wrappers.base import Shape
-from legged_envs.wrappers.constraint import ConstraintWrapper
+from legged_envs.wrappers.arrays import detached
+from legged_envs.wrappers.constraint import PER_COST, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 from legged_envs.wrappers.multipliers import PIDMultipliers
 
@@ -27,38 +26,30 @@ class LagrangianReward(ConstraintWrapper):
         Λ_k = λ_k · u / d_k                  u: running mean of |r|
 
     So λ_k is the share of the mean reward that a cost at its limit takes, and one ``lr`` serves costs and rewards of
-    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``pid`` puts a controller in the place of dual
-    ascent, which is its integral part (Stooke et al. 2020, "Responsive safety in reinforcement learning by PID
-    Lagrangian methods", algorithm 2)::
+    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``pid`` controls λ instead, with dual ascent as
+    the integral part (Stooke et al. 2020, "Responsive safety in reinforcement learning by PID Lagrangian methods")::
 
         I_k ← max(I_k + k_i · e_k, 0),   λ_k = max(k_p · e_k + I_k + k_d · (e_k − e_k')⁺, 0),   e' of the last interval
 
     ``info`` holds on every step ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this step;
     ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``.
 
-    It goes above or below :class:`AutoReset` and :class:`CostNormalize`, whose raw costs it reads. The sum is not
-    floored at 0, also where the environment floors its own reward: a policy that pays more than it earns would gain
-    from ending the episode, so let it first learn to earn (``warmup``).
+    It goes above or below :class:`AutoReset` and :class:`CostNormalize`, whose raw costs it reads. The reward may fall
+    below 0, and a policy that pays more than it earns gains from ending the episode: let it first learn to earn
+    (``warmup``).
 
-    Without the wrapper the reward does not know of the costs; with it, what exceeds a limit is subtracted::
+    What exceeds a limit gets a price, and is subtracted::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
         >>> from legged_envs.wrappers import LagrangianReward
-        >>> actions = np.full((2, 12), 0.5, np.float32)
-        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+        >>> env = LagrangianReward(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), lr=1.0, interval=1)
         >>> observation, info = env.reset(seed=0)
         >>> for _ in range(3):
-        ...     observation, reward, terminated, truncated, info = env.step(actions)
-        >>> env = LagrangianReward(env, lr=1.0, interval=1)
-        >>> observation, info = env.reset(seed=0)
-        >>> for _ in range(3):
-        ...     observation, penalised, terminated, truncated, info = env.step(actions)
-        >>> bool((info["original_reward"] == reward).all())
-        True
+        ...     observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
         >>> prices = info["lagrange_multipliers"]
         >>> [name for name, price in zip(env.cost_names, prices, strict=True) if price > 0.0]
         ['foot_slip']
-        >>> bool(np.allclose(penalised, reward - info["costs"] @ prices))
+        >>> bool(np.allclose(reward, info["original_reward"] - info["costs"] @ prices))
         True
 
     Args:
@@ -77,13 +68,7 @@ class LagrangianReward(ConstraintWrapper):
 
     log_name = "lagrange_multiplier"
     whole_keys = frozenset({"lagrange_multipliers"})
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        **ConstraintWrapper.STATE,
-        "multipliers": ("num_costs",),
-        "unit": None,
-        "reward_sum": None,
-        "controller": None,
-    }
+    STATE = ConstraintWrapper.STATE | {"multipliers": PER_COST, "unit": None, "reward_sum": None, "controller": None}
 
     def __init__(
         self,
@@ -118,35 +103,20 @@ class LagrangianReward(ConstraintWrapper):
     def adapted(self) -> Any:
         return self.multipliers
 
-    def step(self, actions: Any) -> Step:
-        observation, reward, terminated, truncated, info = self.env.step(actions)
-        floating, costs = self._take_step(reward, info)
+    def _shape(self, step: Step, costs: Any) -> Step:
+        observation, reward, terminated, truncated, info = step
         if self._fixed_unit is None:
-            self._take_reward(floating)
-        penalised = floating - costs @ self._xp.astype(self.multipliers, floating.dtype)
-        info = self._with_log({**info, "original_reward": reward, "lagrange_multipliers": copied(self.multipliers)})
-        self._end_of_step(terminated | truncated)
+            sizes = self._counted(self._xp.abs(detached(reward)))
+            self._reward_sum = self._reward_sum + self._xp.sum(sizes, dtype=self._xp.float64)
+        penalised = reward - costs @ self._xp.astype(self.multipliers, reward.dtype)
         return observation, penalised, terminated, truncated, info
-
-    def _start(self, example: Array) -> None:
-        super()._start(example)
-        state = self._controller.state_dict()
-        self._controller.load_state_dict(map_arrays(lambda array: as_kind_of(array, example), state))
-
-    def _take_reward(self, reward: Any) -> None:
-        size = self._xp.abs(detached(reward))
-        if self._over.some_over:
-            size = size * self._xp.astype(self._over.running(size), size.dtype)
-        self._reward_sum = self._reward_sum + self._xp.sum(size, dtype=self._xp.float64)
 
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         if self._fixed_unit is None:
             mean = self._reward_sum / count
             self._unit = mean if self._unit is None else UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
             self._reward_sum = 0.0
-        if adapt:
-            self._controller.update(excess)
-        else:
-            self._controller.observe(excess)
+        follow = self._controller.update if adapt else self._controller.observe
+        follow(excess)
         scales = np.where(self.limits > 0.0, self.limits, 1.0)
         self.multipliers = self._controller.values * self._unit / self._vector(scales)

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch
+from torch import Tensor
 
-from legged_envs.registration import register_tasks
-from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
+from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer, is_of_this_package
+from legged_envs.wrappers.arrays import Info
+from legged_envs.wrappers.base import Options
 from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
@@ -46,15 +48,14 @@ def _safety_gymnasium() -> Iterator[None]:
     name = "safety_gymnasium"
     with suppress(Exception):  # it is missing, or 1.0.0, which present Gymnasium and Python break in several ways
         __import__(name)
-    if name in sys.modules:
-        yield
-        return
-    _forget(name)
-    sys.modules[name] = _NoSafetyGymnasium(name)
+    if missing := name not in sys.modules:
+        _forget(name)
+        sys.modules[name] = _NoSafetyGymnasium(name)
     try:
         yield
     finally:
-        del sys.modules[name]
+        if missing:
+            del sys.modules[name]
 
 
 def _forget(package: str) -> None:
@@ -92,12 +93,9 @@ class LeggedCMDP(CMDP):
         env_id: An id that :func:`register` knows.
         num_envs: Size of the batch.
         device: Where OmniSafe trains. The environment may live elsewhere.
-        render_mode: None or ``"rgb_array"``.
-        camera_name: None or ``"track"``, the one camera.
-        camera_id: None.
-        width, height: OmniSafe always asks for a size; pictures have the environment's.
-        env_cfgs: Keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes them on; for the
-            others :func:`register` an id that has them.
+        env_cfgs: ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and ``height``,
+            which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes
+            these on; for the others :func:`register` an id that has them.
 
     Raises:
         ValueError: If the environment does not reset in the same step or has a ``VectorCMDP``, or observations or
@@ -118,12 +116,9 @@ class LeggedCMDP(CMDP):
         env_cfgs.setdefault("render_mode", None)
         self.env = accept_env(self.makers[env_id](num_envs=num_envs, **env_cfgs), "OmniSafe", "torch")
         """The vector environment."""
-        self._num_envs = num_envs
-        self._device = torch.device(device)
-        self._env_device = torch.device("cpu")
-        self._metadata = self.env.metadata
-        self._observation_space = self.env.single_observation_space
-        self._action_space = self.env.single_action_space
+        self._num_envs, self._metadata = num_envs, self.env.metadata
+        self._device, self._env_device = torch.device(device), torch.device("cpu")
+        self._observation_space, self._action_space = self.env.single_observation_space, self.env.single_action_space
         for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
             if not isinstance(space, gym.spaces.Box):
                 raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
@@ -145,14 +140,8 @@ class LeggedCMDP(CMDP):
     def set_seed(self, seed: int) -> None:
         self.reset(seed=seed)
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Start new episodes.
-
-        OmniSafe gives a seed to the environment that it trains on, not to the one that it evaluates on: without one,
-        the first reset takes it from torch's generator, which OmniSafe has seeded.
-        """
+    def reset(self, seed: int | None = None, options: Options = None) -> tuple[Tensor, Info]:
+        """Start new episodes, of an environment that OmniSafe gives no seed with one from torch's generator."""
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
@@ -160,43 +149,31 @@ class LeggedCMDP(CMDP):
         self._env_device = observation.device
         return self._given(observation), {}
 
-    def step(
-        self, action: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
-        """Advance by one control step.
+    def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
+        """Advance by one control step; a ValueError if the environment reports no cost.
 
         Args:
             action: Shape: (num_envs, A); (A,) if ``num_envs`` is 1. One row is for all environments: OmniSafe's
                 off-policy algorithms act so at random before they learn, and store that one action for all.
-
-        Raises:
-            ValueError: If the environment reports no cost.
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info.get("cost") is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
         self._log = info.get("log")
-        return (
-            self._given(observation),
-            self._given(reward),
-            self._given(info["cost"]),
-            self._given(terminated),
-            self._given(truncated & ~terminated),
-            {name: self._given(info[key]) for key, name in INFO_NAMES.items() if info.get(key) is not None},
-        )
+        values = observation, reward, info["cost"], terminated, truncated & ~terminated
+        observation, reward, cost, terminated, truncated = map(self._given, values)
+        infos = {name: self._given(info[key]) for key, name in INFO_NAMES.items() if info.get(key) is not None}
+        return observation, reward, cost, terminated, truncated, infos
 
-    def _given(self, value: torch.Tensor) -> torch.Tensor:
-        """Numbers as a copy: OmniSafe normalises in place and keeps observations until after the next step."""
+    def _given(self, value: Tensor) -> Tensor:
+        """Numbers as a copy: OmniSafe writes into observations and keeps them until after the next step."""
         is_mask = value.dtype == torch.bool
         value = value.to(self._device) if is_mask else value.to(self._device, torch.float32, copy=True)
         return value[0] if self._num_envs == 1 else value
 
     def spec_log(self, logger: Any) -> None:
-        """Add to OmniSafe's log. OmniSafe calls it once for each episode that ended in the last step.
-
-        The environment reports the mean over these episodes; its repetition has the right weight in the log's mean.
-        """
+        """Add the means over the episodes that the last step ended; OmniSafe calls it once for each of them."""
         if self._log is None:
             return
         episodes = self._log["episodes"]
@@ -215,8 +192,8 @@ class LeggedCMDP(CMDP):
 def _log_keys(core: Any) -> list[str]:
     """The keys for the log: what an environment of this package writes to ``info["log"]``, nothing for another one."""
     kinds = {"Cost": "costs", "Reward": "rewards", "Termination": "terminations"}
-    managers = {kind: getattr(core, attribute, None) for kind, attribute in kinds.items()}
-    return [f"{kind}/{name}" for kind, manager in managers.items() for name in getattr(manager, "names", ())]
+    names = {kind: getattr(getattr(core, manager, None), "names", ()) for kind, manager in kinds.items()}
+    return [f"{kind}/{name}" for kind in kinds for name in names[kind]]
 
 
 def register(env_id: str, make: Callable[..., Env]) -> str:
@@ -240,41 +217,29 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
     if env_id in support_envs() and env_id not in LeggedCMDP.makers:
         raise ValueError(f"{env_id!r} is an id of another environment of OmniSafe: choose another name")
     LeggedCMDP.makers[env_id] = make
-    _publish()
+    LeggedCMDP._support_envs[:] = LeggedCMDP.makers  # the list that OmniSafe got when it registered the class
     return env_id
-
-
-def _publish() -> None:
-    """OmniSafe reads a class's ids when it registers the class."""
-    LeggedCMDP._support_envs = list(LeggedCMDP.makers)
-    try:
-        env_register(LeggedCMDP)
-    except ValueError:  # it knows a class of that name
-        env_unregister(LeggedCMDP)
-        env_register(LeggedCMDP)
 
 
 def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     """Σ of the limits of all costs × steps of a full episode.
 
-    Limits of this package are averages per step; a ``cost_limit`` of OmniSafe is a sum over an episode. It limits the
-    sum of the costs, so one cost may exceed its own limit where others stay below theirs. An episode that ends early
-    costs less: compare with the mean length in the log.
+    Limits of this package are averages per step of each cost; a ``cost_limit`` of OmniSafe is one of the sum of all
+    costs over an episode. An episode that ends early costs less: compare with the mean length in the log.
 
     Raises:
         ValueError: If the environment has no costs, or no time limit of its own.
     """
-    env = make(env_id, **env_cfgs)
-    try:
+    with closing(make(env_id, **env_cfgs)) as env:
         if not env.cost_limits or env.max_episode_steps is None:
             raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")
         return float(sum(env.cost_limits) * env.max_episode_steps)
-    finally:
-        env.close()
 
 
-_publish()
-register_tasks()
-for _id, _spec in gym.registry.items():
-    if _spec.vector_entry_point == "legged_envs.registration:make_vector_env":
-        register(_id, partial(gym.make_vec, _id, array="torch"))
+try:
+    env_register(LeggedCMDP)
+except ValueError:  # it knows the class of an earlier import
+    env_unregister(LeggedCMDP)
+    env_register(LeggedCMDP)
+for _id in filter(lambda name: is_of_this_package(gym.registry[name]), gym.registry):
+    register(_id, partial(gym.make_vec, _id, array="torch"))

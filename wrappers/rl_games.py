@@ -27,13 +27,11 @@ from legged_envs.wrappers.layers import COSTS, Env
 class RlGamesVecEnv(IVecEnv):
     """A vector environment as rl_games' ``IVecEnv``.
 
-    Observations are ``{"obs", "states"}``, float32 or uint8. Of an environment made with ``observations="dict"`` these
-    are its groups ``policy`` and ``critic``, for rl_games' ``central_value_config``; of others both are the
-    observation. ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes,
-    ``final_obs``, the true next observations, and ``episode``, the environment's log, which rl_games'
-    ``IsaacAlgoObserver`` writes.
-
-    rl_games uses tensors as they are, so its ``device`` must be the environment's.
+    Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an environment
+    made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the observation.
+    ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``,
+    the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver`` writes. rl_games'
+    ``device`` must be the environment's.
 
     Args:
         env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in ``ToTorch``.
@@ -74,10 +72,13 @@ class RlGamesVecEnv(IVecEnv):
         self.env.close()
 
     def _split(self, observation: Tree) -> dict[str, torch.Tensor]:
-        policy, critic = split_groups(observation)
-        groups = {"obs": policy, "states": policy if critic is None else critic}
-        # rl_games scales images of uint8 itself.
-        return {name: group if group.dtype == torch.uint8 else group.float() for name, group in groups.items()}
+        policy, critic = split_groups(observation, _as_taken)
+        return {"obs": policy, "states": policy if critic is None else critic}
+
+
+def _as_taken(array: torch.Tensor) -> torch.Tensor:
+    """float32, but of images uint8, which rl_games scales itself."""
+    return array if array.dtype == torch.uint8 else array.float()
 
 
 def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
@@ -162,8 +163,6 @@ def _check_num_actors(config: dict[str, Any]) -> None:
     least = multiple // math.gcd(multiple, horizon)
     if num_actors % least:
         below = num_actors // least * least
-        raise ValueError(
-            f"num_actors {num_actors} does not work: horizon_length {horizon} × num_actors must be a multiple of "
-            f"{', '.join(map(str, parts))} (seq_length, minibatch_size and that of central_value_config). Numbers that "
-            f"do: {', '.join(str(number) for number in (below, below + least) if number)}"
-        )
+        works = " and ".join(str(number) for number in (below, below + least) if number)
+        rule = f"num_actors {num_actors} × horizon_length {horizon} must be a multiple of each of {parts}"
+        raise ValueError(f"{rule} (seq_length and every minibatch_size). Numbers that do: {works}")

@@ -35,11 +35,19 @@ class RslRlVecEnv(VecEnv):
     """
 
     def __init__(self, env: Any, seed: int | None = None):
-        self.env, self._time_limit = _with_time_limit(accept_env(env, "rsl_rl", "torch"))
+        env = accept_env(env, "rsl_rl", "torch")
+        limit = find_layer(env, TimeLimit)
+        if limit is None:
+            steps = None if env.spec is None else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
+            if steps is None:
+                how = "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
+                raise ValueError(f"rsl_rl needs an environment with a time limit, got one whose spec has none: {how}")
+            env = limit = TimeLimit(env, steps)
+        self.env, self._time_limit = env, limit
         self.num_envs = env.num_envs
         self.num_actions = env.single_action_space.shape[0]
         self.cfg = getattr(env.unwrapped, "cfg", {})
-        self.max_episode_length = self._time_limit.time_limit
+        self.max_episode_length = limit.time_limit
         observation, _ = checked_reset(self.env, "rsl_rl", "torch", seed)
         self.device: torch.device = device(first_array(observation))
         self._observation = self._tensordict(observation)
@@ -79,19 +87,6 @@ class RslRlVecEnv(VecEnv):
         groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
         floats = {name: group.float() for name, group in groups.items()}
         return TensorDict(floats, batch_size=[self.num_envs], device=self.device)
-
-
-def _with_time_limit(env: Any) -> tuple[Any, TimeLimit]:
-    """The environment with the wrapper ``TimeLimit``, and that wrapper."""
-    limit = find_layer(env, TimeLimit)
-    if limit is not None:
-        return env, limit
-    steps = None if env.spec is None else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
-    if steps is None:
-        how = "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
-        raise ValueError(f"rsl_rl needs an environment with a time limit, got one whose spec has none: {how}")
-    limit = TimeLimit(env, steps)
-    return limit, limit
 
 
 class BootstrapPPO(PPO):

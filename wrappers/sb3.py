@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from stable_baselines3.common.env_util import is_wrapped
@@ -17,8 +15,6 @@ from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
 from legged_envs.wrappers.arrays import Info, map_leaves
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.layers import Env, layers, name_of, whole_keys
-
-Wrapper: TypeAlias = gym.Wrapper[Any, Any, Any, Any]
 
 _TIME_OUT = "TimeLimit.truncated"
 _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
@@ -34,9 +30,8 @@ class Sb3VecEnv(VecEnv):
     cost ``c``. On every step it holds ``TimeLimit.truncated``, whether a time limit and no termination ended the
     episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
 
-    Stable-Baselines3 goes through infos and time-outs in Python loops over environments, so hundreds of environments
-    suit it better than thousands. The adapter takes 0.3 µs for each environment and step, a robot on two cores 30 µs.
-    Its PPO is fastest with ``device="cpu"`` unless the networks are large.
+    Stable-Baselines3 goes through infos in Python loops over environments, so hundreds of environments suit it better
+    than thousands. Its PPO is fastest with ``device="cpu"`` unless the networks are large.
 
     Args:
         env: A vector environment of NumPy arrays, such as ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)``.
@@ -49,13 +44,12 @@ class Sb3VecEnv(VecEnv):
         env = accept_env(env, "Stable-Baselines3", "numpy")
         if find_layer(env, EpisodeStatistics) is None and find_layer(env, RecordEpisodeStatistics) is None:
             env = RecordEpisodeStatistics(env)
-        self.env = env
+        self.env: Any = env
+        self._core: Any = env.unwrapped
         self.spec = env.spec
         self._actions: Any = None
         self._whole_keys = whole_keys(env)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
-
-    # --- stepping ----------------------------------------------------------------------------------------------------
 
     def reset(self) -> VecEnvObs:
         """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``.
@@ -71,7 +65,7 @@ class Sb3VecEnv(VecEnv):
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [{} for _ in range(self.num_envs)]
-        self._hand_out(info, range(self.num_envs), self.reset_infos)
+        self._hand_out(info, dict(enumerate(self.reset_infos)))
         return observation
 
     def step_async(self, actions: np.ndarray) -> None:
@@ -81,107 +75,90 @@ class Sb3VecEnv(VecEnv):
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
         infos: list[Info] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
-        self._hand_out(info, range(self.num_envs), infos)
+        self._hand_out(info, dict(enumerate(infos)))
         if done.any():
-            self._describe_ends(np.flatnonzero(done).tolist(), info, infos)
+            self._describe_ends({i: infos[i] for i in np.flatnonzero(done).tolist()}, info)
         return observation, np.array(reward, dtype=np.float32), done, infos
 
-    def _describe_ends(self, ended: list[int], info: Info, infos: list[Info]) -> None:
+    def _describe_ends(self, infos: dict[int, Info], info: Info) -> None:
+        """Add to the infos of the rows that ended what the last step of their episodes reported."""
         if "final_obs" not in info:
             raise ValueError(f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises")
         # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
         told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
-        final, last_step = info["final_obs"], info.get("final_info", {})
-        parts = {key: last_step[key] for key in last_step if key not in told}
-        self._hand_out(parts, ended, [infos[i] for i in ended])
-        for i in ended:
-            infos[i]["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], final)
+        last_step = info.get("final_info", {})
+        self._hand_out({key: last_step[key] for key in last_step if key not in told}, infos)
+        for i, own in infos.items():
+            own["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], info["final_obs"])
 
-    def _hand_out(self, info: Info, rows: Sequence[int], infos: Sequence[Info]) -> None:
-        """Give each of ``rows``, in ``infos``, its part of a batch's info; a mask ``_key`` says which have ``key``."""
+    def _hand_out(self, info: Info, infos: dict[int, Info]) -> None:
+        """Give the rows of ``infos`` their parts of a batch's info; a mask ``_key`` says which have ``key``."""
         for key, value in info.items():
             if key.startswith("_") or key in _NOT_HANDED_OUT:
                 continue
-            having, takers, mask = rows, infos, info.get(f"_{key}")
+            takers, mask = infos, info.get(f"_{key}")
             if mask is not None:
                 flags = mask.tolist()
-                having = [i for i in rows if flags[i]]
-                takers = [taker for i, taker in zip(rows, infos, strict=True) if flags[i]]
+                takers = {i: taker for i, taker in infos.items() if flags[i]}
             parts: Any
             if isinstance(value, dict):
-                parts = [{} for _ in having]
-                self._hand_out(value, having, parts)
+                nested: dict[int, Info] = {i: {} for i in takers}
+                self._hand_out(value, nested)
+                parts = nested.values()
             elif key in self._whole_keys:
-                parts = [value] * len(having)
+                parts = [value] * len(takers)
             elif getattr(value, "ndim", 0) > 0 and len(value) == self.num_envs:
-                parts = value if len(having) == self.num_envs else value[having]
+                parts = value if len(takers) == self.num_envs else value[list(takers)]
                 parts = parts.tolist() if value.ndim == 1 else parts
             else:
                 continue
-            for taker, part in zip(takers, parts, strict=True):
+            for taker, part in zip(takers.values(), parts, strict=True):
                 taker[key] = part
-
-    # --- the environments one by one ---------------------------------------------------------------------------------
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """An attribute of each environment; one of the batch, such as ``cost_limits``, is given for each alike."""
-        chosen = list(self._get_indices(indices))
-        core: Any = self.env.unwrapped
-        if hasattr(core, "get_attr"):
-            values = core.get_attr(attr_name)
-            return [values[i] for i in chosen]
-        return [getattr(self._owner(attr_name), attr_name)] * len(chosen)
+        if hasattr(self._core, "get_attr"):
+            values = self._core.get_attr(attr_name)
+        else:
+            values = [getattr(self._owner(attr_name), attr_name)] * self.num_envs
+        return [values[i] for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of environments, or of the batch.
-
-        Raises:
-            ValueError: If ``indices`` are some of the environments of a batch that shares its attributes.
-        """
-        chosen = set(self._get_indices(indices))
-        core: Any = self.env.unwrapped
-        if hasattr(core, "set_attr"):
-            others = [] if len(chosen) == self.num_envs else core.get_attr(attr_name)
-            core.set_attr(attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)])
+        """Set an attribute of environments, or of the batch; a ValueError if ``indices`` are a part of such a batch."""
+        if hasattr(self._core, "set_attr"):
+            chosen = set(self._get_indices(indices))
+            others = [] if len(chosen) == self.num_envs else self._core.get_attr(attr_name)
+            self._core.set_attr(attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)])
         else:
-            self._check_all(chosen, f"set_attr({attr_name!r})")
-            setattr(self._owner(attr_name) if self.has_attr(attr_name) else core, attr_name, value)
+            self._check_all(indices, f"set_attr({attr_name!r})")
+            setattr(self._owner(attr_name) if self.has_attr(attr_name) else self._core, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment, or once that of the batch.
+        """Call a method of each environment; or once that of the batch, where ``indices`` of a part are a ValueError.
 
-        What a batch's method returns is split into rows if it is a sequence with one entry per environment, and given
-        for each environment alike if not.
-
-        Raises:
-            ValueError: If ``indices`` are some of the environments and the method is the batch's.
+        What a batch's method returns is split if it is a sequence with one entry per environment, else given for each.
         """
-        chosen = list(self._get_indices(indices))
-        core: Any = self.env.unwrapped
-        if hasattr(core, "envs"):
-            return [core.envs[i].get_wrapper_attr(method_name)(*method_args, **method_kwargs) for i in chosen]
-        self._check_all(set(chosen), f"env_method({method_name!r})")
-        if hasattr(core, "call"):
-            return list(core.call(method_name, *method_args, **method_kwargs))
+        if hasattr(self._core, "envs"):
+            methods = [self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)]
+            return [method(*method_args, **method_kwargs) for method in methods]
+        self._check_all(indices, f"env_method({method_name!r})")
+        if hasattr(self._core, "call"):
+            return list(self._core.call(method_name, *method_args, **method_kwargs))
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
         split = isinstance(result, (list, tuple, np.ndarray)) and len(result) == self.num_envs
-        return list(result) if split else [result] * len(chosen)
+        return list(result) if split else [result] * self.num_envs
 
-    def env_is_wrapped(self, wrapper_class: type[Wrapper], indices: VecEnvIndices = None) -> list[bool]:
-        """Whether a wrapper is in the stack or around the single environments of it.
-
-        Stable-Baselines3 asks for its ``Monitor`` to know whether infos hold ``episode``: they do.
-        """
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
+        """Whether a wrapper is in the stack or around its environments; ``Monitor`` is, as infos hold ``episode``."""
         whole = issubclass(wrapper_class, Monitor) or find_layer(self.env, wrapper_class) is not None
-        envs = getattr(self.env.unwrapped, "envs", None)
+        envs = getattr(self._core, "envs", None)
         return [whole or (envs is not None and is_wrapped(envs[i], wrapper_class)) for i in self._get_indices(indices)]
 
     def get_images(self) -> list[np.ndarray]:
         """Pictures of the environments that the batch draws, each (height, width, 3) uint8."""
-        pictures: Any = self.env.render()
-        return list(pictures or ())
+        return list(self.env.render() or ())
 
     def close(self) -> None:
         self.env.close()
@@ -193,6 +170,6 @@ class Sb3VecEnv(VecEnv):
                 return layer
         raise AttributeError(f"{name_of(self.env)} and its wrappers have no attribute {name!r}")
 
-    def _check_all(self, chosen: set[int], call: str) -> None:
-        if len(chosen) != self.num_envs:
+    def _check_all(self, indices: VecEnvIndices, call: str) -> None:
+        if len(set(self._get_indices(indices))) != self.num_envs:
             raise ValueError(f"{call} concerns all {self.num_envs} environments of this batch: leave out indices")

@@ -1,9 +1,8 @@
 """Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations.
 
-skrl's own Gymnasium wrapper runs this package's environments made with ``array="numpy"``, with three faults: it copies
-every array, it has no state for a critic, and its agents take the first observation of the next episode for the last
-of the one that ended. PPO then bootstraps a time-out from a state of another episode; and with its default
-``time_limit_bootstrap=False`` its advantages run on across time-outs. What is here mends all of that.
+skrl's own Gymnasium wrapper copies every array, has no state for a critic, and gives agents the first observation of
+the next episode for the last of the one that ended: PPO bootstraps a time-out from a state of another episode, or with
+its default ``time_limit_bootstrap=False`` lets advantages run on across time-outs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from skrl.envs.wrappers.torch import Wrapper
 from skrl.utils.runner.torch import Runner
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
-from legged_envs.wrappers.arrays import Info, Tree, first_array
+from legged_envs.wrappers.arrays import Info, first_array
 from legged_envs.wrappers.layers import Env
 
 
@@ -41,51 +40,41 @@ class SkrlVecEnv(Wrapper):
         ValueError: If the environment was made otherwise.
     """
 
+    observation_space: Any = None
+    state_space: Any = None
+    action_space: Any = None
+
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
         super().__init__(env)
-        policy_space, critic_space = group_spaces(env, "skrl")
-        self._spaces = _float32(policy_space), None if critic_space is None else _float32(critic_space)
+        self.observation_space, self.state_space = map(_float32, group_spaces(env, "skrl"))
+        self.action_space = env.single_action_space
         observation, self._info = checked_reset(env, "skrl", "torch", seed)
         self._device: torch.device = device(first_array(observation))
-        self._observation, self._state = self._split(observation)
+        self._observation, self._state = split_groups(observation, self._flat)
         self._new_episodes = True
 
-    @property
-    def observation_space(self) -> gym.Space[Any]:
-        return self._spaces[0]
-
-    @property
-    def state_space(self) -> gym.Space[Any] | None:
-        return self._spaces[1]
-
-    @property
-    def action_space(self) -> gym.Space[Any]:
-        space: gym.Space[Any] = self._env.single_action_space
-        return space
-
     def reset(self) -> tuple[torch.Tensor, Info]:
-        """Start new episodes. Those that began in the constructor or, of a single environment, with the last step are
-        new already: skrl's trainers reset a single environment after each episode."""
+        """Start new episodes, unless they are new: skrl's trainers reset a single environment that has reset itself."""
         if not self._new_episodes:
             observation, self._info = self._env.reset()
-            self._observation, self._state = self._split(observation)
+            self._observation, self._state = split_groups(observation, self._flat)
             self._new_episodes = True
         return self._observation, self._info
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
         actions = actions.reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
-        self._observation, self._state = self._split(observation)
+        self._observation, self._state = split_groups(observation, self._flat)
         if "final_obs" in info:
-            final_observation, final_state = self._split(info["final_obs"])
+            final_observation, final_state = split_groups(info["final_obs"], self._flat)
             info = {**info, "final_obs": final_observation, "final_states": final_state}
         self._new_episodes = self.num_envs == 1 and bool(terminated | truncated)
         time_outs = truncated & ~terminated
         # skrl adds to the rewards in place
         return self._observation, reward.float().clone()[:, None], terminated[:, None], time_outs[:, None], info
 
-    def state(self) -> torch.Tensor | None:
+    def state(self) -> Any:
         return self._state
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,16 +84,12 @@ class SkrlVecEnv(Wrapper):
     def close(self) -> None:
         self._env.close()
 
-    def _split(self, observation: Tree) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Observation and state, each (num_envs, size), float32."""
-        policy, critic = split_groups(observation)
-        return self._flat(policy), None if critic is None else self._flat(critic)
-
     def _flat(self, array: torch.Tensor) -> torch.Tensor:
+        """Shape: (num_envs, size), float32."""
         return array.reshape(self.num_envs, -1).float()
 
 
-def _float32(space: gym.Space[Any]) -> gym.Space[Any]:
+def _float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
     """A space of observations as they are given: skrl tries its models on samples of it."""
     if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
         return space
@@ -118,11 +103,10 @@ class FinalObservations:
         self, *, next_observations: torch.Tensor, next_states: torch.Tensor | None, infos: Any, **transition: Any
     ) -> None:
         if "final_obs" in infos:
-            if len(infos["final_obs"]) != len(next_observations):
-                raise ValueError(
-                    f"{type(self).__name__} got {len(next_observations)} of {len(infos['final_obs'])} environments: "
-                    "several agents cannot share one SkrlVecEnv, give each its own"
-                )
+            given, expected = len(next_observations), len(infos["final_obs"])
+            if given != expected:
+                part = f"{type(self).__name__} got {given} of {expected} environments"
+                raise ValueError(f"{part}: several agents cannot share one SkrlVecEnv, give each its own")
             next_observations, next_states = infos["final_obs"], infos["final_states"]
         super().record_transition(  # type: ignore[misc]
             next_observations=next_observations, next_states=next_states, infos=infos, **transition
@@ -141,13 +125,11 @@ class BootstrapPPO(FinalObservations, PPO):
     def __init__(self, **arguments: Any):
         super().__init__(**arguments)
         self.cfg.time_limit_bootstrap = True
-        if self.memory is None:
-            return
         # A mini-batch of one sample has no variance: skrl's scaler would turn every weight into NaN.
-        num_envs, needed = self.memory.num_envs, -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
-        if num_envs < needed:
+        needed = -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
+        if self.memory is not None and self.memory.num_envs < needed:
             parts = f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps"
-            raise ValueError(f"{parts} need num_envs of at least {needed}, got {num_envs}")
+            raise ValueError(f"{parts} need num_envs of at least {needed}, got {self.memory.num_envs}")
 
 
 class BootstrapRunner(Runner):

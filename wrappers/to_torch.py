@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from legged_envs.wrappers.arrays import Array, as_numpy, shareable
 from legged_envs.wrappers.to_numpy import ArrayConversion
+
+if TYPE_CHECKING:
+    import torch
 
 
 class ToTorch(ArrayConversion):
@@ -31,9 +32,13 @@ class ToTorch(ArrayConversion):
     """
 
     def __init__(self, env: Any, device: torch.device | str = "cpu"):
+        import torch  # here, so that the other wrappers can be imported without it
+
         super().__init__(env)
         self.device = torch.device(device)
 
     def convert(self, array: Array) -> torch.Tensor:
+        import torch
+
         given = array if isinstance(array, torch.Tensor) else shareable(as_numpy(array))
         return torch.as_tensor(given, device=self.device)
