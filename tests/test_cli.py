@@ -29,7 +29,7 @@ from legged_envs.tasks.mimic import imitating
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
 MIMIC = "Legged/Go2-Mimic-v0"
-CHANGES = {"action.scale": 0.8, "costs.joint_torque.limit": 0.5}
+CHANGES = {"actions.joint_position.scale": 0.8, "costs.joint_torque.limit": 0.5}
 
 
 class Still(torch.nn.Module):
@@ -92,9 +92,9 @@ def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path
     run = write_run(tmp_path / "run", task_id, CHANGES)
     played = []
     monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: played.append(args))
-    cli.play(task_id, run, changes={"action.scale": 0.9}, seconds=0.1)
+    cli.play(task_id, run, changes={"actions.joint_position.scale": 0.9}, seconds=0.1)
     cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
-    expected = override(make_task_cfg(task_id), CHANGES | {"action.scale": 0.9})
+    expected = override(make_task_cfg(task_id), CHANGES | {"actions.joint_position.scale": 0.9})
     assert cfg == (expected if task_id == GO2 else imitating(expected, load_policy(run).clips))
 
 
@@ -126,7 +126,7 @@ def test_changes_are_any_values(command, monkeypatch):
     where = "legged_envs.rl.policy.policy_and_task"
     monkeypatch.setattr(where, lambda *args: taken.append(args[2]) or 1 / 0)
     flags = ["sim.decimation", "2", "events.push", "None", "commands.velocity.lin_vel_x", "(0.0, 0.5)"]
-    flags += ["only_positive_rewards", "False", "action.scale", "-0.5"]
+    flags += ["only_positive_rewards", "False", "actions.joint_position.scale", "-0.5"]
     with pytest.raises(ZeroDivisionError):
         tyro.cli(command, args=[GO2, "--changes", *flags])
     assert taken == [
@@ -135,7 +135,7 @@ def test_changes_are_any_values(command, monkeypatch):
             "events.push": None,
             "commands.velocity.lin_vel_x": (0.0, 0.5),
             "only_positive_rewards": False,
-            "action.scale": -0.5,
+            "actions.joint_position.scale": -0.5,
         }
     ]
     assert isinstance(taken[0]["sim.decimation"], int)
@@ -177,7 +177,7 @@ def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
 
 
 def test_a_policy_that_does_not_fit_hints_at_changes(tmp_path):
-    policy = load_policy(write_run(tmp_path / "run", changes={"action.scale": 0.8}))
+    policy = load_policy(write_run(tmp_path / "run", changes={"actions.joint_position.scale": 0.8}))
     with pytest.raises(ValueError, match=r"of 'Legged/Go2-Flat-v0' .*action_scale = .*0\.8.*0\.6.*--changes"):
         policy.check(LeggedVectorEnv(make_task_cfg(GO2), 1))
 
@@ -230,7 +230,7 @@ def test_a_run_folder_stands_for_its_policy(tmp_path):
 
 
 def test_an_evaluation_has_episodes(never):
-    with pytest.raises(ValueError, match="--episodes must be positive, got 0"):
+    with pytest.raises(ValueError, match="--episodes must be a positive integer, got 0"):
         cli.evaluate(GO2, episodes=0)
 
 
@@ -277,7 +277,7 @@ def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(pla
 
 @pytest.mark.parametrize("rounds", [0, -1])
 def test_a_benchmark_has_rounds(rounds):
-    with pytest.raises(ValueError, match=f"rounds must be positive, got {rounds}"):
+    with pytest.raises(ValueError, match=f"rounds must be a positive integer, got {rounds}"):
         cli.bench(GO2, rounds)
 
 

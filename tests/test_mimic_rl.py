@@ -324,11 +324,11 @@ def test_options_that_would_not_be_read_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("algo", "message"),
     [
-        (MimicPPOCfg(steps_per_env=0), r"--steps-per-env must be at least 1, got 0"),
-        (MimicPPOCfg(epochs=0), r"--epochs must be at least 1, got 0"),
-        (MimicPPOCfg(mini_batches=0), r"--mini-batches must be from 1 to .* = 48, got 0"),
-        (MimicPPOCfg(mini_batches=49), r"--mini-batches must be from 1 to .* = 48, got 49"),
-        (MimicDistillationCfg(steps_per_env=0), r"--steps-per-env must be at least 1, got 0"),
+        (MimicPPOCfg(steps_per_env=0), r"--steps-per-env must be a positive integer, got 0"),
+        (MimicPPOCfg(epochs=0), r"--epochs must be a positive integer, got 0"),
+        (MimicPPOCfg(mini_batches=0), r"--mini-batches must be a positive integer, got 0"),
+        (MimicPPOCfg(mini_batches=49), r"--mini-batches must be at most .* = 48, got 49"),
+        (MimicDistillationCfg(steps_per_env=0), r"--steps-per-env must be a positive integer, got 0"),
     ],
     ids=str,
 )
@@ -390,14 +390,14 @@ def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
 
 
 def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
-    changes = {"action.reference": None, "action.scale": 0.8}
+    changes = {"actions.joint_position.around": None, "actions.joint_position.scale": 0.8}
     folder = train(tiny(tmp_path / "run", iterations=1, changes=changes))
     video = tmp_path / "play.mp4"
     assert load_policy(folder / "policy.safetensors").changes == changes
     cli.play(GO2, folder / "policy.safetensors", video, seconds=0.1)
     assert video.is_file()
     with pytest.raises(ValueError, match="action_scale"):
-        cli.play(GO2, folder / "policy.safetensors", video, changes={"action.scale": 0.5}, seconds=0.1)
+        cli.play(GO2, folder / "policy.safetensors", video, changes={"actions.joint_position.scale": 0.5}, seconds=0.1)
 
 
 # --- policy files -----------------------------------------------------------------------------------------------------
@@ -417,7 +417,7 @@ def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
         (FLAT, {}, r"reference = .*control_steps_ahead.*None"),
         (GO2, {"commands.motion.window": (1, 2)}, r"reference = .*\[1, 2, 4, 8\].*\[1, 2\]"),
         (GO2, {"commands.motion.window": (1, 2, 4, 9)}, r"reference = .*\[1, 2, 4, 8\].*\[1, 2, 4, 9\]"),
-        (GO2, {"action.scale": 0.5}, r"action_scale = .*0\.6.*0\.5"),
+        (GO2, {"actions.joint_position.scale": 0.5}, r"action_scale = .*0\.6.*0\.5"),
         (GO2, {"sim.decimation": 2}, r"control_dt = 0\.02.*0\.01"),
         (GO2, {"observations.policy.terms.ang_vel.scale": 1.0}, r"observation = .*ang_vel"),
         (GO2, {"actions": {"joint_position": JointPositionCfg(scale=0.6)}}, r"action = .*reference.*default_joint_pos"),

@@ -20,7 +20,7 @@ from rich.console import Console
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.events import reset_to_reference
-from legged_envs.rl.metrics import evaluation_cfg
+from legged_envs.rl.metrics import EVALUATED, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
 from legged_envs.rl.velocity_metrics import hold_velocity
@@ -111,12 +111,11 @@ def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torc
     if scene.clip is None:
         observation, _ = envs.reset(**how)
         hold_velocity(core, scene.command, observation)
-        return observation
-    motion = motion_of(core)
-    (clip,) = motion.player.library.clip_ids(scene.clip).tolist()
-    motion.pin(torch.tensor(clip), torch.tensor(0.0))
-    observation, _ = envs.reset(**how)
-    motion.release()
+    else:
+        motion = motion_of(core)
+        motion.pin(motion.player.library.clip_ids(scene.clip).squeeze(), torch.tensor(0.0))
+        observation, _ = envs.reset(**how)
+        motion.release()
     return observation
 
 
@@ -170,21 +169,14 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     Raises:
         ValueError: If the policy is not for the task.
     """
-    placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
-    for name, event in placing.items():
-        if event.func is reset_to_reference:
-            placing[name] = replace(event, params={})
+    placing = {
+        name: replace(event, params={}) if event.func is reset_to_reference else event
+        for name, event in cfg.events.items()
+        if event.purpose == "place"
+    }
     cfg = override(evaluation_cfg(cfg), {"events": placing})
-    envs = gym.make_vec(
-        task_id,
-        num_envs=1,
-        cfg=cfg,
-        array="torch",
-        observations="dict",
-        autoreset_mode="Disabled",
-        max_episode_steps=10**9,
-        render_mode="rgb_array",
-    )
+    options = {**EVALUATED, "max_episode_steps": 10**9, "render_mode": "rgb_array"}
+    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, **options)
     policy.check(unwrap(envs))
     return envs
 
@@ -197,30 +189,18 @@ def film_policy(task_id: str, cfg: TaskCfg, policy: Policy, path: Path, shown: S
 
 
 def play(task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene]) -> None:
-    """Show a policy in the scenes ``shown``.
-
-    Args:
-        task_id: Registered id.
-        cfg: The task that the policy is for.
-        policy: The policy.
-        video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
-        shown: What to let it do.
-    """
-    if video is None and (sys.platform != "linux" or os.environ.get("DISPLAY")):
-        envs = make_watched(task_id, cfg, policy)
-        _view(unwrap(envs), watch(envs, policy, tuple(policy.inputs), shown))
-        envs.close()
+    """Show a policy in the scenes ``shown``: in a window, or as the mp4 ``video``; without a display as play.mp4."""
+    if video is not None or (sys.platform == "linux" and not os.environ.get("DISPLAY")):
+        video = video or Path("play.mp4")
+        film_policy(task_id, cfg, policy, video, shown)
+        Console().print(f"wrote {video}")
         return
-    video = video or Path("play.mp4")
-    film_policy(task_id, cfg, policy, video, shown)
-    Console().print(f"wrote {video}")
-
-
-def _view(core: LeggedVectorEnv, steps: Iterable[Scene]) -> None:
-    """Show the robot in MuJoCo's viewer in real time until the steps, or its window, come to an end."""
+    envs = make_watched(task_id, cfg, policy)
+    core = unwrap(envs)
     next_frame = time.perf_counter()
-    for _ in steps:
-        if not core.sim.view(0):
-            return
+    for _ in watch(envs, policy, tuple(policy.inputs), shown):
+        if not core.sim.view(0):  # its window was closed
+            break
         next_frame += core.step_dt
         time.sleep(max(0.0, next_frame - time.perf_counter()))
+    envs.close()
