@@ -192,14 +192,10 @@ class MimicMetrics:
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> MimicEvaluation:
         core, names = self._core, self.motion.player.library.names
         referenced = self._clip < len(names)
-        agreement, style = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
+        agreement = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
         means = {name: mean_over_steps(value, alive) for name, value in values.items()}
-        means |= {
-            "tracking": means["earned"] / self._most,
-            "contact_agreement": agreement,
-            "style_agreement": style,
-            "falls": (~alive[-1]).float(),
-        }
+        means["contact_agreement"], means["style_agreement"] = agreement
+        means |= {"tracking": means["earned"] / self._most, "falls": (~alive[-1]).float()}
         following = settled(alive, core.step_dt)
         command = {name: mean_over_steps(values[name], following) for name in values if name.startswith("command_")}
         command["falls"] = means["falls"]

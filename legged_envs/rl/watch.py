@@ -35,6 +35,10 @@ LARGEST_DRIFT = 0.2
 """Distance of robot and reference along x and y that is shown, m; the reference would leave the picture by more."""
 LABEL_HEIGHT = 90
 """Pixels at the top of a frame, as rendered, that hold the name of the clip."""
+Command = tuple[float, float, float]
+"""vx [m/s], vy [m/s] and ωz [rad/s]."""
+PolicyFunction = Callable[..., torch.Tensor]
+"""Observations of some groups → actions."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,8 @@ class Scene:
     """What a robot is asked to do for a while: to follow a velocity command, or to imitate a clip."""
 
     seconds: float
-    command: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """vx [m/s], vy [m/s] and ωz [rad/s], on a task without motions."""
+    command: Command = (0.0, 0.0, 0.0)
+    """On a task without motions."""
     clip: str | None = None
     """Name of a clip of a mimic task, imitated from its first frame on."""
 
@@ -51,16 +55,13 @@ class Scene:
 _FORWARD = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
 _TURNING_AND_BACK = ((0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
 TOUR = (*_FORWARD, *_TURNING_AND_BACK)
-"""Commands (vx m/s, vy m/s, ωz rad/s) that a policy is shown with unless others are given."""
+"""Commands that a policy is shown with unless others are given."""
 TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
 """How long each command of the tour, a command that was given, and a clip last, s."""
 
 
 def scenes(
-    cfg: TaskCfg,
-    command: tuple[float, float, float] | None = None,
-    clips: Sequence[str] = (),
-    seconds: float | None = None,
+    cfg: TaskCfg, command: Command | None = None, clips: Sequence[str] = (), seconds: float | None = None
 ) -> list[Scene]:
     """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour.
 
@@ -76,9 +77,7 @@ def scenes(
     return [Scene(seconds or TOUR_SECONDS, each) for each in TOUR]
 
 
-def watch(
-    envs: VectorEnv, policy: Callable[..., torch.Tensor], groups: Sequence[str], scenes: Iterable[Scene]
-) -> Iterator[Scene]:
+def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
     """Let the first robot act one scene after the other; gives the scene after each control step.
 
     A robot whose episode ends begins the scene again. Later resets of ``envs`` draw their starts.
@@ -119,9 +118,7 @@ def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torc
     return observation
 
 
-def film(
-    envs: VectorEnv, policy: Callable[..., torch.Tensor], groups: Sequence[str], scenes: Sequence[Scene], path: Path
-) -> None:
+def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
     """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
 
     Clips have their name above, and the reference as a transparent robot beside the robot.
