@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from json import dumps, loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import tyro
 
+from legged_envs.checks import whole_number
 from legged_envs.rl.config import TrainCfg, Value
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
 
@@ -21,14 +23,12 @@ def list_tasks() -> None:
     """List the registered tasks: robot, joints, observation groups and costs."""
     import gymnasium as gym
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from legged_envs.envs import unwrap
 
-    table = Table()
-    table.add_column("id", no_wrap=True)
-    for column in ("robot", "joints", "observation groups", "costs (limit)"):
-        table.add_column(column, overflow="fold")
+    heads = ("robot", "joints", "observation groups", "costs (limit)")
+    table = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads))
     for task_id in TASKS:
         core = unwrap(gym.make_vec(task_id, num_envs=1))
         groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
@@ -68,7 +68,8 @@ def play(
         wz: Turning command, rad/s.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
-        changes: Changes to the task beside those that the policy was trained with, e.g. --changes sim.decimation 2
+        changes: Changes to the task beside those that the policy was trained with, e.g. --changes
+            actions.joint_position.scale 0.8
         seconds: How long each command holds or each motion is imitated.
     """
     if video is not None:
@@ -113,8 +114,7 @@ def evaluate(
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
     from legged_envs.rl.policy import policy_and_task, policy_file
 
-    if episodes < 1:
-        raise ValueError(f"--episodes must be positive, got {episodes}")
+    whole_number("--episodes", episodes)
     if json is None and policy is not None:
         json = policy_file(policy).parent / "eval.json"
     loaded, cfg, changed = policy_and_task(task_id, policy, changes, clips, motions)
@@ -132,26 +132,16 @@ def evaluate(
 
 
 def _check_output(option: str, path: Path) -> None:
-    """Raise unless a file can be written at ``path``; missing folders do not matter.
-
-    Raises:
-        ValueError: Naming the option that the path comes from.
-    """
+    """Raise a ``ValueError`` unless a file can be written at ``path``; missing folders do not matter."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise ValueError(f"{option} must name a file that can be written, got {str(path)!r}")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """What a JSON file holds; empty if there is none.
-
-    Raises:
-        ValueError: If it holds something else.
-    """
-    import json
-
+    """What a JSON file holds, empty if there is none. Raises a ``ValueError`` if it holds something else."""
     try:
-        known = json.loads(path.read_text()) if path.is_file() else {}
+        known = loads(path.read_text()) if path.is_file() else {}
     except ValueError as error:
         raise ValueError(f"--json must name a JSON file or a new one, but {str(path)!r} is none: {error}") from error
     if not isinstance(known, dict):
@@ -161,10 +151,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, values: dict[str, Any]) -> None:
     """Write a dict as JSON, keeping what the file holds beside it."""
-    import json
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**_read_json(path), **values}, indent=1, default=str) + "\n")
+    path.write_text(dumps({**_read_json(path), **values}, indent=1, default=str) + "\n")
 
 
 def bench(
@@ -189,13 +177,7 @@ def bench(
 def main() -> None:
     """Entry point of the command ``legged-envs``."""
     tyro.extras.subcommand_cli_from_dict(
-        {
-            "list": list_tasks,
-            "train": train,
-            "play": play,
-            "eval": evaluate,
-            "bench": bench,
-        },
+        {"list": list_tasks, "train": train, "play": play, "eval": evaluate, "bench": bench},
         config=(tyro.conf.CascadeSubcommandArgs,),
         prog="legged-envs",
         description="Legged robots as vectorized Gymnasium environments.",

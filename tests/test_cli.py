@@ -230,7 +230,7 @@ def test_a_run_folder_stands_for_its_policy(tmp_path):
 
 
 def test_an_evaluation_has_episodes(never):
-    with pytest.raises(ValueError, match="--episodes must be positive, got 0"):
+    with pytest.raises(ValueError, match="--episodes must be a positive integer, got 0"):
         cli.evaluate(GO2, episodes=0)
 
 
@@ -277,7 +277,7 @@ def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(pla
 
 @pytest.mark.parametrize("rounds", [0, -1])
 def test_a_benchmark_has_rounds(rounds):
-    with pytest.raises(ValueError, match=f"rounds must be positive, got {rounds}"):
+    with pytest.raises(ValueError, match=f"rounds must be a positive integer, got {rounds}"):
         cli.bench(GO2, rounds)
 
 

@@ -120,9 +120,8 @@ class HeldMotion(MotionCommand):
         self.player = MotionPlayer(MotionLibrary(shipped_motions(GO2), GO2), num_envs)
         self.held: tuple[int, float] | None = None
 
-    def hold(self, command: torch.Tensor) -> None:
-        clip, time = command.tolist()
-        self.held = int(clip), time
+    def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
+        self.held = int(clips), float(times)
 
     def release(self) -> None:
         self.held = None

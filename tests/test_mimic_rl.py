@@ -324,11 +324,11 @@ def test_options_that_would_not_be_read_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("algo", "message"),
     [
-        (MimicPPOCfg(steps_per_env=0), r"--steps-per-env must be at least 1, got 0"),
-        (MimicPPOCfg(epochs=0), r"--epochs must be at least 1, got 0"),
-        (MimicPPOCfg(mini_batches=0), r"--mini-batches must be from 1 to .* = 48, got 0"),
-        (MimicPPOCfg(mini_batches=49), r"--mini-batches must be from 1 to .* = 48, got 49"),
-        (MimicDistillationCfg(steps_per_env=0), r"--steps-per-env must be at least 1, got 0"),
+        (MimicPPOCfg(steps_per_env=0), r"--steps-per-env must be a positive integer, got 0"),
+        (MimicPPOCfg(epochs=0), r"--epochs must be a positive integer, got 0"),
+        (MimicPPOCfg(mini_batches=0), r"--mini-batches must be a positive integer, got 0"),
+        (MimicPPOCfg(mini_batches=49), r"--mini-batches must be at most .* = 48, got 49"),
+        (MimicDistillationCfg(steps_per_env=0), r"--steps-per-env must be a positive integer, got 0"),
     ],
     ids=str,
 )

@@ -210,18 +210,18 @@ def test_a_run_is_not_written_over_another(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_envs": 0}, "--num-envs must be at least 1, got 0"),
-        ({"episodes": 0}, "--episodes must be at least 1, got 0"),
-        ({"threads": -1}, "--threads must be at least 0, got -1"),
-        ({"algo": PPOCfg(steps_per_env=0)}, r"--steps-per-env must be at least 1, got 0"),
-        ({"algo": PPOCfg(epochs=0)}, r"--epochs must be at least 1, got 0"),
-        ({"algo": PPOCfg(mini_batches=0)}, r"--mini-batches must be from 1 to .* = 48, got 0"),
-        ({"algo": PPOCfg(mini_batches=49)}, r"--mini-batches must be from 1 to .* = 48, got 49"),
+        ({"num_envs": 0}, "--num-envs must be a positive integer, got 0"),
+        ({"episodes": 0}, "--episodes must be a positive integer, got 0"),
+        ({"threads": -1}, "--threads must be an integer of at least 0, got -1"),
+        ({"algo": PPOCfg(steps_per_env=0)}, r"--steps-per-env must be a positive integer, got 0"),
+        ({"algo": PPOCfg(epochs=0)}, r"--epochs must be a positive integer, got 0"),
+        ({"algo": PPOCfg(mini_batches=0)}, r"--mini-batches must be a positive integer, got 0"),
+        ({"algo": PPOCfg(mini_batches=49)}, r"--mini-batches must be at most .* = 48, got 49"),
         ({"changes": {"rewards.torques.func": lambda env: 0.0}}, "changes must be values that a checkpoint can hold"),
         ({"changes": {"rewards.torques.params": {"power": [np.float64(1.0)]}}}, r"\['power'\]\[0\] = .*checkpoint"),
-        ({"iterations": 0}, "--iterations must be at least 1, got 0"),
+        ({"iterations": 0}, "--iterations must be a positive integer, got 0"),
         *(
-            ({name: value}, rf"--{name.replace('_', '-')} must be positive and finite, got {value}")
+            ({name: value}, rf"--{name.replace('_', '-')} must be a finite number above 0, got {value}")
             for name in ("minutes", "checkpoint_minutes")
             for value in (float("nan"), float("inf"), -1.0, 0.0)
         ),

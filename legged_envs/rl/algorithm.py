@@ -5,10 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 from pathlib import Path
-from typing import Any, Protocol
-
-import torch
-from tensordict import TensorDict
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
@@ -22,46 +18,10 @@ from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
-
-class Algorithm(Protocol):
-    """Learns from rollouts; rsl_rl's algorithms do as this says.
-
-    One iteration is ``steps_per_env`` times :meth:`act`, step of the environment, :meth:`process_env_step`; then
-    :meth:`compute_returns` and :meth:`update`.
-    """
-
-    learning_rate: float
-    """Whoever sets it sets ``lr`` of the optimizer's ``param_groups`` as well."""
-
-    @property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """What moves the networks."""
-
-    def train_mode(self) -> None:
-        """Let the networks learn and the normalizers count."""
-
-    def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions and keep what belongs to them. Returns the actions, (num_envs, num_actions)."""
-
-    def process_env_step(
-        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
-    ) -> None:
-        """Keep what the step of the environment led to; ``extras`` are those of ``RslRlVecEnv``."""
-
-    def compute_returns(self, obs: TensorDict) -> None:
-        """Write returns and advantages; ``obs`` is the observation after the last step."""
-
-    def update(self) -> dict[str, float]:
-        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes."""
-
-    def get_policy(self) -> Any:
-        """The policy, a module with ``output_std``, ``as_jit()`` and ``as_onnx(verbose)``."""
-
-    def save(self) -> dict[str, Any]:
-        """Everything that learns, between two iterations."""
-
-    def load(self, loaded_dict: dict[str, Any], load_cfg: dict[str, bool] | None, strict: bool) -> bool:
-        """Return to a state from :meth:`save`, or to the parts of it that ``load_cfg`` names."""
+Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
+"""Learns from rollouts. One iteration is ``steps_per_env`` times ``act``, a step of the environment and
+``process_env_step``; then ``compute_returns`` and ``update``. Whoever sets ``learning_rate`` sets ``lr`` of the
+optimizer's ``param_groups`` as well. ``save`` gives everything that learns, between two iterations."""
 
 
 def policy_groups(cfg: AlgorithmCfg) -> tuple[str, ...]:
@@ -102,28 +62,16 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
-    model = {
-        "class_name": "rsl_rl.models:MLPModel",
-        "hidden_dims": list(ppo.hidden),
-        "activation": ppo.activation,
-        "obs_normalization": True,
-    }
+    network = {"hidden_dims": list(ppo.hidden), "activation": ppo.activation, "obs_normalization": True}
+    model = {"class_name": "rsl_rl.models:MLPModel", **network}
     distribution = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": ppo.init_std}
+    passes = {"num_learning_epochs": ppo.epochs, "num_mini_batches": ppo.mini_batches}
+    optimizer = {"learning_rate": ppo.learning_rate, "schedule": "fixed", "max_grad_norm": ppo.max_grad_norm}
+    returns = {"gamma": ppo.gamma, "lam": ppo.gae_lambda}
+    loss = {"clip_param": ppo.clip, "entropy_coef": ppo.entropy, "value_loss_coef": ppo.value_loss}
     cls = MirroredPPO if ppo.mirror else BootstrapPPO
     cfg = {
-        "algorithm": {
-            "class_name": cls,
-            "num_learning_epochs": ppo.epochs,
-            "num_mini_batches": ppo.mini_batches,
-            "learning_rate": ppo.learning_rate,
-            "schedule": "fixed",
-            "gamma": ppo.gamma,
-            "lam": ppo.gae_lambda,
-            "clip_param": ppo.clip,
-            "entropy_coef": ppo.entropy,
-            "value_loss_coef": ppo.value_loss,
-            "max_grad_norm": ppo.max_grad_norm,
-        },
+        "algorithm": {"class_name": cls, **passes, **optimizer, **returns, **loss},
         "actor": {**model, "distribution_cfg": distribution},
         "critic": dict(model),
         "obs_groups": {"actor": ["policy"], "critic": ["critic"]},

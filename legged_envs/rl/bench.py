@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import gymnasium as gym
 import mujoco.batch
@@ -16,6 +15,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from legged_envs.checks import whole_number
 from legged_envs.envs import unwrap
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 
@@ -38,8 +38,7 @@ def bench(task_id: str, sizes: Sequence[int] = SIZES, rounds: int = 7, compile: 
     Raises:
         ValueError: If ``rounds`` is not positive.
     """
-    if rounds < 1:
-        raise ValueError(f"rounds must be positive, got {rounds}")
+    whole_number("rounds", rounds)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -51,8 +50,8 @@ def bench(task_id: str, sizes: Sequence[int] = SIZES, rounds: int = 7, compile: 
 def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, float]:
     envs = gym.make_vec(task_id, num_envs=num_envs, compile=compile)
     core, rng = unwrap(envs), np.random.default_rng(0)
-    batch, decimation = cast(MujocoSimulation, core.sim).batch, core.cfg.sim.decimation
-    raw = mujoco.batch.Batch(cast(MujocoSimulation, core.sim).model, num_envs, batch.nthread)
+    sim = cast(MujocoSimulation, core.sim)
+    batch, raw = sim.batch, mujoco.batch.Batch(sim.model, num_envs, sim.batch.nthread)
     ctrl, raw_ctrl = batch.bind("ctrl"), raw.bind("ctrl")
     amplitude, omega = rng.uniform(0.0, 0.25, ctrl.shape), 2 * np.pi * rng.uniform(0.3, 1.5, ctrl.shape) * core.step_dt
     num_steps = min(max(ROUND_ENV_STEPS // num_envs, MIN_STEPS), MAX_STEPS)
@@ -70,12 +69,12 @@ def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict
         for target in targets:
             raw_ctrl[:] = target
             begun = time.perf_counter()
-            raw.step(nstep=decimation)
+            raw.step(nstep=core.cfg.sim.decimation)
             seconds[i, 1] += time.perf_counter() - begun
     envs.close()
     measured = seconds[1:] / num_steps  # the first round warms up
-    env_s, batch_s = (statistics.median(column) for column in measured.T)
-    ratio = statistics.median(measured[:, 0] / measured[:, 1])
+    env_s, batch_s = np.median(measured, axis=0).tolist()
+    ratio = float(np.median(measured[:, 0] / measured[:, 1]))
     figures = {"env_ms": 1e3 * env_s, "batch_ms": 1e3 * batch_s, "env_steps_per_s": num_envs / env_s, "ratio": ratio}
     return {"num_envs": num_envs, **figures}
 
@@ -89,6 +88,6 @@ def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path 
         table.add_row(str(row["num_envs"]), f"{row['env_steps_per_s']:,.0f}", *numbers)
     Console().print(table)
     if json_path is not None:
-        result: dict[str, Any] = {"task_id": task_id, "compile": compile, "sizes": rows}
+        result = {"task_id": task_id, "compile": compile, "sizes": rows}
         json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(result, indent=1) + "\n")

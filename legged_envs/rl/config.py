@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
+from legged_envs.checks import check_number, whole_number
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
 
 
@@ -134,22 +134,15 @@ def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
-    samples = cfg.num_envs * algo.steps_per_env
-    for name, value, least, most in (
-        ("num-envs", cfg.num_envs, 1, math.inf),
-        ("episodes", cfg.episodes, 1, math.inf),
-        ("threads", cfg.threads, 0, math.inf),
-        ("iterations", 1 if cfg.iterations is None else cfg.iterations, 1, math.inf),
-        ("steps-per-env", algo.steps_per_env, 1, math.inf),
-        ("epochs", algo.epochs, 1, math.inf),
-        ("mini-batches", getattr(algo, "mini_batches", 1), 1, samples),
-    ):
-        if not least <= value <= most:
-            bounds = f"at least {least}" if most == math.inf else f"from {least} to num_envs · steps_per_env = {most}"
-            raise ValueError(f"--{name} must be {bounds}, got {value}")
-    for name, minutes in (("minutes", cfg.minutes), ("checkpoint-minutes", cfg.checkpoint_minutes)):
-        if not 0.0 < minutes < math.inf:
-            raise ValueError(f"--{name} must be positive and finite, got {minutes}")
+    for name in ("num_envs", "episodes", "threads", "iterations", "steps_per_env", "epochs", "mini_batches"):
+        value = getattr(cfg, name, getattr(algo, name, None))
+        if value is not None:
+            whole_number(f"--{name.replace('_', '-')}", value, least=0 if name == "threads" else 1)
+    samples, mini_batches = cfg.num_envs * algo.steps_per_env, getattr(algo, "mini_batches", 1)
+    if mini_batches > samples:
+        raise ValueError(f"--mini-batches must be at most num_envs · steps_per_env = {samples}, got {mini_batches}")
+    for name in ("minutes", "checkpoint_minutes"):
+        check_number(f"--{name.replace('_', '-')}", getattr(cfg, name), above=0.0)
     return replace(cfg, algo=algo), algo
 
 

@@ -10,7 +10,7 @@ import torch
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.metrics import Metrics, evaluation_cfg
+from legged_envs.rl.metrics import EVALUATED, evaluation_cfg
 from legged_envs.rl.mimic_metrics import MimicMetrics
 from legged_envs.rl.velocity_metrics import VelocityMetrics
 from legged_envs.tasks import is_mimic
@@ -21,8 +21,8 @@ SECONDS = 10.0
 """Length of an episode of an evaluation."""
 
 
-def metrics_of(cfg: TaskCfg) -> type[Metrics]:
-    """What is measured on a task."""
+def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
+    """What is measured on a task; :class:`~legged_envs.rl.velocity_metrics.VelocityMetrics` says how."""
     return MimicMetrics if is_mimic(cfg) else VelocityMetrics
 
 
@@ -44,16 +44,8 @@ class Evaluator:
         metrics = metrics_of(cfg)
         self._groups = tuple(groups) or metrics.GROUPS
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
-        self._envs = gym.make_vec(
-            task_id,
-            num_envs=num_envs,
-            cfg=cfg,
-            sim=sim,
-            array="torch",
-            observations="dict",
-            autoreset_mode="Disabled",
-            max_episode_steps=100_000,
-        )
+        options = {**EVALUATED, "sim": sim, "max_episode_steps": 100_000}
+        self._envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, **options)
         self.core = unwrap(self._envs)
         self.metrics = metrics(self.core)
 

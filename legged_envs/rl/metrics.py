@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import torch
-from gymnasium.vector import VectorEnv
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 
 COMMAND_RANGES = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
 """Commands of an evaluation, m/s and rad/s, as far as the task has them too."""
+EVALUATED: dict[str, Any] = {"array": "torch", "observations": "dict", "autoreset_mode": "Disabled"}
+"""Options of every environment that a policy is evaluated or watched in."""
 SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet."""
-
-
-class Metrics(Protocol):
-    """What is measured on one kind of task.
-
-    Args:
-        core: The environment of the evaluation.
-    """
-
-    GROUPS: ClassVar[tuple[str, ...]]
-    """Observation groups that a policy takes unless it says otherwise."""
-    ERRORS: ClassVar[dict[str, str]]
-    """What :meth:`training_errors` gives, and the units."""
-    GOAL: ClassVar[dict[str, float]]
-    """Errors and falls with which a training has reached what it is for; empty if it is not watched for that."""
-
-    STANDS: ClassVar[bool]
-    """Whether there is a second rollout with the zero command."""
-
-    def __init__(self, core: LeggedVectorEnv): ...
-
-    @staticmethod
-    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """How far the robots are from what they are asked to do, at this moment."""
-
-    @staticmethod
-    def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
-        """The task of an evaluation of ``episodes`` each, and how many environments that takes."""
-
-    def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Reset the environments. Returns the first observation."""
-
-    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
-
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any) -> Any:
-        """What the measures of a rollout say: numbers with ``as_dict()``, values that JSON has, and ``print(console)``.
-
-        Args:
-            values: What :meth:`measures` gave. Shapes: (steps, num_envs, …).
-            alive: Whether the episode had not ended by the end of the step, bool. Shape: (steps, num_envs).
-            still: The two for the zero command, None if it was not asked for.
-        """
 
 
 def command_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
@@ -103,9 +61,8 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
 
 def print_costs(costs: dict[str, float], limits: dict[str, float], console: Console) -> None:
     """Print each cost beside its limit."""
-    table = Table("cost", title="costs per step")
-    for column in ("mean", "limit"):
-        table.add_column(column, justify="right")
+    mean, limit = (Column(head, justify="right") for head in ("mean", "limit"))
+    table = Table("cost", mean, limit, title="costs per step")
     for name, value in costs.items():
         table.add_row(name, f"{value:.4f}", f"{limits[name]:g}")
     console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, ClassVar, get_type_hints
 
@@ -9,7 +10,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
@@ -99,11 +100,9 @@ class MimicEvaluation:
     def print(self, console: Console) -> None:
         """Show the numbers as tables."""
         title = f"{self.episodes} episodes per clip, from random times in it"
-        table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column("clip", no_wrap=True)
         shown = {name: hint.__metadata__ for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()}
-        for head, _ in shown.values():
-            table.add_column(head, justify="right")
+        columns = [Column("clip", no_wrap=True), *(Column(head, justify="right") for head, _ in shown.values())]
+        table = Table(*columns, title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
         for name, clip in self.clips.items():
             table.add_row(name, *(format(getattr(clip, field), style) for field, (_, style) in shown.items()))
         console.print(table)
@@ -116,7 +115,7 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """The metrics of a task that imitates motions: see :class:`~legged_envs.rl.metrics.Metrics`.
+    """The metrics of a task that imitates motions, with the interface of ``VelocityMetrics``.
 
     As many environments as there are episodes imitate each clip, and as many follow commands without a reference.
     """
@@ -128,11 +127,10 @@ class MimicMetrics:
 
     def __init__(self, core: LeggedVectorEnv):
         self._core, self.motion = core, motion_of(core)
-        cfg = self.motion.cfg
-        motions = cfg.load(core.cfg.robot)
-        self._feet = self.motion.player.library.body_ids(*core.cfg.robot.foot_names)
-        self._episodes = core.num_envs // (len(motions) + 1)
-        self._clip = torch.arange(len(motions) + 1, device=core.device).repeat_interleave(self._episodes)
+        library = self.motion.player.library
+        self._feet = library.body_ids(*core.cfg.robot.foot_names)
+        self._episodes = core.num_envs // (library.num_clips + 1)
+        self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(self._episodes)
         """The clip of each environment; the last number is that of no reference. Shape: (num_envs,)."""
         terms = [core.cfg.rewards[name] for name in core.rewards.names]
         self._imitation = [i for i, term in enumerate(terms) if term.func in IMITATION]
@@ -142,11 +140,8 @@ class MimicMetrics:
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
         """Means over the robots with a reference. It has moved on: the errors are those to one step ahead."""
-        motion, robot = motion_of(core), core.robot
-        errors = {
-            "joint_error": (robot.joint_pos - motion.target_joint_pos).abs().mean(1),
-            "lin_vel_error": (robot.lin_vel_b - motion.target_lin_vel_b).norm(dim=1),
-        }
+        motion = motion_of(core)
+        errors = _tracking_errors(core, motion)
         count = motion.available.sum().clamp(min=1.0)
         return {name: ((error * motion.available).sum() / count).item() for name, error in errors.items()}
 
@@ -171,22 +166,20 @@ class MimicMetrics:
 
     def _look_ahead(self) -> None:
         """Note where the robots should be after the next step."""
-        motion, core = self.motion, self._core
-        self._target = {name: value for name, value in vars(motion).items() if isinstance(value, torch.Tensor)}
-        self._phase = motion.player.phase
-        self._time = motion.player.time + core.step_dt
-        self._earned = core.rewards.episode_sums[:, self._imitation].sum(1)
+        self._target = copy.copy(self.motion)
+        self._phase = self.motion.player.phase
+        self._time = self.motion.player.time + self._core.step_dt
+        self._earned = self._core.rewards.episode_sums[:, self._imitation].sum(1)
 
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
         core, robot, target, earned = self._core, self._core.robot, self._target, self._earned
         player, bodies = self.motion.player, robot.bodies(self.motion.key_bodies)
         feet = player.library.sample_bodies(player.clip, self._time, self._feet).pos_w[..., 2]
         values = {
-            "joint_error": (robot.joint_pos - target["target_joint_pos"]).abs().mean(1),
-            "lin_vel_error": (robot.lin_vel_b - target["target_lin_vel_b"]).norm(dim=1),
-            "ang_vel_error": (robot.ang_vel_b - target["target_ang_vel_b"]).norm(dim=1),
-            "height_error": (robot.base_height - target["window_root_pos_w"][:, 0, 2]).abs(),
-            "key_error": (bodies.pos_b - target["target_key_pos_b"]).norm(dim=2).mean(1),
+            **_tracking_errors(core, target),
+            "ang_vel_error": (robot.ang_vel_b - target.target_ang_vel_b).norm(dim=1),
+            "height_error": (robot.base_height - target.window_root_pos_w[:, 0, 2]).abs(),
+            "key_error": (bodies.pos_b - target.target_key_pos_b).norm(dim=2).mean(1),
             **{f"command_{name}": error for name, error in command_errors(core).items()},
             "costs": info["costs"],
             "stands": robot.foot_contact,
@@ -198,33 +191,35 @@ class MimicMetrics:
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> MimicEvaluation:
         core, names = self._core, self.motion.player.library.names
-        of_clip = {name: self._clip == i for i, name in enumerate(names)}
         referenced = self._clip < len(names)
-        agreement, style = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
+        agreement = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
         means = {name: mean_over_steps(value, alive) for name, value in values.items()}
-        means |= {
-            "tracking": means["earned"] / self._most,
-            "contact_agreement": agreement,
-            "style_agreement": style,
-            "falls": (~alive[-1]).float(),
-        }
+        means["contact_agreement"], means["style_agreement"] = agreement
+        means |= {"tracking": means["earned"] / self._most, "falls": (~alive[-1]).float()}
         following = settled(alive, core.step_dt)
         command = {name: mean_over_steps(values[name], following) for name in values if name.startswith("command_")}
         command["falls"] = means["falls"]
+        clips, curves = {}, {}
+        for i, name in enumerate(names):
+            rows = self._clip == i
+            of_clip = {field.name: means[field.name][rows].nanmean().item() for field in fields(ClipEvaluation)}
+            clips[name] = ClipEvaluation(**of_clip)
+            curves[name] = {curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES}
         return MimicEvaluation(
             episodes=self._episodes,
-            clips={
-                name: ClipEvaluation(**{f.name: means[f.name][rows].nanmean().item() for f in fields(ClipEvaluation)})
-                for name, rows in of_clip.items()
-            },
+            clips=clips,
             command={name: value[~referenced].nanmean().item() for name, value in command.items()},
             costs=dict(zip(core.cost_names, means["costs"][referenced].nanmean(0).tolist(), strict=True)),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
-            curves={
-                name: {curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES}
-                for name, rows in of_clip.items()
-            },
+            curves=curves,
         )
+
+
+def _tracking_errors(core: LeggedVectorEnv, target: MotionCommand) -> dict[str, torch.Tensor]:
+    return {
+        "joint_error": (core.robot.joint_pos - target.target_joint_pos).abs().mean(1),
+        "lin_vel_error": (core.robot.lin_vel_b - target.target_lin_vel_b).norm(dim=1),
+    }
 
 
 def contact_agreement(

@@ -25,24 +25,16 @@ class HalfMirror:
 
     def __init__(self, env: LeggedVectorEnv):
         robot = env.cfg.robot
-        self._observation = {
-            group: Mirror(
-                robot,
-                [
-                    (name, group_cfg.terms[name].mirror, size)
-                    for name, size in env.observations.term_sizes(group).items()
-                ],
-            )
-            for group, group_cfg in env.cfg.observations.items()
-        }
+        self._observation = {}
+        for group, cfg in env.cfg.observations.items():
+            sizes = env.observations.term_sizes(group)
+            self._observation[group] = Mirror(robot, [(name, cfg.terms[name].mirror, sizes[name]) for name in sizes])
         self._action = Mirror(robot, [("action", "joint", len(robot.joint_names))])
 
     def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
         """Mirror the first half of ``batch``, in place."""
         half = original_batch_size // 2
-        assert (
-            batch.observations is not None and batch.actions is not None and batch.old_distribution_params is not None
-        )
+        assert batch.observations is not None and batch.actions is not None and batch.old_distribution_params
         for group, mirror in self._observation.items():
             batch.observations[group][:half] = mirror(batch.observations[group][:half])
         batch.actions[:half] = self._action(batch.actions[:half])

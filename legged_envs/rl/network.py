@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.nn import functional
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{
-        function.__name__: function
-        for function in (
-            *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.getitem),
-            *(operator.gt, operator.lt, operator.ge, operator.le, operator.and_, operator.or_),
-            *(torch.cat, torch.where, torch.tanh, torch.sigmoid, torch.softmax, torch.gru_cell, torch.lstm_cell),
-            *(functional.linear, functional.layer_norm, functional.scaled_dot_product_attention),
-            *(functional.elu, functional.selu, functional.relu, functional.celu, functional.leaky_relu),
-            *(functional.softplus, functional.gelu, functional.silu, functional.mish),
-        )
-    },
-    **{
-        name: getattr(torch.Tensor, name)
-        for name in (
-            *("reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "transpose", "permute", "unbind", "chunk"),
-            *("mean", "sum", "clamp", "exp", "logical_not", "logical_and", "masked_fill", "nan_to_num"),
-        )
-    },
-}
+_NAMED: tuple[tuple[Any, str], ...] = (
+    (operator, "add sub mul truediv neg getitem gt lt ge le and_ or_"),
+    (torch, "cat where tanh sigmoid softmax gru_cell lstm_cell"),
+    (functional, "linear layer_norm scaled_dot_product_attention"),
+    (functional, "elu selu relu celu leaky_relu softplus gelu silu mish"),
+    (torch.Tensor, "reshape flatten unflatten unsqueeze squeeze transpose permute unbind chunk"),
+    (torch.Tensor, "mean sum clamp exp logical_not logical_and masked_fill nan_to_num"),
+)
+OPERATIONS: dict[str, Callable[..., Any]] = {n: getattr(home, n) for home, names in _NAMED for n in names.split()}
 """Everything that a network may consist of, by its name in a description; none of it does more than give a result."""
 _NAMES = {function: name for name, function in OPERATIONS.items()}
 
@@ -58,26 +46,22 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
         graph = _Tracer().trace(module)
     except (fx.proxy.TraceError, TypeError) as error:
         raise ValueError(f"{who} must be tensor operations without branches: {error}") from error
-    description: dict[str, Any] = {"inputs": [], "steps": [], "outputs": []}
-    weights = {}
+    inputs, weights, steps, outputs = [], {}, [], []
     for node in graph.nodes:
         if node.op == "placeholder":
-            description["inputs"].append(node.name)
+            inputs.append(node.name)
         elif node.op == "get_attr":
             weight = operator.attrgetter(node.target)(module)
             weights[node.name] = weight.detach().cpu().clone(memory_format=torch.contiguous_format)
         elif node.op == "output":
-            results = node.args[0] if isinstance(node.args[0], tuple) else node.args
-            description["outputs"] = [result.name for result in results]
+            outputs = [result.name for result in (node.args[0] if isinstance(node.args[0], tuple) else node.args)]
         else:
             operation = node.target if node.op == "call_method" else _NAMES.get(node.target)
             if operation not in OPERATIONS:
                 raise ValueError(f"{who} has the operation {node.target}; it can have {', '.join(OPERATIONS)}")
             arguments, options = _encoded(node.args), {key: _encoded(value) for key, value in node.kwargs.items()}
-            description["steps"].append(
-                {"name": node.name, "operation": operation, "arguments": arguments, "options": options}
-            )
-    return description, weights
+            steps.append({"name": node.name, "operation": operation, "arguments": arguments, "options": options})
+    return {"inputs": inputs, "steps": steps, "outputs": outputs}, weights
 
 
 def _encoded(argument: Any) -> Any:
@@ -85,9 +69,7 @@ def _encoded(argument: Any) -> Any:
         return {"of": argument.name}
     if isinstance(argument, slice):
         return {"slice": [argument.start, argument.stop, argument.step]}
-    if isinstance(argument, (tuple, list)):
-        return [_encoded(item) for item in argument]
-    return argument
+    return [_encoded(item) for item in argument] if isinstance(argument, (tuple, list)) else argument
 
 
 class Network:
@@ -105,66 +87,41 @@ class Network:
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
         """Names of the arguments."""
-        self._slots: dict[str, int] = {}
-        self._values: list[Any] = []
-        """What each slot holds: inputs first, then weights, constants and results."""
-        for name in self.inputs:
-            self._add(None, name)
-        for name, weight in weights.items():
-            self._add(weight, name)
-        self._steps: list[tuple[Callable[..., Any], list[Any], int]] = []
+        self._weights = weights
+        self._steps: list[tuple[str, Callable[..., Any], list[Getter], list[tuple[str, Getter]]]] = []
+        known = {*self.inputs, *weights}
         for step in description["steps"]:
-            function = OPERATIONS.get(step["operation"])
-            if function is None:
+            if step["operation"] not in OPERATIONS:
                 raise ValueError(f"unknown operation {step['operation']!r}; known: {', '.join(OPERATIONS)}")
-            options = step["options"]
-            named = tuple(key for key, value in options.items() if isinstance(value, dict) and "of" in value)
-            function = partial(function, **{key: _decoded(options[key]) for key in options.keys() - named})
-            arguments = [self._bound(argument) for argument in (*step["arguments"], *map(options.get, named))]
-            self._steps.append((_with_named(function, named), arguments, self._add(None, step["name"])))
-        self._outputs = [self._slot(name) for name in description["outputs"]]
+            arguments = [_getter(argument, known) for argument in step["arguments"]]
+            options = [(key, _getter(option, known)) for key, option in step["options"].items()]
+            self._steps.append((step["name"], OPERATIONS[step["operation"]], arguments, options))
+            known.add(step["name"])
+        self._outputs = [_getter({"of": name}, known) for name in description["outputs"]]
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """The result for ``inputs``, a tuple if there are several."""
         if len(inputs) != len(self.inputs):
             raise TypeError(f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments")
-        values = self._values.copy()
-        values[: len(inputs)] = inputs
-        for function, arguments, slot in self._steps:
-            values[slot] = function(*[values[a] if type(a) is int else [values[b] for b in a] for a in arguments])
-        results = tuple(values[slot] for slot in self._outputs)
+        values: dict[str, Any] = {**self._weights, **dict(zip(self.inputs, inputs, strict=True))}
+        for name, function, arguments, options in self._steps:
+            values[name] = function(*[get(values) for get in arguments], **{key: get(values) for key, get in options})
+        results = tuple(get(values) for get in self._outputs)
         return results if len(results) > 1 else results[0]
 
-    def _add(self, value: Any, name: str = "") -> int:
-        """A new slot that holds ``value``."""
-        self._values.append(value)
-        if name:
-            self._slots[name] = len(self._values) - 1
-        return len(self._values) - 1
 
-    def _slot(self, name: str) -> int:
-        if name not in self._slots:
-            raise ValueError(f"the value {name!r} is used before it is computed")
-        return self._slots[name]
-
-    def _bound(self, argument: Any) -> Any:
-        """Where an argument is found: a slot, or one for each item of a list with values in it."""
-        if isinstance(argument, dict) and "of" in argument:
-            return self._slot(argument["of"])
-        if isinstance(argument, list) and any(isinstance(item, dict) and "of" in item for item in argument):
-            return [self._slot(item["of"]) for item in argument]
-        return self._add(_decoded(argument))
+Getter = Callable[[Mapping[str, Any]], Any]
+"""Values by name → the argument of a step."""
 
 
-def _with_named(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """``function`` with its last positional arguments passed by these names."""
-    if not names:
-        return function
-    return lambda *values: function(*values[: -len(names)], **dict(zip(names, values[-len(names) :], strict=True)))
-
-
-def _decoded(argument: Any) -> Any:
-    """A constant; lists are tuples again."""
-    if isinstance(argument, dict):
-        return slice(*argument["slice"])
-    return tuple(map(_decoded, argument)) if isinstance(argument, list) else argument
+def _getter(argument: Any, known: Collection[str]) -> Getter:
+    """How an argument of a description is found among the values that are ``known`` by then."""
+    if isinstance(argument, list):
+        items = [_getter(item, known) for item in argument]
+        return lambda values: tuple([get(values) for get in items])
+    if isinstance(argument, dict) and "of" in argument:
+        if argument["of"] not in known:
+            raise ValueError(f"the value {argument['of']!r} is used before it is computed")
+        return operator.itemgetter(argument["of"])
+    constant = slice(*argument["slice"]) if isinstance(argument, dict) else argument
+    return lambda values: constant

@@ -22,45 +22,32 @@ NUM_PARTS = 40
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
-    """Draw reward, tracking errors and action noise over training time.
+    """Draw reward, tracking errors and action noise over training time, of which ``curve`` has a row per update.
 
-    Args:
-        curve: A row per update.
-        path: The picture to write.
-        errors: Entries of a row that are errors, and their units.
+    ``errors`` are the entries of a row that are errors, and their units.
     """
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
+    panels: dict[str, dict[str, str | None]] = {
+        "reward per second": {"reward": None},
+        "error while exploring": {n: f"{n.removesuffix('_error').replace('_', ' ')}, {errors[n]}" for n in errors},
+        "action noise (standard deviation)": {"action_std": None},
+    }
+    figure = Figure((13, 3.6), layout="constrained")
+    axes = figure.subplots(1, len(panels))
     minutes = [row["seconds"] / 60 for row in curve]
-    figure, axes = pyplot.subplots(1, 3, figsize=(13, 3.6), constrained_layout=True)
-    axes[0].plot(minutes, [row["reward"] for row in curve], color="tab:blue")
-    axes[0].set_ylabel("reward per second")
-    for name, unit in errors.items():
-        label = f"{name.removesuffix('_error').replace('_', ' ')}, {unit}"
-        axes[1].plot(minutes, [row[name] for row in curve], label=label)
-    axes[1].set_ylabel("error while exploring")
-    axes[1].set_ylim(bottom=0)
-    axes[1].legend(frameon=False)
-    axes[2].plot(minutes, [row["action_std"] for row in curve], color="tab:green")
-    axes[2].set_ylabel("action noise (standard deviation)")
-    axes[2].set_ylim(bottom=0)
-    for axis in axes:
-        axis.set_xlabel("training time, min")
+    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
+        for name, label in lines.items():
+            axis.plot(minutes, [row[name] for row in curve], label=label)
+        axis.set(xlabel="training time, min", ylabel=title)
         axis.grid(alpha=0.3)
-    steps = axes[0].secondary_xaxis(
-        "top",
-        functions=(lambda x: x * _million_steps_per_minute(curve), lambda x: x / _million_steps_per_minute(curve)),
-    )
+    for axis in axes[1:]:
+        axis.set_ylim(bottom=0)
+    axes[1].legend(frameon=False)
+    per_minute = curve[-1]["env_steps"] / 1e6 / minutes[-1]
+    steps = axes[0].secondary_xaxis("top", functions=(lambda x: x * per_minute, lambda x: x / per_minute))
     steps.set_xlabel("million environment steps")
     figure.savefig(path, dpi=110)
-    pyplot.close(figure)
-
-
-def _million_steps_per_minute(curve: list[dict[str, float]]) -> float:
-    return curve[-1]["env_steps"] / 1e6 / (curve[-1]["seconds"] / 60)
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
@@ -85,42 +72,28 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """
     if not rows:
         raise ValueError("rows must hold at least one clip, got none")
+    from matplotlib.figure import Figure
+
     curves = {clip: _check_tracking(clip, row) for clip, row in rows.items()}
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    num_columns = min(4, len(curves))
-    num_rows = -(-len(curves) // num_columns)
-    figure, axes = pyplot.subplots(
-        num_rows,
-        num_columns,
-        figsize=(1.8 + 3.2 * num_columns, 0.8 + 2.4 * num_rows),
-        sharey=True,
-        squeeze=False,
-        constrained_layout=True,
-    )
-    for axis, (clip, row) in zip(axes.flat, curves.items(), strict=False):
-        _draw_tracking(axis, row)
-        axis.set_title(clip)
+    columns = min(4, len(curves))
+    num_rows = -(-len(curves) // columns)
+    figure = Figure((1.8 + 3.2 * columns, 0.8 + 2.4 * num_rows), layout="constrained")
+    axes = figure.subplots(num_rows, columns, sharey=True, squeeze=False)
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
-    for axis in axes[:, 0]:
-        axis.set_ylabel("error")
+    for i, (axis, (clip, row)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
+        _draw_tracking(axis, row)
+        axis.set_title(clip)
+        axis.set(ylabel="" if i % columns else "error", xlabel="" if i + columns < len(curves) else "phase of the clip")
     axes[0, 0].set_ylim(bottom=0.0)
-    for axis in axes.flat[max(0, len(curves) - num_columns) : len(curves)]:
-        axis.set_xlabel("phase of the clip")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(handles), frameon=False)
     figure.savefig(path, dpi=110)
-    pyplot.close(figure)
 
 
 def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """``phase`` and the errors, each (T, N)."""
-    missing = {"phase", *_TRACKING} - set(row)
-    if missing:
+    if missing := {"phase", *_TRACKING} - set(row):
         raise ValueError(f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}")
     curves = {field: np.asarray(row[field]) for field in ("phase", *_TRACKING)}
     shape = curves["joint_error"].shape
@@ -150,9 +123,6 @@ def _draw_tracking(axis: Any, row: Mapping[str, np.ndarray]) -> None:
 def _by_part(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Mean of each environment over its visits of each part of the clip, NaN if none. Shape: (NUM_PARTS, N)."""
     part = np.minimum(np.nan_to_num(phase) * NUM_PARTS, NUM_PARTS - 1).astype(int)
-    means = np.full((NUM_PARTS, values.shape[1]), np.nan)
-    for i in range(NUM_PARTS):
-        here = ~np.isnan(values + phase) & (part == i)
-        visits = here.sum(axis=0)
-        np.divide(np.where(here, values, 0.0).sum(axis=0), visits, out=means[i], where=visits > 0)
-    return means
+    here = ~np.isnan(values + phase) & (part == np.arange(NUM_PARTS)[:, None, None])
+    sums, visits = np.broadcast_to(values, here.shape).sum(axis=1, where=here), here.sum(axis=1)
+    return np.divide(sums, visits, out=np.full(sums.shape, np.nan), where=visits > 0)

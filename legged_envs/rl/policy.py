@@ -28,6 +28,8 @@ _CONTRACT, _NETWORK = "contract", "network"
 """Entries of a policy file's metadata, as JSON."""
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
+Inputs = dict[str, list[dict[str, Any]]]
+"""Observation group → its terms, each with its name, size, scale, noise and clip."""
 SHIPPED = {
     "Legged/Go2-Flat-v0": "go2_flat.safetensors",
     "Legged/G1-Flat-v0": "g1_flat.safetensors",
@@ -44,7 +46,8 @@ def contract(
     ``inputs`` are the observation groups that the policy takes, one argument each. ``changes`` are those that make the
     policy's task of the registered one, as values that JSON has.
     """
-    robot = env.cfg.robot
+    robot, commands = env.cfg.robot, env.commands.terms.values()
+    inputs = {group: _terms(env, group) for group in groups}
     around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
     reference = env.commands.terms.get(around[0] or "")
     centre = "default_joint_pos"
@@ -60,14 +63,13 @@ def contract(
         **{name: list(getattr(robot, name)) for name in OF_THE_ROBOT},
         "action_scale": env.actions.scale.tolist(),
         "action": f"joint target = {centre} + action_scale * clip(action, -1, 1)",
-        "observation": _terms(env, groups[0]),
-        "inputs": {group: _terms(env, group) for group in groups},
+        "observation": inputs[groups[0]],
+        "inputs": inputs,
     }
-    motions = [term for term in env.commands.terms.values() if isinstance(term, MotionCommand)]
-    for motion in motions[:1]:
+    if motion := next((term for term in commands if isinstance(term, MotionCommand)), None):
         meaning["clips"] = list(motion.player.library.names)
         meaning["reference"] = {"control_steps_ahead": list(motion.cfg.window), "frame": motion.frame_sizes}
-    for clock in [term for term in env.commands.terms.values() if isinstance(term, GaitClock)][:1]:
+    if clock := next((term for term in commands if isinstance(term, GaitClock)), None):
         meaning["gait"] = {
             **asdict(clock.cfg),
             "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
@@ -91,26 +93,14 @@ class Policy:
     def __init__(self, network: Callable[..., torch.Tensor], contract: dict[str, Any]):
         self._network = network
         self.contract = contract
-
-    @property
-    def inputs(self) -> dict[str, list[dict[str, Any]]]:
+        self.inputs: Inputs = contract.get("inputs") or {"policy": contract.get("observation", [])}
         """The observation groups that it takes, in order, and their terms."""
-        return self.contract.get("inputs") or {"policy": self.contract.get("observation", [])}
-
-    @property
-    def task_id(self) -> str:
+        self.task_id: str = contract.get("task_id", "")
         """The task that it was trained on."""
-        return self.contract.get("task_id", "")
-
-    @property
-    def changes(self) -> dict[str, Any]:
+        self.changes: dict[str, Any] = dict(contract.get("changes", {}))
         """The changes to that task that it was trained with; empty if the file does not say."""
-        return dict(self.contract.get("changes", {}))
-
-    @property
-    def clips(self) -> tuple[str, ...]:
+        self.clips: tuple[str, ...] = tuple(contract.get("clips", ()))
         """The clips that it was trained to imitate; empty if the file does not say."""
-        return tuple(self.contract.get("clips", ()))
 
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
@@ -127,23 +117,9 @@ class Policy:
                 f"the policy of {self.task_id!r} was trained with robot = {theirs}, {task_id!r} has {cfg.robot.name}"
             )
         if ("reference" in self.contract) != is_mimic(cfg):
-            ours, theirs = "follows velocity commands", "imitates motions"
-            if is_mimic(cfg):
-                ours, theirs = theirs, ours
+            kinds = ("imitates motions", "follows velocity commands")
+            theirs, ours = reversed(kinds) if is_mimic(cfg) else kinds
             raise ValueError(f"the policy is one of {self.task_id!r}, which {theirs}, and {task_id!r} {ours}")
-
-    def clips_of(self, cfg: TaskCfg) -> tuple[str, ...]:
-        """The clips that it was trained to imitate, all of which the mimic task ``cfg`` must have.
-
-        Raises:
-            ValueError: If the task has not got one of them.
-        """
-        try:
-            clip_names(cfg, self.clips)
-        except ValueError as error:
-            hint = "A policy that was trained with --motions needs the same --motions, or the --clips to imitate"
-            raise ValueError(f"{error}. {hint}") from error
-        return self.clips
 
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
         """Raise if this policy is not for the environment, or does not take ``groups``.
@@ -158,9 +134,8 @@ class Policy:
         # As the file has it: JSON has no tuples.
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
         keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
-        pairs = {key: (self.contract.get(key), ours.get(key)) for key in keys}
-        pairs["observation"] = (_layout(self.inputs), _layout(ours["inputs"]))
-        for key, (theirs, has) in pairs.items():
+        pairs = [(key, self.contract.get(key), ours.get(key)) for key in keys]
+        for key, theirs, has in (*pairs, ("observation", _layout(self.inputs), _layout(ours["inputs"]))):
             if theirs != has:
                 raise ValueError(
                     f"the policy of {self.task_id!r} was trained with {key} = {theirs}, this environment has {has}; "
@@ -168,20 +143,15 @@ class Policy:
                 )
 
 
-def _layout(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, list[tuple[Any, ...]]]:
+def _layout(inputs: Inputs) -> dict[str, list[tuple[Any, ...]]]:
     return {group: [(term["name"], term["size"], term["scale"]) for term in terms] for group, terms in inputs.items()}
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
     """Write a policy as safetensors: its weights, and as metadata its network's description and its contract.
 
-    Args:
-        path: The file to write.
-        module: The network, of operations that :func:`~legged_envs.rl.network.describe` knows.
-        contract: See :func:`contract`.
-
     Raises:
-        ValueError: If the network is of something else.
+        ValueError: If the network is of operations that :func:`~legged_envs.rl.network.describe` does not know.
     """
     description, weights = describe(copy.deepcopy(module).cpu().eval())
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
@@ -191,18 +161,11 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
     """Write a policy as ONNX; the contract's entries are the model's metadata, lists and dicts as JSON."""
     import onnx
 
-    sizes = [sum(term["size"] for term in terms) for terms in contract["inputs"].values()]
-    names = ["obs", *list(contract["inputs"])[1:]]
-    torch.onnx.export(
-        module.cpu().eval(),
-        tuple(torch.zeros(1, size) for size in sizes),
-        str(path),
-        input_names=names,
-        output_names=["actions"],
-        dynamic_axes={name: {0: "n"} for name in (*names, "actions")},
-        opset_version=18,
-        dynamo=False,
-    )
+    inputs = tuple(torch.zeros(1, sum(term["size"] for term in terms)) for terms in contract["inputs"].values())
+    names, outputs = ["obs", *list(contract["inputs"])[1:]], ["actions"]
+    options: dict[str, Any] = {"input_names": names, "output_names": outputs, "opset_version": 18, "dynamo": False}
+    options["dynamic_axes"] = {name: {0: "n"} for name in (*names, *outputs)}
+    torch.onnx.export(module.cpu().eval(), inputs, str(path), **options)
     model = onnx.load(str(path))
     for key, value in contract.items():
         entry = model.metadata_props.add()
@@ -282,5 +245,10 @@ def policy_and_task(
     cfg = override(cfg, changed)
     if is_mimic(cfg):
         cfg = imitating(cfg, motions=motions)
-        cfg = imitating(cfg, clips or policy.clips_of(cfg))
+        try:
+            clip_names(cfg, clips or policy.clips)
+        except ValueError as error:
+            hint = "A policy that was trained with --motions needs the same --motions, or the --clips to imitate"
+            raise ValueError(f"{error}. {hint}") from error
+        cfg = imitating(cfg, clips or policy.clips)
     return policy, cfg, changed

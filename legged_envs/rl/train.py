@@ -7,10 +7,11 @@ import json
 import os
 import shlex
 import signal
+import statistics
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
@@ -41,13 +42,12 @@ NEAR = 0.1
 
 
 def train(cfg: TrainCfg) -> Path:
-    """Run a training. Returns the run folder.
-
-    Raises:
-        FileExistsError: If another run's checkpoint is in the folder to write to.
-        ValueError: If the algorithm is not one for the task, or an option has no meaning or would not be read.
-    """
+    """Run a training, which raises what :class:`Trainer` does. Returns the run folder."""
     return Trainer(cfg, Console()).run()
+
+
+OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
+"""Attributes of :class:`Trainer` that a checkpoint holds as they are."""
 
 
 class Trainer:
@@ -69,11 +69,9 @@ class Trainer:
         cfg, checkpoint = going_on(cfg)
         task = make_task_cfg(cfg.task_id)
         cfg, self._algo = complete(cfg, is_mimic(task))
-        self.cfg = cfg
         check_changes(cfg.changes)
+        self.cfg, self.console, self._wrapped = cfg, console, wrap is not None
         self._run_dir = self._find_run_dir()
-        self.console = console
-        self._wrapped = wrap is not None
         task = override(task, cfg.changes)
         self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
         add_observations(self._algo, self.task)
@@ -82,9 +80,7 @@ class Trainer:
         torch.manual_seed(cfg.seed)
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
         envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
-        if wrap is not None:
-            envs = wrap(envs)
-        self.env = RslRlVecEnv(envs, seed=cfg.seed)
+        self.env = RslRlVecEnv(wrap(envs) if wrap is not None else envs, seed=cfg.seed)
         self.core = unwrap(envs)
         # Episodes start at random ages, so that they do not all end together.
         self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
@@ -93,7 +89,6 @@ class Trainer:
         if cfg.warm_start is not None and checkpoint is None:
             state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
             self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
-        self._evaluator: Evaluator | None = None
         self.iteration = 0
         self.seconds = 0.0
         """Training time so far, checks for the goal included."""
@@ -119,8 +114,7 @@ class Trainer:
     def run(self) -> Path:
         """Train, export, evaluate, draw and film. Returns the run folder."""
         self._run_dir.mkdir(parents=True, exist_ok=True)
-        config = {"training": _plain(self.cfg), "task": _plain(self.task)}
-        (self._run_dir / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        self._write("config.json", {"training": self.cfg, "task": self.task})
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")
         self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False)
         self._train()
@@ -132,7 +126,7 @@ class Trainer:
         self._evaluate_export()
         if self.cfg.video:
             try:
-                self._film()
+                film_policy(self.cfg.task_id, self.task, load_policy(self._run_dir), self._run_dir / "video.mp4")
             except RuntimeError as error:  # a machine that cannot render has trained all the same
                 self.console.print(f"no video: {error}", style="yellow")
         return self._run_dir
@@ -145,28 +139,17 @@ class Trainer:
     def _train(self) -> None:
         previous = signal.signal(signal.SIGINT, self._on_interrupt)
         writer = SummaryWriter(str(self._run_dir))
-        recent: deque[float] = deque(maxlen=20)
         saved = self.seconds
-        begun, seconds_before = time.perf_counter(), self.seconds
-        percentage, left = TextColumn("{task.percentage:3.0f}%"), TextColumn("left")
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            percentage,
-            TimeElapsedColumn(),
-            left,
-            TimeRemainingColumn(),
-        )
+        begun = time.perf_counter() - self.seconds
+        times = "{task.percentage:3.0f}%", TimeElapsedColumn(), "left", TimeRemainingColumn()
         try:
-            with Progress(*columns, console=self.console) as progress:
+            with Progress("{task.description}", BarColumn(), *times, console=self.console) as progress:
                 bar = progress.add_task("starting", total=1.0)
                 while (done := self._progress()) < 1.0 and not self._interrupted:
                     self._set_learning_rate(done)
                     row = self._iterate()
-                    self.seconds = seconds_before + time.perf_counter() - begun
-                    row["seconds"] = self.seconds
+                    row["seconds"] = self.seconds = time.perf_counter() - begun
                     self.curve.append(row)
-                    recent.append(row["steps_per_second"])
                     for name, value in row.items():
                         writer.add_scalar(f"train/{name}", value, self.iteration)
                     self._check_goal(row)
@@ -174,7 +157,7 @@ class Trainer:
                         self._save()
                         saved = self.seconds
                     errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items())
-                    speed = sum(recent) / len(recent)
+                    speed = statistics.fmean(recent["steps_per_second"] for recent in self.curve[-20:])
                     text = f"{speed:6.0f} steps/s  reward {row['reward']:5.2f}/s  error {errors}"
                     progress.update(bar, completed=self._progress(), description=text)
         finally:
@@ -192,10 +175,9 @@ class Trainer:
         if getattr(self._algo, "schedule", "fixed") != "fixed":
             return
         start, end = self._algo.learning_rate, self._algo.final_learning_rate
-        rate = start + (end - start) * min(done, 1.0)
-        self.algorithm.learning_rate = rate
+        self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
         for group in self.algorithm.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = self.algorithm.learning_rate
 
     def _iterate(self) -> dict[str, float]:
         """One rollout and one update."""
@@ -232,13 +214,12 @@ class Trainer:
         near = bool(goal) and all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS)
         if self.time_to_walk is not None or not near or self.seconds - self._goal_checked < GOAL_INTERVAL:
             return
-        reached = self.seconds
-        result = self._evaluate(self.algorithm.get_policy().as_jit(), still=False)
-        self._goal_checked = reached
+        self._goal_checked = self.seconds
+        result = self._evaluator.run(self.algorithm.get_policy().as_jit(), still=False)
         if result.walks(**goal):
-            self.time_to_walk = {"seconds": round(reached, 1), "env_steps": row["env_steps"]}
+            self.time_to_walk = {"seconds": round(self.seconds, 1), "env_steps": row["env_steps"]}
             self.console.print(
-                f"walks after {reached:.0f} s and {row['env_steps'] / 1e6:.1f} M steps: "
+                f"walks after {self.seconds:.0f} s and {row['env_steps'] / 1e6:.1f} M steps: "
                 f"{result.lin_vel_error:.2f} m/s, {result.ang_vel_error:.2f} rad/s, {result.falls:.1%} falls"
             )
 
@@ -250,69 +231,49 @@ class Trainer:
 
     # --- results -----------------------------------------------------------------------------------------------------
 
-    def _evaluate(self, policy: Callable[..., torch.Tensor], still: bool = True) -> Any:
-        if self._evaluator is None:
-            groups = policy_groups(self._algo)
-            self._evaluator = Evaluator(self.cfg.task_id, self.task, self.cfg.episodes, groups=groups)
-        return self._evaluator.run(policy, still)
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self.cfg.task_id, self.task, self.cfg.episodes, groups=policy_groups(self._algo))
 
     def _export(self) -> None:
-        meaning = contract(self.cfg.task_id, self.core, policy_groups(self._algo), _plain(self.cfg.changes))
+        meaning = contract(self.cfg.task_id, self.core, policy_groups(self._algo), self.cfg.changes)
         policy = self.algorithm.get_policy()
         save_policy(self._run_dir / POLICY_FILE, policy.as_jit(), meaning)
         save_onnx(self._run_dir / "policy.onnx", policy.as_onnx(verbose=False), meaning)
 
     def _evaluate_export(self) -> None:
         """Evaluate what was exported, write eval.json and draw."""
-        result = self._evaluate(load_policy(self._run_dir))
+        result = self._evaluator.run(load_policy(self._run_dir))
         result.print(self.console)
-        report = {
-            "task_id": self.cfg.task_id,
-            "seed": self.cfg.seed,
-            "training_seconds": round(self.seconds, 1),
-            "env_steps": self.curve[-1]["env_steps"],
-            "changes": _plain(self.cfg.changes),
-            **({"time_to_walk": self.time_to_walk} if self.metrics.GOAL else {}),
-            **result.as_dict(),
-        }
-        (self._run_dir / "eval.json").write_text(json.dumps(report, indent=1) + "\n")
+        report = {"task_id": self.cfg.task_id, "seed": self.cfg.seed, "changes": self.cfg.changes}
+        report |= {"training_seconds": round(self.seconds, 1), "env_steps": self.curve[-1]["env_steps"]}
+        if self.metrics.GOAL:
+            report["time_to_walk"] = self.time_to_walk
+        self._write("eval.json", report | result.as_dict())
         plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.metrics.ERRORS)
         if curves := getattr(result, "curves", None):
             plot_tracking(curves, self._run_dir / "tracking.png")
 
-    def _film(self) -> None:
-        film_policy(self.cfg.task_id, self.task, load_policy(self._run_dir), self._run_dir / "video.mp4")
+    def _write(self, name: str, values: dict[str, Any]) -> None:
+        """Write values into the run folder as JSON; configurations as dicts, functions by their dotted names."""
+        (self._run_dir / name).write_text(json.dumps(values, indent=1, default=_as_json) + "\n")
 
     def _save(self) -> None:
-        state = {
-            "algorithm": self.algorithm.save(),
-            "env": self.env.get_state(),
-            "rng": torch.get_rng_state(),
-            "iteration": self.iteration,
-            "seconds": self.seconds,
-            "curve": self.curve,
-            "time_to_walk": self.time_to_walk,
-            "task_id": self.cfg.task_id,
-            "cfg": self.cfg,
-        }
+        state = {name: getattr(self, name) for name in OF_A_CHECKPOINT}
+        state |= {"algorithm": self.algorithm.save(), "env": self.env.get_state(), "rng": torch.get_rng_state()}
+        state |= {"task_id": self.cfg.task_id, "cfg": self.cfg}
         write_checkpoint(self._run_dir / CHECKPOINT, state)
 
     def _load(self, state: dict[str, Any]) -> None:
         self.algorithm.load(state["algorithm"], None, strict=True)
         self.env.set_state(state["env"])
         torch.set_rng_state(state["rng"])
-        self.iteration, self.seconds = state["iteration"], state["seconds"]
-        self.curve, self.time_to_walk = state["curve"], state["time_to_walk"]
+        for name in OF_A_CHECKPOINT:
+            setattr(self, name, state[name])
 
 
-def _plain(value: Any) -> Any:
-    """A configuration as JSON values: dataclasses as dicts, functions by their dotted names."""
+def _as_json(value: Any) -> Any:
+    """What stands in JSON for a value that JSON has not got."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)

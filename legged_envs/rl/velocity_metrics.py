@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
@@ -65,8 +65,7 @@ class Evaluation:
         """Show the numbers as two tables."""
         ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
         console.print(f"{self.episodes} episodes; commands: {ranges}")
-        table = Table("quantity")
-        table.add_column("mean", justify="right")
+        table = Table("quantity", Column("mean", justify="right"))
         for name, hint in get_type_hints(Evaluation, include_extras=True).items():
             for unit in getattr(hint, "__metadata__", ()):
                 value = getattr(self, name)
@@ -76,12 +75,20 @@ class Evaluation:
 
 
 class VelocityMetrics:
-    """The metrics of a task that follows velocity commands: see :class:`~legged_envs.rl.metrics.Metrics`."""
+    """What is measured on a task that follows velocity commands.
+
+    Args:
+        core: The environment of the evaluation.
+    """
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
+    """Observation groups that a policy takes unless it says otherwise."""
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
+    """What :meth:`training_errors` gives, and the units."""
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
+    """Errors and falls with which a training has reached what it is for; empty if it is not watched for that."""
     STANDS: ClassVar[bool] = True
+    """Whether there is a second rollout with the zero command."""
 
     def __init__(self, core: LeggedVectorEnv):
         self._core = core
@@ -92,13 +99,16 @@ class VelocityMetrics:
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        """How far the robots are from what they are asked to do, at this moment."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
+        """The task of an evaluation of ``episodes`` each, and how many environments that takes."""
         return cfg, episodes
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        """Reset the environments, if ``still`` to the zero command. Returns the first observation."""
         observation, _ = envs.reset(seed=seed)
         if still:
             hold_velocity(self._core, (0.0, 0.0, 0.0), observation)
@@ -106,6 +116,7 @@ class VelocityMetrics:
         return observation
 
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
         robot, contact = self._core.robot, self._core.robot.foot_contact
         height = robot.foot_pos_w[..., 2] - self._core.cfg.robot.foot_radius
         peak, self._peak = self._peak, torch.where(contact, 0.0, torch.maximum(self._peak, height))
@@ -127,6 +138,13 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
+        """What the measures of a rollout say.
+
+        Args:
+            values: What :meth:`measures` gave. Shapes: (steps, num_envs, …).
+            alive: Whether the episode had not ended by the end of the step, bool. Shape: (steps, num_envs).
+            still: The two for the zero command, None if it was not asked for.
+        """
         core = self._core
         counted = settled(alive, core.step_dt)
         landed = values.pop("landed") * counted.unsqueeze(2)

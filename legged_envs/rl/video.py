@@ -29,13 +29,8 @@ def write_video(path: Path, frames: Iterator[np.ndarray], step_dt: float) -> Non
 
     first = next(frames)
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = imageio_ffmpeg.write_frames(
-        str(path),
-        RENDER_SIZE,
-        fps=1.0 / (step_dt * steps_per_frame(step_dt)),
-        quality=6,
-        output_params=["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"],
-    )
+    fps, scaled = 1.0 / (step_dt * steps_per_frame(step_dt)), ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
+    writer = imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, fps=fps, quality=6, output_params=scaled)
     writer.send(None)
     try:
         for frame in chain((first,), frames):

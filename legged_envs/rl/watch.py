@@ -20,7 +20,7 @@ from rich.console import Console
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.events import reset_to_reference
-from legged_envs.rl.metrics import evaluation_cfg
+from legged_envs.rl.metrics import EVALUATED, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
 from legged_envs.rl.velocity_metrics import hold_velocity
@@ -35,6 +35,10 @@ LARGEST_DRIFT = 0.2
 """Distance of robot and reference along x and y that is shown, m; the reference would leave the picture by more."""
 LABEL_HEIGHT = 90
 """Pixels at the top of a frame, as rendered, that hold the name of the clip."""
+Command = tuple[float, float, float]
+"""vx [m/s], vy [m/s] and ωz [rad/s]."""
+PolicyFunction = Callable[..., torch.Tensor]
+"""Observations of some groups → actions."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,8 @@ class Scene:
     """What a robot is asked to do for a while: to follow a velocity command, or to imitate a clip."""
 
     seconds: float
-    command: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """vx [m/s], vy [m/s] and ωz [rad/s], on a task without motions."""
+    command: Command = (0.0, 0.0, 0.0)
+    """On a task without motions."""
     clip: str | None = None
     """Name of a clip of a mimic task, imitated from its first frame on."""
 
@@ -51,16 +55,13 @@ class Scene:
 _FORWARD = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
 _TURNING_AND_BACK = ((0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
 TOUR = (*_FORWARD, *_TURNING_AND_BACK)
-"""Commands (vx m/s, vy m/s, ωz rad/s) that a policy is shown with unless others are given."""
+"""Commands that a policy is shown with unless others are given."""
 TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
 """How long each command of the tour, a command that was given, and a clip last, s."""
 
 
 def scenes(
-    cfg: TaskCfg,
-    command: tuple[float, float, float] | None = None,
-    clips: Sequence[str] = (),
-    seconds: float | None = None,
+    cfg: TaskCfg, command: Command | None = None, clips: Sequence[str] = (), seconds: float | None = None
 ) -> list[Scene]:
     """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour.
 
@@ -76,9 +77,7 @@ def scenes(
     return [Scene(seconds or TOUR_SECONDS, each) for each in TOUR]
 
 
-def watch(
-    envs: VectorEnv, policy: Callable[..., torch.Tensor], groups: Sequence[str], scenes: Iterable[Scene]
-) -> Iterator[Scene]:
+def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
     """Let the first robot act one scene after the other; gives the scene after each control step.
 
     A robot whose episode ends begins the scene again. Later resets of ``envs`` draw their starts.
@@ -111,18 +110,15 @@ def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torc
     if scene.clip is None:
         observation, _ = envs.reset(**how)
         hold_velocity(core, scene.command, observation)
-        return observation
-    motion = motion_of(core)
-    (clip,) = motion.player.library.clip_ids(scene.clip).tolist()
-    motion.pin(torch.tensor(clip), torch.tensor(0.0))
-    observation, _ = envs.reset(**how)
-    motion.release()
+    else:
+        motion = motion_of(core)
+        motion.pin(motion.player.library.clip_ids(scene.clip).squeeze(), torch.tensor(0.0))
+        observation, _ = envs.reset(**how)
+        motion.release()
     return observation
 
 
-def film(
-    envs: VectorEnv, policy: Callable[..., torch.Tensor], groups: Sequence[str], scenes: Sequence[Scene], path: Path
-) -> None:
+def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
     """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
 
     Clips have their name above, and the reference as a transparent robot beside the robot.
@@ -170,21 +166,14 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     Raises:
         ValueError: If the policy is not for the task.
     """
-    placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
-    for name, event in placing.items():
-        if event.func is reset_to_reference:
-            placing[name] = replace(event, params={})
+    placing = {
+        name: replace(event, params={}) if event.func is reset_to_reference else event
+        for name, event in cfg.events.items()
+        if event.purpose == "place"
+    }
     cfg = override(evaluation_cfg(cfg), {"events": placing})
-    envs = gym.make_vec(
-        task_id,
-        num_envs=1,
-        cfg=cfg,
-        array="torch",
-        observations="dict",
-        autoreset_mode="Disabled",
-        max_episode_steps=10**9,
-        render_mode="rgb_array",
-    )
+    options = {**EVALUATED, "max_episode_steps": 10**9, "render_mode": "rgb_array"}
+    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, **options)
     policy.check(unwrap(envs))
     return envs
 
@@ -197,30 +186,18 @@ def film_policy(task_id: str, cfg: TaskCfg, policy: Policy, path: Path, shown: S
 
 
 def play(task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene]) -> None:
-    """Show a policy in the scenes ``shown``.
-
-    Args:
-        task_id: Registered id.
-        cfg: The task that the policy is for.
-        policy: The policy.
-        video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
-        shown: What to let it do.
-    """
-    if video is None and (sys.platform != "linux" or os.environ.get("DISPLAY")):
-        envs = make_watched(task_id, cfg, policy)
-        _view(unwrap(envs), watch(envs, policy, tuple(policy.inputs), shown))
-        envs.close()
+    """Show a policy in the scenes ``shown``: in a window, or as the mp4 ``video``; without a display as play.mp4."""
+    if video is not None or (sys.platform == "linux" and not os.environ.get("DISPLAY")):
+        video = video or Path("play.mp4")
+        film_policy(task_id, cfg, policy, video, shown)
+        Console().print(f"wrote {video}")
         return
-    video = video or Path("play.mp4")
-    film_policy(task_id, cfg, policy, video, shown)
-    Console().print(f"wrote {video}")
-
-
-def _view(core: LeggedVectorEnv, steps: Iterable[Scene]) -> None:
-    """Show the robot in MuJoCo's viewer in real time until the steps, or its window, come to an end."""
+    envs = make_watched(task_id, cfg, policy)
+    core = unwrap(envs)
     next_frame = time.perf_counter()
-    for _ in steps:
-        if not core.sim.view(0):
-            return
+    for _ in watch(envs, policy, tuple(policy.inputs), shown):
+        if not core.sim.view(0):  # its window was closed
+            break
         next_frame += core.step_dt
         time.sleep(max(0.0, next_frame - time.perf_counter()))
+    envs.close()
