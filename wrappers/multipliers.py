@@ -13,11 +13,7 @@ def relative_excess(means: Any, limits: Any) -> Any:
     """Excess of mean costs over their limits, in units of the limits: min(mean / limit − 1, 1).
 
     The bound keeps the first, clumsy steps of a training from winding up what follows the excess. Where a limit is 0
-    the excess is min(mean, 1).
-
-    Args:
-        means: Mean costs of any array kind. Shape: (…, K).
-        limits: Limits of at least 0, of the same kind. Shape: (K,) or (…, K).
+    the excess is min(mean, 1). Shapes, of any array kind: (…, K), (K,) or (…, K) → (…, K).
     """
     xp = array_namespace(means, limits)
     scales = xp.where(limits > 0.0, limits, xp.ones_like(limits))
@@ -36,13 +32,7 @@ class PIDMultipliers:
     PID Lagrangian methods", algorithm 2).
 
     Sums are taken in float64 and rounded to the dtype of ``initial``, to which the gains are rounded as well.
-
-    Args:
-        initial: λ and I at the start: an array of any kind, dtype, device and shape.
-        integral: What I changes by in an update whose e is 1.
-        proportional: What λ is higher by in an update whose e is 1.
-        derivative: What λ is higher by in an update whose e has grown by 1.
-        maximum: Upper bound of λ and I; None for none.
+    ``initial`` is λ and I at the start: an array of any kind, dtype, device and shape. A ``maximum`` of None is none.
 
     Raises:
         ValueError: If a gain or the bound is negative or NaN.
@@ -98,18 +88,16 @@ class PIDMultipliers:
         return copy.deepcopy(self._state)
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise the errors of :meth:`load_state_dict` and change nothing."""
-        shape = tuple(self.values.shape)
-        for name in self._state:
+        """Raise the error of :meth:`load_state_dict` and change nothing."""
+        for name, own in self._state.items():
             got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
-            if got != shape:
-                raise ValueError(f"the multipliers need a state whose {name!r} has shape {shape}, got {got}")
+            if got != tuple(own.shape):
+                raise ValueError(f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`state_dict`, which is not changed; its arrays may be of another kind.
 
-        Raises:
-            ValueError: If an array is missing or has another shape. Then nothing has changed.
+        Raises a ValueError if an array is missing or has another shape; then nothing has changed.
         """
         self.check_state(state)
         self._state = copy.deepcopy({name: state[name] for name in self._state})

@@ -22,15 +22,13 @@ Groups = tuple[str, str, str]
 
 
 class MimicAlgorithm:
-    """What PPO and distillation share: the interface of rsl_rl's algorithms, an actor and a rollout.
-
-    Whoever derives from it calls :meth:`_begin` at the end of the constructor.
+    """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
 
     Args:
         env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
         num_actions: Size of the action.
-        frames: Frames of each reference window.
-        cfg: Networks, learning rate, gradient norm and length of a rollout.
+        frames: Frames of each reference window, the actor's and the critic's.
+        cfg: What to do.
         groups: Observation groups of the actor.
 
     Raises:
@@ -57,15 +55,11 @@ class MimicAlgorithm:
         actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
         self.actor = self._parts["actor"] = actor.to(self.device)
 
-    def _begin(
-        self, training_type: str, *critics: nn.Module, critic_sizes: tuple[int, ...] = (), **options: Any
-    ) -> None:
-        """Make the storage, with ``options`` of its own, and Adam over actor and critics.
-
-        ``critic_sizes`` are P and R of critics that see something else than the actor.
-        """
+    def _begin(self, training_type: str, *critics: nn.Module, **options: Any) -> None:
+        """Make the storage, with ``options`` of its own, and Adam over actor and critics."""
         num_envs, num_steps, num_actions = self._shape
-        actor, critic = self._sizes[self.groups], critic_sizes
+        actor = self._sizes[self.groups]
+        critic = self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()  # nothing is kept twice
         shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
         self.storage = RolloutStorageMM(training_type, num_envs, num_steps, *shapes, device=self.device, **options)
         self._networks = nn.ModuleList((self.actor, *critics))
@@ -82,7 +76,7 @@ class MimicAlgorithm:
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions and keep what belongs to them. Returns the actions, (num_envs, num_actions)."""
+        """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
         transition, seen = self.transition, inputs(obs, self.groups)
         transition.observations, transition.reference_observations = seen[:2]
         transition.reference_observations_mask = seen[2].squeeze(1) > 0.5
@@ -100,7 +94,7 @@ class MimicAlgorithm:
         self.transition.clear()
 
     def compute_returns(self, obs: TensorDict) -> None:
-        """What is to be done between a rollout, after which ``obs`` is seen, and :meth:`update`: nothing."""
+        """Nothing; ``obs`` is the observation after the rollout."""
 
     def _end_of_update(self) -> None:
         self.actor.network.update_normalizers(*self._seen())
@@ -125,15 +119,9 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a state from :meth:`save`, which is not changed.
+        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names.
 
-        Args:
-            state: The state.
-            load_cfg: Which of its parts to load, e.g. ``{"actor": True}``; all of them if None.
-            strict: Whether each network's parameters must be exactly those of the state.
-
-        Returns:
-            Whether the iteration was loaded, so that the run goes on.
+        With ``strict`` each network's parameters must be those of the state. Returns whether the iteration was loaded.
 
         Raises:
             ValueError: If a part is asked for that the state or this algorithm does not have.
@@ -171,7 +159,7 @@ class MimicDistillation(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw the student's actions and ask the teacher. Returns the student's, (num_envs, num_actions)."""
+        """Ask the teacher, and draw the student's actions, (num_envs, num_actions)."""
         self.transition.privileged_actions = self.teacher(*inputs(obs, CRITIC_GROUPS))
         return super().act(obs)
 
@@ -211,6 +199,5 @@ def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
     """Sizes of observation and reference window."""
     observation, reference, _ = (obs[group].shape[1] for group in groups)
     if frames < 1 or reference % frames:
-        numbers = f"the {reference} numbers of {groups[1]!r}"
-        raise ValueError(f"frames must divide {numbers} into frames of one size, got {frames}")
+        raise ValueError(f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}")
     return observation, reference

@@ -31,23 +31,16 @@ Expert = Callable[[int], Pairs]
 class RewardBonus(ABC):
     """A reward made by a network that learns from the states of each rollout.
 
-    Any algorithm can use it that calls :meth:`observe` before and :meth:`add` after every step of the environment, then
-    :meth:`learn` for each mini-batch and :meth:`update_normalizer` once. :attr:`network` and :attr:`optimizer` hold
-    what a checkpoint needs.
-
-    Args:
-        group: Observation group with the states.
-        env_obs: An observation of the environment.
-        num_steps: Steps of a rollout.
-
-    Raises:
-        ValueError: If the environment has no such group.
+    It is for any algorithm, rsl_rl's PPO as well, that calls :meth:`add` after every step of the environment, then
+    :meth:`learn` for each mini-batch and :meth:`update_normalizer` once, and puts the states of :attr:`network` and
+    :attr:`optimizer` into its checkpoints. ``group`` is the observation group with the states, ``env_obs`` an
+    observation of the environment, and a rollout has ``num_steps``. Raises a ValueError if there is no such group.
     """
 
     option: str
     """What the bonus is called among the options, in checkpoints and losses."""
     reward_name: str
-    """What its mean is called."""
+    """What :attr:`means` are called."""
     network: nn.Module
     optimizer: torch.optim.Optimizer
     task_weight = 1.0
@@ -60,16 +53,15 @@ class RewardBonus(ABC):
         self.group = group
         self.before, self.after = torch.zeros_like(env_obs[group]).repeat(2, num_steps, 1, 1)
         """States before and after each step, those after of the same episode. Shapes: (num_steps, num_envs, S)."""
+        self.means = self.after.new_zeros(num_steps)
+        """The mean bonus of each step. Shape: (num_steps,)."""
 
-    def observe(self, step: int, obs: TensorDict) -> None:
-        """Keep the states of ``obs``, with which ``step`` begins."""
-        self.before[step] = obs[self.group]
-
-    def add(self, step: int, rewards: torch.Tensor, following: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
-        """The ``rewards`` (num_envs,) of ``step``, which led to ``following``, with the bonus, and its mean."""
-        self.after[step] = following[self.group]
+    def add(self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict) -> torch.Tensor:
+        """The ``rewards`` (num_envs,) of a step from ``obs`` to ``following``, of the same episodes, with the bonus."""
+        self.before[step], self.after[step] = obs[self.group], following[self.group]
         bonus = self._reward(self.before[step], self.after[step])
-        return self.task_weight * rewards + self.weight * bonus, bonus.mean()
+        self.means[step] = bonus.mean()
+        return self.task_weight * rewards + self.weight * bonus
 
     def learn(self, indices: torch.Tensor) -> dict[str, torch.Tensor]:
         """One step of the optimizer on the transitions ``indices`` of the flattened rollout. Returns losses by name."""
@@ -154,8 +146,7 @@ class StylePrior(RewardBonus):
 def amp_observations() -> ObservationGroupCfg:
     """The states that robots and motions are compared by: gravity, angular velocity, joint positions and velocities.
 
-    They are as noisy as what a policy sees: small differences that no motion can show then tell the discriminator
-    nothing.
+    They are as noisy as what a policy sees, so that differences too small for a motion to show tell nothing.
     """
     terms = {
         "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05, mirror="vector"),
@@ -167,16 +158,12 @@ def amp_observations() -> ObservationGroupCfg:
 
 
 class ExpertTransitions:
-    """Pairs of states one control step apart, of all clips of a library, at every control step of each.
+    """Pairs of states one control step apart, ``step_dt`` in s, at every control step of all clips of a library.
 
     States are what an observation group sees of a robot that does exactly what the clip does. The group's terms may
     read what a motion says of base and joints: ``env.robot``'s ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``,
-    ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``.
-
-    Args:
-        library: The clips. They count by their weights, and within a clip all pairs of valid frames count alike.
-        group: The observation group.
-        step_dt: Control time step, s.
+    ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``. Clips count
+    by their weights, and within a clip all pairs of valid frames count alike.
 
     Raises:
         ValueError: If a term of the group reads something else.
@@ -200,10 +187,8 @@ class ExpertTransitions:
         self.weights = torch.cat(weights)
         """How often each pair is drawn, relative to the others. Shape: (P,)."""
         if not self.weights.any():
-            raise MotionError(
-                f"AMP needs a clip with a weight above 0 and two valid states {step_dt:g} s apart; none of "
-                f"{', '.join(library.names)} is one"
-            )
+            needed = f"a clip with a weight above 0 and two valid states {step_dt:g} s apart"
+            raise MotionError(f"AMP needs {needed}; none of {', '.join(library.names)} is one")
 
     def sample(self, n: int) -> Pairs:
         """Draw ``n`` pairs, and noise where the group is noisy, from torch's generator of the library's device."""
@@ -241,10 +226,7 @@ class ExpertTransitions:
 
 
 class Novelty(RewardBonus):
-    """rsl_rl's random network distillation: the error of a predictor in states that it has not learnt from.
-
-    ``activation`` is that of the networks.
-    """
+    """rsl_rl's random network distillation: the error of a predictor in states that it has not learnt from."""
 
     option, reward_name = "rnd", "rnd_reward"
     network: RandomNetworkDistillation

@@ -17,10 +17,7 @@ class FrameTransformer(nn.Module):
     """Encodes a window of frames by attention among them: frames as tokens, learnt positions, mean over the frames.
 
     Layers are normalised before attention and MLP (Xiong et al. 2020). It is written out because PyTorch's own layers
-    do not export to ONNX with a free batch size.
-
-    Raises:
-        ValueError: If the heads do not divide ``encoder_size``.
+    do not export to ONNX with a free batch size. Raises a ValueError if the heads do not divide ``encoder_size``.
     """
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
@@ -62,11 +59,7 @@ class _AttentionLayer(nn.Module):
 class MimicNetwork(nn.Module):
     """MLP over the normalised observation and the encoded reference; a learnt code where there is no reference.
 
-    Args:
-        sizes: P and R, the sizes of observation and reference window.
-        frames: Frames of a window.
-        outputs: Size of the output.
-        cfg: Layers.
+    ``sizes`` are P and R, of observation and reference window, which has so many ``frames``.
     """
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):

@@ -27,10 +27,7 @@ class MimicPPO(MimicAlgorithm):
     task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty, as far as these are switched on.
 
     Args:
-        env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
-        num_actions: Size of the action.
-        frames: Frames of each reference window; critic's and actor's windows have the same number.
-        cfg: What to do.
+        env_obs, num_actions, frames, cfg: As for :class:`~legged_envs.rl.mimic.algorithm.MimicAlgorithm`.
         cost_names: Names of the cost terms, for the losses.
         cost_limits: What each may cost per control step on average; needed if ``cfg.lagrange`` is on.
         teacher: Labels every visited state; needed if ``cfg.dagger`` is on.
@@ -80,14 +77,10 @@ class MimicPPO(MimicAlgorithm):
             self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
         for bonus in self.bonuses:
             self._parts |= {bonus.option: bonus.network, f"{bonus.option}_optimizer": bonus.optimizer}
-        critic_sizes = () if cfg.privileged_actor else self._sizes[CRITIC_GROUPS]
-        options = {"apply_dagger_actions": self.teacher is not None, "num_costs": num_costs}
-        self._begin("rl", *self.critics.values(), critic_sizes=critic_sizes, **options)
+        self._begin("rl", *self.critics.values(), apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
         self._time_outs = torch.zeros(cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device)
         self._final_inputs: list[list[torch.Tensor]] = []
         """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
-        self._bonus_means: list[dict[str, torch.Tensor]] = []
-        """The means of the bonuses at each step of this rollout."""
 
     def _make_critic(self, name: str, frames: int, outputs: int) -> MimicNetwork:
         critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg)
@@ -98,7 +91,7 @@ class MimicPPO(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions and keep what belongs to them. Returns the actions, (num_envs, num_actions)."""
+        """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
         actions, distribution = super().act(obs), self.actor.distribution
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
         transition, seen = self.transition, inputs(obs, CRITIC_GROUPS)
@@ -111,24 +104,17 @@ class MimicPPO(MimicAlgorithm):
         if self.teacher is not None:
             # Once the loss has faded out nobody reads the label, which the storage asks for all the same.
             transition.dagger_actions = self.teacher(*seen) if self.dagger_coefficient else actions
-        for bonus in self.bonuses:
-            bonus.observe(self.storage.step, obs)
+        self._acted_on = obs
         return actions
 
     @torch.no_grad()
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to.
-
-        Args:
-            obs: The observation after it, of the next episode where one ended.
-            rewards: Shape: (num_envs,).
-            dones: Where an episode ended, bool. Shape: (num_envs,).
-            extras: ``time_outs``, ``costs`` with constraints, and ``final_obs`` if an episode ended.
+        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both.
 
         Raises:
-            ValueError: If ``final_obs`` or ``costs`` is missing.
+            ValueError: If ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends.
         """
         step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs")
         if following is None and dones.any():
@@ -139,21 +125,17 @@ class MimicPPO(MimicAlgorithm):
                 raise ValueError("extras must have costs, (num_envs, K), as lagrange.enabled is on; got none")
             self.transition.cost_rewards = self.lagrange.scaled(extras["costs"])
         if step == 0:
-            self._final_inputs, self._bonus_means = [], []
+            self._final_inputs = []
         self._time_outs[step] = time_outs
         if time_outs.any():
             self._final_inputs.append([part[time_outs] for part in inputs(following, CRITIC_GROUPS)])
         for bonus in self.bonuses:
-            rewards, mean = bonus.add(step, rewards, following)
-            self._bonus_means.append({bonus.reward_name: mean})
+            rewards = bonus.add(step, rewards, self._acted_on, following)
         super().process_env_step(obs, rewards, dones, extras)
 
     @torch.no_grad()
     def compute_returns(self, obs: TensorDict) -> None:
-        """Write returns and advantages; ``obs`` is the observation after the last step.
-
-        An episode that timed out goes on with the value of its true last observation.
-        """
+        """Write returns and advantages; an episode that timed out goes on with the value of its last observation."""
         seen = [torch.cat(parts) for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True)]
         arguments: dict[str, Any] = {"gamma": self.cfg.gamma, "lam": self.cfg.gae_lambda}
         for column, critic in self.critics.items():
@@ -173,12 +155,9 @@ class MimicPPO(MimicAlgorithm):
         return cfg.coefficient * max(0.0, 1.0 - faded)
 
     def update(self) -> dict[str, float]:
-        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes.
-
-        With constraints these are ``cost/<name>``, the mean cost per control step, and ``multiplier/<name>`` as well,
-        and the same with ``free_`` before it for the steps without a reference.
-        """
-        constraints, rows = self._constrain(), list(self._bonus_means)
+        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes."""
+        constraints = self._constrain()
+        rows = [{bonus.reward_name: mean} for bonus in self.bonuses for mean in bonus.means]
         for batch in self.storage.mini_batches(self.cfg.mini_batches, self.cfg.epochs):
             loss, terms = self._loss(batch)
             self._descend(loss)
@@ -246,14 +225,12 @@ class Lagrange:
 
     The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
     up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
-    See :meth:`combine_` for what becomes of them.
 
     Args:
         names: Of the environment's terms, from which ``cfg.costs`` chooses K.
         limits: Mean cost per control step that each term may have.
         discount: γλ of the advantages.
-        cfg: Gains, start and bound of the multipliers.
-        device: Where the costs are.
+        cfg, device: Gains, start and bound of the multipliers; where the costs are.
 
     Raises:
         ValueError: If a limit is not positive, their number is not that of the names, ``cfg.costs`` names none of them,
@@ -285,17 +262,10 @@ class Lagrange:
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow e_k = min(mean cost_k / limit_k − 1, 1): see :class:`PIDMultipliers`.
+        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout.
 
-        The bound of 1 keeps a robot that still falls from pricing everything else out.
-
-        Args:
-            scaled_costs: Of a rollout. Shape: (num_steps, num_envs, K).
-            referenced: Where there was a reference, bool. Shape: (num_steps, num_envs).
-
-        Returns:
-            The mean costs per control step without and with a reference; NaN where there was no such step, and then the
-            multipliers stay. Shape: (2, K).
+        Returns the mean costs per control step without and with a reference; NaN where there was no such step, and then
+        the multipliers stay. Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K).
         """
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
@@ -321,17 +291,12 @@ class Lagrange:
 
     def report(self, costs: torch.Tensor) -> dict[str, float]:
         """Mean ``costs`` (2, K) from :meth:`ascend` and the multipliers by name, ``free_…`` without a reference."""
-        names = [
-            f"{prefix}{kind}/{name}"
-            for kind in ("cost", "multiplier")
-            for prefix in ("free_", "")
-            for name in self.names
-        ]
+        kinds = ("free_cost", "cost", "free_multiplier", "multiplier")
+        names = [f"{kind}/{name}" for kind in kinds for name in self.names]
         values = torch.stack((costs, self.multipliers.values)).flatten().tolist()
         return {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the multipliers."""
         return self.multipliers.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
