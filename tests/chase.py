@@ -8,7 +8,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import (
     AmpCfg,

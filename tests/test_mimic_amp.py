@@ -17,7 +17,7 @@ from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import Motion, MotionError, MotionLibrary, motion_from_coordinates, shipped_motions
-from legged_envs.rl.mimic.amp import Discriminator, ExpertTransitions, StylePrior, amp_observations
+from legged_envs.rl.mimic.bonus import Discriminator, ExpertTransitions, StylePrior, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import AmpCfg, MimicPPOCfg
 from legged_envs.robots import GO2

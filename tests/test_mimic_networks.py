@@ -24,9 +24,8 @@ from chase import (
 )
 from tensordict import TensorDict
 
-from legged_envs.rl.mimic.amp import StylePrior
+from legged_envs.rl.mimic.bonus import Novelty, StylePrior
 from legged_envs.rl.mimic.networks import MimicNetwork
-from legged_envs.rl.mimic.rnd import Novelty
 from legged_envs.rl.mimic_config import (
     LagrangeCfg,
     MimicNetworkCfg,
@@ -123,6 +122,9 @@ def test_each_networks_gradient_is_clipped_by_itself() -> None:
         assert norm.item() == pytest.approx(1e-3, rel=1e-3)
 
 
+NAMES = ("observation", "reference", "mask")
+
+
 @ENCODERS
 @pytest.mark.parametrize("privileged", [False, True])
 def test_exports_give_the_mean_action(encoder: Any, privileged: bool, tmp_path: Path) -> None:
@@ -140,15 +142,15 @@ def test_exports_give_the_mean_action(encoder: Any, privileged: bool, tmp_path: 
     module = algorithm.get_policy().as_onnx(verbose=False)
     torch.onnx.export(
         module,
-        module.dummy_inputs(),
+        tuple(part[:1] for part in inputs),
         str(tmp_path / "policy.onnx"),
-        input_names=list(module.input_names),
-        output_names=list(module.output_names),
-        dynamic_axes={name: {0: "n"} for name in (*module.input_names, *module.output_names)},
+        input_names=list(NAMES),
+        output_names=["actions"],
+        dynamic_axes={name: {0: "n"} for name in (*NAMES, "actions")},
         opset_version=18,
         dynamo=False,
     )
     session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"))
-    feed = {name: part.numpy() for name, part in zip(module.input_names, inputs, strict=True)}
+    feed = {name: part.numpy() for name, part in zip(NAMES, inputs, strict=True)}
     np.testing.assert_allclose(session.run(None, feed)[0], expected, rtol=0, atol=1e-5)
     assert algorithm.get_policy().output_std.shape == (2,)

@@ -32,8 +32,8 @@ from chase import (
 )
 from tensordict import TensorDict
 
+from legged_envs.rl.mimic.bonus import Novelty
 from legged_envs.rl.mimic.ppo import MimicPPO
-from legged_envs.rl.mimic.rnd import Novelty
 from legged_envs.rl.mimic_config import (
     AmpCfg,
     DaggerCfg,
@@ -322,8 +322,8 @@ def test_parts_of_a_state_can_be_loaded() -> None:
     [
         ({"dagger": DaggerCfg(1.0)}, {}, "coefficient = 1.0 needs a teacher"),
         ({"amp": AmpCfg(1.0)}, {}, "amp_reward_weight = 1.0 needs an expert, got None"),
-        ({"amp": AmpCfg(1.0, group="radar")}, EVERYTHING, r"amp.group must be one of \['amp', .*'radar'"),
-        ({"rnd": RndCfg(1.0, group="camera")}, {}, r"rnd.group must be one of \['amp', .*'camera'"),
+        ({"amp": AmpCfg(1.0, group="radar")}, EVERYTHING, r"amp.group must be one of \('amp', .*'radar'"),
+        ({"rnd": RndCfg(1.0, group="camera")}, {}, r"rnd.group must be one of \('amp', .*'camera'"),
         ({"lagrange": LagrangeCfg(True)}, {}, r"positive limit .*cost_limits = \(\)"),
         ({"lagrange": LagrangeCfg(True)}, {"cost_names": COSTS, "cost_limits": (1.0, 0.0)}, r"\(1.0, 0.0\)"),
         ({"lagrange": LagrangeCfg(True)}, {"cost_names": COSTS, "cost_limits": (1.0,)}, "cost_names = .*effort"),

@@ -26,7 +26,7 @@ from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import mean_over_steps
-from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.networks import MimicNetwork
 from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import (

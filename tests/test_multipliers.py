@@ -64,7 +64,7 @@ def test_what_was_not_measured_moves_nothing_and_an_excess_can_be_noted_without_
     multipliers.update(first)
     multipliers.update(nothing)
     np.testing.assert_allclose(multipliers.values, [0.1, 0.55])
-    multipliers.observe(np.array([0.7, 0.7]))
+    multipliers.update(np.array([0.7, 0.7]), follow=False)
     multipliers.update(np.array([0.7, 0.8]))  # only the second has risen since
     np.testing.assert_allclose(multipliers.values, [0.17, 0.05 + 0.08 + 0.1])
 

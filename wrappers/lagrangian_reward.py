@@ -116,7 +116,6 @@ class LagrangianReward(ConstraintWrapper):
             mean = self._reward_sum / count
             self._unit = mean if self._unit is None else UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
             self._reward_sum = 0.0
-        follow = self._controller.update if adapt else self._controller.observe
-        follow(excess)
+        self._controller.update(excess, follow=adapt)
         scales = np.where(self.limits > 0.0, self.limits, 1.0)
         self.multipliers = self._controller.values * self._unit / self._vector(scales)

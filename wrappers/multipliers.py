@@ -6,18 +6,14 @@ import copy
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 
 def relative_excess(means: Any, limits: Any) -> Any:
     """Excess of mean costs over their limits, in units of the limits: min(mean / limit − 1, 1).
 
     The bound keeps the first, clumsy steps of a training from winding up what follows the excess. Where a limit is 0
-    the excess is min(mean, 1).
-
-    Args:
-        means: Mean costs of any array kind. Shape: (…, K).
-        limits: Limits of at least 0, of the same kind. Shape: (K,) or (…, K).
+    the excess is min(mean, 1). Shapes, of any array kind: (…, K), (K,) or (…, K) → (…, K).
     """
     xp = array_namespace(means, limits)
     scales = xp.where(limits > 0.0, limits, xp.ones_like(limits))
@@ -36,13 +32,7 @@ class PIDMultipliers:
     PID Lagrangian methods", algorithm 2).
 
     Sums are taken in float64 and rounded to the dtype of ``initial``, to which the gains are rounded as well.
-
-    Args:
-        initial: λ and I at the start: an array of any kind, dtype, device and shape.
-        integral: What I changes by in an update whose e is 1.
-        proportional: What λ is higher by in an update whose e is 1.
-        derivative: What λ is higher by in an update whose e has grown by 1.
-        maximum: Upper bound of λ and I; None for none.
+    ``initial`` is λ and I at the start: an array of any kind, dtype, device and shape. A ``maximum`` of None is none.
 
     Raises:
         ValueError: If a gain or the bound is negative or NaN.
@@ -57,69 +47,57 @@ class PIDMultipliers:
         derivative: float = 0.0,
         maximum: float | None = None,
     ):
-        self.gains = {"integral": integral, "proportional": proportional, "derivative": derivative}
-        for name, value in (*self.gains.items(), ("maximum", 0.0 if maximum is None else maximum)):
+        gains = {"integral": integral, "proportional": proportional, "derivative": derivative}
+        for name, value in (gains | {"maximum": 0.0 if maximum is None else maximum}).items():
             if not value >= 0.0:
                 raise ValueError(f"{name} of the multipliers must be at least 0, got {value!r}")
-        self.maximum = maximum
-        self.restart(initial)
+        xp = array_namespace(initial)
+        self._gains = [float(xp.asarray(gain, dtype=initial.dtype)) for gain in gains.values()]
+        self._maximum = maximum
+        # No array of the state is ever written to: an update puts others in their place.
+        start = xp.asarray(initial, copy=True)
+        self._state = {"multipliers": start, "integral": start, "last_excess": xp.zeros_like(start)}
 
     @property
     def values(self) -> Any:
         """The multipliers λ. Shape: that of ``initial``."""
         return self._state["multipliers"]
 
-    def restart(self, initial: Any) -> None:
-        """Begin at the multipliers ``initial``, whose array kind, dtype, device and shape the state then has."""
-        xp = array_namespace(initial)
-        self._state = {name: xp.asarray(initial, copy=True) for name in ("multipliers", "integral")}
-        self._state["last_excess"] = xp.zeros_like(initial)
-
-    def update(self, excess: Any) -> None:
-        """Follow ``excess``, of the kind and shape of :attr:`values`.
+    def update(self, excess: Any, follow: bool = True) -> None:
+        """Follow ``excess``, of the kind and shape of :attr:`values`; or only keep it as the e' of the next update.
 
         Where it is not finite nothing was measured: there the multipliers stay as they are.
         """
-        xp, dtype = array_namespace(excess), self.values.dtype
-
-        def exact(array: Any) -> Any:
-            return xp.astype(array, xp.float64)
+        xp, old, dtype = array_namespace(excess), self._state, self.values.dtype
 
         def bounded(total: Any) -> Any:
-            return xp.astype(xp.clip(total, min=0.0, max=self.maximum), dtype)
+            return xp.astype(xp.clip(total, min=0.0, max=self._maximum), dtype)
 
-        k_i, k_p, k_d = (exact(xp.asarray(gain, dtype=dtype, device=device(excess))) for gain in self.gains.values())
-        error, rise = exact(excess), exact(xp.clip(excess - self._state["last_excess"], min=0.0))
-        integral = bounded(exact(self._state["integral"]) + k_i * error)
-        multipliers = bounded(k_p * error + exact(integral) + k_d * rise)
-        self._replace(xp.isfinite(excess), multipliers=multipliers, integral=integral, last_excess=excess)
-
-    def observe(self, excess: Any) -> None:
-        """Note ``excess`` as that of the update before, without following it."""
-        self._replace(array_namespace(excess).isfinite(excess), last_excess=excess)
-
-    def _replace(self, measured: Any, **arrays: Any) -> None:
-        """Put ``arrays`` into the state where ``measured``."""
-        where = array_namespace(measured).where
-        self._state |= {name: where(measured, array, self._state[name]) for name, array in arrays.items()}
+        updated = {"last_excess": excess}
+        if follow:
+            parts = excess, old["integral"], xp.clip(excess - old["last_excess"], min=0.0)
+            error, integral, rise = (xp.astype(part, xp.float64) for part in parts)
+            k_i, k_p, k_d = self._gains
+            updated["integral"] = bounded(integral + k_i * error)
+            updated["multipliers"] = bounded(k_p * error + xp.astype(updated["integral"], xp.float64) + k_d * rise)
+        measured = xp.isfinite(excess)
+        self._state = old | {name: xp.where(measured, array, old[name]) for name, array in updated.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Copies of ``multipliers``, their ``integral`` part and the ``last_excess``."""
         return copy.deepcopy(self._state)
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise the errors of :meth:`load_state_dict` and change nothing."""
-        shape = tuple(np.shape(self.values))
-        for name in self._state:
+        """Raise the error of :meth:`load_state_dict` and change nothing."""
+        for name, own in self._state.items():
             got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
-            if got != shape:
-                raise ValueError(f"the multipliers need a state whose {name!r} has shape {shape}, got {got}")
+            if got != tuple(own.shape):
+                raise ValueError(f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`, which is not changed.
+        """Return to a state from :meth:`state_dict`, which is not changed; its arrays may be of another kind.
 
-        Raises:
-            ValueError: If an array is missing or has another shape. Then nothing has changed.
+        Raises a ValueError if an array is missing or has another shape; then nothing has changed.
         """
         self.check_state(state)
         self._state = copy.deepcopy({name: state[name] for name in self._state})

@@ -9,8 +9,8 @@ from pathlib import Path
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.config import AlgorithmCfg, PPOCfg
-from legged_envs.rl.mimic.amp import ExpertTransitions, amp_observations
-from legged_envs.rl.mimic.distillation import MimicDistillation
+from legged_envs.rl.mimic.algorithm import MimicDistillation
+from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of

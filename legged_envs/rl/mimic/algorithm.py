@@ -1,36 +1,34 @@
-"""What motion-mimic PPO and distillation share: an actor, a rollout, and everything that a checkpoint holds."""
+"""An actor that learns from rollouts, with everything that a checkpoint holds; in the simplest case by distillation."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from tensordict import TensorDict
 from torch import nn
+from torch.nn import functional
 
-from legged_envs.rl.mimic.networks import Inputs, MimicPolicy
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicLearningCfg
+from legged_envs.rl.mimic.networks import MimicPolicy
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicLearningCfg
 from legged_envs.storage import RolloutStorageMM, Transition
 
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs, num_actions)."""
 Groups = tuple[str, str, str]
 """Observation groups of a network: observation, reference window, mask."""
-Part = TypeVar("Part")
 
 
 class MimicAlgorithm:
-    """An actor that learns from a rollout, with the interface of rsl_rl's algorithms.
-
-    Whoever derives from it makes ``storage`` and ``optimizer`` with :meth:`_make_storage` and :meth:`_make_optimizer`.
+    """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
 
     Args:
         env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
         num_actions: Size of the action.
-        frames: Frames of each reference window.
-        cfg: Networks, learning rate, gradient norm and length of a rollout.
+        frames: Frames of each reference window, the actor's and the critic's.
+        cfg: What to do.
         groups: Observation groups of the actor.
 
     Raises:
@@ -38,80 +36,78 @@ class MimicAlgorithm:
     """
 
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
+        if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
+            raise ValueError(f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing")
         self.learning_rate = cfg.learning_rate
         """Set it together with the ``lr`` of ``optimizer.param_groups``."""
         self.iteration = 0
         """Number of updates so far."""
-        self.calm_envs = 0
-        """Number of environments, the first ones, that act without noise."""
         self.groups = groups
         """What the policy sees of an observation, in the order of its arguments."""
         self.transition = Transition()
-        """The present step, from :meth:`act` to ``process_env_step``."""
+        """The present step, from :meth:`act` to :meth:`process_env_step`."""
+        self.device = env_obs[groups[0]].device
         self._max_grad_norm = cfg.max_grad_norm
         self._sizes = {names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)}
-        self.device = env_obs[groups[0]].device
         self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
         self._parts: dict[str, Any] = {}
         """Everything with a ``state_dict``, by its name in a checkpoint."""
-        self.actor = self._add("actor", MimicPolicy(self._sizes[groups], frames, num_actions, cfg).to(self.device))
+        actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
+        self.actor = self._parts["actor"] = actor.to(self.device)
 
-    def _add(self, name: str, part: Part) -> Part:
-        """Let checkpoints hold ``part``."""
-        self._parts[name] = part
-        return part
-
-    def _make_storage(self, training_type: str, critic_sizes: tuple[int, int] | None, **options: Any) -> None:
-        """``critic_sizes`` are P and R of a critic with observations of its own, ``options`` those of the storage."""
+    def _begin(self, training_type: str, *critics: nn.Module, **options: Any) -> None:
+        """Make the storage, with ``options`` of its own, and Adam over actor and critics."""
         num_envs, num_steps, num_actions = self._shape
-        actor, critic = self._sizes[self.groups], critic_sizes or ()
+        actor = self._sizes[self.groups]
+        critic = self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()  # nothing is kept twice
         shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
         self.storage = RolloutStorageMM(training_type, num_envs, num_steps, *shapes, device=self.device, **options)
-
-    def _make_optimizer(self, *networks: nn.Module) -> None:
-        """Adam over ``networks``, each of which has its gradient clipped by itself."""
-        self._networks = networks
-        parameters = [parameter for network in networks for parameter in network.parameters()]
-        self.optimizer = self._add("optimizer", torch.optim.Adam(parameters, lr=self.learning_rate, fused=True))
+        self._networks = nn.ModuleList((self.actor, *critics))
+        optimizer = torch.optim.Adam(self._networks.parameters(), lr=self.learning_rate, fused=True)
+        self.optimizer = self._parts["optimizer"] = optimizer
 
     def _descend(self, loss: torch.Tensor) -> None:
+        """One step of the optimizer, each network's gradient clipped by itself."""
         self.optimizer.zero_grad()
         loss.backward()
         for network in self._networks:
             nn.utils.clip_grad_norm_(network.parameters(), self._max_grad_norm)
         self.optimizer.step()
 
+    @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions and put them, and what the actor saw, into the transition. Shape: (num_envs, num_actions)."""
+        """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
         transition, seen = self.transition, inputs(obs, self.groups)
         transition.observations, transition.reference_observations = seen[:2]
         transition.reference_observations_mask = seen[2].squeeze(1) > 0.5
-        mean = self.actor(*seen)
+        self.actor(*seen)
         transition.actions = self.actor.distribution.sample()
-        transition.actions[: self.calm_envs] = mean[: self.calm_envs]
         return transition.actions
 
-    def _store(self, rewards: torch.Tensor, dones: torch.Tensor) -> None:
-        """Put the transition, which led to ``rewards`` and ``dones``, into the storage."""
+    @torch.no_grad()
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
+    ) -> None:
+        """Keep what the step of the environment led to: ``rewards`` and ``dones``, (num_envs,) both."""
         self.transition.rewards, self.transition.dones = rewards, dones
         self.storage.add_transitions(self.transition)
         self.transition.clear()
 
-    def _seen(self, whose: str = "") -> Inputs:
-        """Observations, references and masks of the rollout, the actor's or the ``"privileged_"`` ones."""
-        names = ("observations", "reference_observations", "reference_observations_mask")
-        observation, reference, mask = (getattr(self.storage, whose + name).flatten(0, 1) for name in names)
-        return observation, reference, mask
+    def compute_returns(self, obs: TensorDict) -> None:
+        """Nothing; ``obs`` is the observation after the rollout."""
 
     def _end_of_update(self) -> None:
+        self.actor.network.update_normalizers(*self._seen())
         self.storage.clear()
         self.iteration += 1
 
+    def _seen(self, whose: str = "") -> list[torch.Tensor]:
+        """Observations, references and masks of the rollout, the actor's or the ``"privileged_"`` ones."""
+        return [part.flatten(0, 1) for part in observed(self.storage, whose)]
+
     def train_mode(self) -> None:
         """Let the networks learn and the normalizers count."""
-        for part in self._parts.values():
-            if isinstance(part, nn.Module):
-                part.train()
+        nn.ModuleList(part for part in self._parts.values() if isinstance(part, nn.Module)).train()
 
     def get_policy(self) -> MimicPolicy:
         """The policy, with ``output_std``, ``as_jit()`` and ``as_onnx()``."""
@@ -123,15 +119,9 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a state from :meth:`save`.
+        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names.
 
-        Args:
-            state: The state; it is not changed.
-            load_cfg: Which of its parts to load, e.g. ``{"actor": True}``; all of them if None.
-            strict: Whether each network's parameters must be exactly those of the state.
-
-        Returns:
-            Whether the iteration was loaded, so that the run goes on.
+        With ``strict`` each network's parameters must be those of the state. Returns whether the iteration was loaded.
 
         Raises:
             ValueError: If a part is asked for that the state or this algorithm does not have.
@@ -149,15 +139,51 @@ class MimicAlgorithm:
             options = {"strict": strict} if isinstance(part, nn.Module) else {}
             part.load_state_dict(copy.deepcopy(state[name]), **options)  # an optimizer would go on writing to it
         self.learning_rate = self.optimizer.param_groups[0]["lr"]
-        if "iteration" in wanted:
-            self.iteration = state["iteration"]
+        self.iteration = state["iteration"] if "iteration" in wanted else self.iteration
         return "iteration" in wanted
 
 
-def inputs(obs: TensorDict, groups: Groups) -> Inputs:
-    """What a network sees of ``obs``."""
-    observation, reference, mask = groups
-    return obs[observation], obs[reference], obs[mask]
+class MimicDistillation(MimicAlgorithm):
+    """A student that sees ``policy`` and ``reference`` acts, a teacher labels, and the student learns its actions.
+
+    DAgger (Ross et al. 2011) without mixing: every rollout is the student's own. Arguments and errors are those of
+    :class:`MimicAlgorithm`; ``teacher`` labels every visited state.
+    """
+
+    def __init__(
+        self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicDistillationCfg, *, teacher: Teacher
+    ):
+        super().__init__(env_obs, num_actions, frames, cfg, ACTOR_GROUPS)
+        self.cfg, self.teacher = cfg, teacher
+        self._begin("distillation")
+
+    @torch.no_grad()
+    def act(self, obs: TensorDict) -> torch.Tensor:
+        """Ask the teacher, and draw the student's actions, (num_envs, num_actions)."""
+        self.transition.privileged_actions = self.teacher(*inputs(obs, CRITIC_GROUPS))
+        return super().act(obs)
+
+    def update(self) -> dict[str, float]:
+        """Learn the labels of the rollout. Returns the mean squared error, ``distillation``."""
+        losses = []
+        for _ in range(self.cfg.epochs):
+            for observation, _, reference, _, _, labels, _ in self.storage.generator():
+                loss = functional.mse_loss(self.actor(observation, *reference), labels)
+                self._descend(loss)
+                losses.append({"distillation": loss})
+        self._end_of_update()
+        return means(losses)
+
+
+def inputs(obs: TensorDict, groups: Groups) -> list[torch.Tensor]:
+    """What a network sees of ``obs``: observation, reference window, mask."""
+    return [obs[group] for group in groups]
+
+
+def observed(rows: Any, whose: str = "") -> list[torch.Tensor]:
+    """The same in the ``rows`` of a storage or one of its batches, where ``whose`` begins the names."""
+    names = ("observations", "reference_observations", "reference_observations_mask")
+    return [getattr(rows, whose + name) for name in names]
 
 
 def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
@@ -171,12 +197,7 @@ def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
 
 def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
     """Sizes of observation and reference window."""
-    if missing := [group for group in groups if group not in obs]:
-        raise ValueError(f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing")
-    observation, reference, _ = inputs(obs, groups)
-    size = reference.shape[1]
-    if frames < 1 or size % frames:
-        raise ValueError(
-            f"frames must divide the {size} numbers of {groups[1]!r} into frames of one size, got {frames}"
-        )
-    return observation.shape[1], size
+    observation, reference, _ = (obs[group].shape[1] for group in groups)
+    if frames < 1 or reference % frames:
+        raise ValueError(f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}")
+    return observation, reference

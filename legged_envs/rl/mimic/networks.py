@@ -12,18 +12,12 @@ from torch.nn import functional
 
 from legged_envs.rl.mimic_config import MimicNetworkCfg
 
-Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""What a network looks at: observation, reference window, mask. Shapes: (n, P), (n, R), and (n, 1) or (n,)."""
-
 
 class FrameTransformer(nn.Module):
     """Encodes a window of frames by attention among them: frames as tokens, learnt positions, mean over the frames.
 
     Layers are normalised before attention and MLP (Xiong et al. 2020). It is written out because PyTorch's own layers
-    do not export to ONNX with a free batch size.
-
-    Raises:
-        ValueError: If the heads do not divide ``encoder_size``.
+    do not export to ONNX with a free batch size. Raises a ValueError if the heads do not divide ``encoder_size``.
     """
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
@@ -65,23 +59,14 @@ class _AttentionLayer(nn.Module):
 class MimicNetwork(nn.Module):
     """MLP over the normalised observation and the encoded reference; a learnt code where there is no reference.
 
-    Args:
-        sizes: P and R, the sizes of observation and reference window.
-        frames: Frames of a window.
-        outputs: Size of the output.
-        cfg: Layers.
+    ``sizes`` are P and R, of observation and reference window, which has so many ``frames``.
     """
-
-    input_names = ("observation", "reference", "mask")
-    output_names = ("actions",)
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
-        self.sizes = sizes
         self.normalizer, self.reference_normalizer = map(EmpiricalNormalization, sizes)
-        self.encoder: nn.Module
         if cfg.encoder == "transformer":
-            self.encoder = FrameTransformer(sizes[1], frames, cfg)
+            self.encoder: nn.Module = FrameTransformer(sizes[1], frames, cfg)
         else:
             self.encoder = MLP(sizes[1], cfg.encoder_size, cfg.encoder_hidden, cfg.activation, cfg.activation)
         self.no_reference = nn.Parameter(torch.zeros(cfg.encoder_size))
@@ -101,10 +86,6 @@ class MimicNetwork(nn.Module):
         present = mask.flatten() > 0.5
         if present.any():
             self.reference_normalizer.update(reference[present])
-
-    def dummy_inputs(self) -> Inputs:
-        """Inputs of one environment, as ``torch.onnx.export`` asks for them."""
-        return torch.zeros(1, self.sizes[0]), torch.zeros(1, self.sizes[1]), torch.ones(1, 1)
 
 
 class MimicGaussian(GaussianDistribution):
@@ -147,5 +128,5 @@ class MimicPolicy(nn.Module):
         return copy.deepcopy(self.network).cpu().eval()
 
     def as_onnx(self, verbose: bool = False) -> MimicNetwork:
-        """The same for ``torch.onnx.export``, with ``dummy_inputs()`` and names. ``verbose`` is rsl_rl's, not read."""
+        """The same for ``torch.onnx.export``; ``verbose`` is rsl_rl's and not read."""
         return self.as_jit()

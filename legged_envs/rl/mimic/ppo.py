@@ -10,14 +10,13 @@ import torch
 from tensordict import TensorDict
 from torch.nn import functional
 
-from legged_envs.rl.mimic.algorithm import MimicAlgorithm, Teacher, inputs, means
-from legged_envs.rl.mimic.amp import Expert, StylePrior
-from legged_envs.rl.mimic.bonus import RewardBonus
-from legged_envs.rl.mimic.lagrange import Lagrange
-from legged_envs.rl.mimic.networks import Inputs, MimicNetwork
-from legged_envs.rl.mimic.rnd import Novelty
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicPPOCfg
+from legged_envs.checks import check_choice, check_number
+from legged_envs.rl.mimic.algorithm import MimicAlgorithm, Teacher, inputs, means, observed
+from legged_envs.rl.mimic.bonus import Expert, Novelty, RewardBonus, StylePrior
+from legged_envs.rl.mimic.networks import MimicNetwork
+from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, LagrangeCfg, MimicPPOCfg
 from legged_envs.storage import MiniBatch
+from legged_envs.wrappers.multipliers import PIDMultipliers, relative_excess
 
 
 class MimicPPO(MimicAlgorithm):
@@ -28,15 +27,12 @@ class MimicPPO(MimicAlgorithm):
     task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty, as far as these are switched on.
 
     Args:
-        env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
-        num_actions: Size of the action.
-        frames: Frames of each reference window; critic's and actor's windows have the same number.
-        cfg: What to do.
+        env_obs, num_actions, frames, cfg: As for :class:`~legged_envs.rl.mimic.algorithm.MimicAlgorithm`.
         cost_names: Names of the cost terms, for the losses.
         cost_limits: What each may cost per control step on average; needed if ``cfg.lagrange`` is on.
         teacher: Labels every visited state; needed if ``cfg.dagger`` is on.
         expert: Draws so many pairs of successive states of motions, in the terms of the group ``cfg.amp.group``: see
-            :meth:`legged_envs.rl.mimic.amp.ExpertTransitions.sample`. Needed if ``cfg.amp`` is on.
+            :meth:`legged_envs.rl.mimic.bonus.ExpertTransitions.sample`. Needed if ``cfg.amp`` is on.
 
     Raises:
         ValueError: If a group or an argument that ``cfg`` needs is missing, or arguments do not fit together.
@@ -54,25 +50,24 @@ class MimicPPO(MimicAlgorithm):
         teacher: Teacher | None = None,
         expert: Expert | None = None,
     ):
-        groups = CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS
-        super().__init__(env_obs, num_actions, frames, cfg, groups)
-        num_envs = len(env_obs)
-        self.cfg = cfg
+        super().__init__(env_obs, num_actions, frames, cfg, CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS)
+        self.cfg, num_envs = cfg, len(env_obs)
         if cfg.dagger.coefficient and teacher is None:
             raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
         self.teacher = teacher if cfg.dagger.coefficient else None
-        self.lagrange: Lagrange | None = None
         self.critic = self._make_critic("critic", frames, 1)
         self.critics = {"values": self.critic}
         """Who predicts which column of the storage: ``values``, and with constraints ``cost_values``."""
+        self.lagrange: Lagrange | None = None
+        self.calm_envs = num_costs = 0
+        """Number of environments, the first ones, that act without noise."""
         if cfg.lagrange.enabled:
-            if not 0.0 <= cfg.lagrange.calm_fraction < 1.0:
-                raise ValueError(f"lagrange.calm_fraction must be in [0, 1), got {cfg.lagrange.calm_fraction}")
+            check_number("lagrange.calm_fraction", cfg.lagrange.calm_fraction, 0.0, below=1.0)
             self.calm_envs = min(math.ceil(cfg.lagrange.calm_fraction * num_envs), num_envs - 1)
             lagrange = Lagrange(cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange, self.device)
-            self.lagrange = self._add("lagrange", lagrange)
-            self.critics["cost_values"] = self._make_critic("cost_critic", frames, len(lagrange.names))
-        self._make_optimizer(self.actor, *self.critics.values())
+            self.lagrange = self._parts["lagrange"] = lagrange
+            num_costs = len(lagrange.names)
+            self.critics["cost_values"] = self._make_critic("cost_critic", frames, num_costs)
         self.bonuses: list[RewardBonus] = []
         if cfg.amp.amp_reward_weight:
             if expert is None:
@@ -82,28 +77,24 @@ class MimicPPO(MimicAlgorithm):
             self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
         for bonus in self.bonuses:
             self._parts |= {bonus.option: bonus.network, f"{bonus.option}_optimizer": bonus.optimizer}
-        self._make_storage(
-            "rl",
-            None if cfg.privileged_actor else self._sizes[CRITIC_GROUPS],
-            apply_dagger_actions=self.teacher is not None,
-            num_costs=0 if self.lagrange is None else len(self.lagrange.names),
-        )
+        self._begin("rl", *self.critics.values(), apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
         self._time_outs = torch.zeros(cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device)
-        self._final_inputs: list[Inputs] = []
+        self._final_inputs: list[list[torch.Tensor]] = []
         """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
-        self._bonus_means: list[dict[str, torch.Tensor]] = []
-        """The means of the bonuses at each step of this rollout."""
 
     def _make_critic(self, name: str, frames: int, outputs: int) -> MimicNetwork:
-        return self._add(name, MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg).to(self.device))
+        critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg)
+        self._parts[name] = critic.to(self.device)
+        return critic
 
     # --- rollout ------------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions and keep what belongs to them. Returns the actions, (num_envs, num_actions)."""
-        actions = super().act(obs)
-        transition, distribution, seen = self.transition, self.actor.distribution, inputs(obs, CRITIC_GROUPS)
+        """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
+        actions, distribution = super().act(obs), self.actor.distribution
+        actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
+        transition, seen = self.transition, inputs(obs, CRITIC_GROUPS)
         transition.critic_observations, transition.critic_reference_observations = seen[:2]
         transition.critic_reference_observations_mask = seen[2].squeeze(1) > 0.5
         transition.action_mean, transition.action_sigma = distribution.params
@@ -113,61 +104,46 @@ class MimicPPO(MimicAlgorithm):
         if self.teacher is not None:
             # Once the loss has faded out nobody reads the label, which the storage asks for all the same.
             transition.dagger_actions = self.teacher(*seen) if self.dagger_coefficient else actions
-        for bonus in self.bonuses:
-            bonus.observe(self.storage.step, obs)
+        self._acted_on = obs
         return actions
 
     @torch.no_grad()
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to.
-
-        Args:
-            obs: The observation after it, of the next episode where one ended.
-            rewards: Shape: (num_envs,).
-            dones: Where an episode ended, bool. Shape: (num_envs,).
-            extras: ``time_outs``, ``costs`` with constraints, and ``final_obs`` if an episode ended.
+        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both.
 
         Raises:
-            ValueError: If ``final_obs`` or ``costs`` is missing.
+            ValueError: If ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends.
         """
         step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs")
-        if following is None:
-            if dones.any():
-                raise ValueError("extras must have final_obs, the true last observations, when episodes end")
-            following = obs
+        if following is None and dones.any():
+            raise ValueError("extras must have final_obs, the true last observations, when episodes end")
+        following = obs if following is None else following
         if self.lagrange is not None:
             if extras.get("costs") is None:
                 raise ValueError("extras must have costs, (num_envs, K), as lagrange.enabled is on; got none")
             self.transition.cost_rewards = self.lagrange.scaled(extras["costs"])
         if step == 0:
-            self._final_inputs, self._bonus_means = [], []
+            self._final_inputs = []
         self._time_outs[step] = time_outs
         if time_outs.any():
-            observation, reference, mask = (part[time_outs] for part in inputs(following, CRITIC_GROUPS))
-            self._final_inputs.append((observation, reference, mask))
+            self._final_inputs.append([part[time_outs] for part in inputs(following, CRITIC_GROUPS)])
         for bonus in self.bonuses:
-            rewards, mean = bonus.add(step, rewards, following)
-            self._bonus_means.append(mean)
-        self._store(rewards, dones)
+            rewards = bonus.add(step, rewards, self._acted_on, following)
+        super().process_env_step(obs, rewards, dones, extras)
 
     @torch.no_grad()
     def compute_returns(self, obs: TensorDict) -> None:
-        """Write returns and advantages; ``obs`` is the observation after the last step.
-
-        An episode that timed out goes on with the value of its true last observation.
-        """
+        """Write returns and advantages; an episode that timed out goes on with the value of its last observation."""
         seen = [torch.cat(parts) for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True)]
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, Any] = {"gamma": self.cfg.gamma, "lam": self.cfg.gae_lambda}
         for column, critic in self.critics.items():
             last, finals = critic(*seen).tensor_split([self.storage.num_envs])
             final_values = last.new_zeros(*self._time_outs.shape, last.shape[1])
             final_values[self._time_outs] = finals
             arguments |= {f"last_{column}": last, f"final_{column}": final_values}
-        self.storage.compute_returns(
-            gamma=self.cfg.gamma, lam=self.cfg.gae_lambda, time_outs=self._time_outs, **arguments
-        )
+        self.storage.compute_returns(time_outs=self._time_outs, **arguments)
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
@@ -179,19 +155,19 @@ class MimicPPO(MimicAlgorithm):
         return cfg.coefficient * max(0.0, 1.0 - faded)
 
     def update(self) -> dict[str, float]:
-        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes.
-
-        With constraints these are ``cost/<name>``, the mean cost per control step, and ``multiplier/<name>`` as well,
-        and the same with ``free_`` before it for the steps without a reference.
-        """
+        """Learn from the rollout. Returns the means of losses and of what else tells how learning goes."""
         constraints = self._constrain()
-        rows = list(self._bonus_means)
+        rows = [{bonus.reward_name: mean} for bonus in self.bonuses for mean in bonus.means]
         for batch in self.storage.mini_batches(self.cfg.mini_batches, self.cfg.epochs):
             loss, terms = self._loss(batch)
             self._descend(loss)
             rows.append(terms)
             rows += [bonus.learn(batch.indices) for bonus in self.bonuses]
-        self._update_normalizers()
+        seen = self._seen("" if self.cfg.privileged_actor else "privileged_")
+        for critic in self.critics.values():
+            critic.update_normalizers(*seen)
+        for bonus in self.bonuses:
+            bonus.update_normalizer()
         self._end_of_update()
         return means(rows) | constraints
 
@@ -201,7 +177,6 @@ class MimicPPO(MimicAlgorithm):
         if lagrange is None:
             return {}
         referenced = storage.reference_observations_mask
-        assert storage.cost_rewards is not None and storage.cost_advantages is not None and referenced is not None
         measured = slice(self.calm_envs or None)
         costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
         lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
@@ -211,7 +186,7 @@ class MimicPPO(MimicAlgorithm):
     def _loss(self, batch: MiniBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Clipped surrogate, squared errors of the critics, entropy, and DAgger's squared error: the sum and each."""
         cfg, distribution = self.cfg, self.actor.distribution
-        mean = self.actor(batch.observations, batch.reference_observations, batch.reference_observations_mask)
+        mean, seen = self.actor(*observed(batch)), observed(batch, "critic_")
         with torch.no_grad():
             kl = distribution.kl_divergence((batch.action_mean, batch.action_sigma), distribution.params).mean()
         if cfg.schedule == "adaptive":
@@ -221,7 +196,6 @@ class MimicPPO(MimicAlgorithm):
         clipped = ratio.clamp(1.0 - cfg.clip, 1.0 + cfg.clip)
         surrogate = -torch.min(advantages * ratio, advantages * clipped).mean()
         entropy = distribution.entropy.mean()
-        seen = batch.critic_observations, batch.critic_reference_observations, batch.critic_reference_observations_mask
         value = functional.mse_loss(self.critic(*seen), batch.returns)
         loss = surrogate + cfg.value_loss * value - cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
@@ -242,12 +216,89 @@ class MimicPPO(MimicAlgorithm):
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
 
-    @torch.no_grad()
-    def _update_normalizers(self) -> None:
-        """Take the rollout into the running statistics of every network."""
-        seen = self._seen()
-        self.actor.network.update_normalizers(*seen)
-        for critic in self.critics.values():
-            critic.update_normalizers(*(seen if self.cfg.privileged_actor else self._seen("privileged_")))
-        for bonus in self.bonuses:
-            bonus.update_normalizer()
+
+class Lagrange:
+    """A multiplier λ_k ≥ 0 for each cost term, and the costs in units that compare with the limits.
+
+    Steps with and without a reference have multipliers of their own: who follows commands has other costs than who
+    imitates, and both are to keep the limits.
+
+    The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
+    up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
+
+    Args:
+        names: Of the environment's terms, from which ``cfg.costs`` chooses K.
+        limits: Mean cost per control step that each term may have.
+        discount: γλ of the advantages.
+        cfg, device: Gains, start and bound of the multipliers; where the costs are.
+
+    Raises:
+        ValueError: If a limit is not positive, their number is not that of the names, ``cfg.costs`` names none of them,
+            ``discount`` is not below 1, or a gain or the bound is negative.
+    """
+
+    def __init__(
+        self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
+    ):
+        if not limits or len(limits) != len(names) or min(limits) <= 0.0:
+            given = f"cost_names = {tuple(names)} and cost_limits = {tuple(limits)}"
+            raise ValueError(f"lagrange needs a cost name and a positive limit for each cost term, got {given}")
+        check_number("gamma · gae_lambda with lagrange", discount, below=1.0)
+        for name in cfg.costs:
+            check_choice("each of lagrange.costs", name, names)
+        self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
+        self.names = tuple(names[k] for k in self._columns)
+        """Of the terms that have a multiplier."""
+        self.limits = torch.tensor([limits[k] for k in self._columns], dtype=torch.float32, device=device)
+        """Shape: (K,)."""
+        self.scale = 1.0 - discount
+        gains = {name: getattr(cfg, name) for name in ("integral", "proportional", "derivative", "maximum")}
+        initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
+        self.multipliers = PIDMultipliers(initial, **gains)
+        """Without a reference, and with one. Shape of the values: (2, K)."""
+
+    def scaled(self, costs: torch.Tensor) -> torch.Tensor:
+        """What the storage gets of the costs of a step. Shapes: (…, all terms) → (…, K)."""
+        return costs[..., self._columns] * (self.scale / self.limits)
+
+    def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
+        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout.
+
+        Returns the mean costs per control step without and with a reference; NaN where there was no such step, and then
+        the multipliers stay. Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K).
+        """
+        fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
+        self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
+        return fractions * self.limits
+
+    def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
+        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised.
+
+        Each A^c_k is centred and divided by its standard deviation, but by no less than 1 − γλ, which is one step's
+        cost at the limit; those with and those without a reference by themselves. So a term near its limit weighs λ_k
+        times as much as the reward, and one that hardly costs anything beside its limit stays as small as it is: its
+        noise is not blown up.
+
+        Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs).
+        """
+        for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
+            costs = cost_advantages[rows]
+            if not len(costs):
+                continue
+            std, mean = torch.std_mean(costs, dim=0, correction=0)
+            excess = (costs - mean) @ (multipliers / std.clamp(min=self.scale))
+            advantages[rows] = (advantages[rows] - excess.unsqueeze(1)) / (1.0 + multipliers.sum())
+
+    def report(self, costs: torch.Tensor) -> dict[str, float]:
+        """Mean ``costs`` (2, K) from :meth:`ascend` and the multipliers by name, ``free_…`` without a reference."""
+        kinds = ("free_cost", "cost", "free_multiplier", "multiplier")
+        names = [f"{kind}/{name}" for kind in kinds for name in self.names]
+        values = torch.stack((costs, self.multipliers.values)).flatten().tolist()
+        return {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.multipliers.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`state_dict`, from whatever device it was saved on."""
+        self.multipliers.load_state_dict({name: part.to(self.limits.device) for name, part in state.items()})
