@@ -572,7 +572,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
             ]
         },
         MotionError,
-        r"frame_rate is 30.*50.*resample",
+        r"frame_rate must be 50.*resample.*got 30",
     ),
     "no motions": ({"commands.motion.motions": lambda robot: []}, MotionError, r"at least one"),
 }

@@ -5,20 +5,15 @@ arbitrary times; :class:`StartSampler` draws where episodes start, :class:`Motio
 environment. :func:`shipped_motions` are the clips that come with the package.
 """
 
-from legged_envs.motions.amp import load_amp_json
-from legged_envs.motions.beyondmimic import load_beyondmimic_npz
 from legged_envs.motions.coordinates import motion_from_coordinates
 from legged_envs.motions.files import MotionFiles
-from legged_envs.motions.g1_joints import G1_LEVEL_BY_LEVEL, G1_LIMB_BY_LIMB
-from legged_envs.motions.lafan1 import load_lafan1_csv
-from legged_envs.motions.library import BodySample, MotionLibrary, MotionSample
+from legged_envs.motions.library import BodySample, MotionLibrary, MotionPlayer, MotionSample, resample
 from legged_envs.motions.motion import Motion, MotionError
-from legged_envs.motions.npz import load_motion, save_motion
-from legged_envs.motions.player import MotionPlayer
+from legged_envs.motions.npz import load_beyondmimic_npz, load_motion, save_motion
 from legged_envs.motions.report import MotionReport, foot_contacts, inspect_motion
-from legged_envs.motions.resample import resample
 from legged_envs.motions.shipped import shipped_motions
 from legged_envs.motions.starts import StartCfg, StartSampler
+from legged_envs.motions.text import G1_LEVEL_BY_LEVEL, G1_LIMB_BY_LIMB, load_amp_json, load_lafan1_csv
 
 __all__ = [
     "G1_LEVEL_BY_LEVEL",

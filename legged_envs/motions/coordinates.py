@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from legged_envs import rotation
 from legged_envs.motions.kinematics import body_names, forward_kinematics
-from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, check_frames, frame_columns
+from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, check_frames, frame_columns, require
 from legged_envs.robots import RobotCfg
 
 
@@ -37,20 +38,13 @@ def motion_from_coordinates(
 
     Args:
         robot: The robot that moves.
-        name: Name of the clip.
-        frame_rate: Frames per second.
-        root_pos_w: Shape: (T, 3).
+        name, frame_rate, loop, weight, source: As in a :class:`Motion`.
+        root_pos_w, root_lin_vel_w, root_ang_vel_b: Shape: (T, 3).
         root_quat_w: (w, x, y, z). Shape: (T, 4).
-        joint_pos: Shape: (T, len(joint_names)).
-        root_lin_vel_w: Shape: (T, 3).
-        root_ang_vel_b: Shape: (T, 3).
-        joint_vel: Shape: (T, len(joint_names)).
+        joint_pos, joint_vel: Shape: (T, len(joint_names)).
         joint_names: The joints of the columns of ``joint_pos`` and ``joint_vel``, default the robot's in its order.
         ignore_extra_joints: Leave out joints that the robot lacks.
         valid: Frames that may be imitated, default all. Shape: (T,), bool.
-        loop: See :attr:`Motion.loop`.
-        weight: See :attr:`Motion.weight`.
-        source: See :attr:`Motion.source`.
 
     Raises:
         MotionError: Less than two frames, wrong shapes, numbers that are not finite, quaternions that are not unit,
@@ -60,16 +54,16 @@ def motion_from_coordinates(
     check_frame_rate(frame_rate, origin)
     joint_names = robot.joint_names if joint_names is None else joint_names
     joints = _joint_columns(robot, joint_names, origin, ignore_extra_joints)
-    poses = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
+    given = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
     velocities = {"root_lin_vel_w": root_lin_vel_w, "root_ang_vel_b": root_ang_vel_b, "joint_vel": joint_vel}
-    given = {field: values for field, values in velocities.items() if values is not None}
-    frames = {field: values.double() for field, values in {**poses, **given}.items()}
+    given |= {field: values for field, values in velocities.items() if values is not None}
+    frames = {field: values.double() for field, values in given.items()}
     check_frames(frames, frame_columns(joint_names, ()), origin)
     for field in frames.keys() & {"joint_pos", "joint_vel"}:
         frames[field] = frames[field][:, joints]
     pos, quat = frames["root_pos_w"], continuous(frames["root_quat_w"])
     frames = {
-        "root_lin_vel_w": root_velocity(pos, quat, frame_rate, loop),
+        "root_lin_vel_w": linear_velocity(pos, frame_rate, loop, quat),
         "root_ang_vel_b": angular_velocity_b(quat, frame_rate, loop),
         "joint_vel": linear_velocity(frames["joint_pos"], frame_rate, loop),
         **frames,
@@ -78,18 +72,10 @@ def motion_from_coordinates(
     qpos = torch.cat([frames[field] for field in ("root_pos_w", "root_quat_w", "joint_pos")], dim=1)
     qvel = torch.cat([frames[field] for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel")], dim=1)
     frames |= forward_kinematics(robot, qpos, qvel)
-    return Motion(
-        name=name,
-        robot=robot.name,
-        frame_rate=frame_rate,
-        joint_names=robot.joint_names,
-        body_names=body_names(robot),
-        **{field: values.float() for field, values in frames.items()},
-        valid=torch.ones(len(pos), dtype=torch.bool) if valid is None else valid,
-        loop=loop,
-        weight=weight,
-        source=source,
-    )
+    fields: dict[str, Any] = {field: values.float() for field, values in frames.items()}
+    valid = torch.ones(len(pos), dtype=torch.bool) if valid is None else valid
+    header = (name, robot.name, frame_rate, robot.joint_names, body_names(robot))
+    return Motion(*header, **fields, valid=valid, loop=loop, weight=weight, source=source)
 
 
 def continuous(quat: torch.Tensor) -> torch.Tensor:
@@ -100,24 +86,20 @@ def continuous(quat: torch.Tensor) -> torch.Tensor:
     return torch.cat((quat[:1], quat[1:] * sign.unsqueeze(-1)))
 
 
-def linear_velocity(values: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Central differences of ``values`` (T, n), one-sided at both ends; those two are averaged in a loop."""
-    velocity = torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
-    if loop:
-        velocity[[0, -1]] = (velocity[0] + velocity[-1]) / 2.0
-    return velocity
+def linear_velocity(
+    values: torch.Tensor, frame_rate: float, loop: bool = False, quat: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Central differences of ``values`` (T, n), one-sided at both ends; those two are averaged in a loop.
 
-
-def root_velocity(pos: torch.Tensor, quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Central differences of the base's positions (T, 3), one-sided at both ends; those two are averaged in a loop.
-
-    Where a loop turns about z, by its orientations ``quat`` (T, 4), its end is turned back before the average.
+    Where a loop turns about z, by the orientations ``quat`` (T, 4) of a base, its end is turned back before that.
     """
-    velocity = linear_velocity(pos, frame_rate)
-    if loop:
+    velocity = torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
+    if loop and quat is not None:
         turn = rotation.twist_about_z(rotation.multiply(quat[-1], rotation.conjugate(quat[0])))
         velocity[0] = (velocity[0] + rotation.rotate(rotation.from_yaw(-turn), velocity[-1])) / 2.0
         velocity[-1] = rotation.rotate(rotation.from_yaw(turn), velocity[0])
+    elif loop:
+        velocity[[0, -1]] = (velocity[0] + velocity[-1]) / 2.0
     return velocity
 
 
@@ -138,20 +120,12 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
 
 
 def _joint_columns(robot: RobotCfg, columns: Sequence[str], origin: str, ignore_extra: bool) -> list[int]:
-    """Which of ``columns``, the joints of a file, each joint of the robot is.
-
-    Raises:
-        MotionError: A joint is named twice, one of the robot is missing, or the file has more joints and they are not
-            to be ignored.
-    """
-    twice = [joint for i, joint in enumerate(columns) if joint in columns[:i]]
-    if twice:
-        raise MotionError(f"{origin}: joint_names must be unique, but {twice[0]!r} is there twice")
-    missing = [joint for joint in robot.joint_names if joint not in columns]
-    if missing:
-        raise MotionError(
-            f"{origin}: joint {missing[0]!r} of robot {robot.name!r} is missing; the file has {', '.join(columns)}"
-        )
+    """Which of ``columns``, the joints of a file, each of the robot's is; raises MotionError if they do not match."""
+    twice = next((joint for i, joint in enumerate(columns) if joint in columns[:i]), None)
+    require(twice is None, origin, "joint_names", "unique", f"{twice!r} twice")
+    missing = next((joint for joint in robot.joint_names if joint not in columns), None)
+    wanted = f"in the file, as robot {robot.name!r} has it"
+    require(missing is None, origin, f"joint {missing!r}", wanted, f"only {', '.join(columns)}")
     extra = [joint for joint in columns if joint not in robot.joint_names]
     if extra and not ignore_extra:
         raise MotionError(

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from legged_envs.motions.amp import load_amp_json
-from legged_envs.motions.archive import Archive
-from legged_envs.motions.beyondmimic import load_beyondmimic_npz
-from legged_envs.motions.lafan1 import load_lafan1_csv
-from legged_envs.motions.motion import Motion, MotionError
-from legged_envs.motions.npz import load_motion
+from legged_envs.motions.motion import Motion, require
+from legged_envs.motions.npz import load_beyondmimic_npz, load_motion, read_arrays
+from legged_envs.motions.text import load_amp_json, load_lafan1_csv
 from legged_envs.robots import RobotCfg
+
+_LOADERS = {".npz": load_motion, ".csv": load_lafan1_csv, ".json": load_amp_json, ".txt": load_amp_json}
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,7 @@ class MotionFiles:
 
 
 def _load(path: Path, robot: RobotCfg) -> Motion:
-    if path.suffix == ".npz":
-        return load_beyondmimic_npz(path, robot) if "fps" in Archive(path).arrays else load_motion(path, robot)
-    if path.suffix == ".csv":
-        return load_lafan1_csv(path, robot)
-    if path.suffix in (".json", ".txt"):
-        return load_amp_json(path, robot)
-    raise MotionError(f"{str(path)!r}: the ending of a motion's file must be .npz, .csv, .json or .txt")
+    require(path.suffix in _LOADERS, str(path), "the ending", ".npz, .csv, .json or .txt", repr(path.suffix))
+    if path.suffix == ".npz" and "fps" in read_arrays(path):
+        return load_beyondmimic_npz(path, robot)
+    return _LOADERS[path.suffix](path, robot)

@@ -33,19 +33,10 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
     return tuple(model.body(i).name for i in range(1, model.nbody))
 
 
-def joint_pos_limits(robot: RobotCfg) -> torch.Tensor:
-    """Joint ranges, rad, float64, without end where a joint has no limits. Shape: (num_joints, 2)."""
-    model = robot_model(robot)
-    unlimited = np.array((-np.inf, np.inf))
-    return torch.from_numpy(np.where(model.jnt_limited[1:, None], model.jnt_range[1:], unlimited))
-
-
 def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
     """The robot in one pose after the other, with the positions of its bodies and centres of mass computed.
 
-    Args:
-        robot: The robot.
-        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
+    ``qpos`` (T, 7 + num_joints) is base position and orientation, joint positions.
     """
     import mujoco
 
@@ -61,11 +52,8 @@ def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel,
 def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
     """The fields of a :class:`~legged_envs.motions.Motion` that say where its bodies are, float64.
 
-    Args:
-        robot: The robot.
-        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
-        qvel: Base velocity in the world, angular velocity in the base frame, joint velocities. Shape:
-            (T, 6 + num_joints).
+    ``qpos`` (T, 7 + num_joints) is base position and orientation, joint positions; ``qvel`` (T, 6 + num_joints) is base
+    velocity in the world, angular velocity in the base frame, joint velocities.
     """
     import mujoco
 
@@ -84,9 +72,7 @@ def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) 
 def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
     """Height of the lowest point of the collision shapes, m, float64. Shape: (T,).
 
-    Args:
-        robot: The robot.
-        qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
+    ``qpos`` (T, 7 + num_joints) is base position and orientation, joint positions.
     """
     import mujoco
 

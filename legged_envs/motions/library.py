@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 import torch
 from torch.nn.functional import embedding  # rows by number, several times as fast as an index
 
 from legged_envs import rotation
+from legged_envs.checks import check_choice
+from legged_envs.motions.coordinates import continuous
 from legged_envs.motions.kinematics import body_names
-from legged_envs.motions.motion import Motion, MotionError
+from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
 
+End = Literal["clip", "loop", "hold"]
 ON_FRAME = 1e-4
 """A time this close to a frame, in frames, is that frame: control steps then read frames and not mixtures of two."""
 
@@ -90,14 +93,9 @@ class MotionLibrary:
     """
 
     def __init__(
-        self,
-        motions: Sequence[Motion],
-        robot: RobotCfg,
-        device: str | torch.device = "cpu",
-        end: Literal["clip", "loop", "hold"] = "clip",
+        self, motions: Sequence[Motion], robot: RobotCfg, device: str | torch.device = "cpu", end: End = "clip"
     ):
-        if end not in ("clip", "loop", "hold"):
-            raise ValueError(f"end must be 'clip', 'loop' or 'hold', got {end!r}")
+        check_choice("end", end, get_args(End))
         _check_clips(motions, robot)
         self.robot = robot
         self.device = torch.device(device)
@@ -109,9 +107,8 @@ class MotionLibrary:
         """Frames per second of all clips."""
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         """s. Shape: (num_clips,)."""
-        self.loops = torch.tensor(
-            [end == "loop" or (end == "clip" and motion.loop) for motion in motions], device=device
-        )
+        loops = [end == "loop" or (end == "clip" and motion.loop) for motion in motions]
+        self.loops = torch.tensor(loops, device=device)
         """Whether each clip is looped. Shape: (num_clips,)."""
         self.weight = torch.tensor([motion.weight for motion in motions], device=device)
         """See :attr:`Motion.weight`. Shape: (num_clips,)."""
@@ -182,10 +179,7 @@ class MotionLibrary:
     def sample_bodies(self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None) -> BodySample:
         """Bodies of ``clips`` at ``times``, s from their first frames; the shapes broadcast.
 
-        Args:
-            clips: Numbers of clips.
-            times: Where in them, s.
-            bodies: Numbers of bodies, see :meth:`body_ids`, default all of the robot's. Shape: (number of bodies,).
+        ``bodies`` (number of bodies,) are those of :meth:`body_ids`, default all of the robot's.
         """
         bodies = self.body_ids(*self.body_names) if bodies is None else bodies
         return self._bodies_at(self._locate(clips, times), 1 + bodies)
@@ -236,6 +230,75 @@ class MotionLibrary:
         return moved, rotation.multiply(rotation.from_yaw(turn).unsqueeze(-2), quats)
 
 
+class MotionPlayer:
+    """Which clip of a library each environment imitates, and where in it it is."""
+
+    def __init__(self, library: MotionLibrary, num_envs: int):
+        self.library = library
+        self.clip = torch.zeros(num_envs, dtype=torch.int64, device=library.device)
+        """Shape: (num_envs,)."""
+        self.time = torch.zeros(num_envs, dtype=torch.float64, device=library.device)
+        """Time since the clip's first frame, s; it goes on past the end. Shape: (num_envs,)."""
+
+    @property
+    def phase(self) -> torch.Tensor:
+        """Part of the clip played, in [0, 1]; a looping clip starts again at 0. Shape: (num_envs,), float32."""
+        played = self.time / self.library.duration[self.clip]
+        return torch.where(self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)).float()
+
+    def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
+        """Put ``env_ids`` at ``times`` of ``clips``, as drawn by a :class:`StartSampler`. Shapes: (n,)."""
+        if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < self.library.num_clips:
+            raise ValueError(f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}")
+        self.clip[env_ids] = clips
+        self.time[env_ids] = times.double()
+
+    def advance(self, dt: float) -> None:
+        """Let ``dt`` s pass in every environment."""
+        self.time += dt
+
+    def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:
+        """The reference of n environments ``env_ids``, default of all. Shapes start with (n,).
+
+        With ``offsets`` (K,), times from the present one, s, it is a window of the reference: (n, K).
+        """
+        clip, time = self.clip[env_ids], self.time[env_ids]
+        if offsets is None:
+            return self.library.sample(clip, time)
+        return self.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + offsets)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        return {"clip": self.clip.clone(), "time": self.time.clone()}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        self.clip.copy_(state["clip"])
+        self.time.copy_(state["time"])
+
+
+def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
+    """The motion interpolated at another frame rate.
+
+    Up to one new frame of time is lost at the end of a clip that does not loop. A looping clip must last a whole
+    number of new frames, for otherwise it would not close.
+
+    Raises:
+        MotionError: The frame rate is not positive and finite, or the clip loops and would not close.
+    """
+    check_frame_rate(frame_rate, motion.origin)
+    frames = motion.duration * frame_rate
+    closes = not motion.loop or abs(frames - round(frames)) <= 1e-6 * frames
+    expected = f"such that the loop of {motion.duration:g} s lasts a whole number of frames"
+    require(closes, motion.origin, "frame rate", expected, f"{frame_rate:g} Hz")
+    times = torch.arange(int(frames + 1e-6) + 1, dtype=torch.float64) / frame_rate
+    library, clip = MotionLibrary([motion], robot, end="hold"), torch.zeros(1, dtype=torch.long)
+    bodies = {f"body_{field}": values for field, values in vars(library.sample_bodies(clip, times)).items()}
+    sampled: dict[str, Any] = vars(library.sample(clip, times)) | bodies
+    del sampled["ended"]
+    for field in ("root_quat_w", "body_quat_w"):
+        sampled[field] = continuous(sampled[field])
+    return replace(motion, frame_rate=frame_rate, **sampled)
+
+
 def _turned(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
     """Vectors (..., 2) turned by ``angle`` (...,) rad."""
     x, y = planar.unbind(-1)
@@ -252,13 +315,9 @@ def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
     for motion in motions:
         for field, expected in fitting.items():
             got = getattr(motion, field)
-            if got != expected:
-                raise MotionError(f"{motion.origin}: {field} must be {expected!r} for {robot.name!r}, got {got!r}")
-        if motion.name in origins:
-            raise MotionError(f"{motion.origin}: {origins[motion.name]} has the name {motion.name!r} already")
+            require(got == expected, motion.origin, field, f"{expected!r} for {robot.name!r}", repr(got))
+        unlike = f"unlike that of {origins.get(motion.name)}"
+        require(motion.name not in origins, motion.origin, "name", unlike, repr(motion.name))
         origins[motion.name] = motion.origin
-        if motion.frame_rate != first.frame_rate:
-            raise MotionError(
-                f"{motion.origin}: frame_rate is {motion.frame_rate:g} but that of {first.origin} is "
-                f"{first.frame_rate:g}; use legged_envs.motions.resample on one of them"
-            )
+        expected = f"{first.frame_rate:g} as that of {first.origin}; use legged_envs.motions.resample on one of them"
+        require(motion.frame_rate == first.frame_rate, motion.origin, "frame_rate", expected, f"{motion.frame_rate:g}")

@@ -69,16 +69,14 @@ class Motion:
                 are not unit, a frame rate that is not positive, a negative weight, names that are not unique.
         """
         check_frame_rate(self.frame_rate, self.origin)
-        if not (math.isfinite(self.weight) and self.weight >= 0.0):
-            raise MotionError(f"{self.origin}: weight must be finite and not negative, got {self.weight}")
+        fine = math.isfinite(self.weight) and self.weight >= 0.0
+        require(fine, self.origin, "weight", "finite and not negative", self.weight)
         for field, names in (("joint_names", self.joint_names), ("body_names", self.body_names)):
-            if not names or len(set(names)) != len(names):
-                raise MotionError(f"{self.origin}: {field} must be unique and not empty, got {names}")
+            require(0 < len(set(names)) == len(names), self.origin, field, "unique and not empty", names)
         columns = frame_columns(self.joint_names, self.body_names)
         check_frames({field: getattr(self, field) for field in columns}, columns, self.origin, torch.float32)
-        if self.valid.shape != (self.num_frames,) or self.valid.dtype != torch.bool:
-            got = f"{tuple(self.valid.shape)} {self.valid.dtype}"
-            raise MotionError(f"{self.origin}: valid must be ({self.num_frames},) torch.bool, got {got}")
+        expected, got = f"({self.num_frames},) torch.bool", f"{tuple(self.valid.shape)} {self.valid.dtype}"
+        require(got == expected, self.origin, "valid", expected, got)
 
     @property
     def origin(self) -> str:
@@ -96,24 +94,15 @@ class Motion:
         return (self.num_frames - 1) / self.frame_rate
 
 
-Columns = tuple[Sequence[str], ...]
-"""Names of the numbers of one frame, along each dimension after the first."""
+def require(fine: bool, origin: str, field: str, expected: str, got: object) -> None:
+    """Raise MotionError unless ``fine``; it says that ``field`` of ``origin`` must be ``expected``, and is ``got``."""
+    if not fine:
+        raise MotionError(f"{origin}: {field} must be {expected}, got {got}")
 
 
-def frame_columns(joint_names: Sequence[str], body_names: Sequence[str]) -> dict[str, Columns]:
-    """The columns of the fields of a :class:`Motion`: those of the base, of the joints, of the bodies."""
-    return {
-        "root_pos_w": ("xyz",),
-        "root_quat_w": ("wxyz",),
-        "root_lin_vel_w": ("xyz",),
-        "root_ang_vel_b": ("xyz",),
-        "joint_pos": (joint_names,),
-        "joint_vel": (joint_names,),
-        "body_pos_w": (body_names, "xyz"),
-        "body_quat_w": (body_names, "wxyz"),
-        "body_lin_vel_w": (body_names, "xyz"),
-        "body_ang_vel_w": (body_names, "xyz"),
-    }
+def check_frame_rate(frame_rate: float, origin: str) -> None:
+    """Raise MotionError, which names ``origin``, unless the frame rate is finite and positive."""
+    require(math.isfinite(frame_rate) and frame_rate > 0.0, origin, "frame rate", "finite and positive", frame_rate)
 
 
 def check_keys(found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()) -> None:
@@ -127,41 +116,42 @@ def check_keys(found: Collection[str], required: Sequence[str], origin: str, opt
             raise MotionError(f"{origin}: {word} field {wrong[0]!r}; expected {', '.join(known)}")
 
 
-def check_frame_rate(frame_rate: float, origin: str) -> None:
-    """Raise MotionError, which names ``origin``, unless the frame rate is finite and positive."""
-    if not (math.isfinite(frame_rate) and frame_rate > 0.0):
-        raise MotionError(f"{origin}: frame rate must be finite and positive, got {frame_rate}")
+Columns = tuple[Sequence[str], ...]
+"""Names of the numbers of one frame, along each dimension after the first."""
+
+
+def frame_columns(joint_names: Sequence[str], body_names: Sequence[str]) -> dict[str, Columns]:
+    """The columns of the fields of a :class:`Motion`: those of the base, of the joints, of the bodies."""
+    root = {"root_pos_w": "xyz", "root_quat_w": "wxyz", "root_lin_vel_w": "xyz", "root_ang_vel_b": "xyz"}
+    body = {"body_pos_w": "xyz", "body_quat_w": "wxyz", "body_lin_vel_w": "xyz", "body_ang_vel_w": "xyz"}
+    return {
+        **{field: (axes,) for field, axes in root.items()},
+        **{field: (joint_names,) for field in ("joint_pos", "joint_vel")},
+        **{field: (body_names, axes) for field, axes in body.items()},
+    }
 
 
 def check_frames(
-    fields: Mapping[str, torch.Tensor], columns: Mapping[str, Columns], origin: str, dtype: torch.dtype | None = None
+    fields: Mapping[str, torch.Tensor], columns: Mapping[str, Columns], origin: str, dtype: torch.dtype = torch.float64
 ) -> None:
-    """Check that ``fields`` are frames of one motion, as many as the first field has.
-
-    Args:
-        fields: Numbers by the name of the field. Shapes: (T, …), the rest as long as the names in ``columns``.
-        columns: Names of the numbers of a frame, at least for each field.
-        origin: The file, for messages.
-        dtype: What the numbers must be, default anything.
+    """Check that ``fields`` (T, …) are frames of one motion, as many as the first one has, with ``columns`` of each.
 
     Raises:
         MotionError: Less than two frames, a wrong shape or dtype, a number that is not finite, a quaternion that is
-            not of length 1 (in fields with ``quat`` in their name).
+            not of length 1 (in fields with ``quat`` in their name). The message names ``origin``.
     """
     num_frames = (*next(iter(fields.values())).shape, 0)[0]
-    if num_frames < 2:
-        raise MotionError(f"{origin}: a motion needs at least 2 frames, got {num_frames}")
+    require(num_frames >= 2, origin, "a motion", "at least 2 frames", num_frames)
     for field, values in fields.items():
-        expected = (num_frames, *map(len, columns[field]))
-        if values.shape != expected or dtype not in (None, values.dtype):
-            wanted = f"{expected} {dtype}" if dtype else f"{expected}"
-            raise MotionError(f"{origin}: {field} must be {wanted}, got {tuple(values.shape)} {values.dtype}")
+        expected = f"{(num_frames, *map(len, columns[field]))} {dtype}"
+        got = f"{tuple(values.shape)} {values.dtype}"
+        require(got == expected, origin, field, expected, got)
         bad = (~values.isfinite()).nonzero()
         if len(bad):
             frame, *place = bad[0].tolist()
             column = ".".join(names[i] for names, i in zip(columns[field], place, strict=True))
-            got = values[(frame, *place)].item()
-            raise MotionError(f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {got}")
+            number = values[(frame, *place)].item()
+            raise MotionError(f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {number}")
         if "quat" in field:
             check_unit(values, origin, field)
 
@@ -169,12 +159,7 @@ def check_frames(
 def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0) -> None:
     """Raise MotionError at the first quaternion of ``quaternions`` (T, …, 4) that is not of length 1.
 
-    Args:
-        quaternions: One or more per row.
-        origin: The file, for messages.
-        field: What the quaternions are.
-        row: What a row is called in the file.
-        first: Number of the first row in the file.
+    The message calls the quaternions ``field``, and numbers rows, each called a ``row``, from ``first`` on.
     """
     length = torch.linalg.vector_norm(quaternions, dim=-1)
     bad = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.kinematics import joint_pos_limits, lowest_point
+from legged_envs.motions.kinematics import lowest_point, robot_model
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 
@@ -54,13 +54,16 @@ class MotionReport:
 
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
     """Measure ``motion`` on flat ground. Invalid frames count too."""
-    joint_pos = motion.joint_pos.double()
-    limits = joint_pos_limits(robot)
-    margin = torch.minimum(joint_pos - limits[:, 0], limits[:, 1] - joint_pos).amin(0)
+    model, joint_pos = robot_model(robot), motion.joint_pos.double()
+    low, high = torch.from_numpy(model.jnt_range[1:]).unbind(1)
+    unlimited = torch.from_numpy(model.jnt_limited[1:]) == 0
+    margin = torch.minimum(joint_pos - low, high - joint_pos).amin(0).masked_fill(unlimited, torch.inf)
     speed = motion.joint_vel.abs().amax(0) / torch.tensor(robot.velocity_limits)
+    way = torch.linalg.vector_norm(_foot_pos(motion, robot).diff(dim=0)[..., :2], dim=-1)
+    stands = foot_contacts(motion, robot)
     lowest = lowest_point(robot, torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), dim=1))
     return MotionReport(
-        foot_slip=_foot_slip(motion, robot),
+        foot_slip=(way * (stands[1:] & stands[:-1])).max().item(),
         joint_margin=margin.min().item(),
         joint_speed=speed.max().item(),
         lowest=lowest.min().item(),
@@ -78,13 +81,6 @@ def foot_contacts(motion: Motion, robot: RobotCfg) -> torch.Tensor:
 def _foot_pos(motion: Motion, robot: RobotCfg) -> torch.Tensor:
     """Origins of the feet, m. Shape: (T, num_feet, 3)."""
     return motion.body_pos_w[:, [motion.body_names.index(foot) for foot in robot.foot_names]]
-
-
-def _foot_slip(motion: Motion, robot: RobotCfg) -> float:
-    """Largest way of a foot over the ground between two successive frames in which it stands, m."""
-    way = torch.linalg.vector_norm(_foot_pos(motion, robot).diff(dim=0)[..., :2], dim=-1)
-    stands = foot_contacts(motion, robot)
-    return (way * (stands[1:] & stands[:-1])).max().item()
 
 
 def _seam(motion: Motion) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from legged_envs.checks import check_number, whole_number
 from legged_envs.motions.library import ON_FRAME, MotionLibrary
 from legged_envs.motions.motion import MotionError
 from legged_envs.rng import Stream
@@ -32,15 +33,11 @@ class StartCfg:
 
     def check(self) -> None:
         """Raise ValueError if a setting makes no sense."""
-        shares = ("uniform_fraction", "smoothing", "decay")
-        for name, fine, expected in (
-            ("bin_length", self.bin_length > 0.0, "be positive"),
-            ("margin", self.margin >= 0.0, "not be negative"),
-            ("bins_ahead", self.bins_ahead >= 1, "be at least 1"),
-            *((name, 0.0 < getattr(self, name) <= 1.0, "be in (0, 1]") for name in shares),
-        ):
-            if not fine:
-                raise ValueError(f"StartCfg.{name} must {expected}, got {getattr(self, name)}")
+        check_number("StartCfg.margin", self.margin, 0.0)
+        check_number("StartCfg.bin_length", self.bin_length, above=0.0)
+        whole_number("StartCfg.bins_ahead", self.bins_ahead)
+        for name in ("uniform_fraction", "smoothing", "decay"):
+            check_number(f"StartCfg.{name}", getattr(self, name), above=0.0, most=1.0)
 
 
 class StartSampler:
@@ -88,15 +85,8 @@ class StartSampler:
         return clips, frames / self.library.frame_rate
 
     def record(self, clips: torch.Tensor, times: torch.Tensor, failed: torch.Tensor) -> None:
-        """Take in one control step: which robots failed where.
-
-        Args:
-            clips: The clip of each robot. Shape: (n,).
-            times: Its time in the clip, s. Shape: (n,).
-            failed: Whether it failed in this step. Shape: (n,), bool.
-        """
-        count = torch.zeros_like(self.failures)
-        count.index_add_(0, self.bins(clips, times), failed.double())
+        """Take in one control step: which robots, at ``times`` [s] of ``clips``, ``failed``, bool. Shapes: (n,)."""
+        count = torch.zeros_like(self.failures).index_add_(0, self.bins(clips, times), failed.double())
         self.failures.lerp_(count, self.cfg.smoothing)
         self._update_probabilities()
 

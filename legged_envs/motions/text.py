@@ -1,0 +1,205 @@
+"""Motions in text files: one frame a row, that is base position, base orientation (x, y, z, w), joint positions, more.
+
+Unitree's LAFAN1 retargeting dataset is CSV without a header, in m and rad, 30 frames a second. G1 has 29 joints, so 36
+columns, in the order of :data:`~legged_envs.robots.G1_29`.
+
+AMP for quadrupeds (AMP_for_hardware and what builds on it) is JSON, named ``.txt`` or ``.json``: ``LoopMode`` ("Wrap"
+or "Clamp"), ``FrameDuration`` [s], ``EnableCycleOffsetPosition``, ``EnableCycleOffsetRotation``, ``MotionWeight``,
+``Frames``. A frame goes on with foot positions in the base frame, linear and angular velocity of the base in its own
+frame, joint velocities, foot velocities: 61 numbers for a quadruped with 12 joints. Files of Peng et al. 2020
+("Learning agile robotic locomotion skills by imitating animals") end after the joint positions: 19 numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from legged_envs import rotation
+from legged_envs.motions.coordinates import motion_from_coordinates
+from legged_envs.motions.motion import Motion, MotionError, check_keys, check_unit, require
+from legged_envs.robots import G1_29, RobotCfg
+
+_ROOT = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
+G1_LIMB_BY_LIMB = G1_29.joint_names
+"""Joint order depth first, as in MJCF and URDF: Unitree's SDK, its LAFAN1 retargeting, mjlab and this package."""
+
+_OUTWARDS = (
+    *("*_hip_pitch", "waist_yaw", "*_hip_roll", "waist_roll", "*_hip_yaw", "waist_pitch"),
+    *("*_knee", "*_shoulder_pitch", "*_ankle_pitch", "*_shoulder_roll", "*_ankle_roll"),
+    *("*_shoulder_yaw", "*_elbow", "*_wrist_roll", "*_wrist_pitch", "*_wrist_yaw"),
+)
+"""The joints from the base outwards; ``*`` is left, then right."""
+
+G1_LEVEL_BY_LEVEL = tuple(
+    f"{joint}_joint".replace("*", side)
+    for joint in _OUTWARDS
+    for side in (("left", "right") if "*" in joint else ("",))
+)
+"""The same joints breadth first, as PhysX numbers them: Isaac Lab and the BeyondMimic files made with it."""
+QUADRUPED_JOINTS = tuple(
+    f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf")
+)
+"""Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
+_CYCLE_OFFSETS = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation")
+
+
+def load_lafan1_csv(
+    path: str | Path,
+    robot: RobotCfg,
+    *,
+    frame_rate: float = 30.0,
+    joint_names: Sequence[str] = G1_LIMB_BY_LIMB,
+    ignore_extra_joints: bool = False,
+    lines: tuple[int, int] | None = None,
+) -> Motion:
+    """Read a clip, named after the file.
+
+    Args:
+        path, robot: The file, and the robot that moves.
+        frame_rate: Lines per second.
+        joint_names: The joints of the file's columns, default those of G1.
+        ignore_extra_joints: Leave out joints that the robot lacks, as the 12-joint G1 lacks waist and arms.
+        lines: First and last line to read, counted from 1, default all.
+
+    Raises:
+        MotionError: Bytes that are no UTF-8, a line of another number of columns, text that is no finite number, a
+            quaternion that is not unit, joints that do not match the robot.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
+    except UnicodeDecodeError as error:
+        number = error.object[: error.start].count(b"\n") + 1
+        raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
+    first, last = (1, len(text)) if lines is None else lines
+    fine = lines is None or 1 <= first < last <= len(text)
+    require(fine, str(path), "lines", f"within 1 and {len(text)}, the first before the last", lines)
+    rows = [[_number(cell) for cell in line.split(",")] for line in text[first - 1 : last]]
+    poses = _read_frames(rows, joint_names, str(path), "line", first)
+    options: dict[str, Any] = {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints}
+    return motion_from_coordinates(robot, Path(path).stem, frame_rate, *poses, **options, source=str(path))
+
+
+def load_amp_json(
+    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = QUADRUPED_JOINTS, num_feet: int = 4
+) -> Motion:
+    """Read a clip, named after the file.
+
+    Velocities are the file's where it has them. Foot positions and velocities are not used: they are those of the
+    robot that the file was made for, and ``robot``'s model gives its own. But where a file has a foot for each of
+    ``robot``'s, they must lie on the sides where its legs are, or the joints are in another order.
+
+    Args:
+        path, robot: The file, and the robot that moves.
+        joint_names: The joints in the order of the file's columns.
+        num_feet: How many feet the file has columns for.
+
+    Raises:
+        MotionError: Text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are not
+            finite, quaternions that are not unit, joints that do not match the robot.
+    """
+    content, origin = _read_amp(path), str(path)
+    rows = content["Frames"]
+    feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
+    of_root = [f"root {kind} velocity {axis}" for kind in ("linear", "angular") for axis in "xyz"]
+    columns = (*joint_names, *feet, *of_root, *(f"{column} velocity" for column in (*joint_names, *feet)))
+    short, long = (len(_ROOT) + len(names) for names in (joint_names, columns))
+    width = len(rows[0]) if isinstance(rows[0], list) else 0
+    require(width in (short, long), origin, "frame 0", f"{short} or {long} columns wide", width)
+    pos, quat, others = _read_frames(rows, columns[: width - len(_ROOT)], origin)
+    sizes = (len(joint_names), len(feet), 3, 3, len(joint_names), len(feet))
+    joint_pos, *rest = others.split(sizes if width == long else sizes[:1], dim=1)
+    fields: dict[str, Any] = {"loop": content["LoopMode"] == "Wrap", "weight": content.get("MotionWeight", 1.0)}
+    if rest:
+        foot_pos, lin_vel, ang_vel, joint_vel, _ = rest
+        fields |= {"root_lin_vel_w": rotation.rotate(quat, lin_vel), "root_ang_vel_b": ang_vel, "joint_vel": joint_vel}
+    fields |= {"joint_names": joint_names, "source": origin}
+    header = (robot, Path(path).stem, 1.0 / content["FrameDuration"])
+    motion = motion_from_coordinates(*header, pos, quat, joint_pos, **fields)
+    if rest and num_feet == len(robot.foot_names):
+        _check_sides(foot_pos.unflatten(1, (num_feet, 3)), motion, robot, joint_names)
+    return motion
+
+
+def _read_amp(path: str | Path) -> dict[str, Any]:
+    """The file's content, every entry checked, of the frames only that there are at least two."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise MotionError(f"{path}: not JSON: {error}") from error
+    require(isinstance(content, dict), str(path), "the text", "a JSON object", type(content).__name__)
+    check_keys(content, ("LoopMode", "FrameDuration", "Frames"), str(path), ("MotionWeight", *_CYCLE_OFFSETS))
+    positive = ("a positive number and finite", lambda value: _is_finite(value) and value > 0.0)
+    expected = {
+        "LoopMode": ("'Wrap' or 'Clamp'", lambda value: value in ("Wrap", "Clamp")),
+        "FrameDuration": positive,
+        "MotionWeight": positive,
+        "Frames": ("a list of at least 2 frames", lambda value: isinstance(value, list) and len(value) >= 2),
+    }
+    if content["LoopMode"] == "Wrap":
+        why = "true in a file that wraps, because loops go on from where they end"
+        expected |= dict.fromkeys(_CYCLE_OFFSETS, (why, lambda value: value is True))
+    for key, value in content.items():
+        if key in expected:
+            words, fits = expected[key]
+            require(fits(value), str(path), key, words, reprlib.repr(value))
+    return content
+
+
+def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]) -> None:
+    """Raise if the file's feet (T, num_feet, 3), in the base frame, are left where the robot's legs are right."""
+    legs = list(dict.fromkeys(name.split("_")[0] for name in joint_names))
+    bodies = [motion.body_names.index(foot) for leg in legs for foot in robot.foot_names if foot.startswith(leg)]
+    if not len(legs) == len(bodies) == feet.shape[1]:
+        return  # joints that are not called after their legs tell nothing
+    from_base = motion.body_pos_w[:, bodies] - motion.root_pos_w.unsqueeze(1)
+    ours = rotation.rotate_inverse(motion.root_quat_w, from_base).mean(0)[:, 1].tolist()
+    theirs = feet.mean(0)[:, 1].tolist()
+    for k, leg in enumerate(legs):
+        if ours[k] * theirs[k] < 0.0:
+            raise MotionError(
+                f"{motion.origin}: foot {k} of the file lies at y = {theirs[k]:.3f} m in the base frame, but leg "
+                f"{leg!r} of {robot.name!r} puts it at {ours[k]:.3f} m: the file's joints are not in the order "
+                f"{', '.join(legs)}; give their order as joint_names"
+            )
+
+
+def _read_frames(
+    rows: Sequence[Any], columns: Sequence[str], origin: str, row: str = "frame", first: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of a table, float64.
+
+    Raises:
+        MotionError: A row that is no list of as many numbers, a number that is not finite, an orientation that is no
+            unit quaternion. The message names the file ``origin`` and the number of the ``row``, from ``first`` on.
+    """
+    columns = (*_ROOT, *columns)
+    for i, values in enumerate(rows, first):
+        got = len(values) if isinstance(values, list) else type(values).__name__
+        require(got == len(columns), origin, f"{row} {i}", f"{len(columns)} columns wide", got)
+        for column, value in zip(columns, values, strict=True):
+            if not _is_finite(value):
+                where = f"{origin}: {row} {i}: column[{column}]"
+                raise MotionError(f"{where} must be a finite number, got {reprlib.repr(value)}")
+    table = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(columns))
+    check_unit(table[:, 3:7], origin, "root quaternion (x, y, z, w)", row, first)
+    return table[:, :3], table[:, [6, 3, 4, 5]], table[:, 7:]
+
+
+def _is_finite(value: object) -> bool:
+    """Whether ``value`` is a number that a float can hold, neither infinite nor NaN."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _number(cell: str) -> float | str:
+    """The number that a text is, else the text."""
+    try:
+        return cell.strip() if "_" in cell else float(cell)  # float() would read 1_0 as 10
+    except ValueError:
+        return cell.strip()
