@@ -7,19 +7,10 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import (
-    Info,
-    Tree,
-    any_row,
-    blank_rows,
-    choose_rows,
-    copied,
-    info_rows,
-    map_arrays,
-    where_rows,
-    zeros_like_rows,
-)
-from legged_envs.wrappers.base import StatefulWrapper, whole_number
+from legged_envs.checks import whole_number
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Info, Tree
+from legged_envs.wrappers.base import StatefulWrapper
 from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 SUMMED = ("cost", "costs", "original_reward", "original_cost", "original_costs")
@@ -74,27 +65,30 @@ class ActionRepeat(StatefulWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        num_steps = zeros_like_rows(observation, self.num_envs, "int64") + 1
+        num_steps = arrays.zeros_like_rows(observation, self.num_envs, "int64") + 1
         if self.times > 1:  # the next step may write to the same arrays
-            reward, info = copied(reward), {**info, **_sums({}, info)}
+            reward, info = arrays.copied(reward), {**info, **_sums({}, info)}
         for _ in range(1, self.times):
             over = terminated | truncated
-            if not any_row(over):
+            if not arrays.any_row(over):
                 observation, added, terminated, truncated, later = self.env.step(actions)
                 reward, info = reward + added, {**later, **_sums(info, later)}
                 num_steps = num_steps + 1
                 continue
             going = ~over
-            if not any_row(going):
+            if not arrays.any_row(going):
                 break
             end_episodes(self.env, over)
-            last, info = map_arrays(copied, (observation, terminated, truncated)), map_arrays(copied, info)
+            last, info = (
+                arrays.map_arrays(arrays.copied, (observation, terminated, truncated)),
+                arrays.map_arrays(arrays.copied, info),
+            )
             observation, added, terminated, truncated, later = self.env.step(actions)
-            observation, terminated, truncated = choose_rows(going, (observation, terminated, truncated), last)
-            reward = reward + blank_rows(over, added)
-            summed = {key: blank_rows(over, later[key]) for key in (*SUMMED, *MASKS) if key in later}
-            info = {**info_rows(going, later, info, self._whole), **_sums(info, summed)}
-            num_steps = where_rows(over, num_steps, num_steps + 1)
+            observation, terminated, truncated = arrays.where_rows(going, (observation, terminated, truncated), last)
+            reward = reward + arrays.blank_rows(over, added)
+            summed = {key: arrays.blank_rows(over, later[key]) for key in (*SUMMED, *MASKS) if key in later}
+            info = {**arrays.info_rows(going, later, info, self._whole), **_sums(info, summed)}
+            num_steps = arrays.where_rows(over, num_steps, num_steps + 1)
         return observation, reward, terminated, truncated, {**info, "num_steps": num_steps}
 
 
@@ -108,5 +102,5 @@ def _sums(first: Info, second: Info) -> Info:
             elif key in first:
                 sums[key] = first[key]
             elif key in second:
-                sums[key] = copied(second[key])
+                sums[key] = arrays.copied(second[key])
     return sums

@@ -75,12 +75,13 @@ class ActionScale(StatefulWrapper):
         scale, offset, low, high = constants
         scaled = actions * scale + offset
         if isinstance(scaled, np.ndarray):
-            np.maximum(scaled, cast(NumPyArray, low), out=scaled)
-            np.minimum(scaled, cast(NumPyArray, high), out=scaled)
+            np.maximum(scaled, low, out=scaled)
+            np.minimum(scaled, high, out=scaled)
         else:
             xp = array_namespace(scaled)
             scaled = xp.minimum(xp.maximum(scaled, low), high)
-        return cast(Step, self.env.step(scaled))
+        step: Step = self.env.step(scaled)
+        return step
 
     def _constants_for(self, actions: Array) -> tuple[Array, ...]:
         """Scale, offset and bounds as full batches: these multiply faster than rows that have to be repeated."""
@@ -115,7 +116,7 @@ def _inner_bound(bound: Array, dtype: Any, inwards: float) -> Array:
     xp = array_namespace(bound)
     nearest = xp.astype(bound, dtype)
     inner = xp.astype(bound + xp.abs(bound) * (inwards * float(xp.finfo(dtype).eps)), dtype)
-    return cast(Array, xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest))
+    return xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest)
 
 
 def _bounds(name: str, value: ArrayLike, space: Box) -> NumPyArray:

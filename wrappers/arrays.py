@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
 from numpy.typing import NDArray
 
 NUMPY = (np.ndarray, np.generic)
+NumPyArray: TypeAlias = NDArray[Any]
 
+Array: TypeAlias = Any
+"""An array of any kind."""
 
-class Array(Protocol):
-    """What an array of any kind can do."""
-
-    @property
-    def shape(self) -> Any: ...
-    @property
-    def dtype(self) -> Any: ...
-    @property
-    def ndim(self) -> int: ...
-    def __getitem__(self, key: Any, /) -> Array: ...
-    def __add__(self, other: Any, /) -> Array: ...
-    def __sub__(self, other: Any, /) -> Array: ...
-    def __mul__(self, other: Any, /) -> Array: ...
-    def __truediv__(self, other: Any, /) -> Array: ...
-    def __or__(self, other: Any, /) -> Array: ...
-    def __and__(self, other: Any, /) -> Array: ...
-    def __invert__(self) -> Array: ...
-    def __le__(self, other: Any, /) -> Array: ...
-    def __gt__(self, other: Any, /) -> Array: ...
-
-
-Tree: TypeAlias = "Array | dict[str, Tree] | tuple[Tree, ...]"
+Tree: TypeAlias = Any
 """An observation or action: an array, or a dict or tuple of trees."""
 
 Info: TypeAlias = dict[str, Any]
 """What a step or reset reports beside its values: arrays with a row for each environment, and anything else."""
-
-NumPyArray: TypeAlias = NDArray[Any]
-
 
 # --- kinds ------------------------------------------------------------------------------------------------------------
 
@@ -51,14 +30,9 @@ def namespace(array: object) -> ModuleType:
     return np if isinstance(array, NUMPY) else array_namespace(array)
 
 
-def as_numpy(array: object) -> NumPyArray:
+def as_numpy(array: Array) -> NumPyArray:
     """An array of any kind as a NumPy array, which shares its memory where the device allows it."""
     return np.asarray(array.detach().cpu() if is_torch_array(array) else array)
-
-
-def to_numpy(array: object) -> NumPyArray:
-    """A NumPy copy of an array of any kind, on any device."""
-    return as_numpy(array).copy()
 
 
 def shareable(array: NumPyArray) -> NumPyArray:
@@ -74,19 +48,14 @@ def as_kind_of(array: Array, example: Array) -> Array:
         return array if isinstance(array, np.ndarray) else as_numpy(array)
     if type(array) is not type(example):
         array = shareable(as_numpy(array))
-    return cast(Array, namespace(example).asarray(array, device=device(example)))
-
-
-def like(array: Array, example: Array) -> Array:
-    """:func:`as_kind_of` for numbers that a wrapper keeps, which only a loaded state makes of another kind."""
-    return array if type(array) is type(example) else as_kind_of(array, example)
+    return namespace(example).asarray(array, device=device(example))
 
 
 def copied(array: Array) -> Array:
     """A copy of an array."""
     if isinstance(array, np.ndarray):
         return array.copy()
-    return cast(Array, array.clone() if is_torch_array(array) else namespace(array).asarray(array, copy=True))
+    return array.clone() if is_torch_array(array) else namespace(array).asarray(array, copy=True)
 
 
 def float64(array: Array) -> Array:
@@ -94,12 +63,12 @@ def float64(array: Array) -> Array:
     if isinstance(array, NUMPY):
         return np.array(array, np.float64)
     xp = namespace(array)
-    return cast(Array, xp.astype(array, xp.float64))
+    return xp.astype(array, xp.float64)
 
 
 def detached(array: Array) -> Array:
     """An array apart from the graph of its gradients, which a number that is kept from step to step must not keep."""
-    return cast(Array, array.detach()) if getattr(array, "requires_grad", False) else array  # type: ignore[attr-defined]
+    return array.detach() if getattr(array, "requires_grad", False) else array
 
 
 def accumulate(total: Array, values: Array) -> Array:
@@ -108,16 +77,16 @@ def accumulate(total: Array, values: Array) -> Array:
         return total + values
     values = detached(values)
     try:
-        return like(total, values) + values
+        return as_kind_of(total, values) + values
     except TypeError:  # the array API standard leaves it open what integers and floats make together
-        return like(total, values) + float64(values)
+        return as_kind_of(total, values) + float64(values)
 
 
 def zeros_like_rows(tree: Tree, num_envs: int, dtype: str) -> Array:
     """Zeros of shape (num_envs,), of the kind and on the device of a batch of observations."""
     array = first_array(tree)
     xp = array_namespace(array)
-    return cast(Array, xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array)))
+    return xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array))
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -160,10 +129,22 @@ def any_row(mask: Array) -> bool:
     return bool(namespace(mask).any(mask))
 
 
-def where_rows(mask: Array, these: Any, others: Array) -> Array:
-    """One array's rows where a mask holds, another's elsewhere. Shapes: (num_envs,) and (num_envs, …) twice."""
-    mask = as_kind_of(mask, others)[(slice(None), *(None,) * (others.ndim - 1))]
-    return cast(Array, namespace(others).where(mask, these, others))
+def either(one: Array, other: Array) -> Array | None:
+    """The rows in which one of two masks of one kind holds; None if there is no such row."""
+    if isinstance(one, np.ndarray) and not any_row(one) and not any_row(other):
+        return None
+    rows = one | other
+    return rows if any_row(rows) else None
+
+
+def where_rows(mask: Array, these: Any, others: Tree) -> Any:
+    """Rows of one tree of arrays (num_envs, …), or a number, where ``mask`` (num_envs,) holds, of another elsewhere."""
+
+    def choose(one: Any, other: Array) -> Array:
+        rows = as_kind_of(mask, other)[(slice(None), *(None,) * (other.ndim - 1))]
+        return namespace(other).where(rows, one, other)
+
+    return map_leaves(choose, these, others)
 
 
 def put_rows(mask: Array, part: Array, array: Array) -> Array:
@@ -188,20 +169,6 @@ def blank_rows(mask: Array, array: Array) -> Array:
     return where_rows(mask, namespace(array).zeros_like(array), array)
 
 
-def choose_rows(mask: Array, these: Tree, others: Tree) -> Any:
-    """Rows of one tree of arrays where ``mask`` holds and of another elsewhere."""
-    return map_leaves(lambda one, other: where_rows(mask, one, other), these, others)
-
-
-def write_row(batch: Tree, row: int, value: Any) -> None:
-    """Write what one environment gave, a tree of NumPy arrays and numbers, to its row of a batch."""
-    if isinstance(batch, (dict, tuple)):
-        for key in batch if isinstance(batch, dict) else range(len(batch)):
-            write_row(batch[key], row, value[key])  # type: ignore[index]
-    else:
-        cast(Any, batch)[row] = as_kind_of(np.asarray(value), batch)
-
-
 def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:
     """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere.
 
@@ -210,27 +177,27 @@ def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozens
     Args:
         whole: Keys that have no rows, also where their arrays are as long as there are environments.
     """
+
+    def blank(rows: Array, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: part if key in whole else blank(rows, part) for key, part in value.items()}
+        return blank_rows(rows, value) if _has_rows(value, mask) else value
+
     result: Info = {}
     for key in {**earlier, **later}:
         if key in whole:
             result[key] = later.get(key, earlier.get(key))
         elif key not in later:
-            result[key] = _blank_info(mask, earlier[key], whole)
+            result[key] = blank(mask, earlier[key])
         elif key not in earlier:
-            result[key] = _blank_info(~mask, later[key], whole)
+            result[key] = blank(~mask, later[key])
         elif isinstance(later[key], dict) and isinstance(earlier[key], dict):
             result[key] = info_rows(mask, later[key], earlier[key], whole)
         elif _has_rows(later[key], mask) and _has_rows(earlier[key], mask):
-            result[key] = choose_rows(mask, later[key], earlier[key])
+            result[key] = where_rows(mask, later[key], earlier[key])
         else:
             result[key] = later[key]
     return result
-
-
-def _blank_info(mask: Array, value: Any, whole: Set[str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: part if key in whole else _blank_info(mask, part, whole) for key, part in value.items()}
-    return blank_rows(mask, value) if _has_rows(value, mask) else value
 
 
 def _has_rows(value: Any, mask: Array) -> bool:

@@ -6,17 +6,8 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import (
-    Array,
-    Info,
-    Tree,
-    any_row,
-    blank_rows,
-    choose_rows,
-    copied,
-    info_rows,
-    map_arrays,
-)
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, end_episodes, whole_keys
 
@@ -93,13 +84,11 @@ class AutoReset(StatefulWrapper):
         else:
             step = self.env.step(actions)
         _, _, terminated, truncated, _ = step
-        ended = terminated | truncated
-        some_ended = any_row(ended)
-        if some_ended and self.mode is AutoresetMode.SAME_STEP:
+        ended = arrays.either(terminated, truncated)
+        if ended is not None and self.mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, ended, step, self._whole)
-        if some_ended or self._ended.some_over:
-            self._ended.step(ended, some_ended)
-        if some_ended:
+        self._ended.step(ended, ended is not None)
+        if ended is not None:
             end_episodes(self.env, ended)
         return step
 
@@ -107,7 +96,7 @@ class AutoReset(StatefulWrapper):
 def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> Step:
     """Reset the rows ``ended`` after a step.
 
-    What the step returned is copied, since a reset may write to the same arrays.
+    What the step returned is arrays.copied, since a reset may write to the same arrays.
 
     Args:
         whole: Keys of ``info`` that have no rows.
@@ -117,23 +106,23 @@ def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> 
         ``final_obs``, a full batch, ``_final_obs``, ``final_info`` and ``_final_info``. Where ``env`` has reset other
         rows in that step by itself, these stay.
     """
-    final_observation, reward, terminated, truncated, info = map_arrays(copied, step)
-    final_info = map_arrays(copied, {key: value for key, value in info.items() if key not in FINAL})
+    final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
+    final_info = arrays.map_arrays(arrays.copied, {key: value for key, value in info.items() if key not in FINAL})
     if "_final_obs" in info:
         rows = ended | info["_final_obs"]
-        final_observation = choose_rows(info["_final_obs"], info["final_obs"], final_observation)
-        final_info = info_rows(ended, final_info, info.get("final_info", {}), whole)
+        final_observation = arrays.where_rows(info["_final_obs"], info["final_obs"], final_observation)
+        final_info = arrays.info_rows(ended, final_info, info.get("final_info", {}), whole)
     else:
-        rows = copied(ended)
-    observation, reset_info = env.reset(options={"reset_mask": copied(ended)})
+        rows = arrays.copied(ended)
+    observation, reset_info = env.reset(options={"reset_mask": arrays.copied(ended)})
     reset_info = {key: reset_info[key] for key in reset_info if not (key in info and key.removeprefix("_") in COSTS)}
     info = {
         **info,
-        **info_rows(ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole),
+        **arrays.info_rows(ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole),
         "final_obs": final_observation,
         "_final_obs": rows,
         "final_info": final_info,
-        "_final_info": copied(rows),
+        "_final_info": arrays.copied(rows),
     }
     return observation, reward, terminated, truncated, info
 
@@ -146,6 +135,6 @@ def step_and_reset(env: Any, waiting: Episodes, actions: Tree, whole: frozenset[
     _, reward, terminated, truncated, info = env.step(actions)
     rows = waiting.over(reward)
     # Before the reset, which may write to the same arrays.
-    reward, terminated, truncated = blank_rows(rows, reward), terminated & ~rows, truncated & ~rows
-    observation, reset_info = env.reset(options={"reset_mask": copied(rows)})
-    return observation, reward, terminated, truncated, info_rows(rows, reset_info, info, whole)
+    reward, terminated, truncated = arrays.blank_rows(rows, reward), terminated & ~rows, truncated & ~rows
+    observation, reset_info = env.reset(options={"reset_mask": arrays.copied(rows)})
+    return observation, reward, terminated, truncated, arrays.info_rows(rows, reset_info, info, whole)

@@ -6,26 +6,17 @@ import re
 from abc import ABCMeta
 from collections import deque
 from inspect import signature
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from array_api_compat import device as device_of
 from gymnasium.vector import AutoresetMode, VectorWrapper
 
-from legged_envs.wrappers.arrays import (
-    NUMPY,
-    Array,
-    Info,
-    Tree,
-    any_row,
-    as_kind_of,
-    copied,
-    first_array,
-    like,
-    zeros_like_rows,
-)
+from legged_envs.checks import whole_number
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
-from legged_envs.wrappers.layers import Env, Step, autoreset_mode, check_step_values, layers
+from legged_envs.wrappers.layers import Env, Step, autoreset_mode, check_step_values, layers, state_below
 
 __all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "layers", "whole_number"]
 
@@ -36,19 +27,10 @@ Shape: TypeAlias = tuple[str | int, ...]
 """A shape of which names are attributes of a wrapper, such as ``("num_envs",)``."""
 
 
-@runtime_checkable
-class Part(Protocol):
-    """What a wrapper holds that has a state of its own."""
-
-    def state_dict(self) -> Any: ...
-    def check_state(self, state: Any) -> None: ...
-    def load_state_dict(self, state: Any) -> None: ...
-
-
 class Episodes:
     """Which rows have no running episode: it is over, and they are not reset yet. Such rows count nothing.
 
-    Masks of any array kind come in; those that go out are of the kind that is asked for.
+    Masks have the shape (num_envs,). Those of any array kind come in; those that go out are of the kind asked for.
 
     Args:
         mode: When the environment below resets. In the next step: what ends in a step is over during the following one
@@ -59,47 +41,47 @@ class Episodes:
         self.mode = mode
         self.some_over = False
         """Whether there is such a row."""
-        self._over: Any = None  # (num_envs,) bool, of any kind; None until a row's episode was over
+        self._over: Any = None  # None until a row's episode was over
 
     def over(self, example: Array) -> Array:
-        """The mask of these rows, of the kind of ``example``, an array with rows. Shape: (num_envs,), bool."""
+        """The mask of these rows, of the kind of ``example``, an array with rows."""
         if self._over is None:
-            self._over = zeros_like_rows(example, example.shape[0], "int64") > 0
-        over = self._over = like(self._over, example)
-        return over
+            self._over = arrays.zeros_like_rows(example, example.shape[0], "int64") > 0
+        self._over = arrays.as_kind_of(self._over, example)
+        return self._over
 
     def running(self, example: Array) -> Array:
-        """The mask of all other rows, of the kind of ``example``. Shape: (num_envs,), bool."""
+        """The mask of all other rows, of the kind of ``example``."""
         return ~self.over(example)
 
     def begin(self, begun: Array) -> None:
-        """Note that a reset has begun new episodes in the rows of a mask. Shape: (num_envs,), bool."""
+        """Note that a reset has begun new episodes in the rows of a mask."""
         if self.some_over:
             self._set(self.over(begun) & ~begun)
 
     def end(self, ended: Array) -> None:
-        """Note that episodes are over until their reset. Shape: (num_envs,), bool."""
-        self._set(as_kind_of(ended, self._over) | self._over if self.some_over else copied(ended))
+        """Note that the episodes of a mask are over until their reset."""
+        self._set(arrays.as_kind_of(ended, self._over) | self._over if self.some_over else arrays.copied(ended))
 
-    def step(self, ended: Array, some_ended: bool) -> None:
-        """Note whose episodes a step has ended, and that the environment has reset those before if it does so.
+    def step(self, ended: Array | None, some_ended: bool) -> None:
+        """Note whose episodes a step has ended, a mask, and that those before are reset if the environment does so.
 
         Args:
-            ended: Shape: (num_envs,), bool.
-            some_ended: Whether it holds for any row.
+            ended: It may be None if no episode has ended.
+            some_ended: Whether the mask holds for any row.
         """
         if self.mode is AutoresetMode.DISABLED:
             if some_ended:
                 self.end(ended)
         elif self.mode is AutoresetMode.NEXT_STEP and (some_ended or self.some_over):
-            self._over, self.some_over = copied(ended), some_ended
+            self._over, self.some_over = arrays.copied(ended) if some_ended else None, some_ended
 
     def _set(self, over: Array) -> None:
-        self._over, self.some_over = over, any_row(over)
+        self._over, self.some_over = over, arrays.any_row(over)
 
     def state_dict(self) -> Array | None:
-        """The mask; None if no episode is over. Shape: (num_envs,), bool."""
-        return copied(self._over) if self.some_over else None
+        """The mask; None if no episode is over."""
+        return arrays.copied(self._over) if self.some_over else None
 
     def check_state(self, state: Any) -> None:
         """A state is a mask or None; its shape is the wrapper's to check."""
@@ -108,10 +90,9 @@ class Episodes:
 
     def load_state_dict(self, state: Array | None) -> None:
         """Return to a state from :meth:`state_dict`, of any array kind."""
-        if state is None:
-            self.some_over = False
-        else:
-            self._set(copied(state))
+        self.some_over = False
+        if state is not None:
+            self._set(arrays.copied(state))
 
 
 class _TakesDevice(ABCMeta):
@@ -123,9 +104,7 @@ class _TakesDevice(ABCMeta):
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
         if "device" in signature(cls).parameters:
             return super().__call__(env, *args, **kwargs)
-        devices = [value for value in args if _is_device(value)]
-        if "device" in kwargs:
-            devices.append(kwargs.pop("device"))
+        devices = [*filter(_is_device, args), *([kwargs.pop("device")] if "device" in kwargs else [])]
         wrapper = super().__call__(env, *(value for value in args if not _is_device(value)), **kwargs)
         if len(devices) > 1 or not all(map(_is_device, devices)):
             raise TypeError(f"{cls.__name__} takes one device, such as 'cpu', got {devices}")
@@ -182,12 +161,12 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         mask = None if options is None else options.get("reset_mask")
         # Gymnasium's vector environments take the mask out of the dict that they get.
         observation, info = self.env.reset(seed=seed, options=None if options is None else dict(options))
-        example = first_array(observation)
+        example = arrays.first_array(observation)
         if self._expected_device is not None:
             self._check_device(example)
         if mask is not None:
-            return self._begin(observation, info, as_kind_of(mask, example), partial=True)
-        everything = zeros_like_rows(example, self.num_envs, "int64") <= 0
+            return self._begin(observation, info, arrays.as_kind_of(mask, example), partial=True)
+        everything = arrays.zeros_like_rows(example, self.num_envs, "int64") <= 0
         return self._begin(observation, info, everything, partial=False)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
@@ -200,11 +179,12 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         return observation, info
 
     def _check_device(self, example: Array) -> None:
-        expected, given = str(self._expected_device), "cpu" if isinstance(example, NUMPY) else str(device_of(example))
-        if expected != given and expected != given.partition(":")[0]:
+        given = "cpu" if isinstance(example, arrays.NUMPY) else str(device_of(example))
+        if self._expected_device not in (given, given.partition(":")[0]):
             raise ValueError(
-                f"{type(self).__name__} was given device={expected!r}, but the arrays of the environment are on "
-                f"{given!r}: make the environment there, or put ToTorch(env, device={expected!r}) below"
+                f"{type(self).__name__} was given device={self._expected_device!r}, but the arrays of the environment "
+                f"are on {given!r}: make the environment there, or put ToTorch(env, device={self._expected_device!r}) "
+                "below"
             )
 
     # --- state -------------------------------------------------------------------------------------------------------
@@ -223,7 +203,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         self._check_state(state)
         for key in self.STATE:
             own = getattr(self, self._attribute(key))
-            loaded = _loaded(own, state[key])
+            loaded = _in_place_of(own, state[key], load=True)
             if loaded is not own:
                 setattr(self, self._attribute(key), loaded)
 
@@ -232,31 +212,25 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
     def _check_state(self, state: dict[str, Any]) -> None:
         """Raise a ``ValueError`` if a state does not fit."""
-        name, expected = type(self).__name__, (*self.STATE, *self.state_dict())
-        if state and not expected:
+        name = type(self).__name__
+        if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
-        for key in expected:
+        for key, shape in self.STATE.items():
             if key not in state:
                 raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
-        for key, shape in self.STATE.items():
-            given, own = state[key], getattr(self, self._attribute(key))
-            if shape is not None and given is not None:
-                self._check_shape(key, given, shape)
+            given, expected = state[key], [getattr(self, str(size), size) for size in shape or ()]
+            sizes = np.shape(given) if hasattr(given, "dtype") else ()
+            fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))
+            if shape is not None and given is not None and not fits:
+                raise ValueError(
+                    f"{name} needs a state whose {key!r} has shape {tuple(expected)}, got {tuple(sizes)} of a "
+                    f"{type(given).__name__}: load one of as many environments and costs"
+                )
             try:
-                _check(own, given)
+                _in_place_of(getattr(self, self._attribute(key)), given, load=False)
             except (KeyError, ValueError) as error:
                 reason = f"the state has no {error}" if isinstance(error, KeyError) else str(error)
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
-
-    def _check_shape(self, key: str, given: Any, shape: Shape) -> None:
-        expected = tuple(getattr(self, size) if isinstance(size, str) else size for size in shape)
-        sizes = tuple(np.shape(given))
-        fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))
-        if not fits or not hasattr(given, "dtype"):
-            raise ValueError(
-                f"{type(self).__name__} needs a state whose {key!r} has shape {expected}, got {sizes} of a "
-                f"{type(given).__name__}: load one of as many environments and costs"
-            )
 
     def save(self) -> dict[str, Any]:
         """The normalizers of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
@@ -264,7 +238,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         They are the ones in use: another wrapper that is given them shares them. The keys are ``obs_normalizer``,
         ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the outer one counts.
         """
-        return saved_normalizers(self)
+        inside_out = reversed([layer for layer in layers(self) if hasattr(type(layer), "saved_as")])
+        return {layer.saved_as: layer.normalizer for layer in inside_out}
 
     def get_state(self) -> dict[str, Any]:
         """The state of this wrapper and of everything below it.
@@ -272,12 +247,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         Raises:
             TypeError: If a layer below has no state to give, such as Gymnasium's own wrappers and environments.
         """
-        if not hasattr(self.env, "get_state"):
-            raise TypeError(
-                f"{type(self.env).__name__} below {type(self).__name__} has no get_state: save each wrapper by its own "
-                "state_dict()"
-            )
-        return {"wrapper": type(self).__name__, "own": self.state_dict(), "env": self.env.get_state()}
+        return {"wrapper": type(self).__name__, "own": self.state_dict(), "env": state_below(self.env)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return to a state from ``get_state`` of the same stack.
@@ -316,67 +286,40 @@ def in_order(env: Any, owner: str) -> Any:
     return put_in_order(env)
 
 
-def saved_normalizers(env: Any) -> dict[str, Any]:
-    """What :meth:`StatefulWrapper.save` returns, for any stack."""
-    saved: dict[str, Any] = {}
-    for layer in layers(env):
-        if hasattr(type(layer), "saved_as"):
-            saved.setdefault(layer.saved_as, layer.normalizer)
-    return dict(reversed(saved.items()))
-
-
 def not_reset(wrapper: Env) -> RuntimeError:
     """The error of a step before the first reset."""
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """An integer argument, of Python or NumPy.
-
-    Raises:
-        ValueError: If it is no integer, or below ``least``.
-    """
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name} must be {expected}, got {value!r}")
-    return int(value)
-
-
-# --- state of one value -----------------------------------------------------------------------------------------------
-
-
 def _state_of(value: Any) -> Any:
-    """A copy of what a wrapper holds: of parts their state, of arrays a copy, in dicts and deques too."""
-    if isinstance(value, Part):
+    """A copy of what a wrapper holds: the state of what has one of its own, and arrays, in dicts and deques too."""
+    if hasattr(value, "check_state"):
         return value.state_dict()
     if isinstance(value, dict):
         return {key: _state_of(part) for key, part in value.items()}
-    if isinstance(value, (deque, list)):
-        return list(value)
-    return copied(value) if hasattr(value, "dtype") else value
+    return list(value) if isinstance(value, deque) else arrays.map_arrays(arrays.copied, value)
 
 
-def _check(own: Any, given: Any) -> None:
-    """Raise a ``KeyError`` or ``ValueError`` if what a state has in the place of ``own`` does not fit."""
-    if isinstance(own, Part):
-        own.check_state(given)
-    elif isinstance(own, dict):
-        for key, part in own.items():
-            _check(part, given[key])
-    elif isinstance(own, (bool, int, deque)):
+def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
+    """What takes the place of ``own`` when a state is loaded: dicts and what has a state of its own stay the objects.
+
+    Args:
+        load: Whether these take the state; else nothing changes.
+
+    Raises:
+        KeyError: If what is given lacks something.
+        ValueError: If it does not fit.
+    """
+    if hasattr(own, "check_state"):
+        (own.load_state_dict if load else own.check_state)(given)
+        return own
+    if isinstance(own, dict):
+        parts = {key: _in_place_of(part, given[key], load=load) for key, part in own.items()}
+        if load:
+            own.update(parts)
+        return own
+    if isinstance(own, (bool, int, deque)):
         kind = bool if isinstance(own, bool) else (int, np.integer) if isinstance(own, int) else (list, deque)
         if not isinstance(given, kind):
             raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
-
-
-def _loaded(own: Any, given: Any) -> Any:
-    """What takes the place of ``own`` after a state was loaded; parts and deques stay the same objects."""
-    if isinstance(own, Part):
-        own.load_state_dict(given)
-        return own
-    if isinstance(own, dict):
-        own.update({key: _loaded(part, given[key]) for key, part in own.items()})
-        return own
-    if isinstance(own, deque):
-        return deque(given, own.maxlen)
-    return copied(given) if hasattr(given, "dtype") else given
+    return deque(given, own.maxlen) if isinstance(own, deque) else arrays.map_arrays(arrays.copied, given)

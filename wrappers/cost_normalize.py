@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, any_row
+from legged_envs.wrappers.arrays import Tree, any_row, either
 from legged_envs.wrappers.layers import COSTS, Step, cost_attribute, name_of
 from legged_envs.wrappers.normalizer import check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
-from legged_envs.wrappers.return_scale import ReturnScale
+from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper, ReturnScale
 
 
 class CostNormalize(NormalizingWrapper):
@@ -53,7 +52,6 @@ class CostNormalize(NormalizingWrapper):
     """
 
     saved_as = "cost_normalizer"
-    STATE = {**NormalizingWrapper.STATE, "scales": None}  # noqa: RUF012
 
     def __init__(
         self,
@@ -69,12 +67,9 @@ class CostNormalize(NormalizingWrapper):
             raise ValueError(f"CostNormalize needs a Normalizer or a dict of them for {COSTS}, got {sorted(norm)}")
         self._clip, self._arguments = clip, (self.num_envs, scale, gamma)
         self._takes_more = norm is None
-        self._scales: dict[str, ReturnScale] = {}
-        if isinstance(norm, dict):
-            self._scales["cost"] = self._new_scale("cost", (), norm["cost"])
-            self._scales["costs"] = self._new_scale("costs", getattr(norm["costs"], "shape", ()), norm["costs"])
-        else:
-            self._scales["cost"] = self._new_scale("cost", (), norm)
+        given = norm if isinstance(norm, dict) else {"cost": norm}
+        for kind, one in given.items():
+            self._scales[kind] = self._new_scale(kind, () if kind == "cost" else getattr(one, "shape", ()), one)
 
     @property
     def normalizer(self) -> Normalizers:  # type: ignore[override]
@@ -82,16 +77,9 @@ class CostNormalize(NormalizingWrapper):
         normalizers: dict[str, Normalizers] = {kind: scale.normalizer for kind, scale in self._scales.items()}
         return normalizers if len(normalizers) > 1 else normalizers["cost"]
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        self._over.begin(begun)
-        for scale in self._scales.values():
-            scale.begin_episodes(begun)
-        return observation, info
-
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, reported = self.env.step(actions)
-        ended = terminated | truncated
-        some_ended = any_row(ended)
+        ended = either(terminated, truncated)
         info = {**reported}
         for kind in COSTS:
             values = reported.get(kind)
@@ -99,7 +87,7 @@ class CostNormalize(NormalizingWrapper):
                 scale = self._scales.get(kind)
                 if scale is None or values.shape[1:] != scale.normalizer.shape:
                     scale = self._scale_for(kind, tuple(values.shape[1:]))
-                scaled = {kind: scale(values, ended, some_ended, self._over, self.frozen), f"original_{kind}": values}
+                scaled = {kind: scale(values, ended, self._over, self.frozen), f"original_{kind}": values}
                 info |= scaled
                 if kind in info.get("final_info", ()):
                     info["final_info"] = {**info["final_info"], **scaled}
@@ -108,8 +96,7 @@ class CostNormalize(NormalizingWrapper):
                     f"CostNormalize needs info[{kind!r}] on every step, {name_of(self)} reports {sorted(reported)}: "
                     "put it above what reports costs, or leave it out"
                 )
-        if some_ended or self._over.some_over:
-            self._over.step(ended, some_ended)
+        self._over.step(ended, ended is not None)
         return observation, reward, terminated, truncated, info
 
     def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:

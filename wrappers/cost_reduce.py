@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
+from legged_envs.checks import check_choice
 from legged_envs.wrappers.arrays import Array, NumPyArray, Tree, as_kind_of
 from legged_envs.wrappers.base import StatefulWrapper
 from legged_envs.wrappers.layers import Step, cost_attribute, name_of
@@ -51,14 +52,13 @@ class CostReduce(StatefulWrapper):
 
     def __init__(self, env: Any, how: str):
         super().__init__(env)
-        if how not in HOW:
-            raise ValueError(f"how must be one of {HOW}, got {how!r}")
+        check_choice("how", how, HOW)
         self.how = how
         self._key = "original_costs" if how in ("weighted", "any") else "costs"
         names = cost_attribute(self.env, "cost_names")
         if names is not None and len(names) == 0:
             raise ValueError(f"CostReduce needs an environment with costs, {name_of(self)} has no cost terms")
-        self._limits = _check_limits(self.env, names) if how == "weighted" else None
+        self._limits: Any = _check_limits(self.env, names) if how == "weighted" else None
         self._weights: Any = None  # 1 / limits, of the kind of the costs once these are known
         self._seen = False
 
@@ -81,22 +81,20 @@ class CostReduce(StatefulWrapper):
     def _reduce(self, costs: Array) -> Array:
         xp = array_namespace(costs)
         if self.how == "any":
-            return cast(Array, xp.astype(xp.any(costs > 0, axis=1), costs.dtype))
+            return xp.astype(xp.any(costs > 0, axis=1), costs.dtype)
         if self.how == "weighted":
             if self._weights is None or type(self._weights) is not type(costs):
                 self._weights = self._weights_for(costs)
-            if costs.dtype != self._weights.dtype:
-                costs = xp.astype(costs, self._weights.dtype)
-            costs = costs * self._weights
-        return cast(Array, (xp.max if self.how == "max" else xp.sum)(costs, axis=1))
+            costs = xp.astype(costs, self._weights.dtype, copy=False) * self._weights
+        return (xp.max if self.how == "max" else xp.sum)(costs, axis=1)
 
     def _weights_for(self, costs: Array) -> Array:
-        assert self._limits is not None
-        if costs.shape[1] != len(self._limits):
-            raise ValueError(f"the environment reports {costs.shape[1]} costs and has {len(self._limits)} cost_limits")
+        limits = self._limits
+        if costs.shape[1] != len(limits):
+            raise ValueError(f"the environment reports {costs.shape[1]} costs and has {len(limits)} cost_limits")
         xp = array_namespace(costs)
         floating = costs.dtype if xp.isdtype(costs.dtype, "real floating") else xp.float32
-        return cast(Array, xp.astype(as_kind_of(1.0 / self._limits, costs), floating))
+        return xp.astype(as_kind_of(1.0 / limits, costs), floating)
 
 
 def _check_limits(env: Any, names: Any) -> NumPyArray:

@@ -9,21 +9,10 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers.arrays import (
-    Array,
-    Info,
-    Tree,
-    accumulate,
-    any_row,
-    as_kind_of,
-    as_numpy,
-    blank_rows,
-    copied,
-    detached,
-    float64,
-    zeros_like_rows,
-)
-from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset, whole_number
+from legged_envs.checks import whole_number
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
+from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset
 from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, cost_attribute
 
 KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}
@@ -68,21 +57,20 @@ class EpisodeStatistics(StatefulWrapper):
         **dict.fromkeys((f"{name}_window" for name in KEYS), None),
     }
 
+    return_window: deque[float]
+    length_window: deque[int]
+    seconds_window: deque[float]
+    cost_window: deque[float]
+    costs_window: deque[list[float]]
+    """Returns, lengths in steps, durations, summed costs and sums of each cost term of the last episodes."""
+
     def __init__(self, env: Any, window: int = 100):
         super().__init__(env)
         window = whole_number("window", window)
+        for name in KEYS:
+            setattr(self, f"{name}_window", deque(maxlen=window))
         self.episode_count = 0
         """Number of episodes that ended."""
-        self.return_window: deque[float] = deque(maxlen=window)
-        """Returns of the last episodes."""
-        self.length_window: deque[int] = deque(maxlen=window)
-        """Their lengths in steps."""
-        self.seconds_window: deque[float] = deque(maxlen=window)
-        """Their durations."""
-        self.cost_window: deque[float] = deque(maxlen=window)
-        """Their summed costs."""
-        self.costs_window: deque[list[float]] = deque(maxlen=window)
-        """Their sums of each cost term, if there are such."""
         self._steps = 0
         self._start_steps = np.zeros(self.num_envs, np.int64)
         self._start_times = np.zeros(self.num_envs)
@@ -106,7 +94,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     @lengths.setter
     def lengths(self, lengths: Array) -> None:
-        self._start_steps = self._steps - np.array(as_numpy(lengths))
+        self._start_steps = self._steps - np.array(arrays.as_numpy(lengths))
 
     @property
     def ages(self) -> Any:
@@ -115,7 +103,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     @ages.setter
     def ages(self, ages: Array) -> None:
-        self._start_times = time.perf_counter() - np.array(as_numpy(ages))
+        self._start_times = time.perf_counter() - np.array(arrays.as_numpy(ages))
 
     def means(self) -> dict[str, float]:
         """Means over the last episodes: ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>``.
@@ -135,8 +123,8 @@ class EpisodeStatistics(StatefulWrapper):
         if partial and self._returns is not None:
             self._begin_sums(begun)
         else:
-            self._returns = zeros_like_rows(observation, self.num_envs, "float64")
-            self._cost_sums = zeros_like_rows(observation, self.num_envs, "float64")
+            self._returns = arrays.zeros_like_rows(observation, self.num_envs, "float64")
+            self._cost_sums = arrays.zeros_like_rows(observation, self.num_envs, "float64")
             self._costs_sums = None
             self._start_steps[:], self._start_times[:] = self._steps, time.perf_counter()
         self._over.begin(begun)
@@ -145,20 +133,22 @@ class EpisodeStatistics(StatefulWrapper):
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._steps += 1
-        ended, over = terminated | truncated, self._over
+        over = self._over
         if over.some_over:
-            counted = {key: blank_rows(over.over(reward), info[key]) for key in COSTS if key in info}
-            self._add(blank_rows(over.over(reward), reward), counted)
-            ended = ended & over.running(ended)
+            rows, running = over.over(reward), over.running(reward)
+            self._add(
+                arrays.blank_rows(rows, reward),
+                {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info},
+            )
+            ended = arrays.either(terminated & running, truncated & running)
             if over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
-                self._begin_sums(over.over(ended))
+                self._begin_sums(rows)
         else:
             self._add(reward, info)
-        some_ended = any_row(ended)
-        if some_ended or over.some_over:
-            over.step(ended, some_ended)
-        if some_ended:
-            info = {**info, "episode": self._report(ended), "_episode": copied(ended)}
+            ended = arrays.either(terminated, truncated)
+        over.step(ended, ended is not None)
+        if ended is not None:
+            info = {**info, "episode": self._report(ended), "_episode": arrays.copied(ended)}
             if over.mode is AutoresetMode.SAME_STEP:
                 self._begin_sums(ended)
         return observation, reward, terminated, truncated, info
@@ -171,39 +161,41 @@ class EpisodeStatistics(StatefulWrapper):
         if self._returns is None:
             raise not_reset(self)
         # Not in place: tensors made in inference mode must not be written to outside of it.
-        self._returns = accumulate(self._returns, reward)
+        self._returns = arrays.accumulate(self._returns, reward)
         if "cost" in info:
-            self._cost_sums = accumulate(self._cost_sums, info["cost"])
+            self._cost_sums = arrays.accumulate(self._cost_sums, info["cost"])
         if "costs" in info:
             costs = info["costs"]
             first = self._costs_sums is None
-            self._costs_sums = float64(detached(costs)) if first else accumulate(self._costs_sums, costs)
+            self._costs_sums = (
+                arrays.float64(arrays.detached(costs)) if first else arrays.accumulate(self._costs_sums, costs)
+            )
 
     def _begin_sums(self, rows: Array) -> None:
         """New episodes of the rows."""
-        self._returns = blank_rows(rows, self._returns)
-        self._cost_sums = blank_rows(rows, self._cost_sums)
+        self._returns = arrays.blank_rows(rows, self._returns)
+        self._cost_sums = arrays.blank_rows(rows, self._cost_sums)
         if self._costs_sums is not None:
-            self._costs_sums = blank_rows(rows, self._costs_sums)
-        ids = as_numpy(rows)
+            self._costs_sums = arrays.blank_rows(rows, self._costs_sums)
+        ids = arrays.as_numpy(rows)
         self._start_steps[ids], self._start_times[ids] = self._steps, time.perf_counter()
 
     def _report(self, ended: Array) -> dict[str, Array]:
         """What ``info["episode"]`` holds; the windows get the rows that ended."""
-        ids = np.flatnonzero(as_numpy(ended))
+        ids = np.flatnonzero(arrays.as_numpy(ended))
         measured = {
-            "return": as_numpy(self._returns)[ids],
+            "return": arrays.as_numpy(self._returns)[ids],
             "length": self.lengths[ids],
             "seconds": self.ages[ids],
-            "cost": as_numpy(self._cost_sums)[ids],
+            "cost": arrays.as_numpy(self._cost_sums)[ids],
         }
         if self._costs_sums is not None:
-            measured["costs"] = as_numpy(self._costs_sums)[ids]
+            measured["costs"] = arrays.as_numpy(self._costs_sums)[ids]
         self.episode_count += len(ids)
         episode = {}
         for name, rows in measured.items():
             getattr(self, f"{name}_window").extend(rows.tolist())
             reported = np.zeros((self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32)
             reported[ids] = rows
-            episode[KEYS[name]] = as_kind_of(reported, self._returns)
+            episode[KEYS[name]] = arrays.as_kind_of(reported, self._returns)
         return episode

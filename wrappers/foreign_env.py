@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
-from legged_envs.wrappers.arrays import (
-    Array,
-    Info,
-    Tree,
-    as_numpy,
-    blank_rows,
-    choose_rows,
-    copied,
-    map_arrays,
-    where_rows,
-    write_row,
-)
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.from_cmdp import FromCMDP
-from legged_envs.wrappers.layers import COSTS, Env, Step, autoreset_mode
+from legged_envs.wrappers.layers import COSTS, Env, Step, autoreset_mode, layers, state_below
 
 SingleEnv = gym.Env[Any, Any]
 
@@ -47,7 +37,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
         mask = None if options is None else options.get("reset_mask")
         result = self.env.reset(seed=seed, options=None if options is None else dict(options))
-        self._over &= False if mask is None else ~as_numpy(mask)
+        self._over &= False if mask is None else ~arrays.as_numpy(mask)
         return result
 
     def step(self, actions: Tree) -> Step:
@@ -61,7 +51,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def end_episodes(self, mask: Array) -> None:
         """Leave the rows of ``mask`` out of every step until their reset. Shape: (num_envs,), bool."""
-        self._over |= as_numpy(mask)
+        self._over |= arrays.as_numpy(mask)
 
     def get_state(self) -> dict[str, Any]:
         """The state of the environment, or of the single environments of a ``SyncVectorEnv`` and their wrappers.
@@ -69,14 +59,13 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         Raises:
             TypeError: If it has no ``get_state``.
         """
-        env = self.env
-        if hasattr(env, "get_state"):
-            return {"env": env.get_state(), "over": self._over.copy()}
-        if not isinstance(env, SyncVectorEnv) or not all(one.has_wrapper_attr("get_state") for one in env.envs):
-            raise TypeError(f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()")
+        env: Any = self.env
+        steps_alone = isinstance(env, SyncVectorEnv) and not hasattr(env, "get_state")
+        if not steps_alone or not all(one.has_wrapper_attr("get_state") for one in env.envs):
+            return {"env": state_below(env), "over": self._over.copy()}
         return {
             "envs": [one.get_wrapper_attr("get_state")() for one in env.envs],
-            "wrappers": [[copy.deepcopy(_own(layer)) for layer in _wrappers(one)] for one in env.envs],
+            "wrappers": [[copy.deepcopy(_changing(layer)) for layer in _wrappers(one)] for one in env.envs],
             "observations": copy.deepcopy(env._env_obs),
             "waiting": env._autoreset_envs.copy(),
             "over": self._over.copy(),
@@ -84,8 +73,8 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`get_state` of the same environments with the same wrappers."""
-        env = self.env
-        if isinstance(env, SyncVectorEnv):
+        env: Any = self.env
+        if "envs" in state:
             for one, inner, own in zip(env.envs, state["envs"], state["wrappers"], strict=True):
                 one.get_wrapper_attr("set_state")(inner)
                 for layer, held in zip(_wrappers(one), own, strict=True):
@@ -93,7 +82,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             env._env_obs = copy.deepcopy(state["observations"])
             env._autoreset_envs = state["waiting"].copy()
         else:
-            cast(Any, env).set_state(state["env"])
+            env.set_state(state["env"])
         self._over = state["over"].copy()
 
 
@@ -127,7 +116,7 @@ def transition_cost(info: Info, key: str) -> Array | None:
     if not isinstance(final_info, dict) or f"_{key}" not in final_info:
         return costs
     rows, final_costs = final_info[f"_{key}"], final_info[key]
-    return blank_rows(~rows, final_costs) if costs is None else where_rows(rows, final_costs, costs)
+    return arrays.blank_rows(~rows, final_costs) if costs is None else arrays.where_rows(rows, final_costs, costs)
 
 
 def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
@@ -148,11 +137,20 @@ def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
 def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
     """``observation`` with the rows of a full batch or of Gymnasium's array of single observations."""
     if not (isinstance(final, np.ndarray) and final.dtype == object):
-        return cast(Tree, choose_rows(rows, final, observation))
-    batch: Tree = map_arrays(copied, observation)
-    for i in np.flatnonzero(as_numpy(rows)).tolist():
-        write_row(batch, i, final[i])
+        return arrays.where_rows(rows, final, observation)
+    batch: Tree = arrays.map_arrays(arrays.copied, observation)
+    for i in np.flatnonzero(arrays.as_numpy(rows)).tolist():
+        _write_row(batch, i, final[i])
     return batch
+
+
+def _write_row(batch: Tree, row: int, value: Any) -> None:
+    """Write what one environment gave, a tree of NumPy arrays and numbers, to its row of a batch."""
+    if isinstance(batch, (dict, tuple)):
+        for key in batch if isinstance(batch, dict) else range(len(batch)):
+            _write_row(batch[key], row, value[key])
+    else:
+        batch[row] = arrays.as_kind_of(np.asarray(value), batch)
 
 
 class _Held(gym.Wrapper[Any, Any, Any, Any]):
@@ -185,16 +183,10 @@ def _itself(env: SingleEnv) -> SingleEnv:
     return env
 
 
-def _wrappers(env: SingleEnv) -> list[gym.Wrapper[Any, Any, Any, Any]]:
-    wrappers = []
-    while isinstance(env, gym.Wrapper):
-        wrappers.append(env)
-        env = env.env
-    return wrappers
+def _wrappers(env: SingleEnv) -> list[Any]:
+    return list(layers(env))[:-1]
 
 
-def _own(layer: gym.Wrapper[Any, Any, Any, Any]) -> dict[str, Any]:
+def _changing(layer: Any) -> dict[str, Any]:
     """What a wrapper of Gymnasium holds that changes, such as the count of its ``TimeLimit``."""
-    return {
-        key: value for key, value in vars(layer).items() if key != "env" and "space" not in key and "spec" not in key
-    }
+    return {key: held for key, held in vars(layer).items() if key != "env" and "space" not in key and "spec" not in key}

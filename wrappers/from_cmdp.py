@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.arrays import (
-    NUMPY,
-    Array,
-    Info,
-    Tree,
-    any_row,
-    as_kind_of,
-    choose_rows,
-    copied,
-    first_array,
-    map_arrays,
-)
-from legged_envs.wrappers.layers import Step, name_of
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
+from legged_envs.wrappers.layers import Step, name_of, state_below
 
 FINAL = {"final_observation": "final_obs", "_final_observation": "_final_obs"}
 """What OmniSafe and Safety-Gymnasium call the true last observation and its mask, and Gymnasium's names."""
@@ -106,66 +96,62 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         options = dict(options or {})
         if self._is_single:
             mask = options.pop("reset_mask", None)
-            if mask is not None and not any_row(mask):
-                if self._observation is None:
-                    raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
-                return map_arrays(copied, self._observation), {}
+            if mask is not None and not arrays.any_row(mask):
+                return reset_of_none(self._observation)
             seed = seed[0] if isinstance(seed, (list, tuple, np.ndarray)) else seed
         observation, info = self.cmdp.reset(seed=seed, **({"options": options} if options else {}))
-        return self._remember(observation), self._rows_of(info, first_array(observation))
+        return self._remember(observation), self._rows_of(info, arrays.first_array(observation))
 
     def step(self, actions: Tree) -> Step:
-        values = self.cmdp.step(map_arrays(lambda action: action[0], actions) if self._is_single else actions)
+        values = self.cmdp.step(arrays.map_arrays(lambda action: action[0], actions) if self._is_single else actions)
         if len(values) != 6:
             raise ValueError(f"{type(self.cmdp).__name__}.step must return six values, got {len(values)}")
         observation, reward, cost, terminated, truncated, info = values
-        example = first_array(observation)
+        example = arrays.first_array(observation)
         observation = self._remember(observation)
         reward, cost = (self._row_of(value, example) for value in (reward, cost))
         terminated, truncated = (self._row_of(flag, example) > 0 for flag in (terminated, truncated))
         for name, value in (("reward", reward), ("cost", cost), ("terminated", terminated), ("truncated", truncated)):
             if tuple(value.shape) != (self.num_envs,):
-                raise ValueError(
-                    f"{name_of(self)} needs a {name} of shape ({self.num_envs},) from {type(self.cmdp).__name__}, got "
-                    f"{tuple(value.shape)}"
-                )
+                needs = f"{name_of(self)} needs a {name} of shape ({self.num_envs},) from {type(self.cmdp).__name__}"
+                raise ValueError(f"{needs}, got {tuple(value.shape)}")
         final = {FINAL[key]: info[key] for key in FINAL if key in info}
         info = self._rows_of({key: value for key, value in info.items() if key not in FINAL}, example)
         ended = terminated | truncated
-        if "final_obs" in final and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and any_row(ended):
+        if (
+            "final_obs" in final
+            and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+            and arrays.any_row(ended)
+        ):
             rows = self._row_of(final.get("_final_obs", ended), example) > 0
             rows = rows & ended if tuple(rows.shape) == (self.num_envs,) else ended
-            last = map_arrays(lambda array: self._row_of(array, example), final["final_obs"])
-            info |= {"final_obs": choose_rows(rows, last, observation), "_final_obs": rows}
+            last = arrays.map_arrays(lambda array: self._row_of(array, example), final["final_obs"])
+            info |= {"final_obs": arrays.where_rows(rows, last, observation), "_final_obs": rows}
         return observation, reward, terminated, truncated, {**info, "cost": cost}
 
     def _remember(self, observation: Tree) -> Tree:
         """The observation as a batch, of which a copy is kept: a reset of no environment returns it."""
         if not self._is_single:
             return observation
-        self._observation = map_arrays(lambda array: copied(array)[None, ...], observation)
-        return cast(Tree, map_arrays(copied, self._observation))
+        self._observation = arrays.map_arrays(lambda array: arrays.copied(array)[None, ...], observation)
+        return arrays.map_arrays(arrays.copied, self._observation)
 
     def _row_of(self, value: Any, example: Array) -> Any:
         """A number or array as one of the kind of ``example``, with a first dimension for the environments."""
         if not is_array_api_obj(value) or isinstance(value, np.generic):
             value = np.asarray(value, np.float32 if isinstance(value, float) else None)
-        value = as_kind_of(value, example)
+        value = arrays.as_kind_of(value, example)
         return value[None, ...] if self._is_single else value
 
     def _rows_of(self, info: Info, example: Array) -> Info:
         """``info`` with a first dimension for the environments on every number and array."""
         if not self._is_single:
             return dict(info)
-        rows = {}
+        rows = {key: self._rows_of(value, example) for key, value in info.items() if isinstance(value, dict)}
         for key, value in info.items():
-            if isinstance(value, dict):
-                rows[key] = self._rows_of(value, example)
-            elif isinstance(value, (bool, int, float, *NUMPY)) or is_array_api_obj(value):
+            if isinstance(value, (bool, int, float, *arrays.NUMPY)) or is_array_api_obj(value):
                 rows[key] = self._row_of(value, example)
-            else:
-                rows[key] = value
-        return rows
+        return {**info, **rows}
 
     def render(self) -> tuple[Any, ...] | None:
         """Pictures of the environments, one of a batch of one; None if it draws none."""
@@ -180,16 +166,21 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         return dict(self.cmdp.save()) if hasattr(self.cmdp, "save") else {}
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the environment, from its own ``get_state``.
-
-        Raises:
-            TypeError: If it has none.
-        """
-        if not hasattr(self.cmdp, "get_state"):
-            raise TypeError(f"{type(self.cmdp).__name__} has no get_state: save each wrapper by its own state_dict()")
-        return {"env": self.cmdp.get_state(), "observation": map_arrays(copied, self._observation)}
+        """The state of the environment, from its own ``get_state``; a ``TypeError`` if it has none."""
+        return {"env": state_below(self.cmdp), "observation": arrays.map_arrays(arrays.copied, self._observation)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`get_state`."""
         self.cmdp.set_state(state["env"])
-        self._observation = map_arrays(copied, state["observation"])
+        self._observation = arrays.map_arrays(arrays.copied, state["observation"])
+
+
+def reset_of_none(observation: Tree | None) -> tuple[Tree, Info]:
+    """What a reset of none of the environments returns: a copy of the last observation.
+
+    Raises:
+        RuntimeError: If there is none, as before the first reset.
+    """
+    if observation is None:
+        raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
+    return arrays.map_arrays(arrays.copied, observation), {}

@@ -67,11 +67,7 @@ def whole_keys(env: Any) -> frozenset[str]:
 
 
 def check_step_values(env: Any, owner: str) -> None:
-    """Raise if a step of ``env`` does not return Gymnasium's five values.
-
-    Raises:
-        ValueError: Naming ``owner``, which needs them, and the layer that has to be the outermost one.
-    """
+    """Raise a ``ValueError`` that names ``owner`` if a layer's steps are not Gymnasium's five values."""
     for layer in layers(env):
         if getattr(type(layer), "outermost", False):
             top = type(layer).__name__
@@ -79,3 +75,14 @@ def check_step_values(env: Any, owner: str) -> None:
                 f"{owner} needs the five values of Gymnasium's step, got those of {top} below it: leave {top} out, or "
                 f"put {top} outermost"
             )
+
+
+def state_below(env: Any) -> Any:
+    """``env.get_state()``.
+
+    Raises:
+        TypeError: If it has no state to give, such as Gymnasium's own wrappers and environments.
+    """
+    if not hasattr(env, "get_state"):
+        raise TypeError(f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()")
+    return env.get_state()

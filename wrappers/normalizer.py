@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
-from legged_envs.wrappers.arrays import NUMPY, Array, as_kind_of, detached, float64, namespace, to_numpy
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array
 
 CLIP = 5.0
 """Normalised values are clipped to [−5, 5] unless said otherwise, as in OmniSafe's wrappers."""
@@ -75,7 +76,8 @@ class Normalizer:
             ValueError: If the samples have another shape.
         """
         if samples.shape[1:] != self.shape or not samples.ndim:
-            raise self._wrong_shape(samples)
+            expected = ", ".join(map(str, ("num_samples", *self.shape)))
+            raise ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
         if rows is not None:
             samples = samples[rows]
         if samples.shape[0]:
@@ -99,27 +101,23 @@ class Normalizer:
         Args:
             values: Shape: (…, ``*shape``).
         """
-        if type(values) is not self._type:
-            self._adopt(values)
+        self._adopt(values)
         if self.count < 2:
-            return self._clip(float64(values), values.dtype)
+            return self._clip(arrays.float64(values), values.dtype)
         deviations = self._deviations(values)
         deviations *= self._factor()
         return self._clip(deviations, values.dtype)
 
     def scale(self, values: Array) -> Array:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
-        if type(values) is not self._type:
-            self._adopt(values)
-        if self.count < 2:
-            return self._clip(float64(values), values.dtype)
-        if self._xp is np:
-            return self._clip(values * self._factor(), values.dtype)
-        return self._clip(float64(values) * self._factor(), values.dtype)
+        self._adopt(values)
+        exact = values if self._xp is np else arrays.float64(values)
+        return self._clip(exact * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
         """The statistics as NumPy arrays."""
-        return {"count": self.count, "mean": to_numpy(self.mean), "m2": to_numpy(self.m2), "clip": self.clip}
+        mean, m2 = (np.array(arrays.as_numpy(value)) for value in (self.mean, self.m2))
+        return {"count": self.count, "mean": mean, "m2": m2, "clip": self.clip}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from :meth:`state_dict`.
@@ -129,8 +127,7 @@ class Normalizer:
         """
         self.check_state(state)
         self.count = int(state["count"])
-        self.mean = np.array(state["mean"], np.float64)
-        self.m2 = np.array(state["m2"], np.float64)
+        self.mean, self.m2 = (np.array(state[key], np.float64) for key in ("mean", "m2"))
         self._kind = None
         self._adopt(self.mean)
 
@@ -156,39 +153,31 @@ class Normalizer:
     def __repr__(self) -> str:
         return f"Normalizer({self.shape}, clip={self.clip}, count={self.count})"
 
-    def _wrong_shape(self, samples: Array) -> ValueError:
-        expected = ", ".join(map(str, ("num_samples", *self.shape)))
-        return ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
-
     def _adopt(self, array: Array) -> None:
         """Become of the kind and on the device of ``array``."""
-        kind = (type(array), None if isinstance(array, NUMPY) else device(array))
+        kind = np if isinstance(array, arrays.NUMPY) else (type(array), device(array))
         if kind == self._kind:
             return
-        xp = namespace(array)
-        mean, m2 = (as_kind_of(to_numpy(value), array) for value in (self.mean, self.m2))
+        xp = arrays.namespace(array)
+        mean, m2 = (arrays.as_kind_of(np.array(arrays.as_numpy(value)), array) for value in (self.mean, self.m2))
         if mean.dtype != xp.float64:
             raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
         self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
-        self._type = np.ndarray if xp is np else None
 
     def _merge(self, samples: Array) -> tuple[Any, Any]:
         """Add samples. Returns their deviations from the mean before, a new float64 array, and by how much it changed.
 
         The first batch has its own mean before.
         """
-        if type(samples) is not self._type:
-            self._adopt(samples)
+        self._adopt(samples)
         xp = self._xp
         if not self.count:
-            self.mean = xp.mean(float64(detached(samples)), axis=0)
+            self.mean = xp.mean(arrays.float64(arrays.detached(samples)), axis=0)
         deviations = self._deviations(samples)
-        added: Any = detached(deviations)
-        squares = xp.square(added)
-        if xp is np:  # BLAS is left alone: its threads would spin beside the physics
-            total, squares = np.add.reduce(added, 0), np.add.reduce(squares, 0)
-        else:
-            total, squares = xp.sum(added, axis=0), xp.sum(squares, axis=0)
+        added = arrays.detached(deviations)
+        # BLAS is left alone: its threads would spin beside the physics
+        add = np.add.reduce if xp is np else xp.sum
+        total, squares = add(added, axis=0), add(xp.square(added), axis=0)
         self.count += samples.shape[0]
         change = total / float(self.count)
         self.mean = self.mean + change
@@ -199,7 +188,7 @@ class Normalizer:
         """``values − mean`` in float64, a new array."""
         if values.dtype == self._xp.float64:
             return values - self.mean
-        deviations: Any = float64(values)
+        deviations = arrays.float64(values)
         deviations -= self.mean
         return deviations
 
@@ -215,11 +204,9 @@ class Normalizer:
         """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
         xp, clip = self._xp, self.clip
         if xp is np:
-            kind = dtype if dtype.kind == "f" else np.float32
-            return cast(Array, values.clip(-clip, clip).astype(kind, copy=False))
+            return values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False)
         clipped = xp.clip(values, -clip, clip)
-        kind = dtype if xp.isdtype(dtype, "real floating") else xp.float32
-        return cast(Array, xp.astype(clipped, kind, copy=False))
+        return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, map_leaves, put_rows
+from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, put_rows
 from legged_envs.wrappers.layers import Step
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
@@ -58,7 +58,7 @@ class ObsNormalize(NormalizingWrapper):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        self._over.begin(begun)
+        super()._begin(observation, info, begun, partial=partial)
         info = {**info, "original_obs": observation}
         if not partial:
             self._push(observation)
@@ -74,9 +74,9 @@ class ObsNormalize(NormalizingWrapper):
         if final is not None:
             info["original_final_obs"] = final
             rows = info.get("_final_obs", terminated | truncated)
-            ended = map_leaves(lambda _, array: array[rows], self.normalizer, final)
-            self._push(ended)
-            last = self._normalize(ended)
+            raw = map_leaves(lambda _, array: array[rows], self.normalizer, final)
+            self._push(raw)
+            last = self._normalize(raw)
         if self.frozen or self._over.some_over:
             self._push(observation, self._over.running(reward) if self._over.some_over else None)
             normalized = self._normalize(observation)
@@ -85,8 +85,8 @@ class ObsNormalize(NormalizingWrapper):
         if final is not None:
             info["final_obs"] = map_leaves(lambda array, part: put_rows(rows, part, array), normalized, last)
         if self._over.mode is AutoresetMode.DISABLED:
-            over = terminated | truncated
-            self._over.step(over, any_row(over))
+            ended = either(terminated, truncated)
+            self._over.step(ended, ended is not None)
         return normalized, reward, terminated, truncated, info
 
     def _push(self, observation: Tree, rows: Array | None = None) -> None:
@@ -95,7 +95,7 @@ class ObsNormalize(NormalizingWrapper):
             map_leaves(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
 
     def _normalize(self, observation: Tree) -> Tree:
-        return cast(Tree, map_leaves(Normalizer.normalize, self.normalizer, observation))
+        return map_leaves(Normalizer.normalize, self.normalizer, observation)
 
 
 def _normalizers(space: Space[Any], norm: Normalizers | None, clip: float | None, owner: str) -> Normalizers:

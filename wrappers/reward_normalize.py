@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, any_row
+from legged_envs.wrappers.arrays import Tree, either
 from legged_envs.wrappers.layers import Step
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import NormalizingWrapper
-from legged_envs.wrappers.return_scale import ReturnScale
+from legged_envs.wrappers.normalizing_wrapper import NormalizingWrapper, ReturnScale
 
 
 class RewardNormalize(NormalizingWrapper):
@@ -45,7 +44,6 @@ class RewardNormalize(NormalizingWrapper):
     """
 
     saved_as = "reward_normalizer"
-    STATE = {**NormalizingWrapper.STATE, "scale": None}  # noqa: RUF012
 
     def __init__(
         self,
@@ -58,18 +56,11 @@ class RewardNormalize(NormalizingWrapper):
     ):
         super().__init__(env)
         self.normalizer = check_normalizer("RewardNormalize", norm, (), clip)
-        self._scale = ReturnScale(self.normalizer, self.num_envs, scale, gamma)
-
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        self._over.begin(begun)
-        self._scale.begin_episodes(begun)
-        return observation, info
+        self._scales["reward"] = ReturnScale(self.normalizer, self.num_envs, scale, gamma)
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        ended = terminated | truncated
-        some_ended = any_row(ended)
-        scaled = self._scale(reward, ended, some_ended, self._over, self.frozen)
-        if some_ended or self._over.some_over:
-            self._over.step(ended, some_ended)
+        ended = either(terminated, truncated)
+        scaled = self._scales["reward"](reward, ended, self._over, self.frozen)
+        self._over.step(ended, ended is not None)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}

@@ -6,9 +6,11 @@ from typing import Any
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, any_row, like, namespace, where_rows, zeros_like_rows
+from legged_envs.checks import whole_number
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
-from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset, whole_number
+from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset
 from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 
@@ -75,7 +77,7 @@ class TimeLimit(StatefulWrapper):
         if partial and self._begun is not None:
             self._begin_count(begun)
         else:
-            self.elapsed_steps = zeros_like_rows(observation, self.num_envs, "int64")
+            self.elapsed_steps = arrays.zeros_like_rows(observation, self.num_envs, "int64")
         self._over.begin(begun)
         self._cut.begin(begun)
         return observation, info
@@ -88,13 +90,13 @@ class TimeLimit(StatefulWrapper):
         observation, reward, terminated, truncated, info = step
         self._steps += 1
         if self._over.some_over:
-            begun = like(self._begun, reward)
-            self._begun = where_rows(self._over.over(reward), begun + 1, begun)
+            begun = arrays.as_kind_of(self._begun, reward)
+            self._begun = arrays.where_rows(self._over.over(reward), begun + 1, begun)
         elif self._steps < self._due:
             return observation, reward, terminated, truncated, info
         if self._begun is None:
             raise not_reset(self)
-        self._begun = like(self._begun, reward)
+        self._begun = arrays.as_kind_of(self._begun, reward)
         reached = self._begun <= self._steps - self.time_limit
         ended_below = terminated | truncated
         if self.is_finite_horizon:
@@ -106,19 +108,19 @@ class TimeLimit(StatefulWrapper):
 
     def _begin_count(self, rows: Array) -> None:
         """New episodes of the rows."""
-        self._begun = where_rows(rows, self._steps, like(self._begun, rows))
+        self._begun = arrays.where_rows(rows, self._steps, arrays.as_kind_of(self._begun, rows))
         self._update_due()
 
     def _update_due(self) -> None:
         """Find when the first limit is due: until then a step has nothing to compare."""
         if self._begun is not None and self._mode is AutoresetMode.DISABLED:
-            self._due = self.time_limit + int(namespace(self._begun).min(self._begun))
+            self._due = self.time_limit + int(arrays.namespace(self._begun).min(self._begun))
 
     def _start_next(self, ended_below: Array, reached: Array, step: Step) -> Step:
         """Start the next episodes of the rows that the environment below does not: those that only the limit ended."""
         ended, cut = ended_below | reached, reached & ~ended_below
-        some_ended = any_row(ended)
-        some_cut = some_ended and any_row(cut)
+        some_ended = arrays.any_row(ended)
+        some_cut = some_ended and arrays.any_row(cut)
         if some_ended:
             self._begin_count(ended)
         self._over.step(ended, some_ended)

@@ -35,13 +35,8 @@ class ArrayConversion(StatefulWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(self._for_env(actions))
-        return (
-            map_arrays(self.convert, observation),
-            self.convert(reward),
-            self.convert(terminated),
-            self.convert(truncated),
-            map_arrays(self.convert, info),
-        )
+        reward, terminated, truncated = (self.convert(array) for array in (reward, terminated, truncated))
+        return map_arrays(self.convert, observation), reward, terminated, truncated, map_arrays(self.convert, info)
 
     def _for_env(self, tree: Any) -> Any:
         """Arrays as the environment takes them; as they are until its first observation has told which those are."""

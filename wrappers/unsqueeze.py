@@ -8,8 +8,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, as_numpy, copied, map_arrays
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import Options, Seed, StatefulWrapper
+from legged_envs.wrappers.from_cmdp import reset_of_none
 from legged_envs.wrappers.layers import Step, cost_attribute
 
 
@@ -40,6 +42,8 @@ class Unsqueeze(StatefulWrapper):
         >>> env.reset(seed=0)[0].shape
         (1, 4)
     """
+
+    STATE = {"observation": None}  # noqa: RUF012
 
     def __init__(self, env: Any):
         if isinstance(env, VectorEnv) and env.num_envs != 1:
@@ -78,40 +82,24 @@ class Unsqueeze(StatefulWrapper):
         """
         if isinstance(seed, (list, tuple, np.ndarray)) and len(seed) != 1:
             raise ValueError(f"a list of seeds needs num_envs=1 entries, got {len(seed)}")
-        mask = as_numpy((options or {}).get("reset_mask", np.ones(1, bool)))
+        mask = arrays.as_numpy((options or {}).get("reset_mask", np.ones(1, bool)))
         if mask.shape != (1,):
             raise ValueError(f"reset_mask must have shape (1,), got {mask.shape}")
         if mask.dtype != bool:
             raise TypeError(f"reset_mask must be boolean, got {mask.dtype}")
         if not mask[0]:
-            if self._observation is None:
-                raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
-            return map_arrays(copied, self._observation), {}
+            return reset_of_none(self._observation)
         return super().reset(seed=seed, options=options)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        self._observation = map_arrays(copied, observation)
+        self._observation = arrays.map_arrays(arrays.copied, observation)
         return observation, info
 
     def step(self, actions: Tree) -> Step:
-        """Advance by one step.
-
-        Args:
-            actions: A batch of one action, an element of ``action_space``.
-
-        Raises:
-            ValueError: If the actions have another shape.
-        """
+        """Advance by one step with a batch of one action; a ``ValueError`` if it has another shape."""
         shape = self.action_space.shape
-        if shape is not None and np.shape(actions) != shape:  # type: ignore[arg-type]
-            raise ValueError(f"actions must have shape {shape}, got {np.shape(actions)}")  # type: ignore[arg-type]
+        if shape is not None and np.shape(actions) != shape:
+            raise ValueError(f"actions must have shape {shape}, got {np.shape(actions)}")
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        self._observation = map_arrays(copied, observation)
+        self._observation = arrays.map_arrays(arrays.copied, observation)
         return observation, reward, terminated, truncated, info
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"observation": map_arrays(copied, self._observation)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._check_state(state)
-        self._observation = map_arrays(copied, state["observation"])
