@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -172,19 +171,17 @@ class ExpertTransitions:
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group
-        pairs, weights = [], []
-        for clip, (duration, loops) in enumerate(zip(library.duration.tolist(), library.loops.tolist(), strict=True)):
-            # A loop's last pair leads into its next repetition.
-            steps = math.ceil(duration / step_dt - 1e-6) if loops else math.floor(duration / step_dt + 1e-6)
-            times = step_dt * torch.arange(steps + 1, dtype=torch.float64, device=library.device)
-            sample = library.sample(torch.tensor(clip, device=library.device), times)
-            values = self._values(sample, library.robot)
-            usable = sample.valid[:-1] & sample.valid[1:]
-            pairs.append(torch.stack((values[:-1], values[1:]))[:, usable])
-            weights.append((library.weight[clip] / usable.sum()).expand(len(usable))[usable])
-        self.previous, self.current = torch.cat(pairs, dim=1)
+        steps = library.duration.double() / step_dt
+        # A loop's last pair leads into its next repetition.
+        num_steps = torch.where(library.loops, (steps - 1e-6).ceil(), (steps + 1e-6).floor()).long()
+        clips = torch.arange(library.num_clips, device=library.device).repeat_interleave(num_steps + 1)
+        times = step_dt * torch.cat([torch.arange(n + 1, dtype=torch.float64) for n in num_steps]).to(library.device)
+        sample = library.sample(clips, times)
+        usable = sample.valid[:-1] & sample.valid[1:] & (clips[:-1] == clips[1:])
+        values, of_clip = self._values(sample, library.robot), clips[:-1][usable]
+        self.previous, self.current = values[:-1][usable], values[1:][usable]
         """The terms' values in all pairs, clip after clip, before noise, clip and scale. Shapes: (P, S)."""
-        self.weights = torch.cat(weights)
+        self.weights = (library.weight / of_clip.bincount(minlength=library.num_clips))[of_clip]
         """How often each pair is drawn, relative to the others. Shape: (P,)."""
         if not self.weights.any():
             needed = f"a clip with a weight above 0 and two valid states {step_dt:g} s apart"
