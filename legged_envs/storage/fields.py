@@ -14,8 +14,6 @@ HiddenState = torch.Tensor | tuple[torch.Tensor, ...] | None
 """State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without one."""
 Item = TypeVar("Item")
 """A tensor in a batch; a tensor or None in a transition, which is filled bit by bit."""
-
-
 OptionalTensor = torch.Tensor | None
 
 
@@ -25,10 +23,10 @@ class Field:
 
     name: str
     """Of the attribute of :class:`Transition` and :class:`MiniBatch`."""
-    buffer: str
-    """Of the attribute of the storage."""
     shape: str
     """Which of the storage's shapes one environment's entry has; a mask, of dtype bool, is one number beside it."""
+    buffer: str
+    """Of the attribute of the storage."""
     dtype: torch.dtype | None = None
     """None is torch's default."""
     only: str | None = None
@@ -37,9 +35,9 @@ class Field:
     """The field whose tensor a batch has here where this one is not kept."""
 
 
-def _stored(shape: str, alias: str | None = None, **options: Any) -> Any:
-    """A dataclass field with a buffer, which has another name than the field if there is an ``alias``."""
-    return field(default=None, metadata={"shape": shape, "alias": alias, "options": options})
+def _stored(shape: str, buffer: str = "", **options: Any) -> Any:
+    """A dataclass field with a buffer, called as the field unless ``buffer`` says otherwise; see :class:`Field`."""
+    return field(default=None, metadata={"shape": shape, "buffer": buffer, **options})
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -78,7 +76,6 @@ class _Recorded(Generic[Item]):
     """Standard deviations of the policy's distribution at the time. Shape: ``actions_shape``."""
     hidden_states: tuple[HiddenState, HiddenState] | None = None
     """Recurrent states that actor and critic went into the step with; of a batch of trajectories, into each of them.
-
     Shape: (num_layers, num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
     """What random network distillation looks at. Shape: ``rnd_state_shape``."""
@@ -152,8 +149,8 @@ class MiniBatch(_Recorded[torch.Tensor]):
 
 
 def _fields_of(kind: type) -> tuple[Field, ...]:
-    stored = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
-    return tuple(Field(name, meta["alias"] or name, meta["shape"], **meta["options"]) for name, meta in stored)
+    named = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
+    return tuple(Field(name, **{**metadata, "buffer": metadata["buffer"] or name}) for name, metadata in named)
 
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
