@@ -34,7 +34,7 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
 
 
 def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
-    """The robot in poses ``qpos`` (T, 7 + num_joints): base position, orientation, joints; body positions are computed."""
+    """The robot in poses ``qpos`` (T, 7 + num_joints): base position, orientation, joints; bodies are computed."""
     import mujoco
 
     model = robot_model(robot)

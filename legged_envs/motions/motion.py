@@ -156,7 +156,7 @@ def check_frames(
 
 
 def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0) -> None:
-    """Raise MotionError at the first of ``quaternions`` (T, …, 4) that is not of length 1; rows count from ``first``."""
+    """Raise MotionError at the first of ``quaternions`` (T, …, 4) not of length 1; rows count from ``first``."""
     length = torch.linalg.vector_norm(quaternions, dim=-1)
     bad = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()
     if len(bad):

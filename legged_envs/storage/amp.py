@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.storage.checks import fitting
+from legged_envs.storage.fields import fitting
 
 
 class AmpExtractors:

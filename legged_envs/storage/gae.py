@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.storage.checks import fitting
+from legged_envs.storage.fields import fitting
 
 
 @dataclass(frozen=True, slots=True)

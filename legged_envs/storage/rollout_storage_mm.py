@@ -10,8 +10,7 @@ import torch
 
 from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.storage.amp import AmpExtractors
-from legged_envs.storage.checks import Shape, entry_shape, fitting
-from legged_envs.storage.fields import BATCH_FIELDS, FIELDS, TRANSITION_FIELDS, MiniBatch
+from legged_envs.storage.fields import BATCH_FIELDS, FIELDS, TRANSITION_FIELDS, MiniBatch, Shape, entry_shape, fitting
 from legged_envs.storage.fields import Transition as _Transition
 from legged_envs.storage.gae import Returns
 from legged_envs.storage.rows import HiddenStates, has_previous, take, trajectory_indices

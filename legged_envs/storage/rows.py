@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.storage.checks import fitting
-from legged_envs.storage.fields import HiddenState
+from legged_envs.storage.fields import HiddenState, fitting
 
 _NAME = "transition.hidden_states"
 _NAMES = (f"{_NAME}[0] (actor)", f"{_NAME}[1] (critic)")
