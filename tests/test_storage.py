@@ -378,15 +378,27 @@ def test_an_amp_mask_can_only_shrink() -> None:
 @pytest.mark.parametrize(
     ("extractor", "error", "message"),
     [
-        (lambda reference: reference[0], TypeError, r"return \(states, mask\), returned Tensor"),
-        (lambda reference: (reference[0], None), TypeError, "bool mask .*NoneType"),
-        (lambda reference: (reference[0], reference[1].float()), TypeError, "bool mask .*float32"),
-        (lambda reference: (reference[0], reference[1][:1]), ValueError, r"mask of shape \(35,\), got \(1,\)"),
+        (
+            lambda reference: reference[0],
+            TypeError,
+            r"amp_ref_obs_extractor must return \(states, mask\), returned Tensor",
+        ),
+        (lambda reference: (reference[0], None), ValueError, "mask that amp_ref_obs_extractor returns is missing"),
+        (
+            lambda reference: (reference[0], reference[1].float()),
+            TypeError,
+            r"mask that amp_ref_obs_extractor returns: expected torch\.bool, got torch\.float32",
+        ),
+        (
+            lambda reference: (reference[0], reference[1][:1]),
+            ValueError,
+            r"mask that amp_ref_obs_extractor returns: expected shape \(35,\), got \(1,\)",
+        ),
     ],
 )
 def test_what_an_amp_extractor_returns_is_checked(extractor: Any, error: type[Exception], message: str) -> None:
     storage = fill(make(amp_cfg=AMP | {"amp_ref_obs_extractor": extractor}))
-    with pytest.raises(error, match=f"amp_ref_obs_extractor.*{message}"):
+    with pytest.raises(error, match=message):
         next(storage.mini_batch_generator(1))
 
 
@@ -556,7 +568,7 @@ def test_a_state_of_more_steps_is_refused_and_changes_nothing() -> None:
     state = fill(plain()).state_dict()
     storage = plain()
     for step in (STEPS + 1, 99, -1):
-        with pytest.raises(ValueError, match=rf"state\['step'\] must be from 0 to 7, got {step}"):
+        with pytest.raises(ValueError, match=rf"state\['step'\] must be .* at least 0.*, got {step}"):
             storage.load_state_dict(state | {"step": step})
     assert storage.step == 0 and not storage.values.any()
 
@@ -815,9 +827,9 @@ def test_the_other_training_types_readers_raise() -> None:
         ({"last_values": torch.zeros(ENVS).double()}, TypeError, "last_values: expected torch.float32"),
         ({"last_cost_values": None}, ValueError, "last_cost_values is missing"),
         ({"last_cost_values": torch.zeros(ENVS)}, ValueError, "last_cost_values: expected shape"),
-        ({"gamma": 1.01}, ValueError, "gamma must be in"),
-        ({"lam": float("nan")}, ValueError, "lam must be in"),
-        ({"cost_gamma": -0.1}, ValueError, "cost_gamma must be in"),
+        ({"gamma": 1.01}, ValueError, "^gamma must be .* at most 1, got"),
+        ({"lam": float("nan")}, ValueError, "^lam must be .* at most 1, got nan"),
+        ({"cost_gamma": -0.1}, ValueError, "cost_gamma must be .* at least 0"),
         ({"final_values": None}, ValueError, "final_values is missing"),
         ({"final_cost_values": None}, ValueError, "final_cost_values is missing"),
         ({"time_outs": None}, ValueError, "time_outs is missing"),
@@ -895,8 +907,8 @@ def test_returns_that_overflow_are_refused_and_large_ones_are_not() -> None:
     ("changes", "error", "message"),
     [
         ({"training_type": "sl"}, ValueError, "training_type .*'sl'"),
-        ({"num_envs": 0}, ValueError, "num_envs must be at least 1, got 0"),
-        ({"num_steps": 2.5}, TypeError, "num_transitions_per_env must be an integer, got 2.5"),
+        ({"num_envs": 0}, ValueError, "num_envs must be a positive integer, got 0"),
+        ({"num_steps": 2.5}, ValueError, r"num_transitions_per_env must be a positive integer, got 2\.5"),
         ({"obs_shape": None}, ValueError, "obs_shape"),
         ({"obs_shape": 48}, TypeError, "obs_shape .*48"),
         ({"actions_shape": [0]}, ValueError, r"actions_shape\[0\]"),
@@ -919,9 +931,9 @@ def test_arguments_of_the_storage_are_checked(changes: Any, error: type[Exceptio
 def test_numbers_of_batches_are_checked_at_once(reader: str) -> None:
     read = getattr(fill(plain()), reader)
     for bad in (0, STEPS * ENVS + 1):
-        with pytest.raises(ValueError, match=f"num_mini_batches must be from 1 to .*got {bad}"):
+        with pytest.raises(ValueError, match=f"num_mini_batches must be .* at least 1 and at most .*got {bad}"):
             read(bad)
-    with pytest.raises(ValueError, match="num_epochs must be at least 1"):
+    with pytest.raises(ValueError, match="num_epochs must be a positive integer, got 0"):
         read(1, 0)
 
 
@@ -935,4 +947,6 @@ def test_the_storage_needs_nothing_but_torch() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                assert name.split(".")[0] in allowed or name.startswith("legged_envs.storage"), (path.name, name)
+                assert name.split(".")[0] in allowed or name.startswith(
+                    ("legged_envs.storage", "legged_envs.checks")
+                ), (path.name, name)

@@ -104,9 +104,9 @@ def linear_velocity(
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Angular velocity in the turning frame by central differences log(q₋⁻¹ q₊) / (t₊ − t₋): (T, 4) → (T, 3).
+    """Angular velocity in the turning frame by differences log(q₋⁻¹ q₊) / (t₊ − t₋): (T, 4) → (T, 3).
 
-    They are one-sided at both ends; a loop's are central across its seam.
+    They are central, but one-sided at both ends; a loop's are central across its seam.
     """
     before = torch.cat((quat[:1], quat[:-1]))
     after = torch.cat((quat[1:], quat[-1:]))

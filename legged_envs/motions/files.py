@@ -24,12 +24,7 @@ class MotionFiles:
     paths: Sequence[str | Path]
 
     def __call__(self, robot: RobotCfg) -> list[Motion]:
-        """Load the clips of ``robot``.
-
-        Raises:
-            MotionError: If a file has another ending, or is not what its loader takes.
-            FileNotFoundError: If there is no such file.
-        """
+        """The clips of ``robot``; raises MotionError for another ending, or a file that its loader does not take."""
         return [_load(Path(path), robot) for path in self.paths]
 
 

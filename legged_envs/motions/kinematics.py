@@ -34,10 +34,7 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
 
 
 def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
-    """The robot in one pose after the other, with the positions of its bodies and centres of mass computed.
-
-    ``qpos`` (T, 7 + num_joints) is base position and orientation, joint positions.
-    """
+    """The robot in poses ``qpos`` (T, 7 + num_joints): base position, orientation, joints; bodies are computed."""
     import mujoco
 
     model = robot_model(robot)
@@ -70,10 +67,7 @@ def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) 
 
 
 def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
-    """Height of the lowest point of the collision shapes, m, float64. Shape: (T,).
-
-    ``qpos`` (T, 7 + num_joints) is base position and orientation, joint positions.
-    """
+    """Height of the lowest point of the collision shapes in poses as of :func:`posed`, m, float64. Shape: (T,)."""
     import mujoco
 
     model = robot_model(robot)

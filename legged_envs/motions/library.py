@@ -43,16 +43,15 @@ class MotionSample:
 
 @dataclass(frozen=True, eq=False)
 class BodySample:
-    """Bodies of the reference at some times. Shapes: that of the times asked for, then (number of bodies, 3 or 4)."""
+    """Bodies at some times: origins [m], orientations, velocities of the origins [m/s], angular velocities [rad/s].
+
+    Shapes: that of the times asked for, then (number of bodies, 3 or 4).
+    """
 
     pos_w: torch.Tensor
-    """Body origins, m."""
     quat_w: torch.Tensor
-    """Body orientations."""
     lin_vel_w: torch.Tensor
-    """Velocities of the body origins, m/s."""
     ang_vel_w: torch.Tensor
-    """Angular velocities of the bodies, rad/s."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class MotionLibrary:
         """Frames per second of all clips."""
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         """s. Shape: (num_clips,)."""
-        loops = [end == "loop" or (end == "clip" and motion.loop) for motion in motions]
+        loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
         self.loops = torch.tensor(loops, device=device)
         """Whether each clip is looped. Shape: (num_clips,)."""
         self.weight = torch.tensor([motion.weight for motion in motions], device=device)

@@ -69,8 +69,7 @@ class Motion:
                 are not unit, a frame rate that is not positive, a negative weight, names that are not unique.
         """
         check_frame_rate(self.frame_rate, self.origin)
-        fine = math.isfinite(self.weight) and self.weight >= 0.0
-        require(fine, self.origin, "weight", "finite and not negative", self.weight)
+        require(0.0 <= self.weight < math.inf, self.origin, "weight", "finite and not negative", self.weight)
         for field, names in (("joint_names", self.joint_names), ("body_names", self.body_names)):
             require(0 < len(set(names)) == len(names), self.origin, field, "unique and not empty", names)
         columns = frame_columns(self.joint_names, self.body_names)
@@ -143,8 +142,8 @@ def check_frames(
     num_frames = (*next(iter(fields.values())).shape, 0)[0]
     require(num_frames >= 2, origin, "a motion", "at least 2 frames", num_frames)
     for field, values in fields.items():
-        expected = f"{(num_frames, *map(len, columns[field]))} {dtype}"
-        got = f"{tuple(values.shape)} {values.dtype}"
+        shape = (num_frames, *map(len, columns[field]))
+        expected, got = f"{shape} {dtype}", f"{tuple(values.shape)} {values.dtype}"
         require(got == expected, origin, field, expected, got)
         bad = (~values.isfinite()).nonzero()
         if len(bad):
@@ -157,10 +156,7 @@ def check_frames(
 
 
 def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0) -> None:
-    """Raise MotionError at the first quaternion of ``quaternions`` (T, …, 4) that is not of length 1.
-
-    The message calls the quaternions ``field``, and numbers rows, each called a ``row``, from ``first`` on.
-    """
+    """Raise MotionError at the first of ``quaternions`` (T, …, 4) not of length 1; rows count from ``first``."""
     length = torch.linalg.vector_norm(quaternions, dim=-1)
     bad = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()
     if len(bad):

@@ -39,8 +39,7 @@ _SAME_PLACE = 0.05
 
 def save_motion(path: str | Path, motion: Motion) -> None:
     """Write ``motion`` to ``path``, which must end in ``.npz``. The same motion gives the same bytes."""
-    path = Path(path)
-    if path.suffix != ".npz":
+    if Path(path).suffix != ".npz":
         raise ValueError(f"a motion file must end in .npz, got {path}")
     arrays: dict[str, Any] = {"format": np.array(FORMAT)}
     for key in _OWN:
@@ -83,8 +82,8 @@ def load_beyondmimic_npz(
         ignore_extra_joints: Leave out joints that the robot lacks.
 
     Raises:
-        MotionError: Missing or unknown keys, wrong shapes, numbers that are not finite, quaternions that are not
-            unit, joints or bodies that do not match the robot.
+        MotionError: Missing or unknown keys, wrong shapes, numbers that are not finite, quaternions that are not unit,
+            joints or bodies that do not match the robot.
     """
     content = _read(path, _BEYONDMIMIC)
     frame_rate, body_pos, origin = content.pop("fps"), content["body_pos_w"], str(path)
@@ -93,9 +92,9 @@ def load_beyondmimic_npz(
     check_frames(content, frame_columns(joint_names, [str(body) for body in range(num_bodies)]), origin)
     root_quat = content["body_quat_w"][:, 0]
     poses = (body_pos[:, 0], root_quat, content["joint_pos"])
+    ang_vel = rotation.rotate(rotation.conjugate(root_quat), content["body_ang_vel_w"][:, 0])
     options: dict[str, Any] = {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints, "source": origin}
-    options["root_ang_vel_b"] = rotation.rotate(rotation.conjugate(root_quat), content["body_ang_vel_w"][:, 0])
-    options["joint_vel"] = content["joint_vel"]
+    options |= {"root_ang_vel_b": ang_vel, "joint_vel": content["joint_vel"]}
     motion = motion_from_coordinates(robot, Path(path).stem, frame_rate, *poses, **options)
     ours = [i for i, name in enumerate(motion.body_names) if name not in robot.foot_names]  # the file has no feet
     distance = torch.cdist(motion.body_pos_w[:, ours], body_pos.float()).amin(2)
@@ -110,12 +109,7 @@ def load_beyondmimic_npz(
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an ``.npz`` file by key. No pickled objects are loaded.
-
-    Raises:
-        MotionError: It is no such file, or an array in it cannot be read.
-        FileNotFoundError: There is no such file.
-    """
+    """The arrays of an ``.npz`` file by key, no pickled objects; raises MotionError where one cannot be read."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     key = ""
     with open(path, "rb") as file:
@@ -136,8 +130,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
 def _read(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
     """What an archive holds: one float, bool or text, a list of texts, or a tensor, of numbers in float64.
 
-    Raises:
-        MotionError: As :func:`read_arrays`, or a key is missing or unknown, or holds something else than ``kinds`` say.
+    Raises MotionError where a key is missing or unknown, or holds something else than ``kinds`` say.
     """
     arrays = read_arrays(path)
     check_keys(arrays, tuple(kinds), str(path))

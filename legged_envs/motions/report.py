@@ -87,6 +87,5 @@ def _seam(motion: Motion) -> float:
     """Difference of last and first frame that a displacement and a turn on the ground do not explain."""
     joints = (motion.joint_pos[-1] - motion.joint_pos[0]).abs().max()
     height = (motion.root_pos_w[-1, 2] - motion.root_pos_w[0, 2]).abs()
-    down = torch.tensor([0.0, 0.0, -1.0])
-    tilt = rotation.rotate(rotation.conjugate(motion.root_quat_w[[0, -1]]), down)
+    tilt = rotation.rotate(rotation.conjugate(motion.root_quat_w[[0, -1]]), torch.tensor([0.0, 0.0, -1.0]))
     return max(joints.item(), height.item(), (tilt[1] - tilt[0]).abs().max().item())

@@ -97,8 +97,7 @@ def load_amp_json(
 
     Args:
         path, robot: The file, and the robot that moves.
-        joint_names: The joints in the order of the file's columns.
-        num_feet: How many feet the file has columns for.
+        joint_names, num_feet: The joints in the order of the file's columns, and how many feet it has columns for.
 
     Raises:
         MotionError: Text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are not
@@ -113,7 +112,7 @@ def load_amp_json(
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     require(width in (short, long), origin, "frame 0", f"{short} or {long} columns wide", width)
     pos, quat, others = _read_frames(rows, columns[: width - len(_ROOT)], origin)
-    sizes = (len(joint_names), len(feet), 3, 3, len(joint_names), len(feet))
+    sizes = [len(joint_names), len(feet), 3, 3, len(joint_names), len(feet)]
     joint_pos, *rest = others.split(sizes if width == long else sizes[:1], dim=1)
     fields: dict[str, Any] = {"loop": content["LoopMode"] == "Wrap", "weight": content.get("MotionWeight", 1.0)}
     if rest:

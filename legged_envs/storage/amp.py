@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from legged_envs.storage.fields import fitting
+
 
 class AmpExtractors:
     """The two functions of an AMP configuration.
@@ -32,36 +34,25 @@ class AmpExtractors:
         self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor") if with_reference else None
 
     def states(self, observations: torch.Tensor) -> torch.Tensor:
-        """The AMP states in ``observations``.
-
-        Raises:
-            TypeError: If the function does not return a tensor.
-        """
+        """The AMP states in ``observations``; raises TypeError if the function does not return a tensor."""
         states = self._obs(observations, **self._kwargs)
         if not isinstance(states, torch.Tensor):
             raise TypeError(f"amp_obs_extractor must return a tensor, returned {type(states).__name__}")
         return states
 
-    def reference_states(
-        self, reference_observations: torch.Tensor, mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The reference's AMP states, and which of them are there: never more than ``mask`` says.
+    def reference_states(self, observations: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says.
 
         Raises:
             TypeError: If the function does not return (states, mask) with a bool mask.
-            ValueError: If its mask has another shape than ``mask``.
+            ValueError: If its mask has another shape or device than ``mask``.
         """
         assert self._ref_obs is not None
-        result = self._ref_obs((reference_observations, mask), **self._kwargs)
+        result = self._ref_obs((observations, mask), **self._kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"amp_ref_obs_extractor must return (states, mask), returned {type(result).__name__}")
         states, available = result
-        if (dtype := getattr(available, "dtype", type(available).__name__)) is not torch.bool:
-            raise TypeError(f"amp_ref_obs_extractor must return a bool mask beside the states, returned {dtype}")
-        if available.shape != mask.shape:
-            shape, expected = tuple(available.shape), tuple(mask.shape)
-            raise ValueError(f"amp_ref_obs_extractor: expected a mask of shape {expected}, got {shape}")
-        return states, available & mask
+        return states, fitting("the mask that amp_ref_obs_extractor returns", available, mask) & mask
 
 
 def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:

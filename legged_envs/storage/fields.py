@@ -1,22 +1,26 @@
 """The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between.
 
-Each field is declared once, in one of the three dataclasses; :data:`FIELDS` is the table that follows from them.
+Each field is declared once, in one of the three dataclasses; :data:`FIELDS` is the table that follows from them. What a
+user hands over is checked by :func:`fitting`; errors name the argument, what was given and what is expected.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 import torch
 
+from legged_envs.checks import whole_number
+
 HiddenState = torch.Tensor | tuple[torch.Tensor, ...] | None
 """State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without one."""
 Item = TypeVar("Item")
 """A tensor in a batch; a tensor or None in a transition, which is filled bit by bit."""
-
-
 OptionalTensor = torch.Tensor | None
+Shape = Sequence[int] | Sequence[None] | None
+"""Shape of one environment's entry; None or [None] where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +29,10 @@ class Field:
 
     name: str
     """Of the attribute of :class:`Transition` and :class:`MiniBatch`."""
-    buffer: str
-    """Of the attribute of the storage."""
     shape: str
     """Which of the storage's shapes one environment's entry has; a mask, of dtype bool, is one number beside it."""
+    buffer: str
+    """Of the attribute of the storage."""
     dtype: torch.dtype | None = None
     """None is torch's default."""
     only: str | None = None
@@ -37,9 +41,9 @@ class Field:
     """The field whose tensor a batch has here where this one is not kept."""
 
 
-def _stored(shape: str, alias: str | None = None, **options: Any) -> Any:
-    """A dataclass field with a buffer, which has another name than the field if there is an ``alias``."""
-    return field(default=None, metadata={"shape": shape, "alias": alias, "options": options})
+def _stored(shape: str, buffer: str = "", **options: Any) -> Any:
+    """A dataclass field with a buffer, called as the field unless ``buffer`` says otherwise; see :class:`Field`."""
+    return field(default=None, metadata={"shape": shape, "buffer": buffer, **options})
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -78,7 +82,6 @@ class _Recorded(Generic[Item]):
     """Standard deviations of the policy's distribution at the time. Shape: ``actions_shape``."""
     hidden_states: tuple[HiddenState, HiddenState] | None = None
     """Recurrent states that actor and critic went into the step with; of a batch of trajectories, into each of them.
-
     Shape: (num_layers, num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
     """What random network distillation looks at. Shape: ``rnd_state_shape``."""
@@ -152,11 +155,51 @@ class MiniBatch(_Recorded[torch.Tensor]):
 
 
 def _fields_of(kind: type) -> tuple[Field, ...]:
-    stored = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
-    return tuple(Field(name, meta["alias"] or name, meta["shape"], **meta["options"]) for name, meta in stored)
+    named = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
+    return tuple(Field(name, **{**metadata, "buffer": metadata["buffer"] or name}) for name, metadata in named)
 
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
 """What a storage reads from a transition, and what a batch takes from the buffers."""
 FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
 """Every field that has a buffer."""
+
+
+def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
+    """``tensor``, after a look whether it can be copied to ``like`` as it is. A column may lack its last dimension.
+
+    Raises:
+        ValueError: If it is None, or of another shape or device.
+        TypeError: If it is no tensor or of another dtype.
+    """
+    if tensor is None:
+        raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
+    if tensor.shape != like.shape:
+        if like.shape[-1] != 1 or like.ndim < 2 or tensor.shape != like.shape[:-1]:
+            raise ValueError(f"{name}: expected shape {tuple(like.shape)}, got {tuple(tensor.shape)}")
+        tensor = tensor.unsqueeze(-1)
+    if tensor.device != like.device:
+        where = str(like.device)
+        raise ValueError(f"{name}: expected device {where}, got {tensor.device}: move it with .to({where!r})")
+    if tensor.dtype is like.dtype:
+        return tensor
+    if like.dtype is torch.uint8 and not tensor.is_floating_point() and not tensor.is_complex():
+        return tensor if tensor.dtype is torch.bool else tensor != 0  # flags
+    raise TypeError(f"{name}: expected {like.dtype}, got {tensor.dtype}: convert it with .to({like.dtype})")
+
+
+def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
+    """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
+
+    Raises:
+        ValueError: If it is empty or a size is no positive integer; TypeError if it is no sequence.
+    """
+    if shape is not None and not isinstance(shape, Sequence):
+        raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
+    if shape is None or (len(shape) == 1 and shape[0] is None):
+        return None
+    if not len(shape):
+        raise ValueError(f"{name} must be None or the shape of one environment's entry such as (48,), got {shape!r}")
+    return tuple(whole_number(f"{name}[{i}]", size) for i, size in enumerate(shape))

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 
 import torch
 
-from legged_envs.storage.checks import check_finite, fitting
+from legged_envs.storage.fields import fitting
 
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """The returns of the rewards, or of K costs, and what they are computed from.
-
-    Shape of each tensor: (num_steps, num_envs, K).
-    """
+    """Returns of rewards, or of K costs, and what they are computed from. Shapes: (num_steps, num_envs, K)."""
 
     prefix: str
-    """Of the names in messages: ``""`` for rewards and ``"cost_"`` for costs."""
+    """Begins names in messages: ``""`` for rewards and ``"cost_"`` for costs."""
     rewards: torch.Tensor
     values: torch.Tensor
     """Of the states before each transition."""
@@ -33,13 +30,9 @@ class Returns:
     ) -> torch.Tensor:
         """What each transition bootstraps from: the value of the state that it led to.
 
-        That is 0 after a terminal state, ``final_values`` after a time-out, the value of the next row otherwise.
-
-        Args:
-            last_values: Of the states after the last transition. Shape: (num_envs, K).
-            dones: Where an episode ended, bool. Shape: (num_steps, num_envs, 1).
-            time_outs: Where it ended by a time limit, bool. Shape: (num_steps, num_envs, 1).
-            final_values: Of the last states of these episodes; other rows are not read. Shape: of the values.
+        That is 0 after a terminal state, ``final_values`` after a time-out, the value of the next row otherwise, which
+        is in ``last_values`` (num_envs, K) for the last row. ``dones`` and ``time_outs`` are (num_steps, num_envs, 1),
+        bool. Of ``final_values``, shaped as the values, only the rows of time-outs are read.
 
         Raises:
             ValueError: If values are missing, or have another shape or device.
@@ -58,11 +51,8 @@ class Returns:
     def write(self, next_values: torch.Tensor, dones: torch.Tensor, gamma: float, lam: float) -> None:
         """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns A_t + V_t.
 
-        Args:
-            next_values: V'. Shape: (num_steps, num_envs, K).
-            dones: Where an episode ended, bool. Shape: (num_steps, num_envs, 1).
-            gamma: Discount factor γ.
-            lam: λ, 0 for one-step differences and 1 for whole returns.
+        V' are ``next_values`` (num_steps, num_envs, K); ``dones`` (num_steps, num_envs, 1) says where an episode ended,
+        bool. λ is 0 for one-step differences and 1 for whole returns.
         """
         out = self.advantages
         torch.add(self.rewards, next_values, alpha=gamma, out=out).sub_(self.values)
@@ -75,12 +65,18 @@ class Returns:
         """Raise ValueError at the first number that keeps the returns from being finite."""
         if torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
             return
-        check_finite(f"{self.prefix}rewards", self.rewards)
-        check_finite(f"{self.prefix}values", self.values)
+        kind = self.prefix
+        numbers = {f"{kind}rewards": self.rewards, f"{kind}values": self.values}
         if time_outs is not None:
-            check_finite(f"final_{self.prefix}values", next_values.masked_fill(~time_outs, 0.0))
-        check_finite(f"last_{self.prefix}values", next_values)
-        check_finite(f"{self.prefix}returns", self.returns)
+            numbers[f"final_{kind}values"] = next_values.masked_fill(~time_outs, 0.0)
+        numbers |= {f"last_{kind}values": next_values, f"{kind}returns": self.returns}
+        for name, tensor in numbers.items():
+            bad = torch.isfinite(tensor).logical_not_().nonzero()
+            if len(bad):
+                step, env, term = bad[0].tolist()
+                column = f", column {term}" if tensor.shape[-1] > 1 else ""
+                got = tensor[step, env, term].item()
+                raise ValueError(f"{name} must be finite, got {got} at step {step} in environment {env}{column}")
 
     def normalise_advantages(self) -> None:
         """Bring each of the K columns to mean 0 and standard deviation 1; a column of equal values becomes 0."""

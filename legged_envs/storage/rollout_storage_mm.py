@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
+from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.storage.amp import AmpExtractors
-from legged_envs.storage.checks import Shape, checked_time_outs, count, entry_shape, fitting
-from legged_envs.storage.fields import BATCH_FIELDS, FIELDS, TRANSITION_FIELDS, MiniBatch
+from legged_envs.storage.fields import BATCH_FIELDS, FIELDS, TRANSITION_FIELDS, MiniBatch, Shape, entry_shape, fitting
 from legged_envs.storage.fields import Transition as _Transition
 from legged_envs.storage.gae import Returns
-from legged_envs.storage.rows import HiddenStates, has_previous, shares, take, trajectory_indices
+from legged_envs.storage.rows import HiddenStates, has_previous, take, trajectory_indices
 
 
 class RolloutStorageMM:
@@ -37,13 +37,11 @@ class RolloutStorageMM:
 
     Args:
         training_type: ``"rl"`` or ``"distillation"``.
-        num_envs: Number of environments.
-        num_transitions_per_env: Steps of a rollout.
-        obs_shape: Shape of the actor's observation of one environment.
-        ref_obs_shape: Of its reference observation, or None or [None] without one.
+        num_envs, num_transitions_per_env: Number of environments, and steps of a rollout.
+        obs_shape, actions_shape: Shapes of the actor's observation and of the action of one environment.
+        ref_obs_shape: Of the actor's reference observation, or None or [None] without one.
         privileged_obs_shape: Of the critic's (or teacher's) observation, or None or [None] if it sees the actor's.
         privileged_ref_obs_shape: Of the critic's reference observation; kept only if the actor has one too.
-        actions_shape: Of the action.
         apply_dagger_actions: Keep the actions of a DAgger network.
         rnd_state_shape: Of the state for random network distillation, or None.
         amp_cfg: Adds previous AMP states to the batches: see :class:`legged_envs.storage.amp.AmpExtractors`.
@@ -51,8 +49,7 @@ class RolloutStorageMM:
         num_costs: Number of cost terms, each with its own critic.
 
     Raises:
-        ValueError: If an argument is out of range or has no meaning.
-        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range or has no meaning; TypeError if it has the wrong type.
     """
 
     Transition = _Transition
@@ -73,11 +70,10 @@ class RolloutStorageMM:
         device: str | torch.device = "cpu",
         num_costs: int = 0,
     ):
-        if training_type not in ("rl", "distillation"):
-            raise ValueError(f"training_type must be 'rl' or 'distillation', got {training_type!r}")
+        check_choice("training_type", training_type, ("rl", "distillation"))
         self.training_type = training_type
-        self.num_envs = count("num_envs", num_envs, least=1)
-        self.num_transitions_per_env = count("num_transitions_per_env", num_transitions_per_env, least=1)
+        self.num_envs = whole_number("num_envs", num_envs)
+        self.num_transitions_per_env = whole_number("num_transitions_per_env", num_transitions_per_env)
         self.obs_shape = entry_shape("obs_shape", obs_shape)
         self.ref_obs_shape = entry_shape("ref_obs_shape", ref_obs_shape)
         self.privileged_obs_shape = entry_shape("privileged_obs_shape", privileged_obs_shape)
@@ -87,7 +83,7 @@ class RolloutStorageMM:
             raise ValueError(f"obs_shape and actions_shape are needed, got {obs_shape!r} and {actions_shape!r}")
         self.apply_dagger_actions = bool(apply_dagger_actions)
         self.rnd_state_shape = entry_shape("rnd_state_shape", rnd_state_shape)
-        self.num_costs = count("num_costs", num_costs, least=0)
+        self.num_costs = whole_number("num_costs", num_costs, 0)
         if self.num_costs and training_type != "rl":
             raise ValueError(f"num_costs must be 0 in distillation, which learns from no cost, got {num_costs}")
         self.amp_cfg = amp_cfg
@@ -103,13 +99,9 @@ class RolloutStorageMM:
 
     def _make_buffers(self) -> None:
         shapes: dict[str, tuple[int, ...] | None] = {
-            "obs_shape": self.obs_shape,
-            "privileged_obs_shape": self.privileged_obs_shape,
-            "ref_obs_shape": self.ref_obs_shape,
+            **vars(self),
             "privileged_ref_obs_shape": self.ref_obs_shape and self.privileged_ref_obs_shape,
-            "actions_shape": self.actions_shape,
             "dagger_actions_shape": self.actions_shape if self.apply_dagger_actions else None,
-            "rnd_state_shape": self.rnd_state_shape,
             "column": (1,),
             "costs": (self.num_costs,) if self.num_costs else None,
         }
@@ -146,8 +138,7 @@ class RolloutStorageMM:
 
         Raises:
             OverflowError: If the rollout is full.
-            ValueError: If a field is missing, or has another shape or device than its buffer.
-            TypeError: If a field is no tensor or has another dtype.
+            ValueError: If a field is missing, or has another shape or device than its buffer; TypeError for its dtype.
         """
         if (step := self.step) >= (steps := self.num_transitions_per_env):
             raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")
@@ -207,16 +198,14 @@ class RolloutStorageMM:
 
         Args:
             last_values: Values of the observations after the last step. A column: (num_envs,) or (num_envs, 1).
-            gamma: Discount factor.
-            lam: λ of the estimate.
-            normalize_advantage: Bring the advantages to mean 0 and standard deviation 1.
+            gamma, lam: Discount factor, and λ of the estimate.
+            normalize_advantage, normalize_cost_advantage: Bring the advantages of the rewards, or of each cost term, to
+                mean 0 and standard deviation 1.
             time_outs: Which dones are time-outs, bool. Shape: (num_transitions_per_env, num_envs) or (…, 1).
             final_values: Values of the last observations of these episodes; other rows are not read. Shape: the same.
-            last_cost_values: As ``last_values`` for the costs. Shape: (num_envs, num_costs).
-            final_cost_values: As ``final_values`` for the costs. Shape: (num_transitions_per_env, num_envs, num_costs).
-            cost_gamma: Discount factor of the costs, ``gamma`` if None.
-            cost_lam: λ of the costs, ``lam`` if None.
-            normalize_cost_advantage: Bring each term's advantages to mean 0 and standard deviation 1.
+            last_cost_values, final_cost_values: The same for the costs. Shapes: (num_envs, num_costs) and
+                (num_transitions_per_env, num_envs, num_costs).
+            cost_gamma, cost_lam: The same for the costs, ``gamma`` and ``lam`` if None.
 
         Raises:
             RuntimeError: If the rollout is not full.
@@ -225,21 +214,25 @@ class RolloutStorageMM:
             TypeError: If a tensor has another dtype than its buffer.
         """
         self._require("compute_returns", "rl")
+        cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
         factors = {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}
         for name, factor in factors.items():
-            if factor is not None and not 0.0 <= factor <= 1.0:
-                raise ValueError(f"{name} must be in [0, 1], got {factor!r}")
+            check_number(name, factor, 0.0, 1.0)
         if not self.num_costs and (last_cost_values is not None or final_cost_values is not None):
             raise ValueError("last_cost_values and final_cost_values are for costs, but num_costs is 0")
         dones = self.dones != 0
-        time_outs = checked_time_outs(time_outs, dones)
+        if time_outs is not None:
+            time_outs = fitting("time_outs", time_outs, dones)
+            running = (time_outs & ~dones).nonzero()
+            if len(running):
+                step, env, _ = running[0].tolist()
+                raise ValueError(f"time_outs has an end at step {step} in environment {env}, dones has none there")
         rewards = Returns("", self.rewards, self.values, self.returns, self.advantages)
         jobs: list[tuple[Returns, Any, Any, float, float, bool]]
         jobs = [(rewards, last_values, final_values, gamma, lam, normalize_advantage)]
         if self.num_costs:
             costs = Returns("cost_", self.cost_rewards, self.cost_values, self.cost_returns, self.cost_advantages)
-            gamma, lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
-            jobs.append((costs, last_cost_values, final_cost_values, gamma, lam, normalize_cost_advantage))
+            jobs.append((costs, last_cost_values, final_cost_values, cost_gamma, cost_lam, normalize_cost_advantage))
         next_values = [returns.next_values(last, dones, time_outs, final) for returns, last, final, *_ in jobs]
         for (returns, _, _, gamma, lam, _), following in zip(jobs, next_values, strict=True):
             returns.write(following, dones, gamma, lam)
@@ -262,12 +255,8 @@ class RolloutStorageMM:
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
         """Single transitions in random order: every one of them exactly once per epoch, each epoch in its own order.
 
-        Where the transitions do not divide evenly, the sizes of the batches differ by one. The order is drawn from
-        torch's generator of the storage's device.
-
-        Args:
-            num_mini_batches: Batches per epoch.
-            num_epochs: Passes over the rollout.
+        Where the transitions do not divide evenly into the ``num_mini_batches`` of an epoch, the sizes of the batches
+        differ by one. The order is drawn from torch's generator of the storage's device.
 
         Raises:
             RuntimeError: If the rollout is not full, or its returns are not computed.
@@ -283,7 +272,7 @@ class RolloutStorageMM:
         standard deviations, DAgger actions or None, hidden states (actor's, critic's), None, RND states or None, and
         with AMP the states before: observations', reference's, reference's mask, else None three times.
         """
-        return map(MiniBatch.as_tuple, self._epochs("mini_batch_generator", num_mini_batches, num_epochs))
+        return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
         """Whole trajectories of environments in random order, with the recurrent states that they began with.
@@ -296,19 +285,19 @@ class RolloutStorageMM:
 
     def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
         """:meth:`trajectory_batches` as tuples of 18 in the order of :meth:`mini_batch_generator`, with masks."""
-        return map(
-            MiniBatch.as_tuple, self._epochs("recurrent_mini_batch_generator", num_mini_batches, num_epochs, True)
-        )
+        return map(MiniBatch.as_tuple, self.trajectory_batches(num_mini_batches, num_epochs))
 
     def _epochs(self, caller: str, num_mini_batches: int, num_epochs: int, whole: bool = False) -> Iterator[MiniBatch]:
         """Batches of transitions, or of the ``whole`` trajectories of environments; bad arguments raise at once."""
         self._require(caller, "rl", returns=True)
         size = self.num_envs * (1 if whole else self.num_transitions_per_env)
-        num_mini_batches = count("num_mini_batches", num_mini_batches, least=1, most=size)
-        num_epochs = count("num_epochs", num_epochs, least=1)
+        check_number("num_mini_batches", num_mini_batches, 1, size)
+        num_mini_batches = whole_number("num_mini_batches", num_mini_batches)
+        num_epochs = whole_number("num_epochs", num_epochs)
         dones = self.dones.squeeze(-1) != 0
         continues = None if self._amp is None else has_previous(dones).flatten()
-        drawn = shares(size, num_mini_batches, num_epochs, dones.device)
+        orders = (torch.randperm(size, device=dones.device) for _ in range(num_epochs))
+        drawn = (share for order in orders for share in order.tensor_split(num_mini_batches))
         chosen = (trajectory_indices(dones, share) if whole else (share, None) for share in drawn)
         return (self._batch(indices, masks, continues) for indices, masks in chosen)
 
@@ -325,21 +314,15 @@ class RolloutStorageMM:
             elif field.substitute is not None:
                 items[field.name] = items.get(field.substitute)
         if self._amp is not None and continues is not None:
-            items |= self._previous_states(self._amp, indices, continues[indices])
+            items["has_previous"] = has_one = continues[indices]
+            previous = torch.where(has_one, indices - self.num_envs, indices)
+            items["obs_prev_state"] = self._amp.states(take(self.observations, previous))
+            if self.reference_observations is not None:
+                mask = take(self.reference_observations_mask, previous) & has_one
+                reference = self._amp.reference_states(take(self.reference_observations, previous), mask)
+                items["ref_obs_prev_state"], items["ref_obs_prev_mask"] = reference
         hidden_states = self._hidden.take(indices if masks is None else indices[0])
         return MiniBatch(indices=indices, masks=masks, hidden_states=hidden_states, **items)
-
-    def _previous_states(
-        self, amp: AmpExtractors, indices: torch.Tensor, has_one: torch.Tensor
-    ) -> dict[str, torch.Tensor]:
-        """The AMP states one step before ``indices`` where ``has_one`` says that there is one, else those at them."""
-        previous = torch.where(has_one, indices - self.num_envs, indices)
-        states = {"has_previous": has_one, "obs_prev_state": amp.states(take(self.observations, previous))}
-        if self.reference_observations is not None:
-            mask = take(self.reference_observations_mask, previous) & has_one
-            reference = take(self.reference_observations, previous)
-            states["ref_obs_prev_state"], states["ref_obs_prev_mask"] = amp.reference_states(reference, mask)
-        return states
 
     def generator(self) -> Iterator[tuple[Any, ...]]:
         """The steps of a distillation rollout in order, as views of the buffers.
@@ -400,7 +383,8 @@ class RolloutStorageMM:
             expected, got = ((tuple(t.shape), t.dtype) for t in (buffer, saved[name]))
             if expected != got:
                 raise ValueError(f"{name}: expected {expected}, the state's is {got}: it is of another storage")
-        step = count("state['step']", state["step"], least=0, most=self.num_transitions_per_env)
+        step = whole_number("state['step']", state["step"], 0)
+        check_number("state['step']", step, 0, self.num_transitions_per_env)
         for name, buffer in buffers.items():
             buffer.copy_(saved[name])
         self.step = step

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from legged_envs.storage.checks import fitting
-from legged_envs.storage.fields import HiddenState
+from legged_envs.storage.fields import HiddenState, fitting
 
 _NAME = "transition.hidden_states"
 _NAMES = (f"{_NAME}[0] (actor)", f"{_NAME}[1] (critic)")
-
-
-def shares(size: int, num_shares: int, num_epochs: int, device: torch.device) -> Iterator[torch.Tensor]:
-    """Numbers below ``size``, dealt out anew in each epoch, int64. Shape of each share: (size / num_shares ± 1,)."""
-    for _ in range(num_epochs):
-        yield from torch.randperm(size, device=device).tensor_split(num_shares)
 
 
 def take(buffer: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
@@ -40,18 +33,14 @@ def has_previous(dones: torch.Tensor) -> torch.Tensor:
 
 
 def trajectory_indices(dones: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The transitions of some environments as padded trajectories, one environment after another.
+    """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another.
 
-    A trajectory ends with its episode or with the rollout. Shorter ones are filled up to num_steps with their own last
-    transition, so padding never holds values that a network could not have seen.
-
-    Args:
-        dones: Where an episode ended, bool. Shape: (num_steps, num_envs).
-        envs: Which environments. Shape: (n,), int64.
+    A trajectory ends with its episode, where ``dones`` (num_steps, num_envs) says so, or with the rollout. Shorter ones
+    are filled up to num_steps with their own last transition, so padding never holds values that a network could not
+    have seen.
 
     Returns:
-        Indices step · num_envs + env, int64, and which of them count, bool. Shape of each: (num_steps,
-        num_trajectories).
+        Indices step · num_envs + env, int64, and which of them count, bool. Shapes: (num_steps, num_trajectories).
     """
     num_steps, num_envs = dones.shape
     first = has_previous(dones).logical_not_()
@@ -68,12 +57,8 @@ class HiddenStates:
     """The states that actor and critic went into each step with. The first ones given decide what is kept.
 
     They are kept as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as the
-    networks take them: (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory.
-
-    Args:
-        num_steps: Of the rollout.
-        num_envs: Number of environments.
-        device: Where the states must be.
+    networks take them: (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory. They must be on
+    ``device``.
     """
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
@@ -88,17 +73,13 @@ class HiddenStates:
             TypeError: If ``given`` is not (actor's state, critic's state) or None, or a dtype is not that of the first.
             ValueError: If a shape or a device is wrong, or a state differs in kind from the first one.
         """
-        if given is None and not self._networks:
-            return []
         given = (None, None) if given is None else given
         if not isinstance(given, tuple) or len(given) != 2:
             raise TypeError(f"{_NAME} must be (actor's, critic's) with None where there is none, got {given!r}")
-        states = [_parts(state) for state in given]
-        for name, parts in zip(_NAMES, states, strict=True):
-            self._check(name, parts)
+        if given[0] is None and given[1] is None and not self._networks:
+            return []
+        states = [self._parts(name, state) for name, state in zip(_NAMES, given, strict=True)]
         if not self._networks:
-            if given[0] is None and given[1] is None:
-                return []
             if step:
                 raise ValueError(f"{_NAME}: given in transition {step}, but not in those before: call clear()")
             with torch.inference_mode(False):
@@ -115,7 +96,9 @@ class HiddenStates:
             copies += zip(rows, fitted, strict=True)
         return copies
 
-    def _check(self, name: str, parts: tuple[Any, ...]) -> None:
+    def _parts(self, name: str, state: Any) -> tuple[torch.Tensor, ...]:
+        """The tensors that a state consists of; raises where one is no tensor, or its shape or device is wrong."""
+        parts = () if state is None else state if isinstance(state, tuple) else (state,)
         for part in parts:
             if not isinstance(part, torch.Tensor):
                 raise TypeError(f"{name} must be a tensor, a tuple of tensors or None, got {type(part).__name__}")
@@ -125,6 +108,7 @@ class HiddenStates:
             if part.device != self._device:
                 where = str(self._device)
                 raise ValueError(f"{name}: expected device {where}, got {part.device}: move it with .to({where!r})")
+        return parts
 
     def take(self, indices: torch.Tensor) -> tuple[HiddenState, HiddenState]:
         """The states of actor and critic before the n transitions step · num_envs + env."""
@@ -136,24 +120,13 @@ class HiddenStates:
 
     def state_dict(self) -> list[dict[str, Any]] | None:
         """Copies of the buffers of actor and critic; None if there are none."""
-        copies = [
-            {"is_tuple": is_tuple, "buffers": [b.clone() for b in buffers]} for is_tuple, buffers in self._networks
-        ]
-        return copies or None
+        return [{"is_tuple": i, "buffers": [b.clone() for b in buffers]} for i, buffers in self._networks] or None
 
     def load_state_dict(self, state: Sequence[dict[str, Any]] | None) -> None:
         """Return to what :meth:`state_dict` gave, from whatever device."""
         with torch.inference_mode(False):
-            self._networks = [
-                (network["is_tuple"], [buffer.to(self._device, copy=True) for buffer in network["buffers"]])
-                for network in state or ()
-            ]
-
-
-def _parts(state: Any) -> tuple[Any, ...]:
-    if state is None:
-        return ()
-    return state if isinstance(state, tuple) else (state,)
+            copies = [[b.to(self._device, copy=True) for b in network["buffers"]] for network in state or ()]
+        self._networks = [(network["is_tuple"], c) for network, c in zip(state or (), copies, strict=True)]
 
 
 def _kind(is_tuple: bool, num_tensors: int) -> str:
