@@ -45,7 +45,7 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
     """The actions as a tensor; TypeError or ValueError if kind, dtype or shape differ or they are not finite."""
     if isinstance(actions, np.ndarray):
         if array != "numpy":
-            raise TypeError("this environment was made with array='torch', so actions must be tensors; got an array")
+            raise TypeError("this environment takes tensors (array='torch') as actions, got a numpy array")
         action = torch.from_numpy(_with_positive_strides(actions))
     elif isinstance(actions, torch.Tensor):
         if array != "torch":

@@ -26,8 +26,12 @@ from legged_envs.state import copied, restored
 OBSERVATIONS = ("policy", "dict")
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
-STATE = ("robot", "_episode_steps", "_bad_physics", "_over", "_ended_rows", "_last_observation")
-"""Attributes of the state of an environment beside simulation, random streams and what its task adds."""
+STATE = {
+    **{name: f"_{name}" for name in ("episode_steps", "bad_physics", "over", "ended_rows")},
+    "robot": "robot",
+    "observation": "_last_observation",
+}
+"""Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
 class CoreVectorEnv(VectorEnv, TaskHooks):
@@ -224,7 +228,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
 
     def _state(self) -> dict[str, Any]:
-        return {"own": self._own_state(), **{name.lstrip("_"): copied(getattr(self, name)) for name in STATE}}
+        return {"own": self._own_state(), **{key: copied(getattr(self, name)) for key, name in STATE.items()}}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
@@ -242,8 +246,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             check_same_structure(theirs, ours, "the state")
             self.sim.set_state(state["sim"])
             self.random.load_state_dict(state["random"])
-            for name in STATE:
-                setattr(self, name, restored(getattr(self, name), state[name.lstrip("_")]))
+            for key, name in STATE.items():
+                setattr(self, name, restored(getattr(self, name), state[key]))
             self._load_own_state(state["own"])
         self._begun = True
 
