@@ -99,8 +99,12 @@ class LeggedVectorEnv(CoreVectorEnv):
         restored(self.managers, state)
 
     def close_extras(self, **kwargs: Any) -> None:
+        """Free what is large at once: a circle of references would wait for the garbage collector."""
         super().close_extras(**kwargs)
-        self._evaluation = self._observation = Program([], [])  # recordings are large, and no step will come
+        self._evaluation = self._observation = Program([], [])
+        owners = [owner for manager in self.managers.values() for owner in (manager, *manager.owners())]
+        for names in map(vars, owners):
+            names.update({name: None for name, value in names.items() if value is self})
 
     def __str__(self) -> str:
         """The managers as tables."""
