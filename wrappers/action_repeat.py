@@ -79,10 +79,7 @@ class ActionRepeat(StatefulWrapper):
             if not arrays.any_row(going):
                 break
             end_episodes(self.env, over)
-            last, info = (
-                arrays.map_arrays(arrays.copied, (observation, terminated, truncated)),
-                arrays.map_arrays(arrays.copied, info),
-            )
+            last, info = arrays.map_arrays(arrays.copied, ((observation, terminated, truncated), info))
             observation, added, terminated, truncated, later = self.env.step(actions)
             observation, terminated, truncated = arrays.where_rows(going, (observation, terminated, truncated), last)
             reward = reward + arrays.blank_rows(over, added)
@@ -94,13 +91,9 @@ class ActionRepeat(StatefulWrapper):
 
 def _sums(first: Info, second: Info) -> Info:
     """What two infos report together under the keys of ``SUMMED`` and ``MASKS``, in no array of the second."""
-    sums = {}
-    for keys, add in ((SUMMED, operator.add), (MASKS, operator.or_)):
-        for key in keys:
-            if key in first and key in second:
-                sums[key] = add(first[key], second[key])
-            elif key in first:
-                sums[key] = first[key]
-            elif key in second:
-                sums[key] = arrays.copied(second[key])
+    sums = {key: first[key] for key in (*SUMMED, *MASKS) if key in first}
+    for key in (*SUMMED, *MASKS):
+        if key in second:
+            add = operator.add if key in SUMMED else operator.or_
+            sums[key] = add(sums[key], second[key]) if key in sums else arrays.copied(second[key])
     return sums

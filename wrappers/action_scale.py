@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
@@ -43,7 +43,7 @@ class ActionScale(StatefulWrapper):
 
     def __init__(self, env: Any, low: ArrayLike, high: ArrayLike):
         super().__init__(env)
-        inner = self.env.single_action_space
+        inner: Any = self.env.single_action_space
         if not isinstance(inner, Box) or inner.dtype.kind != "f":
             raise TypeError(f"ActionScale needs a Box of floats as action space, got {inner}")
         if not inner.is_bounded():
@@ -54,9 +54,7 @@ class ActionScale(StatefulWrapper):
         lows, highs = _bounds("low", low, inner), _bounds("high", high, inner)
         if not (lows < highs).all():
             raise ValueError(f"low must be below high in every entry, got low={low!r} and high={high!r}")
-        self.single_action_space = Box(
-            lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=cast(Any, inner.dtype)
-        )
+        self.single_action_space = Box(lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=inner.dtype)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._shape = (self.num_envs, *inner.shape)
         env_low, env_high = inner.low.astype(np.float64), inner.high.astype(np.float64)
@@ -75,8 +73,7 @@ class ActionScale(StatefulWrapper):
         scale, offset, low, high = constants
         scaled = actions * scale + offset
         if isinstance(scaled, np.ndarray):
-            np.maximum(scaled, low, out=scaled)
-            np.minimum(scaled, high, out=scaled)
+            np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled)
         else:
             xp = array_namespace(scaled)
             scaled = xp.minimum(xp.maximum(scaled, low), high)
@@ -91,12 +88,8 @@ class ActionScale(StatefulWrapper):
         with _for_later_gradients(actions):
             batches = (np.broadcast_to(value, self._shape).copy() for value in self._affine)
             scale, offset, low, high = (as_kind_of(batch, actions) for batch in batches)
-            return (
-                xp.astype(scale, actions.dtype),
-                xp.astype(offset, actions.dtype),
-                _inner_bound(low, actions.dtype, 1.0),
-                _inner_bound(high, actions.dtype, -1.0),
-            )
+            bounds = _inner_bound(low, actions.dtype, 1.0), _inner_bound(high, actions.dtype, -1.0)
+            return xp.astype(scale, actions.dtype), xp.astype(offset, actions.dtype), *bounds
 
 
 def _for_later_gradients(actions: Array) -> AbstractContextManager[object]:
@@ -126,6 +119,5 @@ def _bounds(name: str, value: ArrayLike, space: Box) -> NumPyArray:
     try:
         return np.broadcast_to(array, space.shape)
     except ValueError:
-        raise ValueError(
-            f"{name} must be a number or have the shape {space.shape} of a single action, got shape {array.shape}"
-        ) from None
+        expected = f"a number or have the shape {space.shape} of a single action"
+        raise ValueError(f"{name} must be {expected}, got shape {array.shape}") from None

@@ -22,8 +22,6 @@ Tree: TypeAlias = Any
 Info: TypeAlias = dict[str, Any]
 """What a step or reset reports beside its values: arrays with a row for each environment, and anything else."""
 
-# --- kinds ------------------------------------------------------------------------------------------------------------
-
 
 def namespace(array: object) -> ModuleType:
     """The functions of an array's library. NumPy's own for NumPy: those of ``array_api_compat`` take longer."""
@@ -89,9 +87,6 @@ def zeros_like_rows(tree: Tree, num_envs: int, dtype: str) -> Array:
     return xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array))
 
 
-# --- trees ------------------------------------------------------------------------------------------------------------
-
-
 def first_array(tree: Tree) -> Array:
     """The first array of an observation: it tells the kind and the device of all."""
     while isinstance(tree, (dict, tuple)):
@@ -107,7 +102,8 @@ def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
         return type(tree)(map_arrays(function, value) for value in tree)
     if isinstance(tree, np.ndarray):
         return function(tree) if tree.dtype.kind in "biufc" else tree
-    return function(tree) if is_array_api_obj(tree) and not isinstance(tree, np.generic) else tree
+    # Asking a number whether it is an array takes longest.
+    return function(tree) if not isinstance(tree, (np.generic, int, float)) and is_array_api_obj(tree) else tree
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
@@ -119,9 +115,6 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     return function(tree, *others)
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
-
-
 def any_row(mask: Array) -> bool:
     """Whether a mask holds for any row."""
     if isinstance(mask, np.ndarray):
@@ -131,7 +124,7 @@ def any_row(mask: Array) -> bool:
 
 def either(one: Array, other: Array) -> Array | None:
     """The rows in which one of two masks of one kind holds; None if there is no such row."""
-    if isinstance(one, np.ndarray) and not any_row(one) and not any_row(other):
+    if isinstance(one, np.ndarray) and b"\1" not in one.tobytes() and b"\1" not in other.tobytes():
         return None
     rows = one | other
     return rows if any_row(rows) else None
@@ -145,19 +138,6 @@ def where_rows(mask: Array, these: Any, others: Tree) -> Any:
         return namespace(other).where(rows, one, other)
 
     return map_leaves(choose, these, others)
-
-
-def put_rows(mask: Array, part: Array, array: Array) -> Array:
-    """A copy of ``array`` (num_envs, …) with those rows of a mask that ``part`` holds one after another."""
-    if isinstance(array, np.ndarray):
-        whole = array.copy()
-        whole[as_numpy(mask)] = part
-        return whole
-    xp = namespace(array)
-    if part.shape[0] == 0:
-        return copied(array)
-    order = xp.clip(xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, min=0)
-    return where_rows(mask, xp.take(part, order, axis=0), array)
 
 
 def blank_rows(mask: Array, array: Array) -> Array:

@@ -94,17 +94,11 @@ class AutoReset(StatefulWrapper):
 
 
 def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> Step:
-    """Reset the rows ``ended`` after a step.
+    """Reset the rows ``ended`` after a step. What it returned is copied, since a reset may write to the same arrays.
 
-    What the step returned is arrays.copied, since a reset may write to the same arrays.
-
-    Args:
-        whole: Keys of ``info`` that have no rows.
-
-    Returns:
-        The step with the observation whose ended rows are the first ones of the next episodes, and ``info`` with
-        ``final_obs``, a full batch, ``_final_obs``, ``final_info`` and ``_final_info``. Where ``env`` has reset other
-        rows in that step by itself, these stay.
+    Returns the step with the observation whose ended rows are the first ones of the next episodes, and ``info`` with
+    ``final_obs``, a full batch, ``_final_obs``, ``final_info`` and ``_final_info``. Where ``env`` has reset other rows
+    in that step by itself, these stay. ``whole`` are the keys of ``info`` that have no rows.
     """
     final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
     final_info = arrays.map_arrays(arrays.copied, {key: value for key, value in info.items() if key not in FINAL})

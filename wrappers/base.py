@@ -66,9 +66,7 @@ class Episodes:
     def step(self, ended: Array | None, some_ended: bool) -> None:
         """Note whose episodes a step has ended, a mask, and that those before are reset if the environment does so.
 
-        Args:
-            ended: It may be None if no episode has ended.
-            some_ended: Whether the mask holds for any row.
+        ``some_ended`` tells whether the mask holds for any row; if it does not, None will do for the mask.
         """
         if self.mode is AutoresetMode.DISABLED:
             if some_ended:
@@ -148,6 +146,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     masks, the shape; in place of an array None fits too."""
 
     _expected_device: str | None = None
+    _over: Any = None
+    """:class:`Episodes`, where a wrapper counts nothing of rows without a running one."""
 
     def __init__(self, env: Any):
         super().__init__(in_order(env, type(self).__name__))
@@ -164,17 +164,23 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         example = arrays.first_array(observation)
         if self._expected_device is not None:
             self._check_device(example)
-        if mask is not None:
-            return self._begin(observation, info, arrays.as_kind_of(mask, example), partial=True)
-        everything = arrays.zeros_like_rows(example, self.num_envs, "int64") <= 0
-        return self._begin(observation, info, everything, partial=False)
+        if mask is None:
+            begun = arrays.zeros_like_rows(example, self.num_envs, "int64") <= 0
+        else:
+            begun = arrays.as_kind_of(mask, example)
+        if self._over is not None:
+            self._over.begin(begun)
+        return self._begin(observation, info, begun, partial=mask is not None)
+
+    def end_episodes(self, mask: Array) -> None:
+        """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
+        if self._over is not None:
+            self._over.end(mask)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        """Begin new episodes after a reset; returns the observation and ``info`` to give.
+        """Begin new episodes in the rows ``begun``, a mask (num_envs,) of the kind of the observation, after a reset.
 
-        Args:
-            begun: Which rows were reset, of the kind of the observation. Shape: (num_envs,), bool.
-            partial: Whether the reset had a mask.
+        Returns the observation and ``info`` to give. ``partial`` tells whether the reset had a mask.
         """
         return observation, info
 
@@ -187,8 +193,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
                 "below"
             )
 
-    # --- state -------------------------------------------------------------------------------------------------------
-
     def state_dict(self) -> dict[str, Any]:
         """This wrapper's own state."""
         return {key: _state_of(getattr(self, self._attribute(key))) for key in self.STATE}
@@ -196,9 +200,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state from ``state_dict``, of arrays of any kind.
 
-        Raises:
-            ValueError: If it does not fit, such as that of another number of environments or costs. Then nothing
-                has changed.
+        One that does not fit, as of another number of environments or costs, is a ``ValueError``; nothing has changed.
         """
         self._check_state(state)
         for key in self.STATE:
@@ -215,9 +217,10 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         name = type(self).__name__
         if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
-        for key, shape in self.STATE.items():
+        for key in self.STATE:
             if key not in state:
                 raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
+        for key, shape in self.STATE.items():
             given, expected = state[key], [getattr(self, str(size), size) for size in shape or ()]
             sizes = np.shape(given) if hasattr(given, "dtype") else ()
             fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))
@@ -242,19 +245,11 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         return {layer.saved_as: layer.normalizer for layer in inside_out}
 
     def get_state(self) -> dict[str, Any]:
-        """The state of this wrapper and of everything below it.
-
-        Raises:
-            TypeError: If a layer below has no state to give, such as Gymnasium's own wrappers and environments.
-        """
+        """The state of this wrapper and of everything below it; a ``TypeError`` if a layer below has none to give."""
         return {"wrapper": type(self).__name__, "own": self.state_dict(), "env": state_below(self.env)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``get_state`` of the same stack.
-
-        Raises:
-            ValueError: If the state is of another wrapper or does not fit. Then nothing has changed.
-        """
+        """Return to a state from ``get_state`` of the same stack; another is a ``ValueError`` and changes nothing."""
         self._check_stack(state)
         self.env.set_state(state["env"])
         self.load_state_dict(state["own"])
@@ -269,15 +264,10 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
 
 def in_order(env: Any, owner: str) -> Any:
-    """What a wrapper or adapter is given, with the door for other people's environments below it where one is needed.
+    """What ``owner`` is given, with the door for other people's environments below it where one is needed.
 
-    Above it every step has the form of DESIGN's table of info keys.
-
-    Args:
-        owner: Who needs it, for the error.
-
-    Raises:
-        ValueError: If a layer of ``env`` has to be the outermost one.
+    Above it every step has the form of DESIGN's table of info keys. An ``env`` of which a layer has to be the outermost
+    one is a ``ValueError``.
     """
     if hasattr(env, "unwrapped"):
         check_step_values(env, owner)
@@ -303,12 +293,7 @@ def _state_of(value: Any) -> Any:
 def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
     """What takes the place of ``own`` when a state is loaded: dicts and what has a state of its own stay the objects.
 
-    Args:
-        load: Whether these take the state; else nothing changes.
-
-    Raises:
-        KeyError: If what is given lacks something.
-        ValueError: If it does not fit.
+    These take the state only with ``load``. What lacks something is a ``KeyError``, what does not fit a ``ValueError``.
     """
     if hasattr(own, "check_state"):
         (own.load_state_dict if load else own.check_state)(given)

@@ -79,8 +79,7 @@ class CostNormalize(NormalizingWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, reported = self.env.step(actions)
-        ended = either(terminated, truncated)
-        info = {**reported}
+        ended, info = either(terminated, truncated), {**reported}
         for kind in COSTS:
             values = reported.get(kind)
             if values is not None:
@@ -139,9 +138,7 @@ class CostNormalize(NormalizingWrapper):
         if mean is not None:
             names, shape = cost_attribute(self.env, "cost_names"), np.shape(mean)
             if names is not None and shape != (len(names),):
-                raise ValueError(
-                    "CostNormalize needs a state like its own: "
-                    f"info['costs'] has rows of {len(names)} costs, not of shape {shape}"
-                )
+                reason = f"info['costs'] has rows of {len(names)} costs, not of shape {shape}"
+                raise ValueError(f"CostNormalize needs a state like its own: {reason}")
             scales.setdefault("costs", self._new_scale("costs", shape))
         return scales

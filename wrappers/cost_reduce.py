@@ -66,10 +66,8 @@ class CostReduce(StatefulWrapper):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         costs = info.get(self._key, info.get("costs"))
         if costs is None and not self._seen:
-            raise ValueError(
-                'CostReduce needs an environment whose steps report info["costs"] (num_envs, K); this one reports '
-                f"{sorted(info)}"
-            )
+            needed = 'an environment whose steps report info["costs"] (num_envs, K)'
+            raise ValueError(f"CostReduce needs {needed}; this one reports {sorted(info)}")
         self._seen = True
         # No costs in a step in which every environment of a SyncVectorEnv only resets.
         cost = array_namespace(reward).zeros_like(reward) if costs is None else self._reduce(costs)
@@ -89,10 +87,9 @@ class CostReduce(StatefulWrapper):
         return (xp.max if self.how == "max" else xp.sum)(costs, axis=1)
 
     def _weights_for(self, costs: Array) -> Array:
-        limits = self._limits
+        xp, limits = array_namespace(costs), self._limits
         if costs.shape[1] != len(limits):
             raise ValueError(f"the environment reports {costs.shape[1]} costs and has {len(limits)} cost_limits")
-        xp = array_namespace(costs)
         floating = costs.dtype if xp.isdtype(costs.dtype, "real floating") else xp.float32
         return xp.astype(as_kind_of(1.0 / limits, costs), floating)
 

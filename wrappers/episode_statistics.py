@@ -106,10 +106,7 @@ class EpisodeStatistics(StatefulWrapper):
         self._start_times = time.perf_counter() - np.array(arrays.as_numpy(ages))
 
     def means(self) -> dict[str, float]:
-        """Means over the last episodes: ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>``.
-
-        Empty before an episode has ended.
-        """
+        """Means of the last episodes: ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>``; {} without."""
         if not self.return_window:
             return {}
         means = {name: float(np.mean(getattr(self, f"{name}_window"))) for name in KEYS if name != "costs"}
@@ -123,11 +120,9 @@ class EpisodeStatistics(StatefulWrapper):
         if partial and self._returns is not None:
             self._begin_sums(begun)
         else:
-            self._returns = arrays.zeros_like_rows(observation, self.num_envs, "float64")
-            self._cost_sums = arrays.zeros_like_rows(observation, self.num_envs, "float64")
+            self._returns = self._cost_sums = arrays.zeros_like_rows(observation, self.num_envs, "float64")
             self._costs_sums = None
             self._start_steps[:], self._start_times[:] = self._steps, time.perf_counter()
-        self._over.begin(begun)
         return observation, info
 
     def step(self, actions: Tree) -> Step:
@@ -136,10 +131,8 @@ class EpisodeStatistics(StatefulWrapper):
         over = self._over
         if over.some_over:
             rows, running = over.over(reward), over.running(reward)
-            self._add(
-                arrays.blank_rows(rows, reward),
-                {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info},
-            )
+            counted = {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info}
+            self._add(arrays.blank_rows(rows, reward), counted)
             ended = arrays.either(terminated & running, truncated & running)
             if over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
                 self._begin_sums(rows)
@@ -153,10 +146,6 @@ class EpisodeStatistics(StatefulWrapper):
                 self._begin_sums(ended)
         return observation, reward, terminated, truncated, info
 
-    def end_episodes(self, mask: Array) -> None:
-        """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
-        self._over.end(mask)
-
     def _add(self, reward: Array, info: Info) -> None:
         if self._returns is None:
             raise not_reset(self)
@@ -165,35 +154,27 @@ class EpisodeStatistics(StatefulWrapper):
         if "cost" in info:
             self._cost_sums = arrays.accumulate(self._cost_sums, info["cost"])
         if "costs" in info:
-            costs = info["costs"]
-            first = self._costs_sums is None
-            self._costs_sums = (
-                arrays.float64(arrays.detached(costs)) if first else arrays.accumulate(self._costs_sums, costs)
-            )
+            first, costs = self._costs_sums is None, arrays.detached(info["costs"])
+            self._costs_sums = arrays.float64(costs) if first else arrays.accumulate(self._costs_sums, costs)
 
     def _begin_sums(self, rows: Array) -> None:
         """New episodes of the rows."""
-        self._returns = arrays.blank_rows(rows, self._returns)
-        self._cost_sums = arrays.blank_rows(rows, self._cost_sums)
-        if self._costs_sums is not None:
-            self._costs_sums = arrays.blank_rows(rows, self._costs_sums)
+        for name in ("_returns", "_cost_sums", "_costs_sums"):
+            if getattr(self, name) is not None:
+                setattr(self, name, arrays.blank_rows(rows, getattr(self, name)))
         ids = arrays.as_numpy(rows)
         self._start_steps[ids], self._start_times[ids] = self._steps, time.perf_counter()
 
     def _report(self, ended: Array) -> dict[str, Array]:
         """What ``info["episode"]`` holds; the windows get the rows that ended."""
         ids = np.flatnonzero(arrays.as_numpy(ended))
-        measured = {
-            "return": arrays.as_numpy(self._returns)[ids],
-            "length": self.lengths[ids],
-            "seconds": self.ages[ids],
-            "cost": arrays.as_numpy(self._cost_sums)[ids],
-        }
-        if self._costs_sums is not None:
-            measured["costs"] = arrays.as_numpy(self._costs_sums)[ids]
+        measured = (self._returns, self.lengths, self.ages, self._cost_sums, self._costs_sums)
         self.episode_count += len(ids)
         episode = {}
-        for name, rows in measured.items():
+        for name, values in zip(KEYS, measured, strict=True):
+            if values is None:
+                continue
+            rows = arrays.as_numpy(values)[ids]
             getattr(self, f"{name}_window").extend(rows.tolist())
             reported = np.zeros((self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32)
             reported[ids] = rows

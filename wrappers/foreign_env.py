@@ -56,8 +56,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
     def get_state(self) -> dict[str, Any]:
         """The state of the environment, or of the single environments of a ``SyncVectorEnv`` and their wrappers.
 
-        Raises:
-            TypeError: If it has no ``get_state``.
+        One that has no ``get_state`` is a ``TypeError``.
         """
         env: Any = self.env
         steps_alone = isinstance(env, SyncVectorEnv) and not hasattr(env, "get_state")
@@ -107,8 +106,7 @@ def put_in_order(env: Any) -> Env:
 
 
 def transition_cost(info: Info, key: str) -> Array | None:
-    """``info["cost"]`` or ``info["costs"]`` of a step's transition in Gymnasium's own form, or None without it.
-
+    """``info["cost"]`` or ``info["costs"]`` of a step's transition in Gymnasium's own form, or None without it:
     Gymnasium's vector environments in the mode SAME_STEP report the costs of steps that end episodes in ``final_info``
     alone, with a mask of these rows.
     """

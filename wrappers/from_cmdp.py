@@ -75,10 +75,9 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self.single_action_space = getattr(env, "single_action_space", env.action_space)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        metadata = dict(getattr(env, "metadata", {}))
-        resets = not getattr(env, "need_auto_reset_wrapper", True)
-        mode = metadata.get("autoreset_mode", AutoresetMode.SAME_STEP if resets else AutoresetMode.DISABLED)
-        self.metadata = {**metadata, "autoreset_mode": AutoresetMode(mode)}
+        own = AutoresetMode.DISABLED if getattr(env, "need_auto_reset_wrapper", True) else AutoresetMode.SAME_STEP
+        self.metadata = {"autoreset_mode": own, **getattr(env, "metadata", {})}
+        self.metadata["autoreset_mode"] = AutoresetMode(self.metadata["autoreset_mode"])
         self.render_mode = getattr(env, "render_mode", None)
         self.spec = getattr(env, "spec", None)
         for name in ("cost_names", "cost_limits"):
@@ -90,8 +89,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
         """Start new episodes, with one environment unless ``options["reset_mask"]`` is ``[False]``.
 
-        Raises:
-            RuntimeError: If the mask of the first reset is ``[False]``.
+        As the mask of the first reset that is a ``RuntimeError``.
         """
         options = dict(options or {})
         if self._is_single:
@@ -117,12 +115,8 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
                 raise ValueError(f"{needs}, got {tuple(value.shape)}")
         final = {FINAL[key]: info[key] for key in FINAL if key in info}
         info = self._rows_of({key: value for key, value in info.items() if key not in FINAL}, example)
-        ended = terminated | truncated
-        if (
-            "final_obs" in final
-            and self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-            and arrays.any_row(ended)
-        ):
+        ended, same_step = terminated | truncated, self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        if same_step and "final_obs" in final and arrays.any_row(ended):
             rows = self._row_of(final.get("_final_obs", ended), example) > 0
             rows = rows & ended if tuple(rows.shape) == (self.num_envs,) else ended
             last = arrays.map_arrays(lambda array: self._row_of(array, example), final["final_obs"])

@@ -48,10 +48,8 @@ def cost_attribute(env: Any, name: str) -> Any:
 
 
 def end_episodes(env: Any, mask: Array) -> None:
-    """Tell every layer below that the episodes of ``mask`` (num_envs,) are over until their reset.
-
-    Layers take part by having a method ``end_episodes(mask)``; they count nothing more of these rows. Gymnasium's
-    single environments are not even stepped.
+    """Tell every layer below that the episodes of ``mask`` (num_envs,) are over until their reset: nothing more of them
+    counts. Layers take part by a method ``end_episodes(mask)``; Gymnasium's single environments are not even stepped.
     """
     for layer in layers(env):
         if hasattr(type(layer), "end_episodes"):
@@ -59,10 +57,7 @@ def end_episodes(env: Any, mask: Array) -> None:
 
 
 def whole_keys(env: Any) -> frozenset[str]:
-    """Keys of ``info`` that have no row for each environment, but one number for each cost, also where K = num_envs.
-
-    Layers name theirs in the class attribute ``whole_keys``.
-    """
+    """Keys of ``info`` that layers name as having no row for each environment, but one number for each cost."""
     return frozenset[str]().union(*(getattr(type(layer), "whole_keys", ()) for layer in layers(env)))
 
 
@@ -78,11 +73,7 @@ def check_step_values(env: Any, owner: str) -> None:
 
 
 def state_below(env: Any) -> Any:
-    """``env.get_state()``.
-
-    Raises:
-        TypeError: If it has no state to give, such as Gymnasium's own wrappers and environments.
-    """
+    """``env.get_state()``; a ``TypeError`` if it has none to give, as Gymnasium's own wrappers and environments."""
     if not hasattr(env, "get_state"):
         raise TypeError(f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()")
     return env.get_state()

@@ -11,11 +11,9 @@ from array_api_compat import device
 from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array
 
-CLIP = 5.0
-"""Normalised values are clipped to [−5, 5] unless said otherwise, as in OmniSafe's wrappers."""
-
-STD_FLOOR = 0.01
-"""Smaller standard deviations count as this one, as in OmniSafe: something that hardly ever changes is not blown up."""
+CLIP, STD_FLOOR = 5.0, 0.01
+"""Bound of normalised values unless said otherwise, and what smaller standard deviations count as, as in OmniSafe:
+something that hardly ever changes is not blown up."""
 
 
 class Normalizer:
@@ -66,14 +64,9 @@ class Normalizer:
         return self._xp.maximum(self._xp.sqrt(self.var), STD_FLOOR)
 
     def push(self, samples: Array, rows: Array | None = None) -> None:
-        """Add samples to the statistics. None at all change nothing.
+        """Add samples (num_samples, ``*shape``) to the statistics: of ``rows`` (num_samples,) bool, or without it all.
 
-        Args:
-            samples: Shape: (num_samples, ``*shape``).
-            rows: Which of the samples count; all if None. Shape: (num_samples,), bool.
-
-        Raises:
-            ValueError: If the samples have another shape.
+        None at all change nothing. Samples of another shape are a ``ValueError``.
         """
         if samples.shape[1:] != self.shape or not samples.ndim:
             expected = ", ".join(map(str, ("num_samples", *self.shape)))
@@ -96,10 +89,7 @@ class Normalizer:
     def normalize(self, values: Array) -> Array:
         """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers).
 
-        The statistics stay as they are. Before the second sample values are only clipped.
-
-        Args:
-            values: Shape: (…, ``*shape``).
+        The statistics stay as they are. Before the second sample values, of shape (…, ``*shape``), are only clipped.
         """
         self._adopt(values)
         if self.count < 2:
@@ -122,8 +112,7 @@ class Normalizer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from :meth:`state_dict`.
 
-        Raises:
-            ValueError: If it lacks something, or is of a normalizer of another shape or clip. Then nothing has changed.
+        One that lacks something, or is of another shape or clip, is a ``ValueError``, and nothing has changed.
         """
         self.check_state(state)
         self.count = int(state["count"])
@@ -155,7 +144,9 @@ class Normalizer:
 
     def _adopt(self, array: Array) -> None:
         """Become of the kind and on the device of ``array``."""
-        kind = np if isinstance(array, arrays.NUMPY) else (type(array), device(array))
+        if type(array) is self._kind:  # NumPy
+            return
+        kind = np.ndarray if isinstance(array, arrays.NUMPY) else (type(array), device(array))
         if kind == self._kind:
             return
         xp = arrays.namespace(array)
@@ -174,10 +165,11 @@ class Normalizer:
         if not self.count:
             self.mean = xp.mean(arrays.float64(arrays.detached(samples)), axis=0)
         deviations = self._deviations(samples)
-        added = arrays.detached(deviations)
-        # BLAS is left alone: its threads would spin beside the physics
-        add = np.add.reduce if xp is np else xp.sum
-        total, squares = add(added, axis=0), add(xp.square(added), axis=0)
+        if xp is np:  # BLAS is left alone: its threads would spin beside the physics
+            total, squares = np.add.reduce(deviations, 0), np.add.reduce(np.square(deviations), 0)
+        else:
+            added = arrays.detached(deviations)
+            total, squares = xp.sum(added, axis=0), xp.sum(xp.square(added), axis=0)
         self.count += samples.shape[0]
         change = total / float(self.count)
         self.mean = self.mean + change
@@ -210,13 +202,7 @@ class Normalizer:
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
-    """The normalizer that a wrapper was given, or a new one.
-
-    Args:
-        owner: What needs it, for the error.
-        norm: What was given; None for a new one.
-        shape: What it must fit.
-        clip: Of a new one; None for 5. One that was given has its own.
+    """The normalizer ``norm`` that the wrapper ``owner`` was given, or a new one if that is None.
 
     Raises:
         TypeError: If ``norm`` is something else.

@@ -24,14 +24,8 @@ class ReturnScale:
     every episode, as Gymnasium's ``NormalizeReward`` does: signs and ratios stay. ``scale="step"`` takes off the mean
     of x and divides by its standard deviation, as OmniSafe does. The step's own values enter the statistics first.
 
-    Args:
-        normalizer: The statistics, of G or of x. Its shape is that of one environment's x.
-        num_envs: Number of environments.
-        scale: ``"return"`` or ``"step"``.
-        gamma: Discount factor γ of the return.
-
-    Raises:
-        ValueError: If ``scale`` is another one, or ``gamma`` not from 0 to 1.
+    The shape of ``normalizer``, the statistics of G or of x, is that of one environment's x. Another ``scale``, or a
+    discount factor ``gamma`` that is not from 0 to 1, is a ``ValueError``.
     """
 
     def __init__(self, normalizer: Normalizer, num_envs: int, scale: str, gamma: float):
@@ -105,9 +99,7 @@ class NormalizingWrapper(StatefulWrapper):
 
     STATE: ClassVar[dict[str, Shape | None]] = {
         "over": ("num_envs",),
-        "normalizer": None,
-        "scales": None,
-        "frozen": None,
+        **dict.fromkeys(("normalizer", "scales", "frozen")),
     }
 
     def __init__(self, env: Any):
@@ -118,7 +110,6 @@ class NormalizingWrapper(StatefulWrapper):
         self._scales: dict[str, ReturnScale] = {}  # kind of reward or cost → what scales it
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        self._over.begin(begun)
         for scale in self._scales.values():
             scale.begin_episodes(begun)
         return observation, info
@@ -130,7 +121,3 @@ class NormalizingWrapper(StatefulWrapper):
     def train(self) -> None:
         """Update the statistics on every step, as a new wrapper does."""
         self.frozen = False
-
-    def end_episodes(self, mask: Array) -> None:
-        """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
-        self._over.end(mask)

@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, put_rows
+from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, where_rows
 from legged_envs.wrappers.layers import Step
 from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
 from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
@@ -58,7 +58,6 @@ class ObsNormalize(NormalizingWrapper):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        super()._begin(observation, info, begun, partial=partial)
         info = {**info, "original_obs": observation}
         if not partial:
             self._push(observation)
@@ -74,16 +73,15 @@ class ObsNormalize(NormalizingWrapper):
         if final is not None:
             info["original_final_obs"] = final
             rows = info.get("_final_obs", terminated | truncated)
-            raw = map_leaves(lambda _, array: array[rows], self.normalizer, final)
-            self._push(raw)
-            last = self._normalize(raw)
+            self._push(final, rows)
+            last = self._normalize(final)
         if self.frozen or self._over.some_over:
             self._push(observation, self._over.running(reward) if self._over.some_over else None)
             normalized = self._normalize(observation)
         else:
             normalized = map_leaves(Normalizer.push_and_normalize, self.normalizer, observation)
         if final is not None:
-            info["final_obs"] = map_leaves(lambda array, part: put_rows(rows, part, array), normalized, last)
+            info["final_obs"] = where_rows(rows, last, normalized)
         if self._over.mode is AutoresetMode.DISABLED:
             ended = either(terminated, truncated)
             self._over.step(ended, ended is not None)

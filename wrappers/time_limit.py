@@ -78,7 +78,6 @@ class TimeLimit(StatefulWrapper):
             self._begin_count(begun)
         else:
             self.elapsed_steps = arrays.zeros_like_rows(observation, self.num_envs, "int64")
-        self._over.begin(begun)
         self._cut.begin(begun)
         return observation, info
 
@@ -130,7 +129,3 @@ class TimeLimit(StatefulWrapper):
         if some_cut:
             end_episodes(self.env, cut)
         return step
-
-    def end_episodes(self, mask: Array) -> None:
-        """Count nothing more of the episodes of ``mask`` (num_envs,) until their reset."""
-        self._over.end(mask)
