@@ -151,8 +151,8 @@ class TermManager(Manager, ABC):
 
     def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype):
         super().__init__(env, cfg)
-        terms = [Term(kind, name, term.func, term.params) for name, term in cfg.items()]
-        self.columns = TermColumns(env, terms, dtype, scalar=True)
+        self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
+        self.columns = TermColumns(env, self.terms, dtype, scalar=True)
         self.log_names = tuple(f"{kind}/{name}" for name in cfg)
 
     @abstractmethod
