@@ -745,8 +745,8 @@ def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
 @pytest.mark.parametrize(
     ("clock", "match"),
     [
-        ({"period": 0.0}, "period must be positive, got 0.0"),
-        ({"stance": 1.0}, "stance must be between 0 and 1, got 1.0"),
+        ({"period": 0.0}, "period must be a finite number above 0, got 0.0"),
+        ({"stance": 1.0}, "stance must be a finite number above 0 and below 1, got 1.0"),
         ({"offsets": (0.0, 0.5, 0.5)}, "offsets needs one entry for each foot of g1: left_foot, right_foot"),
         ({"swing": ({},)}, "swing needs one entry for each foot of g1: left_foot, right_foot"),
         ({"swing": ({"knee": 0.6}, {})}, "g1 has no joint 'knee'"),
