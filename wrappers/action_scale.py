@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
@@ -70,8 +70,8 @@ class ActionScale(StatefulWrapper):
         constants = self._constants
         if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
             constants = self._constants = self._constants_for(actions)
-        scale, offset, low, high = constants
-        scaled = actions * scale + offset
+        scale, offset, low, high = cast(Any, constants)
+        scaled: Any = actions * scale + offset
         if isinstance(scaled, np.ndarray):
             np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled)
         else:
@@ -109,7 +109,7 @@ def _inner_bound(bound: Array, dtype: Any, inwards: float) -> Array:
     xp = array_namespace(bound)
     nearest = xp.astype(bound, dtype)
     inner = xp.astype(bound + xp.abs(bound) * (inwards * float(xp.finfo(dtype).eps)), dtype)
-    return xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest)
+    return cast(Array, xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest))
 
 
 def _bounds(name: str, value: ArrayLike, space: Box) -> NumPyArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
@@ -13,10 +13,29 @@ from numpy.typing import NDArray
 NUMPY = (np.ndarray, np.generic)
 NumPyArray: TypeAlias = NDArray[Any]
 
-Array: TypeAlias = Any
-"""An array of any kind."""
 
-Tree: TypeAlias = Any
+class Array(Protocol):
+    """An array of any kind: what the wrappers do with one beside calling its library."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> object: ...
+    @property
+    def ndim(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __add__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __truediv__(self, other: Any, /) -> Any: ...
+    def __or__(self, other: Any, /) -> Any: ...
+    def __and__(self, other: Any, /) -> Any: ...
+    def __invert__(self) -> Any: ...
+    def __le__(self, other: Any, /) -> Any: ...
+    def __gt__(self, other: Any, /) -> Any: ...
+
+
+Tree: TypeAlias = "Array | dict[str, Tree] | tuple[Tree, ...]"
 """An observation or action: an array, or a dict or tuple of trees."""
 
 Info: TypeAlias = dict[str, Any]
@@ -46,7 +65,7 @@ def as_kind_of(array: Array, example: Array) -> Array:
         return array if isinstance(array, np.ndarray) else as_numpy(array)
     if type(array) is not type(example):
         array = shareable(as_numpy(array))
-    return namespace(example).asarray(array, device=device(example))
+    return cast(Array, namespace(example).asarray(array, device=device(example)))
 
 
 def copied(array: Array) -> Array:
@@ -61,12 +80,12 @@ def float64(array: Array) -> Array:
     if isinstance(array, NUMPY):
         return np.array(array, np.float64)
     xp = namespace(array)
-    return xp.astype(array, xp.float64)
+    return cast(Array, xp.astype(array, xp.float64))
 
 
 def detached(array: Array) -> Array:
     """An array apart from the graph of its gradients, which a number that is kept from step to step must not keep."""
-    return array.detach() if getattr(array, "requires_grad", False) else array
+    return cast(Any, array).detach() if getattr(array, "requires_grad", False) else array
 
 
 def accumulate(total: Array, values: Array) -> Array:
@@ -75,16 +94,16 @@ def accumulate(total: Array, values: Array) -> Array:
         return total + values
     values = detached(values)
     try:
-        return as_kind_of(total, values) + values
+        return cast(Array, as_kind_of(total, values) + values)
     except TypeError:  # the array API standard leaves it open what integers and floats make together
-        return as_kind_of(total, values) + float64(values)
+        return cast(Array, as_kind_of(total, values) + float64(values))
 
 
 def zeros_like_rows(tree: Tree, num_envs: int, dtype: str) -> Array:
     """Zeros of shape (num_envs,), of the kind and on the device of a batch of observations."""
     array = first_array(tree)
     xp = array_namespace(array)
-    return xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array))
+    return cast(Array, xp.zeros(num_envs, dtype=getattr(xp, dtype), device=device(array)))
 
 
 def first_array(tree: Tree) -> Array:
@@ -124,9 +143,7 @@ def any_row(mask: Array) -> bool:
 
 def either(one: Array, other: Array) -> Array | None:
     """The rows in which one of two masks of one kind holds; None if there is no such row."""
-    if isinstance(one, np.ndarray) and b"\1" not in one.tobytes() and b"\1" not in other.tobytes():
-        return None
-    rows = one | other
+    rows: Array = one | other
     return rows if any_row(rows) else None
 
 
@@ -135,7 +152,7 @@ def where_rows(mask: Array, these: Any, others: Tree) -> Any:
 
     def choose(one: Any, other: Array) -> Array:
         rows = as_kind_of(mask, other)[(slice(None), *(None,) * (other.ndim - 1))]
-        return namespace(other).where(rows, one, other)
+        return cast(Array, namespace(other).where(rows, one, other))
 
     return map_leaves(choose, these, others)
 
@@ -146,7 +163,7 @@ def blank_rows(mask: Array, array: Array) -> Array:
         blanked = array.copy()
         blanked[as_numpy(mask)] = None if array.dtype == object else 0
         return blanked
-    return where_rows(mask, namespace(array).zeros_like(array), array)
+    return cast(Array, where_rows(mask, namespace(array).zeros_like(array), array))
 
 
 def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:

@@ -6,7 +6,7 @@ import re
 from abc import ABCMeta
 from collections import deque
 from inspect import signature
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from array_api_compat import device as device_of
@@ -48,11 +48,11 @@ class Episodes:
         if self._over is None:
             self._over = arrays.zeros_like_rows(example, example.shape[0], "int64") > 0
         self._over = arrays.as_kind_of(self._over, example)
-        return self._over
+        return cast(Array, self._over)
 
     def running(self, example: Array) -> Array:
         """The mask of all other rows, of the kind of ``example``."""
-        return ~self.over(example)
+        return cast(Array, ~self.over(example))
 
     def begin(self, begun: Array) -> None:
         """Note that a reset has begun new episodes in the rows of a mask."""
@@ -69,10 +69,10 @@ class Episodes:
         ``some_ended`` tells whether the mask holds for any row; if it does not, None will do for the mask.
         """
         if self.mode is AutoresetMode.DISABLED:
-            if some_ended:
+            if ended is not None and some_ended:
                 self.end(ended)
         elif self.mode is AutoresetMode.NEXT_STEP and (some_ended or self.some_over):
-            self._over, self.some_over = arrays.copied(ended) if some_ended else None, some_ended
+            self._over, self.some_over = None if ended is None or not some_ended else arrays.copied(ended), some_ended
 
     def _set(self, over: Array) -> None:
         self._over, self.some_over = over, arrays.any_row(over)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -79,19 +79,19 @@ class CostReduce(StatefulWrapper):
     def _reduce(self, costs: Array) -> Array:
         xp = array_namespace(costs)
         if self.how == "any":
-            return xp.astype(xp.any(costs > 0, axis=1), costs.dtype)
+            return cast(Array, xp.astype(xp.any(costs > 0, axis=1), costs.dtype))
         if self.how == "weighted":
             if self._weights is None or type(self._weights) is not type(costs):
                 self._weights = self._weights_for(costs)
             costs = xp.astype(costs, self._weights.dtype, copy=False) * self._weights
-        return (xp.max if self.how == "max" else xp.sum)(costs, axis=1)
+        return cast(Array, (xp.max if self.how == "max" else xp.sum)(costs, axis=1))
 
     def _weights_for(self, costs: Array) -> Array:
         xp, limits = array_namespace(costs), self._limits
         if costs.shape[1] != len(limits):
             raise ValueError(f"the environment reports {costs.shape[1]} costs and has {len(limits)} cost_limits")
         floating = costs.dtype if xp.isdtype(costs.dtype, "real floating") else xp.float32
-        return xp.astype(as_kind_of(1.0 / limits, costs), floating)
+        return cast(Array, xp.astype(as_kind_of(1.0 / limits, costs), floating))
 
 
 def _check_limits(env: Any, names: Any) -> NumPyArray:

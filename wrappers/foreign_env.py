@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -135,7 +135,7 @@ def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
 def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
     """``observation`` with the rows of a full batch or of Gymnasium's array of single observations."""
     if not (isinstance(final, np.ndarray) and final.dtype == object):
-        return arrays.where_rows(rows, final, observation)
+        return cast(Tree, arrays.where_rows(rows, final, observation))
     batch: Tree = arrays.map_arrays(arrays.copied, observation)
     for i in np.flatnonzero(arrays.as_numpy(rows)).tolist():
         _write_row(batch, i, final[i])
@@ -146,9 +146,9 @@ def _write_row(batch: Tree, row: int, value: Any) -> None:
     """Write what one environment gave, a tree of NumPy arrays and numbers, to its row of a batch."""
     if isinstance(batch, (dict, tuple)):
         for key in batch if isinstance(batch, dict) else range(len(batch)):
-            _write_row(batch[key], row, value[key])
+            _write_row(cast(Any, batch)[key], row, value[key])
     else:
-        batch[row] = arrays.as_kind_of(np.asarray(value), batch)
+        cast(Any, batch)[row] = arrays.as_kind_of(np.asarray(value), batch)
 
 
 class _Held(gym.Wrapper[Any, Any, Any, Any]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -128,7 +128,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         if not self._is_single:
             return observation
         self._observation = arrays.map_arrays(lambda array: arrays.copied(array)[None, ...], observation)
-        return arrays.map_arrays(arrays.copied, self._observation)
+        return cast(Tree, arrays.map_arrays(arrays.copied, self._observation))
 
     def _row_of(self, value: Any, example: Array) -> Any:
         """A number or array as one of the kind of ``example``, with a first dimension for the environments."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from array_api_compat import device
@@ -196,9 +196,9 @@ class Normalizer:
         """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
         xp, clip = self._xp, self.clip
         if xp is np:
-            return values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+            return cast(Array, values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False))
         clipped = xp.clip(values, -clip, clip)
-        return xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False)
+        return cast(Array, xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False))
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:

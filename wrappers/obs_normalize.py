@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Space
@@ -93,7 +93,7 @@ class ObsNormalize(NormalizingWrapper):
             map_leaves(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
 
     def _normalize(self, observation: Tree) -> Tree:
-        return map_leaves(Normalizer.normalize, self.normalizer, observation)
+        return cast(Tree, map_leaves(Normalizer.normalize, self.normalizer, observation))
 
 
 def _normalizers(space: Space[Any], norm: Normalizers | None, clip: float | None, owner: str) -> Normalizers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -98,8 +98,8 @@ class Unsqueeze(StatefulWrapper):
     def step(self, actions: Tree) -> Step:
         """Advance by one step with a batch of one action; a ``ValueError`` if it has another shape."""
         shape = self.action_space.shape
-        if shape is not None and np.shape(actions) != shape:
-            raise ValueError(f"actions must have shape {shape}, got {np.shape(actions)}")
+        if shape is not None and np.shape(cast(Any, actions)) != shape:
+            raise ValueError(f"actions must have shape {shape}, got {np.shape(cast(Any, actions))}")
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = arrays.map_arrays(arrays.copied, observation)
         return observation, reward, terminated, truncated, info
