@@ -124,10 +124,11 @@ class _EnvLoop:
         limit = next(layer for layer in layers(self.envs) if isinstance(layer, TimeLimit))
         limit.elapsed_steps = rng.integers(0, limit.time_limit, self.num_envs)
         commands, events = self.core.commands.state_dict(), self.core.events.state_dict()
-        resampled = [term["resampling"] for term in commands.values() if "resampling" in term]
-        for timer in [*resampled, *events.values()]:
+        resampled = [term["resampling"] for term in commands["terms"].values() if "resampling" in term]
+        for timer in [*resampled, *events["timers"].values()]:
             left = (timer["due"] - timer["now"]).double() * torch.from_numpy(rng.random(self.num_envs))
             timer["due"] = timer["now"] + 1 + left.long()
+            timer["earliest"] = int(timer["due"].min())
         self.core.commands.load_state_dict(commands)
         self.core.events.load_state_dict(events)
 
