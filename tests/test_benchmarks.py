@@ -48,7 +48,7 @@ def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
 def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run() -> None:
     """Commands fall due one after another, as on a velocity task; the motion has none that does."""
     loop = throughput._EnvLoop(MIMIC, 64, compile=False)
-    timer = loop.core.commands.state_dict()["velocity"]["resampling"]
+    timer = loop.core.commands.state_dict()["terms"]["velocity"]["resampling"]
     assert len((timer["due"] - timer["now"]).unique()) > 20
     loop.run(loop.next_actions())
     loop.envs.close()
