@@ -539,7 +539,7 @@ def do_nothing(observation: torch.Tensor, reference: torch.Tensor, mask: torch.T
     return torch.zeros(len(observation), 12)
 
 
-def follow_exactly(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, **offset: float) -> None:
+def follow_exactly(evaluator: Evaluator, **offset: float) -> None:
     """Put physics out of action: after each step the robots are where the reference is, bodies one physics step late.
 
     Keywords move what is written, e.g. ``height=0.1``.
@@ -559,12 +559,12 @@ def follow_exactly(evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, **offs
         core.sim.forward(everyone)
         write(player.time + core.step_dt)
 
-    monkeypatch.setattr(core.sim, "step", step)
+    core.sim.step = step
 
 
 def test_a_robot_that_is_where_the_reference_is_makes_no_error(evaluator, monkeypatch):
     judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.01, "tilt": 0.01, "key_body": 0.01}})
-    follow_exactly(judge, monkeypatch)
+    follow_exactly(judge)
     result = judge.run(do_nothing)
     curves = result.curves
     assert list(result.clips) == list(curves) == ["stand", "trot"] and result.episodes == 3
@@ -586,7 +586,7 @@ def test_a_robot_that_is_where_the_reference_is_makes_no_error(evaluator, monkey
 
 def test_errors_are_in_the_units_that_they_are_said_to_be_in(evaluator, monkeypatch):
     judge = evaluator(clips=("stand",), **{"terminations": {}})
-    follow_exactly(judge, monkeypatch, height=0.02, joints=0.05, speed=0.3)
+    follow_exactly(judge, height=0.02, joints=0.05, speed=0.3)
     clip = judge.run(do_nothing).clips["stand"]
     assert clip.joint_error == pytest.approx(0.05, abs=1e-4)
     assert clip.height_error == pytest.approx(0.02, abs=1e-4)
