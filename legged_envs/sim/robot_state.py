@@ -149,6 +149,8 @@ class RobotState(_Derived, RobotQuantities, _History):
         """Penalised and terminating bodies together."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
+        self.tables: dict[object, Tensor] = {}
+        """What terms look up and never changes, by a key of their own."""
         self._joint_indices: dict[tuple[int, ...], slice | Tensor] = {}
         self._soft_limits: dict[float, tuple[Tensor, Tensor]] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
