@@ -38,8 +38,7 @@ from legged_envs.motions import (
     save_motion,
     shipped_motions,
 )
-from legged_envs.motions.coordinates import angular_velocity_b
-from legged_envs.motions.kinematics import body_names, robot_model
+from legged_envs.motions.kinematics import angular_velocity_b, body_names, robot_model
 from legged_envs.motions.shipped import FOLDER
 from legged_envs.rng import RandomStreams, Stream
 from legged_envs.robots import G1, G1_29, GO2, RobotCfg

@@ -5,11 +5,10 @@ arbitrary times; :class:`StartSampler` draws where episodes start, :class:`Motio
 environment. :func:`shipped_motions` are the clips that come with the package.
 """
 
-from legged_envs.motions.coordinates import motion_from_coordinates
-from legged_envs.motions.files import MotionFiles
+from legged_envs.motions.files import MotionFiles, load_beyondmimic_npz, load_motion, save_motion
+from legged_envs.motions.kinematics import motion_from_coordinates
 from legged_envs.motions.library import BodySample, MotionLibrary, MotionPlayer, MotionSample, resample
 from legged_envs.motions.motion import Motion, MotionError
-from legged_envs.motions.npz import load_beyondmimic_npz, load_motion, save_motion
 from legged_envs.motions.report import MotionReport, foot_contacts, inspect_motion
 from legged_envs.motions.shipped import shipped_motions
 from legged_envs.motions.starts import StartCfg, StartSampler

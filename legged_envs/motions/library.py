@@ -11,10 +11,10 @@ from torch.nn.functional import embedding  # rows by number, several times as fa
 
 from legged_envs import rotation
 from legged_envs.checks import check_choice
-from legged_envs.motions.coordinates import continuous
-from legged_envs.motions.kinematics import body_names
+from legged_envs.motions.kinematics import body_names, continuous
 from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
+from legged_envs.state import Stateful
 
 End = Literal["clip", "loop", "hold"]
 ON_FRAME = 1e-4
@@ -60,9 +60,8 @@ class _Times:
 
     clips: torch.Tensor
     low: torch.Tensor
-    """The frame before, among the frames of all clips."""
     high: torch.Tensor
-    """The frame after."""
+    """The frames before and after, among the frames of all clips."""
     blend: torch.Tensor
     """How far the time is from the one to the other, in [0, 1), float32."""
     cycle: torch.Tensor
@@ -98,6 +97,7 @@ class MotionLibrary:
         _check_clips(motions, robot)
         self.robot = robot
         self.device = torch.device(device)
+        self.num_clips = len(motions)
         self.names = tuple(motion.name for motion in motions)
         """Names of the clips, in their order."""
         self.body_names = motions[0].body_names
@@ -145,11 +145,6 @@ class MotionLibrary:
         """How far it moves on the ground after that turn, m. Shape: (num_clips, 2)."""
         self._moves_on = bool(self._turn.any() or self._step.any())
 
-    @property
-    def num_clips(self) -> int:
-        """Number of clips."""
-        return len(self.names)
-
     def clip_ids(self, *names: str) -> torch.Tensor:
         """Numbers of clips by name. Shape: (len(names),)."""
         return self._places(names, self.names, "there is no clip {}; clips: {}")
@@ -159,8 +154,7 @@ class MotionLibrary:
         return self._places(names, self.body_names, f"robot {self.robot.name!r} has no body {{}}; bodies: {{}}")
 
     def _places(self, names: Sequence[str], known: Sequence[str], message: str) -> torch.Tensor:
-        unknown = [name for name in names if name not in known]
-        if unknown:
+        if unknown := [name for name in names if name not in known]:
             raise ValueError(message.format(repr(unknown[0]), ", ".join(known)))
         return torch.tensor([known.index(name) for name in names], device=self.device)
 
@@ -229,8 +223,10 @@ class MotionLibrary:
         return moved, rotation.multiply(rotation.from_yaw(turn).unsqueeze(-2), quats)
 
 
-class MotionPlayer:
+class MotionPlayer(Stateful):
     """Which clip of a library each environment imitates, and where in it it is."""
+
+    STATE = ("clip", "time")
 
     def __init__(self, library: MotionLibrary, num_envs: int):
         self.library = library
@@ -266,22 +262,12 @@ class MotionPlayer:
             return self.library.sample(clip, time)
         return self.library.sample(clip.unsqueeze(1), time.unsqueeze(1) + offsets)
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        return {"clip": self.clip.clone(), "time": self.time.clone()}
-
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        self.clip.copy_(state["clip"])
-        self.time.copy_(state["time"])
-
 
 def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
     """The motion interpolated at another frame rate.
 
-    Up to one new frame of time is lost at the end of a clip that does not loop. A looping clip must last a whole
-    number of new frames, for otherwise it would not close.
-
-    Raises:
-        MotionError: The frame rate is not positive and finite, or the clip loops and would not close.
+    Up to one new frame of time is lost at the end of a clip that does not loop. Raises MotionError where the frame rate
+    is not positive and finite, or a looping clip does not last a whole number of new frames and so would not close.
     """
     check_frame_rate(frame_rate, motion.origin)
     frames = motion.duration * frame_rate
@@ -293,8 +279,7 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
     bodies = {f"body_{field}": values for field, values in vars(library.sample_bodies(clip, times)).items()}
     sampled: dict[str, Any] = vars(library.sample(clip, times)) | bodies
     del sampled["ended"]
-    for field in ("root_quat_w", "body_quat_w"):
-        sampled[field] = continuous(sampled[field])
+    sampled |= {field: continuous(values) for field, values in sampled.items() if "quat" in field}
     return replace(motion, frame_rate=frame_rate, **sampled)
 
 

@@ -10,6 +10,12 @@ import torch
 
 UNIT_TOLERANCE = 1e-3
 """How far the length of a quaternion may be from 1. Text files with four decimals stay below."""
+FIELDS = {
+    "root": ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b"),
+    "joint": ("joint_pos", "joint_vel"),
+    "body": ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"),
+}
+"""The numbers of each frame of a :class:`Motion`."""
 
 
 class MotionError(ValueError):
@@ -23,6 +29,9 @@ class Motion:
     Frame i is at time i / frame_rate, so the clip lasts (T − 1) / frame_rate. World z is up, quaternions are
     (w, x, y, z), ``_w`` is the world frame and ``_b`` the base frame; the names are those of
     :class:`~legged_envs.sim.Simulation`. Numbers are float32, also in frames that are not valid.
+
+    Raises MotionError where it contradicts itself: less than two frames, wrong shapes or dtypes, numbers that are not
+    finite, quaternions that are not unit, a frame rate that is not positive, a negative weight, repeated names.
     """
 
     name: str
@@ -62,18 +71,12 @@ class Motion:
     """Where the clip comes from, for error messages: a file or a function."""
 
     def __post_init__(self) -> None:
-        """Reject a motion that contradicts itself or holds numbers that are none.
-
-        Raises:
-            MotionError: Less than two frames, wrong shapes or dtypes, numbers that are not finite, quaternions that
-                are not unit, a frame rate that is not positive, a negative weight, names that are not unique.
-        """
         check_frame_rate(self.frame_rate, self.origin)
         require(0.0 <= self.weight < math.inf, self.origin, "weight", "finite and not negative", self.weight)
         for field, names in (("joint_names", self.joint_names), ("body_names", self.body_names)):
             require(0 < len(set(names)) == len(names), self.origin, field, "unique and not empty", names)
-        columns = frame_columns(self.joint_names, self.body_names)
-        check_frames({field: getattr(self, field) for field in columns}, columns, self.origin, torch.float32)
+        frames = {field: getattr(self, field) for fields in FIELDS.values() for field in fields}
+        check_frames(frames, self.joint_names, self.body_names, self.origin, torch.float32)
         expected, got = f"({self.num_frames},) torch.bool", f"{tuple(self.valid.shape)} {self.valid.dtype}"
         require(got == expected, self.origin, "valid", expected, got)
 
@@ -100,58 +103,45 @@ def require(fine: bool, origin: str, field: str, expected: str, got: object) -> 
 
 
 def check_frame_rate(frame_rate: float, origin: str) -> None:
-    """Raise MotionError, which names ``origin``, unless the frame rate is finite and positive."""
+    """Raise MotionError unless the frame rate is finite and positive."""
     require(math.isfinite(frame_rate) and frame_rate > 0.0, origin, "frame rate", "finite and positive", frame_rate)
 
 
 def check_keys(found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()) -> None:
-    """Raise MotionError, which names ``origin``, where a key is missing or unknown."""
+    """Raise MotionError where a key is missing or unknown."""
     known = (*required, *optional)
-    for word, wrong in (
-        ("lacks", [key for key in required if key not in found]),
-        ("has the unknown", [key for key in found if key not in known]),
-    ):
-        if wrong:
-            raise MotionError(f"{origin}: {word} field {wrong[0]!r}; expected {', '.join(known)}")
-
-
-Columns = tuple[Sequence[str], ...]
-"""Names of the numbers of one frame, along each dimension after the first."""
-
-
-def frame_columns(joint_names: Sequence[str], body_names: Sequence[str]) -> dict[str, Columns]:
-    """The columns of the fields of a :class:`Motion`: those of the base, of the joints, of the bodies."""
-    root = {"root_pos_w": "xyz", "root_quat_w": "wxyz", "root_lin_vel_w": "xyz", "root_ang_vel_b": "xyz"}
-    body = {"body_pos_w": "xyz", "body_quat_w": "wxyz", "body_lin_vel_w": "xyz", "body_ang_vel_w": "xyz"}
-    return {
-        **{field: (axes,) for field, axes in root.items()},
-        **{field: (joint_names,) for field in ("joint_pos", "joint_vel")},
-        **{field: (body_names, axes) for field, axes in body.items()},
-    }
+    problems = [f"lacks field {key!r}" for key in required if key not in found]
+    problems += [f"has the unknown field {key!r}" for key in found if key not in known]
+    if problems:
+        raise MotionError(f"{origin}: {problems[0]}; expected {', '.join(known)}")
 
 
 def check_frames(
-    fields: Mapping[str, torch.Tensor], columns: Mapping[str, Columns], origin: str, dtype: torch.dtype = torch.float64
+    fields: Mapping[str, torch.Tensor],
+    joint_names: Sequence[str],
+    body_names: Sequence[str],
+    origin: str,
+    dtype: torch.dtype = torch.float64,
 ) -> None:
-    """Check that ``fields`` (T, …) are frames of one motion, as many as the first one has, with ``columns`` of each.
+    """Raise MotionError unless ``fields`` (T, …) are frames of one motion, as a :class:`Motion` has them.
 
-    Raises:
-        MotionError: Less than two frames, a wrong shape or dtype, a number that is not finite, a quaternion that is
-            not of length 1 (in fields with ``quat`` in their name). The message names ``origin``.
+    There are as many of each as of the first one, at least two, of that dtype; numbers are finite, quaternions unit.
     """
     num_frames = (*next(iter(fields.values())).shape, 0)[0]
     require(num_frames >= 2, origin, "a motion", "at least 2 frames", num_frames)
     for field, values in fields.items():
-        shape = (num_frames, *map(len, columns[field]))
-        expected, got = f"{shape} {dtype}", f"{tuple(values.shape)} {values.dtype}"
+        axes = "wxyz" if "quat" in field else "xyz"
+        columns = {"root": (axes,), "joint": (joint_names,), "body": (body_names, axes)}[field.split("_")[0]]
+        expected = f"{(num_frames, *map(len, columns))} {dtype}"
+        got = f"{tuple(values.shape)} {values.dtype}"
         require(got == expected, origin, field, expected, got)
         bad = (~values.isfinite()).nonzero()
         if len(bad):
             frame, *place = bad[0].tolist()
-            column = ".".join(names[i] for names, i in zip(columns[field], place, strict=True))
+            column = ".".join(names[i] for names, i in zip(columns, place, strict=True))
             number = values[(frame, *place)].item()
             raise MotionError(f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {number}")
-        if "quat" in field:
+        if axes == "wxyz":
             check_unit(values, origin, field)
 
 
@@ -161,7 +151,5 @@ def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "f
     bad = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()
     if len(bad):
         place = tuple(bad[0].tolist())
-        raise MotionError(
-            f"{origin}: {row} {place[0] + first}: {field} must be a unit quaternion, got "
-            f"{quaternions[place].tolist()} of length {length[place].item():.4g}"
-        )
+        got = f"{quaternions[place].tolist()} of length {length[place].item():.4g}"
+        require(False, f"{origin}: {row} {place[0] + first}", field, "a unit quaternion", got)

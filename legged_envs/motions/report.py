@@ -28,17 +28,15 @@ class MotionReport:
     foot_slip: float
     """Largest way of a standing foot over the ground from one frame to the next, m."""
     joint_margin: float
-    """Least distance of a joint to the end of its range, rad; negative outside."""
+    """Least distance of a joint, the ``tightest_joint``, to the end of its range, rad; negative outside."""
     joint_speed: float
-    """Largest joint speed as a part of that joint's limit."""
+    """Largest joint speed, that of the ``fastest_joint``, as a part of its limit."""
     lowest: float
     """Height of the lowest point of the collision shapes, m."""
     seam: float
     """How far the last frame is from the first in joints [rad], height [m] and tilt [rad]; 0 where it does not loop."""
     tightest_joint: str
-    """The joint of ``joint_margin``."""
     fastest_joint: str
-    """The joint of ``joint_speed``."""
 
     def problems(self) -> list[str]:
         """What a robot could not do; empty for a good motion."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -10,6 +11,7 @@ from legged_envs.checks import check_number, whole_number
 from legged_envs.motions.library import ON_FRAME, MotionLibrary
 from legged_envs.motions.motion import MotionError
 from legged_envs.rng import Stream
+from legged_envs.state import Stateful
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class StartCfg:
             check_number(f"StartCfg.{name}", getattr(self, name), above=0.0, most=1.0)
 
 
-class StartSampler:
+class StartSampler(Stateful):
     """Draws clips and start times.
 
     Uniformly, a clip is drawn in proportion to its weight and then a time between two valid frames of it, all equally
@@ -49,9 +51,10 @@ class StartSampler:
     u < bins_ahead. The bins ahead of the last one are the first ones where the clip loops, else the last one again.
     """
 
+    STATE = ("failures",)
+
     def __init__(self, library: MotionLibrary, cfg: StartCfg | None = None):
-        self.library = library
-        self.cfg = StartCfg() if cfg is None else cfg
+        self.library, self.cfg = library, cfg or StartCfg()
         self.cfg.check()
         weights = self._interval_weights()
         self._cumulative = torch.cat((weights.new_zeros(1), weights.cumsum(0) / weights.sum()))
@@ -64,25 +67,22 @@ class StartSampler:
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
         """The bins in which ``times`` of ``clips`` lie; a looping clip's times count from its last repetition."""
-        duration = self.library.duration[clips].double()
-        times = torch.where(self.library.loops[clips], torch.remainder(times.double(), duration), times.double())
-        inside = (times / duration * self._bins_per_clip[clips]).long()
-        return self._first_bin[clips] + inside.clamp(torch.zeros_like(inside), self._bins_per_clip[clips] - 1)
+        duration, times, count = self.library.duration[clips].double(), times.double(), self._bins_per_clip[clips]
+        times = torch.where(self.library.loops[clips], torch.remainder(times, duration), times)
+        inside = (times / duration * count).long()
+        return self._first_bin[clips] + inside.clamp(torch.zeros_like(inside), count - 1)
 
     def draw(self, random: Stream, env_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Clips (n,) int64 and times (n,) float64 for ``env_ids`` (n,), from the random numbers of those."""
-        u = random.uniform(0.0, 1.0, 2, env_ids).double()
-        bins = torch.searchsorted(self._probability_sum, u[:, 0].contiguous(), right=True)
+        for_bin, for_place = random.uniform(0.0, 1.0, 2, env_ids).double().unbind(1)
+        bins = torch.searchsorted(self._probability_sum, for_bin.contiguous(), right=True)
         bins = bins.clamp_(max=len(self._bin_start) - 1)
-        low, high = self._cumulative[self._bin_start[bins]], self._cumulative[self._bin_end[bins]]
-        place = torch.lerp(low, high, u[:, 1])
-        interval = torch.searchsorted(self._cumulative, place, right=True) - 1
-        interval = interval.clamp_(self._bin_start[bins], self._bin_end[bins] - 1)
+        first, end, clips = self._bin_start[bins], self._bin_end[bins], self._clip_of_bin[bins]
+        place = torch.lerp(self._cumulative[first], self._cumulative[end], for_place)
+        interval = (torch.searchsorted(self._cumulative, place, right=True) - 1).clamp_(first, end - 1)
         start, share = self._cumulative[interval], self._cumulative[interval + 1] - self._cumulative[interval]
         fraction = ((place - start) / share.clamp(min=1e-300)).clamp_(0.0, 1.0)
-        clips = self._clip_of_bin[bins]
-        frames = (interval - self.library.first_frame[clips]).double() + fraction
-        return clips, frames / self.library.frame_rate
+        return clips, ((interval - self.library.first_frame[clips]).double() + fraction) / self.library.frame_rate
 
     def record(self, clips: torch.Tensor, times: torch.Tensor, failed: torch.Tensor) -> None:
         """Take in one control step: which robots, at ``times`` [s] of ``clips``, ``failed``, bool. Shapes: (n,)."""
@@ -90,11 +90,8 @@ class StartSampler:
         self.failures.lerp_(count, self.cfg.smoothing)
         self._update_probabilities()
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        return {"failures": self.failures.clone()}
-
-    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
-        self.failures.copy_(state["failures"])
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
         self._update_probabilities()
 
     def _interval_weights(self) -> torch.Tensor:

@@ -16,37 +16,26 @@ import json
 import reprlib
 import sys
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.coordinates import motion_from_coordinates
+from legged_envs.motions.kinematics import motion_from_coordinates
 from legged_envs.motions.motion import Motion, MotionError, check_keys, check_unit, require
-from legged_envs.robots import G1_29, RobotCfg
+from legged_envs.robots import G1_29, GO2, RobotCfg
 
-_ROOT = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
 G1_LIMB_BY_LIMB = G1_29.joint_names
 """Joint order depth first, as in MJCF and URDF: Unitree's SDK, its LAFAN1 retargeting, mjlab and this package."""
-
-_OUTWARDS = (
-    *("*_hip_pitch", "waist_yaw", "*_hip_roll", "waist_roll", "*_hip_yaw", "waist_pitch"),
-    *("*_knee", "*_shoulder_pitch", "*_ankle_pitch", "*_shoulder_roll", "*_ankle_roll"),
-    *("*_shoulder_yaw", "*_elbow", "*_wrist_roll", "*_wrist_pitch", "*_wrist_yaw"),
-)
-"""The joints from the base outwards; ``*`` is left, then right."""
-
-G1_LEVEL_BY_LEVEL = tuple(
-    f"{joint}_joint".replace("*", side)
-    for joint in _OUTWARDS
-    for side in (("left", "right") if "*" in joint else ("",))
-)
+_LEVELS = (*range(6), *range(6), *range(3), *range(3, 10), *range(3, 10))
+"""How many joints are before each of those, from the base on: legs, waist, and the arms that go on from the waist."""
+G1_LEVEL_BY_LEVEL = tuple(joint for _, joint in sorted(zip(_LEVELS, G1_LIMB_BY_LIMB, strict=True), key=itemgetter(0)))
 """The same joints breadth first, as PhysX numbers them: Isaac Lab and the BeyondMimic files made with it."""
-QUADRUPED_JOINTS = tuple(
-    f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf")
-)
+QUADRUPED_JOINTS = GO2.joint_names
 """Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
+_ROOT = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
 _CYCLE_OFFSETS = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation")
 
 
@@ -72,18 +61,19 @@ def load_lafan1_csv(
         MotionError: Bytes that are no UTF-8, a line of another number of columns, text that is no finite number, a
             quaternion that is not unit, joints that do not match the robot.
     """
+    origin = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
-        raise MotionError(f"{path}: line {number}: not UTF-8 text: {error}") from error
-    first, last = (1, len(text)) if lines is None else lines
+        raise MotionError(f"{origin}: line {number}: not UTF-8 text: {error}") from error
+    first, last = lines or (1, len(text))
     fine = lines is None or 1 <= first < last <= len(text)
-    require(fine, str(path), "lines", f"within 1 and {len(text)}, the first before the last", lines)
+    require(fine, origin, "lines", f"within 1 and {len(text)}, the first before the last", lines)
     rows = [[_number(cell) for cell in line.split(",")] for line in text[first - 1 : last]]
-    poses = _read_frames(rows, joint_names, str(path), "line", first)
-    options: dict[str, Any] = {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints}
-    return motion_from_coordinates(robot, Path(path).stem, frame_rate, *poses, **options, source=str(path))
+    poses = _read_frames(rows, joint_names, origin, "line", first)
+    joints: dict[str, Any] = {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints}
+    return motion_from_coordinates(robot, Path(path).stem, frame_rate, *poses, **joints, source=origin)
 
 
 def load_amp_json(
@@ -112,42 +102,40 @@ def load_amp_json(
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     require(width in (short, long), origin, "frame 0", f"{short} or {long} columns wide", width)
     pos, quat, others = _read_frames(rows, columns[: width - len(_ROOT)], origin)
-    sizes = [len(joint_names), len(feet), 3, 3, len(joint_names), len(feet)]
-    joint_pos, *rest = others.split(sizes if width == long else sizes[:1], dim=1)
+    joint_pos, rest = others[:, : len(joint_names)], others[:, len(joint_names) :]
     fields: dict[str, Any] = {"loop": content["LoopMode"] == "Wrap", "weight": content.get("MotionWeight", 1.0)}
-    if rest:
-        foot_pos, lin_vel, ang_vel, joint_vel, _ = rest
+    if width == long:
+        foot_pos, lin_vel, ang_vel, joint_vel, _ = rest.split([len(feet), 3, 3, len(joint_names), len(feet)], dim=1)
         fields |= {"root_lin_vel_w": rotation.rotate(quat, lin_vel), "root_ang_vel_b": ang_vel, "joint_vel": joint_vel}
     fields |= {"joint_names": joint_names, "source": origin}
-    header = (robot, Path(path).stem, 1.0 / content["FrameDuration"])
-    motion = motion_from_coordinates(*header, pos, quat, joint_pos, **fields)
-    if rest and num_feet == len(robot.foot_names):
+    frame_rate = 1.0 / content["FrameDuration"]
+    motion = motion_from_coordinates(robot, Path(path).stem, frame_rate, pos, quat, joint_pos, **fields)
+    if width == long and num_feet == len(robot.foot_names):
         _check_sides(foot_pos.unflatten(1, (num_feet, 3)), motion, robot, joint_names)
     return motion
 
 
 def _read_amp(path: str | Path) -> dict[str, Any]:
     """The file's content, every entry checked, of the frames only that there are at least two."""
+    origin = str(path)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise MotionError(f"{path}: not JSON: {error}") from error
-    require(isinstance(content, dict), str(path), "the text", "a JSON object", type(content).__name__)
-    check_keys(content, ("LoopMode", "FrameDuration", "Frames"), str(path), ("MotionWeight", *_CYCLE_OFFSETS))
-    positive = ("a positive number and finite", lambda value: _is_finite(value) and value > 0.0)
-    expected = {
-        "LoopMode": ("'Wrap' or 'Clamp'", lambda value: value in ("Wrap", "Clamp")),
-        "FrameDuration": positive,
-        "MotionWeight": positive,
-        "Frames": ("a list of at least 2 frames", lambda value: isinstance(value, list) and len(value) >= 2),
-    }
-    if content["LoopMode"] == "Wrap":
-        why = "true in a file that wraps, because loops go on from where they end"
-        expected |= dict.fromkeys(_CYCLE_OFFSETS, (why, lambda value: value is True))
-    for key, value in content.items():
-        if key in expected:
-            words, fits = expected[key]
-            require(fits(value), str(path), key, words, reprlib.repr(value))
+        raise MotionError(f"{origin}: not JSON: {error}") from error
+    require(isinstance(content, dict), origin, "the text", "a JSON object", type(content).__name__)
+    check_keys(content, ("LoopMode", "FrameDuration", "Frames"), origin, ("MotionWeight", *_CYCLE_OFFSETS))
+    mode, frames = content["LoopMode"], content["Frames"]
+    require(mode in ("Wrap", "Clamp"), origin, "LoopMode", "'Wrap' or 'Clamp'", reprlib.repr(mode))
+    for key in ("FrameDuration", "MotionWeight"):
+        value = content.get(key, 1.0)
+        fine = _is_finite(value) and value > 0.0
+        require(fine, origin, key, "a positive number and finite", reprlib.repr(value))
+    for key in _CYCLE_OFFSETS:
+        value = content.get(key, True)
+        expected = "true in a file that wraps, because loops go on from where they end"
+        require(mode == "Clamp" or value is True, origin, key, expected, reprlib.repr(value))
+    fine = isinstance(frames, list) and len(frames) >= 2
+    require(fine, origin, "Frames", "a list of at least 2 frames", reprlib.repr(frames))
     return content
 
 
@@ -174,9 +162,8 @@ def _read_frames(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of a table, float64.
 
-    Raises:
-        MotionError: A row that is no list of as many numbers, a number that is not finite, an orientation that is no
-            unit quaternion. The message names the file ``origin`` and the number of the ``row``, from ``first`` on.
+    Raises MotionError for a row that is no list of as many numbers, a number that is not finite, an orientation that is
+    no unit quaternion. The message names the file ``origin`` and the number of the ``row``, from ``first`` on.
     """
     columns = (*_ROOT, *columns)
     for i, values in enumerate(rows, first):
@@ -184,8 +171,7 @@ def _read_frames(
         require(got == len(columns), origin, f"{row} {i}", f"{len(columns)} columns wide", got)
         for column, value in zip(columns, values, strict=True):
             if not _is_finite(value):
-                where = f"{origin}: {row} {i}: column[{column}]"
-                raise MotionError(f"{where} must be a finite number, got {reprlib.repr(value)}")
+                require(False, f"{origin}: {row} {i}", f"column[{column}]", "a finite number", reprlib.repr(value))
     table = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(columns))
     check_unit(table[:, 3:7], origin, "root quaternion (x, y, z, w)", row, first)
     return table[:, :3], table[:, [6, 3, 4, 5]], table[:, 7:]

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.coordinates import continuous, motion_from_coordinates
-from legged_envs.motions.kinematics import body_names, forward_kinematics, posed
+from legged_envs.motions.kinematics import body_names, continuous, forward_kinematics, motion_from_coordinates, posed
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 from tools.motions.inverse_kinematics import FootIK

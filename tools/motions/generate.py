@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from legged_envs.motions.files import save_motion
 from legged_envs.motions.motion import MotionError
-from legged_envs.motions.npz import save_motion
 from legged_envs.motions.report import inspect_motion
 from legged_envs.motions.shipped import FOLDER
 from tools.motions.choreography import Clip, make_motion
