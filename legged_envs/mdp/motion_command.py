@@ -18,7 +18,7 @@ from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
 """A reference whose base moves faster than this asks the robot to move (m/s and rad/s together)."""
-FRAME_SCALES = {"joint_vel": 0.05, "ang_vel": 0.25}
+JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25
 """Scales in the window, those of the policy's own observation."""
 
 
@@ -27,8 +27,7 @@ class MotionCommandCfg:
     """Each episode imitates a clip from a drawn time on, or has no reference at all."""
 
     motions: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions
-    """Gives the clips, all of one frame rate; by default those that come with the package. Your own:
-    ``MotionFiles(("kick.npz",))``, or a function that makes them."""
+    """Gives the clips, all of one frame rate: for your own, ``MotionFiles(("kick.npz",))`` or a function of yours."""
     clips: tuple[str, ...] = ()
     """Names of the clips to imitate; empty for all of them."""
     key_bodies: tuple[str, ...] = ()
@@ -38,10 +37,10 @@ class MotionCommandCfg:
     reference_fraction: float = 0.7
     """Probability that an episode has a reference; the others follow the velocity command."""
     end: Literal["clip", "loop", "hold"] = "clip"
-    """What follows the end of a clip: see :class:`~legged_envs.motions.MotionLibrary`."""
+    """What follows the end of a clip: see :class:`MotionLibrary`."""
     starts: StartCfg = field(default_factory=StartCfg)
-    """Where episodes start. With ``adaptive`` the starts of an environment depend on the failures of all since they
-    were made, also of those before a ``reset`` with a seed."""
+    """Where episodes start. Adaptive starts depend on the failures of all environments since they were made, also of
+    those before a ``reset`` with a seed."""
 
     def build(self, env: Env) -> MotionCommand:
         return MotionCommand(self, env)
@@ -58,11 +57,10 @@ class MotionCommandCfg:
 class MotionCommand(CommandTerm):
     """The reference of every environment: its target one control step ahead, and a window of the steps to come.
 
-    After a step the robot should be where the ``target_…`` of before the step said. Where there is no reference
-    (``available`` 0), also where a frame of the window is not valid, the window is 0, and the targets are those of a
-    clip that plays on unseen.
-
-    The bodies' targets are one physics step older than the others, as are the simulation's own body positions.
+    After a step the robot should be where the ``target_…`` of before the step said; those of the bodies are one physics
+    step older than the others, as are the simulation's own body positions. Where there is no reference (``available``
+    0), also where a frame of the window is not valid, the window is 0, and the targets are those of a clip that plays
+    on unseen.
     """
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
@@ -73,12 +71,13 @@ class MotionCommand(CommandTerm):
         check_number("MotionCommandCfg.reference_fraction", cfg.reference_fraction, 0.0, 1.0)
         self.cfg, self._env = cfg, env
         robot, device = env.sim.robot, env.device
+        library = MotionLibrary(cfg.load(robot), robot, device, cfg.end)
         self.key_bodies = cfg.key_bodies or robot.foot_names
         """Names of the bodies of ``target_key_pos_b`` and, for terms, of ``RobotState.bodies``."""
-        self.player = MotionPlayer(MotionLibrary(cfg.load(robot), robot, device, cfg.end), env.num_envs)
+        self.player = MotionPlayer(library, env.num_envs)
         """Which clip each environment imitates and the time in it, that of the robots' present state."""
-        self._body_ids = self.player.library.body_ids(robot.base_body, *self.key_bodies)
-        self._sampler = StartSampler(self.player.library, cfg.starts)
+        self._body_ids = library.body_ids(robot.base_body, *self.key_bodies)
+        self._sampler = StartSampler(library, cfg.starts)
         self._random = env.random.stream("command/motion")
         self._window = torch.tensor(cfg.window, dtype=torch.float64, device=device) * env.step_dt
         self._body_offset = env.step_dt - env.sim.cfg.dt
@@ -93,19 +92,15 @@ class MotionCommand(CommandTerm):
     available: torch.Tensor
     """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
     window_root_pos_w: torch.Tensor
-    """Base positions of the window, the target first, m. Shape: (num_envs, len(window), 3)."""
     window_root_quat_w: torch.Tensor
-    """Base orientations of the window. Shape: (num_envs, len(window), 4)."""
+    """Base positions [m] and orientations of the window, the target first. Shape: (num_envs, len(window), 3 or 4)."""
     target_gravity: torch.Tensor
-    """Direction of gravity in the base frame. Shape: (num_envs, 3)."""
     target_lin_vel_b: torch.Tensor
-    """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
     target_ang_vel_b: torch.Tensor
-    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    """Direction of gravity, velocity [m/s] and angular velocity [rad/s] in the base frame. Shape: (num_envs, 3)."""
     target_joint_pos: torch.Tensor
-    """rad. Shape: (num_envs, num_joints)."""
     target_joint_vel: torch.Tensor
-    """rad/s. Shape: (num_envs, num_joints)."""
+    """Shape: (num_envs, num_joints), in rad and rad/s."""
     target_key_pos_b: torch.Tensor
     """Positions of the key bodies in the base frame, m. Shape: (num_envs, num_key_bodies, 3)."""
 
@@ -122,10 +117,8 @@ class MotionCommand(CommandTerm):
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
         """From their next reset on, let every environment start at its time [s] of its clip. Shapes: () or (num_envs,).
 
-        ``clips`` are numbers in ``player.library.names``.
-
-        Raises:
-            ValueError: If a shape differs, a clip does not exist or a time is not finite.
+        ``clips`` are numbers in ``player.library.names``. Raises a ValueError if a shape differs, a clip does not exist
+        or a time is not finite.
         """
         n, names = self._env.num_envs, self.player.library.names
         for name, values in (("clips", clips), ("times", times)):
@@ -157,15 +150,7 @@ class MotionCommand(CommandTerm):
             self._sampler.record(self.player.clip[env_ids], self.player.time[env_ids], failed)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Choose clip and time of ``env_ids``, whose robots are placed there after this."""
-        clips, times, has_reference = self._starts(env_ids)
-        self.player.start(env_ids, clips, times)
-        self._has_reference = self._has_reference.index_copy(0, env_ids, has_reference)
-        targets = self._targets(env_ids)
-        self._set({name: getattr(self, name).index_copy(0, env_ids, rows) for name, rows in targets.items()})
-
-    def _starts(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Clips (m,), times (m,) and whether there is a reference (m,) bool, for new episodes of ``env_ids`` (m,)."""
+        """Choose clip and time of ``env_ids`` (m,), where their robots are then placed, and who has a reference."""
         clips, times = self._sampler.draw(self._random, env_ids)
         has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
         if self._pinned is not None:
@@ -173,15 +158,17 @@ class MotionCommand(CommandTerm):
             has_reference = torch.ones_like(has_reference)
         if self._withheld is not None:
             has_reference = has_reference & ~self._withheld[env_ids]
-        return clips, times, has_reference
+        self.player.start(env_ids, clips, times)
+        self._has_reference = self._has_reference.index_copy(0, env_ids, has_reference)
+        targets = self._targets(env_ids)
+        self._set({name: getattr(self, name).index_copy(0, env_ids, rows) for name, rows in targets.items()})
 
     def advance(self) -> None:
-        """Let one control step pass."""
         self.player.advance(self._env.step_dt)
         self._set(self._targets(slice(None)))
 
     def start_pose(self, env_ids: torch.Tensor) -> tuple[torch.Tensor, MotionSample]:
-        """Those of ``env_ids`` (m,) with a reference, and the reference (m, …) at their present time."""
+        """Those of ``env_ids`` with a reference (m,), and that reference at their present time (m, …)."""
         env_ids = env_ids[self._has_reference[env_ids]]
         return env_ids, self.player.sample(env_ids=env_ids)
 
@@ -196,23 +183,16 @@ class MotionCommand(CommandTerm):
         to_base = rotation.conjugate(window.root_quat_w)
         lin_vel = rotation.rotate(to_base, window.root_lin_vel_w)
         gravity = rotation.rotate(to_base, lin_vel.new_tensor((0.0, 0.0, -1.0)))
-        frames = torch.cat(
-            (
-                window.joint_pos - self._env.robot.default_joint_pos,
-                window.joint_vel * FRAME_SCALES["joint_vel"],
-                gravity,
-                lin_vel,
-                window.root_ang_vel_b * FRAME_SCALES["ang_vel"],
-                window.root_pos_w[..., 2:],
-            ),
-            dim=-1,
-        )
+        joint_pos, height = window.joint_pos - self._env.robot.default_joint_pos, window.root_pos_w[..., 2:]
+        joint_vel, ang_vel = window.joint_vel * JOINT_VEL_SCALE, window.root_ang_vel_b * ANG_VEL_SCALE
+        frames = torch.cat((joint_pos, joint_vel, gravity, lin_vel, ang_vel, height), dim=-1)
         visible = available.float()
-        moving = window.root_lin_vel_w[:, 0].norm(dim=1) + window.root_ang_vel_b[:, 0].norm(dim=1) > MOVING_SPEED
+        speed = window.root_lin_vel_w[:, 0].norm(dim=1) + window.root_ang_vel_b[:, 0].norm(dim=1)
+        moving = (speed > MOVING_SPEED).float()
         return {
             "value": (frames * visible[:, None, None]).flatten(1),
-            "moving": moving.float(),
-            "still": 1.0 - moving.float(),
+            "moving": moving,
+            "still": 1.0 - moving,
             "available": visible,
             "window_root_pos_w": window.root_pos_w,
             "window_root_quat_w": window.root_quat_w,
