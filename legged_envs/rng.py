@@ -44,8 +44,9 @@ def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
     return x.bitwise_xor_(torch.bitwise_right_shift(x, bits).bitwise_and_((1 << (64 - bits)) - 1))
 
 
-def _signed_64(digest: bytes) -> int:
-    return int.from_bytes(digest[:8], "little", signed=True)
+def _hash(text: str) -> int:
+    """A signed 64-bit number for a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 class Stream(Stateful):
@@ -59,7 +60,7 @@ class Stream(Stateful):
 
     def __init__(self, name: str, num_envs: int, device: torch.device):
         self.name = name
-        self._salt = _signed_64(hashlib.blake2b(name.encode(), digest_size=8).digest())
+        self._salt = _hash(name)
         self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
         """How many 64-bit words each environment has drawn. Shape: (num_envs, 1)."""
         self._key = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
@@ -120,9 +121,7 @@ class RandomStreams:
         An int keys environment i by (seed, i). A list holds one seed per environment and keys it by (seed, 0), so that
         environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
         """
-        ids = env_ids.tolist()
-        pairs = [(seed, i) for i in ids] if isinstance(seed, int) else [(seed[i], 0) for i in ids]
-        keys = [_signed_64(hashlib.blake2b(f"{s}/{i}".encode(), digest_size=8).digest()) for s, i in pairs]
+        keys = [_hash(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0") for i in env_ids.tolist()]
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():
             stream.rekey(self._env_keys[env_ids], env_ids)

@@ -2,8 +2,6 @@
 
 from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
-__all__ = ["G1"]
-
 _SIDES = ("left", "right")
 _LEG = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
 _JOINTS = tuple(f"{side}_{joint}_joint" for side in _SIDES for joint in _LEG)

@@ -5,8 +5,6 @@ from dataclasses import replace
 from legged_envs.robots.g1 import G1
 from legged_envs.robots.robot import mirror_left_and_right
 
-__all__ = ["G1_29"]
-
 _SIDES = ("left", "right")
 _WAIST = ("waist_yaw", "waist_roll", "waist_pitch")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")

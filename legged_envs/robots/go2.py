@@ -2,12 +2,10 @@
 
 from legged_envs.robots.robot import RobotCfg
 
-__all__ = ["GO2"]
-
-_LEGS = ("FR", "FL", "RR", "RL")
-_MIRRORED_LEG = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}
-_JOINTS = ("hip", "thigh", "calf")
-_MIRROR_SIGN = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
+_LEGS = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}
+"""Each leg, and the one that takes its place when left and right are swapped."""
+_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
+"""The joints of a leg, and their signs in the mirror."""
 
 GO2 = RobotCfg(
     name="go2",
@@ -31,7 +29,7 @@ GO2 = RobotCfg(
     foot_radius=0.022,
     penalized_bodies=tuple(f"{leg}_{link}" for leg in _LEGS for link in ("thigh", "calf")),
     termination_bodies=("base",),
-    mirror=tuple((f"{_MIRRORED_LEG[leg]}_{joint}_joint", _MIRROR_SIGN[joint]) for leg in _LEGS for joint in _JOINTS),
+    mirror=tuple((f"{leg}_{joint}_joint", sign) for leg in _LEGS.values() for joint, sign in _JOINTS.items()),
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )

@@ -8,19 +8,12 @@ from typing import Any
 
 from legged_envs.checks import check_choice, check_number
 
-__all__ = ["ACTUATOR_GAINS", "RobotCfg", "mirror_left_and_right"]
-
 ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
 """Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
 of kd (u − q̇), and of u: u is in rad, rad/s and N·m."""
 
-_BOUNDS: dict[str, dict[str, float]] = {
-    "default_joint_pos": {},
-    "kp": {"least": 0.0},
-    "kd": {"least": 0.0},
-    "torque_limits": {"above": 0.0},
-    "velocity_limits": {"above": 0.0},
-}
+_BOUNDS: dict[str, dict[str, float]] = {"default_joint_pos": {}, "kp": {"least": 0.0}, "kd": {"least": 0.0}}
+_BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 """Fields of numbers per joint, and what each number must be."""
 
 
@@ -116,7 +109,6 @@ class RobotCfg:
 
     @property
     def num_joints(self) -> int:
-        """Number of actuated joints."""
         return len(self.joint_names)
 
     def _per_joint(self, field: str) -> dict[str, Any]:
@@ -126,14 +118,13 @@ class RobotCfg:
         return ValueError(f"RobotCfg {self.name!r}: {message}")
 
     def _check_actuators(self) -> None:
-        for joint, kind in self._per_joint("actuators").items():
+        for joint, kind, kp, kd in zip(self.joint_names, self.actuators, self.kp, self.kd, strict=True):
             check_choice(f"RobotCfg {self.name!r}: actuators of {joint!r}", kind, tuple(ACTUATOR_GAINS))
-            for field in ("kp", "kd"):
-                gain = self._per_joint(field)[joint]
+            for field, gain in {"kp": kp, "kd": kd}.items():
                 if field not in ACTUATOR_GAINS[kind] and gain != 0.0:
                     raise self._error(f"{field} of {joint!r}, a {kind} actuator, must be 0, got {gain}")
-                if (field, kind) == ("kd", "velocity") and gain == 0.0:
-                    raise self._error(f"kd of {joint!r}, a velocity actuator, must be positive, got {gain}")
+            if kind == "velocity" and kd == 0.0:
+                raise self._error(f"kd of {joint!r}, a velocity actuator, must be positive, got {kd}")
 
     def _check_mirrors(self) -> None:
         mirror = self._per_joint("mirror")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -19,18 +19,11 @@ TASKS: dict[str, str | Callable[[], TaskCfg]] = {
 
 
 def make_task_cfg(task_id: str) -> TaskCfg:
-    """A fresh configuration of a registered task, to change and pass as ``cfg=``.
-
-    Raises:
-        ValueError: If no task has that id.
-    """
+    """A fresh configuration of a registered task, to change and pass as ``cfg=``; ValueError if no task has that id."""
     if task_id not in TASKS:
         raise ValueError(f"unknown task {task_id!r}; tasks: {', '.join(TASKS)}")
     factory = TASKS[task_id]
-    if isinstance(factory, str):
-        module, _, function = factory.partition(":")
-        factory = cast("Callable[[], TaskCfg]", getattr(import_module(module), function))
-    return factory()
+    return (resolve_name(factory) if isinstance(factory, str) else factory)()
 
 
 def is_mimic(cfg: TaskCfg) -> bool:

@@ -47,13 +47,9 @@ def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
 
 def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()) -> TaskCfg:
     """A copy of a mimic task that imitates ``clips``, empty for all, of the files ``motions`` or else of its own."""
-    changes: dict[str, Any] = {}
-    path = f"commands.{motion_cfg(cfg)[0]}"
-    if clips:
-        changes[f"{path}.clips"] = tuple(clips)
-    if motions:
-        changes[f"{path}.motions"] = MotionFiles(tuple(motions))
-    return override(cfg, changes)
+    name, _ = motion_cfg(cfg)
+    changes = {"clips": tuple(clips), "motions": motions and MotionFiles(tuple(motions))}
+    return override(cfg, {f"commands.{name}.{field}": value for field, value in changes.items() if value})
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
