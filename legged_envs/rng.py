@@ -22,10 +22,8 @@ _NUMPY = {value: np.uint64(value) for value in (27, 30, 31, _MIX_1, _MIX_2)}
 
 
 def splitmix64(x: torch.Tensor) -> torch.Tensor:
-    """The SplitMix64 output function, in place on an int64 tensor.
-
-    On the CPU through NumPy, which has the logical shift that torch lacks and half the overhead on small batches.
-    """
+    """The SplitMix64 output function, in place on an int64 tensor."""
+    # On the CPU through NumPy, which has the logical shift that torch lacks and half the overhead on small batches.
     if x.device.type == "cpu":
         z = x.numpy().view(np.uint64)
         z ^= z >> _NUMPY[30]
@@ -45,16 +43,11 @@ def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _hash(text: str) -> int:
-    """A signed 64-bit number for a text."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 class Stream(Stateful):
-    """The random numbers of one purpose, for every environment.
-
-    Each environment has its own key and its own count of numbers drawn; a draw for some environments leaves the
-    others' counts alone.
-    """
+    """The random numbers of one purpose; each environment has its own key and its own count of numbers drawn."""
 
     STATE = ("_key", "counter")
 
@@ -107,7 +100,6 @@ class RandomStreams:
         self._env_keys = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     def stream(self, name: str) -> Stream:
-        """The stream called ``name``."""
         if name not in self._streams:
             with torch.inference_mode(False):  # also where it is first asked for in a step
                 stream = Stream(name, self.num_envs, self.device)

@@ -9,15 +9,11 @@ def multiply(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """The rotation q followed by p. Shapes broadcast."""
     pw, px, py, pz = p.unbind(-1)
     qw, qx, qy, qz = q.unbind(-1)
-    return torch.stack(
-        (
-            pw * qw - px * qx - py * qy - pz * qz,
-            pw * qx + px * qw + py * qz - pz * qy,
-            pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw,
-        ),
-        dim=-1,
-    )
+    w = pw * qw - px * qx - py * qy - pz * qz
+    x = pw * qx + px * qw + py * qz - pz * qy
+    y = pw * qy - px * qz + py * qw + pz * qx
+    z = pw * qz + px * qy - py * qx + pz * qw
+    return torch.stack((w, x, y, z), dim=-1)
 
 
 def conjugate(q: torch.Tensor) -> torch.Tensor:

@@ -73,9 +73,7 @@ def save_motion(path: str | Path, motion: Motion) -> None:
 def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
     """Read a file of :func:`save_motion`, with the body poses of ``robot``.
 
-    Raises:
-        MotionError: Another format or robot, missing or unknown keys, and whatever :func:`motion_from_coordinates`
-            refuses.
+    Raises MotionError for another format or robot, missing or unknown keys, or joints that do not match.
     """
     content = _read_archive(path, {"format": "text", **_OWN})
     for field, expected in (("format", FORMAT), ("robot", robot.name)):
@@ -103,29 +101,18 @@ def load_beyondmimic_npz(
             ``G1_LEVEL_BY_LEVEL`` for files made with Isaac Lab.
         ignore_extra_joints: Leave out joints that the robot lacks.
 
-    Raises:
-        MotionError: Missing or unknown keys, bodies that do not match the robot, and whatever
-            :func:`motion_from_coordinates` refuses.
+    Raises MotionError for missing or unknown keys, bad numbers or shapes, joints or bodies that do not match the robot.
     """
     content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
     frame_rate, body_pos = content.pop("fps"), content["body_pos_w"]
     num_frames, num_bodies = (*body_pos.shape, 0, 0)[:2]
     require(num_bodies > 0, origin, "body_pos_w", "of the base at least", f"{num_frames} frames of 0 bodies")
     check_frames(content, joint_names, [str(body) for body in range(num_bodies)], origin)
-    root_quat = content["body_quat_w"][:, 0]
-    motion = motion_from_coordinates(
-        robot,
-        Path(path).stem,
-        frame_rate,
-        body_pos[:, 0],
-        root_quat,
-        content["joint_pos"],
-        root_ang_vel_b=rotation.rotate(rotation.conjugate(root_quat), content["body_ang_vel_w"][:, 0]),
-        joint_vel=content["joint_vel"],
-        joint_names=joint_names,
-        ignore_extra_joints=ignore_extra_joints,
-        source=origin,
-    )
+    pos, quat, ang_vel = (content[f"body_{field}_w"][:, 0] for field in ("pos", "quat", "ang_vel"))
+    fields: dict[str, Any] = {"root_pos_w": pos, "root_quat_w": quat, "joint_pos": content["joint_pos"]}
+    fields |= {"root_ang_vel_b": rotation.rotate(rotation.conjugate(quat), ang_vel), "joint_vel": content["joint_vel"]}
+    fields |= {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints, "source": origin}
+    motion = motion_from_coordinates(robot, Path(path).stem, frame_rate, **fields)
     ours = [i for i, name in enumerate(motion.body_names) if name not in robot.foot_names]  # the file has no feet
     distance = torch.cdist(motion.body_pos_w[:, ours], body_pos.float()).amin(2)
     if distance.max() > _SAME_PLACE:

@@ -46,16 +46,11 @@ def motion_from_coordinates(
 
     Args:
         robot: The robot that moves.
-        name, frame_rate, loop, weight, source: As in a :class:`Motion`.
-        root_pos_w, root_lin_vel_w, root_ang_vel_b: Shape: (T, 3).
-        root_quat_w: (w, x, y, z). Shape: (T, 4).
-        joint_pos, joint_vel: Shape: (T, len(joint_names)).
         joint_names: The joints of the columns of ``joint_pos`` and ``joint_vel``, default the robot's in its order.
         ignore_extra_joints: Leave out joints that the robot lacks.
         valid: Frames that may be imitated, default all. Shape: (T,), bool.
 
-    Raises:
-        MotionError: Joints that do not match the robot, and whatever :class:`Motion` refuses.
+    All others are as in a :class:`Motion`. Raises MotionError for what that refuses, and joints that do not match.
     """
     origin = source or f"motion {name!r}"
     check_frame_rate(frame_rate, origin)
@@ -66,20 +61,16 @@ def motion_from_coordinates(
     frames |= {field: values for field, values in velocities.items() if values is not None}
     frames = {field: values.double() for field, values in frames.items()}
     check_frames(frames, joint_names, (), origin)
-    pos, quat = frames["root_pos_w"], continuous(frames["root_quat_w"])
-    frames |= {field: values[:, joints] for field, values in frames.items() if field.startswith("joint")}
-    frames = {
-        "root_lin_vel_w": linear_velocity(pos, frame_rate, loop, quat),
-        "root_ang_vel_b": angular_velocity_b(quat, frame_rate, loop),
-        "joint_vel": linear_velocity(frames["joint_pos"], frame_rate, loop),
-        **frames,
-        "root_quat_w": quat,
-    }
-    qpos = torch.cat((pos, quat, frames["joint_pos"]), dim=1)
-    qvel = torch.cat((frames["root_lin_vel_w"], frames["root_ang_vel_b"], frames["joint_vel"]), dim=1)
+    frames |= {field: frames[field][:, joints] for field in FIELDS["joint"] if field in frames}
+    frames["root_quat_w"] = quat = continuous(frames["root_quat_w"])
+    frames.setdefault("root_lin_vel_w", linear_velocity(frames["root_pos_w"], frame_rate, loop, quat))
+    frames.setdefault("root_ang_vel_b", angular_velocity_b(quat, frame_rate, loop))
+    frames.setdefault("joint_vel", linear_velocity(frames["joint_pos"], frame_rate, loop))
+    qpos = torch.cat([frames[field] for field in ("root_pos_w", "root_quat_w", "joint_pos")], dim=1)
+    qvel = torch.cat([frames[field] for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel")], dim=1)
     frames |= forward_kinematics(robot, qpos, qvel)
     fields: dict[str, Any] = {field: values.float() for field, values in frames.items()}
-    fields["valid"] = torch.ones(len(pos), dtype=torch.bool) if valid is None else valid
+    fields["valid"] = torch.ones(len(qpos), dtype=torch.bool) if valid is None else valid
     names = (name, robot.name, frame_rate, robot.joint_names, body_names(robot))
     return Motion(*names, **fields, loop=loop, weight=weight, source=source)
 
@@ -142,7 +133,6 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
 
 @lru_cache
 def robot_model(robot: RobotCfg) -> mujoco.MjModel:
-    """The robot alone, compiled."""
     import mujoco
 
     model = mujoco.MjSpec.from_file(str(robot.path)).compile()
@@ -172,7 +162,7 @@ def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel,
 
 
 def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The fields of a :class:`Motion` that say where its bodies are, float64, for coordinates as of the module."""
+    """The fields of a :class:`Motion` that say where its bodies are, float64."""
     import mujoco
 
     frames = []

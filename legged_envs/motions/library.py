@@ -43,10 +43,7 @@ class MotionSample:
 
 @dataclass(frozen=True, eq=False)
 class BodySample:
-    """Bodies at some times: origins [m], orientations, velocities of the origins [m/s], angular velocities [rad/s].
-
-    Shapes: that of the times asked for, then (number of bodies, 3 or 4).
-    """
+    """Bodies at some times, as in :class:`Motion`. Shapes: that of the times, then (number of bodies, 3 or 4)."""
 
     pos_w: torch.Tensor
     quat_w: torch.Tensor
@@ -80,14 +77,11 @@ class MotionLibrary:
     one turns on. Times may be anything: before 0, and as far after the end as float32 or float64 carries.
 
     Args:
-        motions: The clips.
-        robot: The robot that they must fit.
+        motions: The clips; MotionError where one does not fit ``robot``, or in its frame rate or name the others.
+        robot: The robot that moves.
         device: Where the frames are kept and samples are made.
         end: ``"loop"`` and ``"hold"`` treat all clips alike, ``"clip"`` does as each :attr:`Motion.loop` says. A clip
             that was not made to be looped jumps where it starts again.
-
-    Raises:
-        MotionError: A clip is of another robot, has other joints or bodies, a name or a frame rate differs.
     """
 
     def __init__(
@@ -99,20 +93,16 @@ class MotionLibrary:
         self.device = torch.device(device)
         self.num_clips = len(motions)
         self.names = tuple(motion.name for motion in motions)
-        """Names of the clips, in their order."""
         self.body_names = motions[0].body_names
         """All bodies of the robot, the base first."""
         self.frame_rate = motions[0].frame_rate
-        """Frames per second of all clips."""
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
-        """s. Shape: (num_clips,)."""
+        self.weight = torch.tensor([motion.weight for motion in motions], device=device)
+        self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
+        """What each :class:`Motion` says. Shape: (num_clips,)."""
         loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
         self.loops = torch.tensor(loops, device=device)
         """Whether each clip is looped. Shape: (num_clips,)."""
-        self.weight = torch.tensor([motion.weight for motion in motions], device=device)
-        """See :attr:`Motion.weight`. Shape: (num_clips,)."""
-        self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
-        """Shape: (num_clips,)."""
         self.first_frame = self.num_frames.cumsum(0) - self.num_frames
         """Place of each clip's first frame among all frames. Shape: (num_clips,)."""
         self._base = torch.zeros(1, dtype=torch.int64, device=device)
@@ -170,10 +160,7 @@ class MotionLibrary:
         return MotionSample(pos, quat, lin_vel, ang_vel_b, joint_pos, joint_vel, valid, at.ended)
 
     def sample_bodies(self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None) -> BodySample:
-        """Bodies of ``clips`` at ``times``, s from their first frames; the shapes broadcast.
-
-        ``bodies`` (number of bodies,) are those of :meth:`body_ids`, default all of the robot's.
-        """
+        """Some bodies, by :meth:`body_ids`, or all, of ``clips`` at ``times``, s; the shapes of both broadcast."""
         bodies = self.body_ids(*self.body_names) if bodies is None else bodies
         return self._bodies_at(self._locate(clips, times), 1 + bodies)
 

@@ -28,7 +28,7 @@ class Motion:
 
     Frame i is at time i / frame_rate, so the clip lasts (T − 1) / frame_rate. World z is up, quaternions are
     (w, x, y, z), ``_w`` is the world frame and ``_b`` the base frame; the names are those of
-    :class:`~legged_envs.sim.Simulation`. Numbers are float32, also in frames that are not valid.
+    :class:`~legged_envs.sim.Simulation`. Numbers are float32 and SI, also in frames that are not valid.
 
     Raises MotionError where it contradicts itself: less than two frames, wrong shapes or dtypes, numbers that are not
     finite, quaternions that are not unit, a frame rate that is not positive, a negative weight, repeated names.
@@ -42,25 +42,18 @@ class Motion:
     joint_names: tuple[str, ...]
     body_names: tuple[str, ...]
     root_pos_w: torch.Tensor
-    """Base position, m. Shape: (T, 3)."""
     root_quat_w: torch.Tensor
-    """Base orientation. Shape: (T, 4)."""
     root_lin_vel_w: torch.Tensor
-    """Velocity of the base origin, m/s. Shape: (T, 3)."""
     root_ang_vel_b: torch.Tensor
-    """Angular velocity of the base in its own frame, rad/s. Shape: (T, 3)."""
+    """Pose of the base, velocity of its origin, and its angular velocity in its own frame. Shape: (T, 3 or 4)."""
     joint_pos: torch.Tensor
-    """rad. Shape: (T, J)."""
     joint_vel: torch.Tensor
-    """rad/s. Shape: (T, J)."""
+    """Shape: (T, J)."""
     body_pos_w: torch.Tensor
-    """Body origins, m. Shape: (T, B, 3)."""
     body_quat_w: torch.Tensor
-    """Body orientations. Shape: (T, B, 4)."""
     body_lin_vel_w: torch.Tensor
-    """Velocities of the body origins, m/s. Shape: (T, B, 3)."""
     body_ang_vel_w: torch.Tensor
-    """Angular velocities of the bodies, rad/s. Shape: (T, B, 3)."""
+    """Poses of all bodies, velocities of their origins, and their angular velocities. Shape: (T, B, 3 or 4)."""
     valid: torch.Tensor
     """Whether a frame may be imitated. Shape: (T,), bool."""
     loop: bool = False
@@ -87,7 +80,6 @@ class Motion:
 
     @property
     def num_frames(self) -> int:
-        """T."""
         return len(self.root_pos_w)
 
     @property
@@ -103,12 +95,10 @@ def require(fine: bool, origin: str, field: str, expected: str, got: object) -> 
 
 
 def check_frame_rate(frame_rate: float, origin: str) -> None:
-    """Raise MotionError unless the frame rate is finite and positive."""
     require(math.isfinite(frame_rate) and frame_rate > 0.0, origin, "frame rate", "finite and positive", frame_rate)
 
 
 def check_keys(found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()) -> None:
-    """Raise MotionError where a key is missing or unknown."""
     known = (*required, *optional)
     problems = [f"lacks field {key!r}" for key in required if key not in found]
     problems += [f"has the unknown field {key!r}" for key in found if key not in known]
@@ -123,17 +113,13 @@ def check_frames(
     origin: str,
     dtype: torch.dtype = torch.float64,
 ) -> None:
-    """Raise MotionError unless ``fields`` (T, …) are frames of one motion, as a :class:`Motion` has them.
-
-    There are as many of each as of the first one, at least two, of that dtype; numbers are finite, quaternions unit.
-    """
+    """Raise MotionError unless ``fields`` (T, …) are frames of one motion, T at least 2, with shapes as in a Motion."""
     num_frames = (*next(iter(fields.values())).shape, 0)[0]
     require(num_frames >= 2, origin, "a motion", "at least 2 frames", num_frames)
     for field, values in fields.items():
         axes = "wxyz" if "quat" in field else "xyz"
         columns = {"root": (axes,), "joint": (joint_names,), "body": (body_names, axes)}[field.split("_")[0]]
-        expected = f"{(num_frames, *map(len, columns))} {dtype}"
-        got = f"{tuple(values.shape)} {values.dtype}"
+        expected, got = f"{(num_frames, *map(len, columns))} {dtype}", f"{tuple(values.shape)} {values.dtype}"
         require(got == expected, origin, field, expected, got)
         bad = (~values.isfinite()).nonzero()
         if len(bad):

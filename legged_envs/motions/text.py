@@ -57,9 +57,8 @@ def load_lafan1_csv(
         ignore_extra_joints: Leave out joints that the robot lacks, as the 12-joint G1 lacks waist and arms.
         lines: First and last line to read, counted from 1, default all.
 
-    Raises:
-        MotionError: Bytes that are no UTF-8, a line of another number of columns, text that is no finite number, a
-            quaternion that is not unit, joints that do not match the robot.
+    Raises MotionError, which names the line, for bytes that are no UTF-8, another number of columns, text that is no
+    finite number, or a quaternion that is not unit, and also for joints that do not match the robot.
     """
     origin = str(path)
     try:
@@ -85,13 +84,9 @@ def load_amp_json(
     robot that the file was made for, and ``robot``'s model gives its own. But where a file has a foot for each of
     ``robot``'s, they must lie on the sides where its legs are, or the joints are in another order.
 
-    Args:
-        path, robot: The file, and the robot that moves.
-        joint_names, num_feet: The joints in the order of the file's columns, and how many feet it has columns for.
-
-    Raises:
-        MotionError: Text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are not
-            finite, quaternions that are not unit, joints that do not match the robot.
+    ``joint_names`` are the joints in the order of the file's columns, ``num_feet`` is how many feet it has columns for.
+    Raises MotionError for text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are
+    not finite, quaternions that are not unit, or joints that do not match the robot.
     """
     content, origin = _read_amp(path), str(path)
     rows = content["Frames"]
@@ -162,8 +157,7 @@ def _read_frames(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of a table, float64.
 
-    Raises MotionError for a row that is no list of as many numbers, a number that is not finite, an orientation that is
-    no unit quaternion. The message names the file ``origin`` and the number of the ``row``, from ``first`` on.
+    A MotionError names the file ``origin``, and the number of the ``row`` from ``first`` on.
     """
     columns = (*_ROOT, *columns)
     for i, values in enumerate(rows, first):

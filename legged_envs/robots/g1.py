@@ -26,7 +26,7 @@ G1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
-"""G1 with the gains and the standing pose of Unitree's own training; sources of the model are listed in ``g1.xml``.
+"""G1 as in Unitree's own training; sources of the model are listed in ``g1.xml``.
 
 Thigh (``hip_yaw``) and shin (``knee``) are the leg links that carry collision shapes, hence the penalised ones. Waist,
 arms and head are part of ``pelvis``.

@@ -36,7 +36,8 @@ class RobotCfg:
     """A legged robot: its MJCF file, its actuators and the names of the parts that a task refers to.
 
     The MJCF file holds the bodies only; the simulation adds ground, light and one actuator per joint from the kinds,
-    gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`.
+    gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`. Raises
+    a ValueError if the description contradicts itself.
     """
 
     name: str
@@ -54,9 +55,8 @@ class RobotCfg:
     kd: tuple[float, ...]
     """Derivative gains [N m s/rad]; positive for ``"velocity"``, 0 for ``"torque"``."""
     torque_limits: tuple[float, ...]
-    """Largest absolute joint torques [N m]."""
     velocity_limits: tuple[float, ...]
-    """Largest absolute joint velocities of the real actuators [rad/s]."""
+    """Largest absolute joint torques [N m], and joint velocities of the real actuators [rad/s]."""
     base_height: float
     """Height of the base origin above the ground in the standing pose, feet touching [m]."""
     foot_names: tuple[str, ...]
@@ -64,9 +64,8 @@ class RobotCfg:
     foot_radius: float
     """Height of a foot's origin above the ground while the robot stands on it [m]."""
     penalized_bodies: tuple[str, ...]
-    """Bodies whose contact with the ground is undesired."""
     termination_bodies: tuple[str, ...]
-    """Bodies whose contact with the ground ends the episode."""
+    """Bodies whose contact with the ground is undesired, and those whose contact ends the episode."""
     mirror: tuple[tuple[str, float], ...]
     """For each joint, the joint that takes its place when left and right are swapped, and the sign (1 or -1)."""
     foot_mirror: tuple[int, ...]
@@ -74,11 +73,9 @@ class RobotCfg:
     diagonals: tuple[tuple[str, str], ...] = ()
     """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
     actuators: tuple[str, ...] = ()
-    """What each joint is driven by, and thus what its target is: ``"position"``, ``"velocity"`` or ``"torque"``, see
-    :data:`ACTUATOR_GAINS`; empty for ``"position"`` everywhere."""
+    """What drives each joint and so what its target is, of :data:`ACTUATOR_GAINS`; empty for ``"position"`` for all."""
 
     def __post_init__(self) -> None:
-        """Reject a description that contradicts itself."""
         if not self.joint_names:
             raise self._error("joint_names is empty")
         object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))

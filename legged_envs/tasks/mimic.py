@@ -5,7 +5,6 @@ Rewards and randomisation start from LeggedGym-Ex's ``g1_mimic``; terminations a
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,10 +52,20 @@ def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | P
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
-    """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards."""
+    """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards.
+
+    The reference's velocity stands in for the command, and the reference itself has observation groups of its own.
+    """
     cfg = velocity_task(robot)
     cfg.commands = {"velocity": VelocityCommandCfg(standing_fraction=0.15), "motion": motion}
-    _observe_reference(cfg.observations)
+    groups = cfg.observations
+    for group in groups.values():
+        group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
+    groups["critic"].terms["key_error"] = ObservationTermCfg(observations.reference_key_error, scale=5.0)
+    for prefix, window in (("", observations.reference_window), ("critic_", observations.reference_window_and_root)):
+        available = ObservationTermCfg(observations.reference_available)
+        groups[f"{prefix}reference"] = ObservationGroupCfg({"window": ObservationTermCfg(window)})
+        groups[f"{prefix}reference_mask"] = ObservationGroupCfg({"available": available})
     cfg.rewards = {
         "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
         "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
@@ -82,18 +91,6 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     )
     cfg.events["push"].params["velocity"] = 0.5
     return cfg
-
-
-def _observe_reference(groups: dict[str, ObservationGroupCfg]) -> None:
-    """The reference's velocity stands in for the command, and the reference itself has groups of its own."""
-    for group in groups.values():
-        group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
-    groups["critic"].terms["key_error"] = ObservationTermCfg(observations.reference_key_error, scale=5.0)
-    groups["reference"] = ObservationGroupCfg({"window": ObservationTermCfg(observations.reference_window)})
-    groups["reference_mask"] = ObservationGroupCfg({"available": ObservationTermCfg(observations.reference_available)})
-    window_and_root = {"window": ObservationTermCfg(observations.reference_window_and_root)}
-    groups["critic_reference"] = ObservationGroupCfg(window_and_root)
-    groups["critic_reference_mask"] = copy.deepcopy(groups["reference_mask"])
 
 
 def _free(term: Callable[..., torch.Tensor], weight: float, **params: Any) -> RewardTermCfg:
