@@ -63,11 +63,9 @@ def save_motion(path: str | Path, motion: Motion) -> None:
     """Write ``motion`` to ``path``, which must end in ``.npz``. The same motion gives the same bytes."""
     if Path(path).suffix != ".npz":
         raise ValueError(f"a motion file must end in .npz, got {path}")
-    arrays: dict[str, Any] = {"format": np.array(FORMAT)}
-    for key in _OWN:
-        value = getattr(motion, key)
-        arrays[key] = value.cpu().numpy() if isinstance(value, torch.Tensor) else np.array(value)
-    np.savez_compressed(path, **arrays)
+    arrays: dict[str, Any] = {key: getattr(motion, key) for key in _OWN}
+    arrays |= {key: value.cpu() for key, value in arrays.items() if isinstance(value, torch.Tensor)}
+    np.savez_compressed(path, format=FORMAT, **arrays)
 
 
 def load_motion(path: str | Path, robot: RobotCfg) -> Motion:

@@ -77,8 +77,8 @@ def motion_from_coordinates(
 
 def _joint_columns(robot: RobotCfg, columns: Sequence[str], origin: str, ignore_extra: bool) -> list[int]:
     """Which of ``columns``, the joints of a file, each of the robot's is; raises MotionError if they do not match."""
-    twice = [joint for i, joint in enumerate(columns) if joint in columns[:i]]
-    require(not twice, origin, "joint_names", "unique", f"{twice[0]!r} twice" if twice else "")
+    for joint in columns:
+        require(list(columns).count(joint) == 1, origin, "joint_names", "unique", f"{joint!r} twice")
     for joint in robot.joint_names:
         expected = f"in the file, as robot {robot.name!r} has it"
         require(joint in columns, origin, f"joint {joint!r}", expected, f"only {', '.join(columns)}")

@@ -13,12 +13,8 @@ from legged_envs.robots import RobotCfg
 
 STANDING_HEIGHT = 0.002
 """A foot this close above its height in stance stands, m."""
-MOST_SLIP = 1e-3
-"""Most that a standing foot may move from one frame to the next, m."""
-DEEPEST = 1e-3
-"""Most that a part may be below the ground, m."""
-WIDEST_SEAM = 1e-3
-"""Most that a loop's last frame may differ from its first, rad and m."""
+TOLERANCE = 1e-3
+"""Most that a standing foot may move in a frame, a part be below the ground, and a loop's ends differ, m and rad."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +36,14 @@ class MotionReport:
 
     def problems(self) -> list[str]:
         """What a robot could not do; empty for a good motion."""
-        problems = (
-            (self.foot_slip > MOST_SLIP, f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame"),
+        found = (
+            (self.foot_slip > TOLERANCE, f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame"),
             (self.joint_margin < 0.0, f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range"),
             (self.joint_speed > 1.0, f"{self.fastest_joint} moves at {self.joint_speed:.2f} times its speed limit"),
-            (self.lowest < -DEEPEST, f"a part is {-1e3 * self.lowest:.1f} mm below the ground"),
-            (self.seam > WIDEST_SEAM, f"the loop does not close: its ends differ by {self.seam:.4f}"),
+            (self.lowest < -TOLERANCE, f"a part is {-1e3 * self.lowest:.1f} mm below the ground"),
+            (self.seam > TOLERANCE, f"the loop does not close: its ends differ by {self.seam:.4f}"),
         )
-        return [problem for there, problem in problems if there]
+        return [problem for there, problem in found if there]
 
 
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:

@@ -6,13 +6,9 @@ from legged_envs.robots.g1 import G1
 from legged_envs.robots.robot import mirror_left_and_right
 
 _SIDES = ("left", "right")
-_WAIST = ("waist_yaw", "waist_roll", "waist_pitch")
+_WAIST = ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
-_JOINTS = (
-    *G1.joint_names,
-    *(f"{joint}_joint" for joint in _WAIST),
-    *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM),
-)
+_JOINTS = (*G1.joint_names, *_WAIST, *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM))
 
 G1_29 = replace(
     G1,  # whose legs, pelvis and feet it has

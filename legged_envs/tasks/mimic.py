@@ -86,9 +86,8 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     }
     cfg.only_positive_rewards = False
     cfg.terminations["reference_lost"] = TerminationTermCfg(terminations.reference_lost)
-    cfg.events["reference"] = EventTermCfg(
-        events.reset_to_reference, "reset", params={"joint_pos": 0.1, "velocity": 0.2}
-    )
+    noise = {"joint_pos": 0.1, "velocity": 0.2}
+    cfg.events["reference"] = EventTermCfg(events.reset_to_reference, "reset", params=noise)
     cfg.events["push"].params["velocity"] = 0.5
     return cfg
 

@@ -25,54 +25,52 @@ from legged_envs.robots import G1, GO2, RobotCfg
 
 def velocity_task(robot: RobotCfg) -> TaskCfg:
     """A velocity task for ``robot``, which a robot's own function then adapts."""
-    return TaskCfg(
-        robot=robot,
-        commands={"velocity": VelocityCommandCfg(standing_fraction=0.15)},
-        observations=_observations(),
-        rewards={
-            "tracking_lin_vel": RewardTermCfg(rewards.tracking_lin_vel, 2.5, {"sigma": 0.25}),
-            "tracking_ang_vel": RewardTermCfg(rewards.tracking_ang_vel, 2.25, {"sigma": 0.25}),
-            "lin_vel_z": RewardTermCfg(rewards.lin_vel_z, -1.0),
-            "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy, -0.05),
-            "orientation": RewardTermCfg(rewards.orientation, -2.0),
-            "base_height": RewardTermCfg(rewards.base_height, -10.0, {"target": robot.base_height}),
-            "torques": RewardTermCfg(rewards.torques, -1e-4),
-            "dof_acc": RewardTermCfg(rewards.dof_acc, -1e-7),
-            "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
-            "action_smoothness": RewardTermCfg(rewards.action_smoothness, -0.005),
-            "collision": RewardTermCfg(rewards.collision, -0.5),
-            "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2, "longest": 0.2}),
-            "foot_clearance": RewardTermCfg(rewards.foot_clearance, -10.0, {"target": 0.06}),
-            "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
-            "dof_pos_stand_still": RewardTermCfg(rewards.dof_pos_stand_still, -1.0),
-            "dof_vel_stand_still": RewardTermCfg(rewards.dof_vel_stand_still, -0.02),
-            "feet_contact_stand_still": RewardTermCfg(rewards.feet_contact_stand_still, 1.5),
-            "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
-        },
-        costs={
-            "joint_position": CostTermCfg(costs.joint_position, limit=0.025, params={"soft_limit": 0.95}),
-            "joint_velocity": CostTermCfg(costs.joint_velocity, limit=0.025, params={"soft_limit": 0.8}),
-            "joint_torque": CostTermCfg(costs.joint_torque, limit=0.025, params={"soft_limit": 0.8}),
-            "body_contact": CostTermCfg(costs.body_contact, limit=0.025),
-            "base_orientation": CostTermCfg(costs.base_orientation, limit=0.025),
-            "foot_slip": CostTermCfg(costs.foot_slip, limit=0.05),
-        },
-        terminations={
-            "fallen": TerminationTermCfg(terminations.fallen, grace_s=0.1),
-            "illegal_contact": TerminationTermCfg(terminations.illegal_contact, grace_s=0.1),
-        },
-        events={
-            "base_mass": EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}),
-            "base_com": EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}),
-            "friction": EventTermCfg(
-                events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
-            ),
-            "gains": EventTermCfg(events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}),
-            "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3}),
-            "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
-            "push": EventTermCfg(events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}),
-        },
-    )
+    cfg = TaskCfg(robot, observations=_observations())
+    cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.15)
+    cfg.rewards = {
+        "tracking_lin_vel": RewardTermCfg(rewards.tracking_lin_vel, 2.5, {"sigma": 0.25}),
+        "tracking_ang_vel": RewardTermCfg(rewards.tracking_ang_vel, 2.25, {"sigma": 0.25}),
+        "lin_vel_z": RewardTermCfg(rewards.lin_vel_z, -1.0),
+        "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy, -0.05),
+        "orientation": RewardTermCfg(rewards.orientation, -2.0),
+        "base_height": RewardTermCfg(rewards.base_height, -10.0, {"target": robot.base_height}),
+        "torques": RewardTermCfg(rewards.torques, -1e-4),
+        "dof_acc": RewardTermCfg(rewards.dof_acc, -1e-7),
+        "action_rate": RewardTermCfg(rewards.action_rate, -0.02),
+        "action_smoothness": RewardTermCfg(rewards.action_smoothness, -0.005),
+        "collision": RewardTermCfg(rewards.collision, -0.5),
+        "feet_air_time": RewardTermCfg(rewards.feet_air_time, 3.0, {"target": 0.2, "longest": 0.2}),
+        "foot_clearance": RewardTermCfg(rewards.foot_clearance, -10.0, {"target": 0.06}),
+        "feet_slip": RewardTermCfg(rewards.feet_slip, -0.2),
+        "dof_pos_stand_still": RewardTermCfg(rewards.dof_pos_stand_still, -1.0),
+        "dof_vel_stand_still": RewardTermCfg(rewards.dof_vel_stand_still, -0.02),
+        "feet_contact_stand_still": RewardTermCfg(rewards.feet_contact_stand_still, 1.5),
+        "dof_pos_limits": RewardTermCfg(rewards.dof_pos_limits, -1.0),
+    }
+    cfg.costs = {
+        "joint_position": CostTermCfg(costs.joint_position, limit=0.025, params={"soft_limit": 0.95}),
+        "joint_velocity": CostTermCfg(costs.joint_velocity, limit=0.025, params={"soft_limit": 0.8}),
+        "joint_torque": CostTermCfg(costs.joint_torque, limit=0.025, params={"soft_limit": 0.8}),
+        "body_contact": CostTermCfg(costs.body_contact, limit=0.025),
+        "base_orientation": CostTermCfg(costs.base_orientation, limit=0.025),
+        "foot_slip": CostTermCfg(costs.foot_slip, limit=0.05),
+    }
+    cfg.terminations = {
+        "fallen": TerminationTermCfg(terminations.fallen, grace_s=0.1),
+        "illegal_contact": TerminationTermCfg(terminations.illegal_contact, grace_s=0.1),
+    }
+    cfg.events = {
+        "base_mass": EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}),
+        "base_com": EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}),
+        "friction": EventTermCfg(
+            events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+        ),
+        "gains": EventTermCfg(events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}),
+        "root": EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3}),
+        "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
+        "push": EventTermCfg(events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}),
+    }
+    return cfg
 
 
 def _observations() -> dict[str, ObservationGroupCfg]:
@@ -129,10 +127,8 @@ def g1_flat() -> TaskCfg:
         lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8), standing_fraction=0.15
     )
     lift = {"hip_pitch": -0.3, "knee": 0.6, "ankle_pitch": -0.3}
-    sides = ("left", "right")
-    cfg.commands["gait"] = GaitClockCfg(
-        swing=tuple({f"{side}_{joint}_joint": angle for joint, angle in lift.items()} for side in sides)
-    )
+    swing = ({f"{side}_{joint}_joint": angle for joint, angle in lift.items()} for side in ("left", "right"))
+    cfg.commands["gait"] = GaitClockCfg(swing=tuple(swing))
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="gait")
     for group in cfg.observations.values():
         group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
@@ -140,9 +136,8 @@ def g1_flat() -> TaskCfg:
         del cfg.rewards[name]
     cfg.rewards["gait_contact"] = RewardTermCfg(rewards.gait_contact, 3.0)
     cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
-    cfg.rewards["hip_pos"] = RewardTermCfg(
-        rewards.dof_close_to_default, -1.5, {"joints": _joints(G1, "hip_roll", "hip_yaw", "ankle_roll")}
-    )
+    sideways = _joints(G1, "hip_roll", "hip_yaw", "ankle_roll")
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -1.5, {"joints": sideways})
     weights = {"tracking_lin_vel": 4.0, "tracking_ang_vel": 2.0, "feet_slip": -0.5, "action_rate": -0.1}
     for name, weight in {**weights, "orientation": -5.0, "torques": -1e-5, "dof_acc": -2.5e-8}.items():
         cfg.rewards[name].weight = weight
