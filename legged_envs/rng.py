@@ -108,7 +108,7 @@ class RandomStreams:
         return self._streams[name]
 
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
-        """Restart every stream of ``env_ids`` (n,), which are sorted.
+        """Restart every stream of ``env_ids`` (n,).
 
         An int keys environment i by (seed, i). A list holds one seed per environment and keys it by (seed, 0), so that
         environment i does what environment 0 of a batch seeded with ``seed[i]`` does.

@@ -60,7 +60,7 @@ class MotionCommand(CommandTerm):
     After a step the robot should be where the ``target_…`` of before the step said; those of the bodies are one physics
     step older than the others, as are the simulation's own body positions. Where there is no reference (``available``
     0), also where a frame of the window is not valid, the window is 0, and the targets are those of a clip that plays
-    on unseen.
+    on unseen. The command's ``value`` is the window frame after frame, see :meth:`frame_sizes`.
     """
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
@@ -87,8 +87,6 @@ class MotionCommand(CommandTerm):
         env.robot.bodies(self.key_bodies)
         self._set(self._targets(torch.arange(env.num_envs, device=device)))
 
-    value: torch.Tensor
-    """The window, frame after frame: see :meth:`frame_sizes`. Shape: (num_envs, len(window) · frame size)."""
     available: torch.Tensor
     """1 where there is a reference to imitate, else 0. Shape: (num_envs,), float32."""
     window_root_pos_w: torch.Tensor

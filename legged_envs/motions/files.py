@@ -87,18 +87,14 @@ def load_beyondmimic_npz(
     joint_names: Sequence[str] = G1_LIMB_BY_LIMB,
     ignore_extra_joints: bool = False,
 ) -> Motion:
-    """Read a clip, named after the file.
+    """Read a clip of ``robot``, named after the file.
 
     Base pose, angular velocity and joints are the file's. Its other body states are replaced by those of ``robot``,
     after a check that they agree, which fails when the joints are in another order. The base's linear velocity is
     computed from its position, because Isaac Lab writes that of the base's centre of mass.
 
-    Args:
-        path, robot: The file, and the robot that moves.
-        joint_names: The joints of the file's columns: ``G1_LIMB_BY_LIMB``, the default, for mjlab,
-            ``G1_LEVEL_BY_LEVEL`` for files made with Isaac Lab.
-        ignore_extra_joints: Leave out joints that the robot lacks.
-
+    ``joint_names`` are the joints of the file's columns: ``G1_LIMB_BY_LIMB``, the default, for mjlab,
+    ``G1_LEVEL_BY_LEVEL`` for files made with Isaac Lab; ``ignore_extra_joints`` leaves out those that the robot lacks.
     Raises MotionError for missing or unknown keys, bad numbers or shapes, joints or bodies that do not match the robot.
     """
     content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
@@ -143,10 +139,7 @@ def _read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _read_archive(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """What an archive holds: one float, bool or text, a list of texts, or a tensor, of numbers in float64.
-
-    Raises MotionError where a key is missing or unknown, or holds something else than ``kinds`` say.
-    """
+    """What an archive holds, of the ``kinds``: a float, bool, text, list of texts, or tensor, of numbers in float64."""
     arrays = _read_arrays(path)
     check_keys(arrays, tuple(kinds), str(path))
     content: dict[str, Any] = {}

@@ -44,13 +44,9 @@ def motion_from_coordinates(
     Velocities that are not given are finite differences of the frames, across the seam where the clip loops.
     Quaternions are made exactly unit and continuous in sign. Computed in float64, kept in float32.
 
-    Args:
-        robot: The robot that moves.
-        joint_names: The joints of the columns of ``joint_pos`` and ``joint_vel``, default the robot's in its order.
-        ignore_extra_joints: Leave out joints that the robot lacks.
-        valid: Frames that may be imitated, default all. Shape: (T,), bool.
-
-    All others are as in a :class:`Motion`. Raises MotionError for what that refuses, and joints that do not match.
+    ``joint_names`` are the joints of the columns of ``joint_pos`` and ``joint_vel``, default the robot's in its order;
+    ``ignore_extra_joints`` leaves out those that the robot lacks. Frames are ``valid`` unless told otherwise. All else
+    is as in a :class:`Motion`. Raises MotionError for what that refuses, and for joints that do not match the robot.
     """
     origin = source or f"motion {name!r}"
     check_frame_rate(frame_rate, origin)
@@ -148,7 +144,7 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
     return tuple(model.body(i).name for i in range(1, model.nbody))
 
 
-def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel, mujoco.MjData]]:
+def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[mujoco.MjData]:
     """The robot in each of the poses ``qpos`` (T, 7 + num_joints), its bodies computed."""
     import mujoco
 
@@ -158,7 +154,7 @@ def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[tuple[mujoco.MjModel,
         data.qpos[:] = pose
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
-        yield model, data
+        yield data
 
 
 def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -166,9 +162,9 @@ def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) 
     import mujoco
 
     frames = []
-    for speeds, (model, data) in zip(qvel.double().numpy(), posed(robot, qpos), strict=True):
+    for speeds, data in zip(qvel.double().numpy(), posed(robot, qpos), strict=True):
         data.qvel[:] = speeds
-        mujoco.mj_comVel(model, data)
+        mujoco.mj_comVel(data.model, data)
         pos, ang_vel = data.xpos[1:], data.cvel[1:, :3]
         # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
         lin_vel = data.cvel[1:, 3:] + np.cross(ang_vel, pos - data.subtree_com[1])
@@ -186,9 +182,6 @@ def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
     sphere = model.geom_type[shapes] == mujoco.mjtGeom.mjGEOM_SPHERE
     if not (capsule | sphere).all():
         raise ValueError(f"{robot.xml}: only spheres and capsules are known as collision shapes")
-    radius, half_length = model.geom_size[shapes, 0], np.where(capsule, model.geom_size[shapes, 1], 0.0)
-    heights = [
-        (data.geom_xpos[shapes, 2] - half_length * abs(data.geom_xmat[shapes, 8]) - radius).min()
-        for _, data in posed(robot, qpos)
-    ]
-    return torch.from_numpy(np.array(heights))
+    radius, half = model.geom_size[shapes, 0], np.where(capsule, model.geom_size[shapes, 1], 0.0)
+    lowest = [data.geom_xpos[shapes, 2] - half * abs(data.geom_xmat[shapes, 8]) - radius for data in posed(robot, qpos)]
+    return torch.from_numpy(np.min(lowest, axis=1))

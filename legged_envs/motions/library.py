@@ -37,7 +37,7 @@ class MotionSample:
     """Whether the clip does not repeat and has come to its last frame."""
 
     def __getitem__(self, index: object) -> MotionSample:
-        """The reference at some of the times, by an index into their shape."""
+        """The reference at some of the times."""
         return MotionSample(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
 
 
@@ -76,12 +76,10 @@ class MotionLibrary:
     first frame follows, moved on the ground to where the last one was, so that a walking robot walks on and a turning
     one turns on. Times may be anything: before 0, and as far after the end as float32 or float64 carries.
 
-    Args:
-        motions: The clips; MotionError where one does not fit ``robot``, or in its frame rate or name the others.
-        robot: The robot that moves.
-        device: Where the frames are kept and samples are made.
-        end: ``"loop"`` and ``"hold"`` treat all clips alike, ``"clip"`` does as each :attr:`Motion.loop` says. A clip
-            that was not made to be looped jumps where it starts again.
+    ``end`` says what becomes of clips: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each
+    :attr:`Motion.loop` says. A clip that was not made to be looped jumps where it starts again. Frames are kept, and
+    samples made, on ``device``. Raises MotionError where a clip does not fit ``robot``, or has the name of another or
+    another frame rate.
     """
 
     def __init__(
@@ -89,9 +87,7 @@ class MotionLibrary:
     ):
         check_choice("end", end, get_args(End))
         _check_clips(motions, robot)
-        self.robot = robot
-        self.device = torch.device(device)
-        self.num_clips = len(motions)
+        self.robot, self.device, self.num_clips = robot, torch.device(device), len(motions)
         self.names = tuple(motion.name for motion in motions)
         self.body_names = motions[0].body_names
         """All bodies of the robot, the base first."""

@@ -48,10 +48,9 @@ def load_lafan1_csv(
     ignore_extra_joints: bool = False,
     lines: tuple[int, int] | None = None,
 ) -> Motion:
-    """Read a clip, named after the file.
+    """Read a clip of ``robot``, named after the file.
 
     Args:
-        path, robot: The file, and the robot that moves.
         frame_rate: Lines per second.
         joint_names: The joints of the file's columns, default those of G1.
         ignore_extra_joints: Leave out joints that the robot lacks, as the 12-joint G1 lacks waist and arms.
@@ -78,15 +77,15 @@ def load_lafan1_csv(
 def load_amp_json(
     path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = QUADRUPED_JOINTS, num_feet: int = 4
 ) -> Motion:
-    """Read a clip, named after the file.
+    """Read a clip of ``robot``, named after the file.
 
     Velocities are the file's where it has them. Foot positions and velocities are not used: they are those of the
     robot that the file was made for, and ``robot``'s model gives its own. But where a file has a foot for each of
     ``robot``'s, they must lie on the sides where its legs are, or the joints are in another order.
 
     ``joint_names`` are the joints in the order of the file's columns, ``num_feet`` is how many feet it has columns for.
-    Raises MotionError for text that is no JSON, missing or unknown keys, frames of an unknown width, numbers that are
-    not finite, quaternions that are not unit, or joints that do not match the robot.
+    Raises MotionError for text that is no JSON, missing or unknown keys, frames of an unknown width, bad numbers or
+    quaternions, or joints that do not match the robot.
     """
     content, origin = _read_amp(path), str(path)
     rows = content["Frames"]

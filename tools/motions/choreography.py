@@ -134,7 +134,7 @@ def centre_of_mass(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
         robot: The robot.
         qpos: Base position and orientation, joint positions. Shape: (T, 7 + num_joints).
     """
-    return torch.from_numpy(np.array([data.subtree_com[1].copy() for _, data in posed(robot, qpos)]))
+    return torch.from_numpy(np.array([data.subtree_com[1].copy() for data in posed(robot, qpos)]))
 
 
 def _default_centre_of_mass(robot: RobotCfg) -> torch.Tensor:
