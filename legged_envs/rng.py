@@ -42,7 +42,7 @@ def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
     return x.bitwise_xor_(torch.bitwise_right_shift(x, bits).bitwise_and_((1 << (64 - bits)) - 1))
 
 
-def _hash(text: str) -> int:
+def _hash_64(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
@@ -53,7 +53,7 @@ class Stream(Stateful):
 
     def __init__(self, name: str, num_envs: int, device: torch.device):
         self.name = name
-        self._salt = _hash(name)
+        self._salt = _hash_64(name)
         self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
         """How many 64-bit words each environment has drawn. Shape: (num_envs, 1)."""
         self._key = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
@@ -113,7 +113,7 @@ class RandomStreams:
         An int keys environment i by (seed, i). A list holds one seed per environment and keys it by (seed, 0), so that
         environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
         """
-        keys = [_hash(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0") for i in env_ids.tolist()]
+        keys = [_hash_64(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0") for i in env_ids.tolist()]
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():
             stream.rekey(self._env_keys[env_ids], env_ids)

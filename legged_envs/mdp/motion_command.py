@@ -127,8 +127,7 @@ class MotionCommand(CommandTerm):
         if not ((clips >= 0) & (clips < len(names)) & (clips == clips.floor())).all():
             known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
             raise ValueError(f"clips must be whole numbers of {known}; got {clips.tolist()}")
-        pinned = (clips.long(), times.double())
-        self._pinned = tuple(values.to(self._env.device).expand(n).clone() for values in pinned)
+        self._pinned = tuple(each.to(self._env.device).expand(n).clone() for each in (clips.long(), times.double()))
 
     def withhold(self, mask: torch.Tensor) -> None:
         """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference."""

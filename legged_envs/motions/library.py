@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -38,7 +38,7 @@ class MotionSample:
 
     def __getitem__(self, index: object) -> MotionSample:
         """The reference at some of the times."""
-        return MotionSample(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+        return MotionSample(**{field: values[index] for field, values in vars(self).items()})
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,9 +131,8 @@ class RobotCfg:
             if sign not in (1.0, -1.0):
                 raise self._error(f"mirror sign of {joint!r} must be 1 or -1, got {sign}")
             if mirror[partner] != (joint, sign):
-                raise self._error(
-                    f"mirror is not its own inverse: {joint!r} -> {(partner, sign)}, {partner!r} -> {mirror[partner]}"
-                )
+                there_and_back = f"{joint!r} -> {(partner, sign)}, {partner!r} -> {mirror[partner]}"
+                raise self._error(f"mirror is not its own inverse: {there_and_back}")
         for i, (foot, partner) in enumerate(zip(self.foot_names, self.foot_mirror, strict=True)):
             if partner not in range(len(self.foot_names)) or self.foot_mirror[partner] != i:
                 raise self._error(f"foot_mirror is not its own inverse at {foot!r}: {self.foot_mirror}")
