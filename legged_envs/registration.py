@@ -14,8 +14,8 @@ from legged_envs.tasks import TASKS, make_task_cfg
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
-_VECTOR_ARGUMENTS = ("device", "sim", "array", "observations", "render_mode", "compile")
-_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile")
+_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile", "cfg", "max_episode_steps")
+_VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
 
 
 def register_tasks() -> None:
@@ -94,10 +94,8 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
 def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:
     from legged_envs.envs.cfg import TaskCfg, override
 
-    if cfg is None:
-        return make_task_cfg(task_id)
-    if isinstance(cfg, Mapping):
-        return override(make_task_cfg(task_id), cfg)
+    if cfg is None or isinstance(cfg, Mapping):
+        return override(make_task_cfg(task_id), cfg or {})
     if not isinstance(cfg, TaskCfg):
         raise TypeError(f"cfg must be a TaskCfg or a mapping of changes, got {type(cfg).__name__}")
     return cfg
@@ -112,7 +110,6 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
-    known = (*known, "cfg", "max_episode_steps", *(("autoreset_mode", "statistics") if "array" in known else ()))
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +10,12 @@ import numpy as np
 import torch
 
 from legged_envs.rl.config import ALGORITHMS, TrainCfg, resumed
+from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
 CHECKPOINT = "checkpoint.pt"
-
-
-def _classes(value: Any) -> Iterator[type]:
-    """The dataclasses in a configuration."""
-    if is_dataclass(value):
-        yield type(value)
-        for field in fields(value):
-            yield from _classes(getattr(value, field.name))
-
-
+_OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
-_READABLE: list[Any] = [
-    *{cls for algorithm in ALGORITHMS.values() for cls in _classes(TrainCfg("", algo=algorithm()))},
-    type(Path()),
-    *_NUMPY,
-]
+_READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path())]
 """What a checkpoint may hold beside tensors, numbers, strings and containers of these."""
 
 
@@ -40,12 +26,7 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
-    """The checkpoint of the task in a run folder.
-
-    Raises:
-        FileNotFoundError: If there is none.
-        ValueError: If it is of another task, or no checkpoint that this version has written.
-    """
+    """The checkpoint in a run folder; FileNotFoundError if there is none, ValueError if it is not one of this task."""
     path = folder / CHECKPOINT
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
@@ -74,11 +55,7 @@ def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
 
 
 def check_changes(changes: Any, path: str = "changes") -> None:
-    """Raise unless a checkpoint can hold these changes to a task and give them back.
-
-    Raises:
-        ValueError: Naming what it cannot hold.
-    """
+    """Raise a ``ValueError`` that names what a checkpoint could not hold of these changes to a task."""
     if isinstance(changes, (dict, list, tuple)):
         for key, value in changes.items() if isinstance(changes, dict) else enumerate(changes):
             check_changes(value, f"{path}[{key!r}]")

@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from legged_envs.checks import check_number, whole_number
-from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
+from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
 def _parsed(text: str) -> Any:
@@ -36,23 +36,10 @@ Value = Annotated[
 
 
 @dataclass
-class PPOCfg:
+class PPOCfg(OnPolicyCfg):
     """rsl_rl's PPO, for velocity tasks. The learning rate falls linearly over the run."""
 
-    steps_per_env: int = 24
-    """Control steps of each environment between two updates."""
-    epochs: int = 5
     mini_batches: int = 3
-    learning_rate: float = 1e-3
-    """At the start."""
-    final_learning_rate: float = 1e-4
-    """At the end."""
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    entropy: float = 0.002
-    value_loss: float = 1.0
-    max_grad_norm: float = 1.0
     hidden: tuple[int, ...] = (128, 128)
     """Hidden layers of actor and critic."""
     activation: str = "elu"

@@ -28,17 +28,14 @@ def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mappi
     """
     from matplotlib.figure import Figure
 
-    panels: dict[str, dict[str, str | None]] = {
-        "reward per second": {"reward": None},
-        "error while exploring": {n: f"{n.removesuffix('_error').replace('_', ' ')}, {errors[n]}" for n in errors},
-        "action noise (standard deviation)": {"action_std": None},
-    }
+    titles = ("reward per second", "error while exploring", "action noise (standard deviation)")
+    labels = {name: f"{name.removesuffix('_error').replace('_', ' ')}, {unit}" for name, unit in errors.items()}
     figure = Figure((13, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(panels))
+    axes = figure.subplots(1, len(titles))
     minutes = [row["seconds"] / 60 for row in curve]
-    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-        for name, label in lines.items():
-            axis.plot(minutes, [row[name] for row in curve], label=label)
+    for axis, title, names in zip(axes, titles, (["reward"], errors, ["action_std"]), strict=True):
+        for name in names:
+            axis.plot(minutes, [row[name] for row in curve], label=labels.get(name))
         axis.set(xlabel="training time, min", ylabel=title)
         axis.grid(alpha=0.3)
     for axis in axes[1:]:

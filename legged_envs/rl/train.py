@@ -10,7 +10,7 @@ import signal
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,10 @@ class Trainer:
         self._save()
         self._export()
         if self._interrupted:
-            self.console.print(f"interrupted; go on with: {self._how_to_resume()}", markup=False, soft_wrap=True)
+            again = shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
+            if self._wrapped:
+                again = f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
+            self.console.print(f"interrupted; go on with: {again}", markup=False, soft_wrap=True)
             return self._run_dir
         self._evaluate_export()
         if self.cfg.video:
@@ -131,19 +134,13 @@ class Trainer:
                 self.console.print(f"no video: {error}", style="yellow")
         return self._run_dir
 
-    def _how_to_resume(self) -> str:
-        if self._wrapped:
-            return f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
-        return shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
-
     def _train(self) -> None:
         previous = signal.signal(signal.SIGINT, self._on_interrupt)
-        writer = SummaryWriter(str(self._run_dir))
-        saved = self.seconds
-        begun = time.perf_counter() - self.seconds
+        saved, begun = self.seconds, time.perf_counter() - self.seconds
         times = "{task.percentage:3.0f}%", TimeElapsedColumn(), "left", TimeRemainingColumn()
         try:
-            with Progress("{task.description}", BarColumn(), *times, console=self.console) as progress:
+            bars = Progress("{task.description}", BarColumn(), *times, console=self.console)
+            with SummaryWriter(str(self._run_dir)) as writer, bars as progress:
                 bar = progress.add_task("starting", total=1.0)
                 while (done := self._progress()) < 1.0 and not self._interrupted:
                     self._set_learning_rate(done)
@@ -161,7 +158,6 @@ class Trainer:
                     text = f"{speed:6.0f} steps/s  reward {row['reward']:5.2f}/s  error {errors}"
                     progress.update(bar, completed=self._progress(), description=text)
         finally:
-            writer.close()
             signal.signal(signal.SIGINT, previous)
 
     def _progress(self) -> float:
@@ -275,5 +271,5 @@ class Trainer:
 def _as_json(value: Any) -> Any:
     """What stands in JSON for a value that JSON has not got."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return vars(value)
     return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)

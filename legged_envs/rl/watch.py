@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,18 @@ from rich.console import Console
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.events import reset_to_reference
-from legged_envs.rl.metrics import EVALUATED, evaluation_cfg
+from legged_envs.rl.metrics import EVALUATED, PolicyFunction, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
 from legged_envs.rl.velocity_metrics import hold_velocity
-from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
 from legged_envs.sim.simulation import Pose
 from legged_envs.tasks import is_mimic
 from legged_envs.tasks.mimic import clip_names
 
+RENDER_SIZE = (1280, 720)
+VIDEO_WIDTH = 720
+"""Frames are rendered larger than the video and scaled down: the cheapest antialiasing without a GPU."""
+FRAMES_PER_SECOND = 25
 REFERENCE_OFFSET = (0.0, 0.7, 0.0)
 """Where the reference is drawn, from where it is, m in the world: in the picture to the right of the robot."""
 LARGEST_DRIFT = 0.2
@@ -37,8 +40,6 @@ LABEL_HEIGHT = 90
 """Pixels at the top of a frame, as rendered, that hold the name of the clip."""
 Command = tuple[float, float, float]
 """vx [m/s], vy [m/s] and ωz [rad/s]."""
-PolicyFunction = Callable[..., torch.Tensor]
-"""Observations of some groups → actions."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,13 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
 
     A robot whose episode ends begins the scene again. Later resets of ``envs`` draw their starts.
 
-    Args:
-        envs: Made with ``array="torch"``, ``observations="dict"`` and ``autoreset_mode="Disabled"``.
-        policy: The observations of ``groups`` → actions.
-        groups: Observation groups.
-        scenes: What to do.
+    ``envs`` are made with the options ``EVALUATED``; ``policy`` maps the observations of ``groups`` to actions.
     """
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     for scene in scenes:
         if scene.clip is not None or not observation:
-            observation = _begin(envs, scene, {"seed": 0})
+            observation = _begin(envs, scene, seed=0)
         else:
             hold_velocity(core, scene.command, observation)
         for _ in range(round(scene.seconds / core.step_dt)):
@@ -101,11 +98,11 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
             observation, _, terminated, truncated, _ = envs.step(action)
             yield scene
             if (ended := terminated | truncated).any():
-                observation = _begin(envs, scene, {"options": {"reset_mask": ended}})
+                observation = _begin(envs, scene, options={"reset_mask": ended})
 
 
-def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """Reset the robots to the start of a scene. Returns the observation."""
+def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]:
+    """Reset the robots, as ``reset`` is told ``how``, to the start of a scene. Returns the observation."""
     core = unwrap(envs)
     if scene.clip is None:
         observation, _ = envs.reset(**how)
@@ -124,12 +121,30 @@ def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes:
     Clips have their name above, and the reference as a transparent robot beside the robot.
 
     Raises:
-        RuntimeError: If this machine cannot render.
+        RuntimeError: If this machine cannot render; there is no file then.
     """
     core = unwrap(envs)
     labels = {scene.clip: _label(scene.clip) for scene in scenes if scene.clip is not None}
-    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame(core.step_dt))
-    write_video(path, (_frame(core, labels.get(scene.clip or "")) for scene in shown), core.step_dt)
+    steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
+    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame)
+    frames = (_frame(core, labels.get(scene.clip or "")) for scene in shown)
+    _write_video(path, frames, 1.0 / (core.step_dt * steps_per_frame))
+
+
+def _write_video(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
+    """Write an mp4 of frames of ``RENDER_SIZE``, (720, 1280, 3) uint8."""
+    import imageio_ffmpeg
+
+    first = next(frames)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scaled = ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
+    writer = imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, fps=fps, quality=6, output_params=scaled)
+    writer.send(None)
+    try:
+        for frame in chain((first,), frames):
+            writer.send(frame.tobytes())
+    finally:
+        writer.close()
 
 
 def _frame(core: LeggedVectorEnv, label: np.ndarray | None) -> np.ndarray:
@@ -152,8 +167,7 @@ def _label(text: str) -> np.ndarray:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    dots_per_inch = 100
-    figure = Figure((RENDER_SIZE[0] / dots_per_inch, LABEL_HEIGHT / dots_per_inch), dots_per_inch)
+    figure = Figure((RENDER_SIZE[0] / 100, LABEL_HEIGHT / 100), dpi=100)
     figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=30, parse_math=False)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -166,14 +180,10 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     Raises:
         ValueError: If the policy is not for the task.
     """
-    placing = {
-        name: replace(event, params={}) if event.func is reset_to_reference else event
-        for name, event in cfg.events.items()
-        if event.purpose == "place"
-    }
-    cfg = override(evaluation_cfg(cfg), {"events": placing})
-    options = {**EVALUATED, "max_episode_steps": 10**9, "render_mode": "rgb_array"}
-    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, **options)
+    placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
+    exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
+    cfg = override(evaluation_cfg(cfg), {"events": placing | exact})
+    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
     return envs
 
