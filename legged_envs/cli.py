@@ -21,16 +21,15 @@ TaskId = Annotated[str, tyro.conf.Positional]
 
 def list_tasks() -> None:
     """List the registered tasks: robot, joints, observation groups and costs."""
-    import gymnasium as gym
     from rich.console import Console
     from rich.table import Column, Table
 
-    from legged_envs.envs import unwrap
+    from legged_envs.envs import LeggedVectorEnv
 
     heads = ("robot", "joints", "observation groups", "costs (limit)")
     table = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads))
     for task_id in TASKS:
-        core = unwrap(gym.make_vec(task_id, num_envs=1))
+        core = LeggedVectorEnv(make_task_cfg(task_id), 1)
         groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
         costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
         table.add_row(task_id, core.cfg.robot.name, str(len(core.cfg.robot.joint_names)), groups, costs)

@@ -64,10 +64,8 @@ def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path 
 
     Robots swing their joints slowly about the standing pose. The figures are printed and, if asked, written as JSON:
     for each size ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and ``ratio``, the
-    median of the ratios within a round. ``quick`` is two rounds without the largest size.
-
-    Raises:
-        ValueError: If ``rounds`` is not positive.
+    median of the ratios within a round. ``quick`` is two rounds without the largest size. Raises a ValueError if
+    ``rounds`` is not positive.
     """
     whole_number("rounds", rounds)
     sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)

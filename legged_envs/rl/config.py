@@ -98,17 +98,14 @@ class TrainCfg:
     """Whether to film the trained policy."""
 
 
-OF_A_RESUMPTION = ("run_dir", "resume")
-"""Options that a run to resume does not pass on."""
 FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
-"""Options that it passes on unless they are given; any other may not differ."""
+"""Options that may differ from those of a run to resume; of the others, only the folders."""
 
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``.
 
-    Raises:
-        ValueError: If the algorithm is not one for such a task, or an option has no meaning, by its name.
+    Raises a ValueError by its name if the algorithm is not one for such a task, or an option has no meaning.
     """
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
     for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
@@ -134,30 +131,25 @@ def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
 
 
 def resumed(cfg: TrainCfg, run: TrainCfg) -> TrainCfg:
-    """The options with which ``run`` goes on when asked to by ``cfg``.
+    """The options with which ``run`` goes on when asked to by ``cfg``; ValueError if one that defines the run differs.
 
     An option counts as given where it differs from its default.
-
-    Raises:
-        ValueError: If an option that defines the run is given and differs from the run's.
     """
-    merged: TrainCfg = _merged(cfg, run, TrainCfg(cfg.task_id))
-    if cfg.minutes != TrainCfg.minutes and cfg.iterations is None:
-        merged.iterations = None  # or they would hide the time that was asked for
+    usual = TrainCfg(cfg.task_id)
+    given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
+    if "minutes" in given:
+        given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
+    merged = replace(run, run_dir=cfg.run_dir, resume=cfg.resume, **given)
+    _check_same(cfg, merged, usual)
     return merged
 
 
-def _merged(given: Any, run: Any, default: Any, prefix: str = "--") -> Any:
-    values = {}
+def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
+    """Raise a ``ValueError`` that names the first option that is given and differs from that of ``run``."""
     for name in (f.name for f in fields(given)):
         asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
         option, kind = prefix + name.replace("_", "-"), type(asked)
         if is_dataclass(kind) and kind is type(has):
-            values[name] = _merged(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
-        elif name in OF_A_RESUMPTION or (name in FREE and asked != usual):
-            values[name] = asked
-        elif name in FREE or asked in (has, usual):
-            values[name] = has
-        else:
+            _check_same(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
+        elif asked not in (has, usual):
             raise ValueError(f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew")
-    return replace(given, **values)

@@ -27,15 +27,10 @@ def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
 
 
 class Evaluator:
-    """Holds the evaluation environment of a task, to evaluate policies one by one.
+    """Holds the evaluation environment of the task ``cfg`` on the engine ``sim``, to evaluate policies one by one.
 
-    Args:
-        task_id: Registered id.
-        cfg: The task.
-        episodes: How many; on a mimic task for each clip, and without a reference.
-        sim: The physics engine.
-        groups: The observation groups that a policy takes, one argument each; by default ``policy``, on a mimic task
-            with ``reference`` and ``reference_mask``.
+    There are so many ``episodes``, on a mimic task of each clip and without a reference. ``groups`` are the observation
+    groups that a policy takes; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``.
     """
 
     def __init__(

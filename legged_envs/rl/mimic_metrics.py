@@ -126,7 +126,7 @@ class MimicMetrics:
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
         self._episodes = core.num_envs // (library.num_clips + 1)
         self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(self._episodes)
-        """The clip of each environment; the last number is that of no reference. Shape: (num_envs,)."""
+        """The clip of each environment; the last number stands for no reference. Shape: (num_envs,)."""
         rewarded = enumerate(core.rewards.names)
         self._imitation = [i for i, name in rewarded if core.cfg.rewards[name].func in IMITATION]
 

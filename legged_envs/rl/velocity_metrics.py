@@ -141,12 +141,9 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What the measures of a rollout say.
+        """What a rollout says: ``values`` of :meth:`measures` (steps, num_envs, …), ``alive`` (steps, num_envs) bool.
 
-        Args:
-            values: What :meth:`measures` gave. Shapes: (steps, num_envs, …).
-            alive: Whether the episode had not ended by the end of the step, bool. Shape: (steps, num_envs).
-            still: The two for the zero command, None if it was not asked for.
+        A robot is alive until its episode ends. ``still`` are the two for the zero command, None if not asked for.
         """
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}

@@ -6,7 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -66,8 +68,7 @@ def scenes(
 ) -> list[Scene]:
     """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour.
 
-    Raises:
-        ValueError: If there is no such clip, or ``seconds`` is not at least a control step.
+    Raises a ValueError if there is no such clip, or if ``seconds`` is not at least a control step.
     """
     if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
         raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
@@ -81,9 +82,8 @@ def scenes(
 def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
     """Let the first robot act one scene after the other; gives the scene after each control step.
 
-    A robot whose episode ends begins the scene again. Later resets of ``envs`` draw their starts.
-
-    ``envs`` are made with the options ``EVALUATED``; ``policy`` maps the observations of ``groups`` to actions.
+    ``envs`` are made with the options ``EVALUATED``; ``policy`` takes the observations of ``groups``. A robot whose
+    episode ends begins the scene again. Later resets of ``envs`` draw their starts.
     """
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
@@ -118,50 +118,40 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
 def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
     """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
 
-    Clips have their name above, and the reference as a transparent robot beside the robot.
-
-    Raises:
-        RuntimeError: If this machine cannot render; there is no file then.
+    Clips have their name above, and the reference as a transparent robot beside the robot. Raises a RuntimeError if
+    this machine cannot render; there is no file then.
     """
-    core = unwrap(envs)
-    labels = {scene.clip: _label(scene.clip) for scene in scenes if scene.clip is not None}
-    steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
-    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame)
-    frames = (_frame(core, labels.get(scene.clip or "")) for scene in shown)
-    _write_video(path, frames, 1.0 / (core.step_dt * steps_per_frame))
-
-
-def _write_video(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
-    """Write an mp4 of frames of ``RENDER_SIZE``, (720, 1280, 3) uint8."""
     import imageio_ffmpeg
 
+    core = unwrap(envs)
+    steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
+    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame)
+    frames = (_frame(core, scene.clip) for scene in shown)
     first = next(frames)
     path.parent.mkdir(parents=True, exist_ok=True)
-    scaled = ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
-    writer = imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, fps=fps, quality=6, output_params=scaled)
-    writer.send(None)
-    try:
+    fps, scaled = 1.0 / (core.step_dt * steps_per_frame), ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
+    options = {"fps": fps, "quality": 6, "output_params": scaled}
+    with closing(imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, **options)) as writer:
+        writer.send(None)
         for frame in chain((first,), frames):
             writer.send(frame.tobytes())
-    finally:
-        writer.close()
 
 
-def _frame(core: LeggedVectorEnv, label: np.ndarray | None) -> np.ndarray:
-    """The first robot at this moment; under ``label`` with its reference."""
-    if label is None:
+def _frame(core: LeggedVectorEnv, clip: str | None) -> np.ndarray:
+    """The first robot at this moment, in a ``clip`` with its reference and the name. Shape: (720, 1280, 3), uint8."""
+    if clip is None:
         return core.sim.render(0, *RENDER_SIZE)
     reference = motion_of(core).player.sample()[0]
     robot_pos_w = core.sim.root_pos_w[0, :2]
     drift = (reference.root_pos_w[:2] - robot_pos_w).clamp(-LARGEST_DRIFT, LARGEST_DRIFT)
-    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:]))
-    position += torch.tensor(REFERENCE_OFFSET, device=core.device)
+    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:])) + drift.new_tensor(REFERENCE_OFFSET)
     ghost = Pose(position, reference.root_quat_w, reference.joint_pos)
     picture = core.sim.render(0, *RENDER_SIZE, ghost=ghost)
-    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (1.0 - label)
+    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (1.0 - _label(clip))
     return picture
 
 
+@cache
 def _label(text: str) -> np.ndarray:
     """How much ink there is at each pixel of a line of text, from 0 to 1. Shape: (LABEL_HEIGHT, frame's width, 1)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -177,8 +167,7 @@ def _label(text: str) -> np.ndarray:
 def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start.
 
-    Raises:
-        ValueError: If the policy is not for the task.
+    Raises a ValueError if the policy is not for the task.
     """
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
