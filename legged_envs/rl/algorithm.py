@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from pathlib import Path
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
@@ -44,7 +43,8 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     common = env.get_observations(), env.num_actions, len(motion.cfg.window)
     if isinstance(cfg, MimicDistillationCfg):
         return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
-    teacher, expert = _load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None, None
+    teacher = _load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None
+    expert = None
     if cfg.amp.amp_reward_weight:
         states = core.cfg.observations[cfg.amp.group]
         expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
@@ -69,7 +69,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
         "num_steps_per_env": ppo.steps_per_env,
         "multi_gpu": None,
     }
-    with contextlib.redirect_stdout(io.StringIO()):  # rsl_rl prints the networks
+    with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
         return cls.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from legged_envs.rl.config import ALGORITHMS, TrainCfg, resumed
+from legged_envs.rl.config import ALGORITHMS, TrainCfg
 from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
 CHECKPOINT = "checkpoint.pt"
+FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
+"""Options that may differ from those of a run to resume; of the others, only the folders."""
 _OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
 _READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path())]
@@ -42,16 +45,36 @@ def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
 
 
 def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
-    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one."""
+    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one.
+
+    An option counts as given where it differs from its default; a ValueError names one that defines the run and is not
+    the run's.
+    """
     if cfg.resume is None:
         return cfg, None
-    checkpoint = read_checkpoint(cfg.resume, cfg.task_id)
+    checkpoint, usual = read_checkpoint(cfg.resume, cfg.task_id), TrainCfg(cfg.task_id)
     if "cfg" not in checkpoint:
         raise ValueError(
             f"{str(cfg.resume / CHECKPOINT)!r} is of an older version and does not hold the options of its run, which "
             "cannot go on; --warm-start begins a new run with its networks"
         )
-    return resumed(cfg, checkpoint["cfg"]), checkpoint
+    given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
+    if "minutes" in given:
+        given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
+    merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=cfg.resume, **given)
+    _check_same(cfg, merged, usual)
+    return merged, checkpoint
+
+
+def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
+    """Raise a ``ValueError`` that names the first option that is given and differs from that of ``run``."""
+    for name in (f.name for f in fields(given)):
+        asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
+        option, kind = prefix + name.replace("_", "-"), type(asked)
+        if is_dataclass(kind) and kind is type(has):
+            _check_same(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
+        elif asked not in (has, usual):
+            raise ValueError(f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew")
 
 
 def check_changes(changes: Any, path: str = "changes") -> None:

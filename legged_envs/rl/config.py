@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,10 +98,6 @@ class TrainCfg:
     """Whether to film the trained policy."""
 
 
-FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
-"""Options that may differ from those of a run to resume; of the others, only the folders."""
-
-
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``.
 
@@ -128,28 +124,3 @@ def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
     for name in ("minutes", "checkpoint_minutes"):
         check_number(f"--{name.replace('_', '-')}", getattr(cfg, name), above=0.0)
     return replace(cfg, algo=algo), algo
-
-
-def resumed(cfg: TrainCfg, run: TrainCfg) -> TrainCfg:
-    """The options with which ``run`` goes on when asked to by ``cfg``; ValueError if one that defines the run differs.
-
-    An option counts as given where it differs from its default.
-    """
-    usual = TrainCfg(cfg.task_id)
-    given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
-    if "minutes" in given:
-        given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
-    merged = replace(run, run_dir=cfg.run_dir, resume=cfg.resume, **given)
-    _check_same(cfg, merged, usual)
-    return merged
-
-
-def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
-    """Raise a ``ValueError`` that names the first option that is given and differs from that of ``run``."""
-    for name in (f.name for f in fields(given)):
-        asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
-        option, kind = prefix + name.replace("_", "-"), type(asked)
-        if is_dataclass(kind) and kind is type(has):
-            _check_same(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
-        elif asked not in (has, usual):
-            raise ValueError(f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew")

@@ -110,7 +110,7 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """The metrics of a task that imitates motions, with the interface of ``VelocityMetrics``.
+    """What is measured on a task that imitates motions, as ``VelocityMetrics`` is on one of commands.
 
     As many environments as there are episodes imitate each clip, and as many follow commands without a reference.
     """
@@ -127,8 +127,8 @@ class MimicMetrics:
         self._episodes = core.num_envs // (library.num_clips + 1)
         self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(self._episodes)
         """The clip of each environment; the last number stands for no reference. Shape: (num_envs,)."""
-        rewarded = enumerate(core.rewards.names)
-        self._imitation = [i for i, name in rewarded if core.cfg.rewards[name].func in IMITATION]
+        rewarded = [core.cfg.rewards[name].func for name in core.rewards.names]
+        self._imitation = [i for i, term in enumerate(rewarded) if term in IMITATION]
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
@@ -217,10 +217,8 @@ def contact_agreement(
     stands: torch.Tensor, should: torch.Tensor, counted: torch.Tensor, step_dt: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Agreement of contacts (steps, n, feet) in phase, and at each episode's best lag. Shapes: (n,), (n,)."""
-    lags = range(-round(LONGEST_LAG / step_dt), round(LONGEST_LAG / step_dt) + 1)
-    steps = len(stands)
-    agreements = {}
-    for lag in lags:
+    steps, longest, agreements = len(stands), round(LONGEST_LAG / step_dt), {}
+    for lag in range(-longest, longest + 1):
         robot = slice(max(lag, 0), steps + min(lag, 0))
         reference = slice(max(-lag, 0), steps + min(-lag, 0))
         agrees = (stands[robot] == should[reference]).float().mean(2)
