@@ -15,7 +15,7 @@ from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
 CHECKPOINT = "checkpoint.pt"
 FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
-"""Options that may differ from those of a run to resume; of the others, only the folders."""
+"""Options that may differ from those of a run to resume, as may the folders."""
 _OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
 _READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path())]
@@ -47,8 +47,8 @@ def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
 def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
     """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one.
 
-    An option counts as given where it differs from its default; a ValueError names one that defines the run and is not
-    the run's.
+    An option counts as given where it differs from its default. A ValueError names one that is given, defines the run
+    and is not the run's.
     """
     if cfg.resume is None:
         return cfg, None

@@ -29,8 +29,8 @@ def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
 class Evaluator:
     """Holds the evaluation environment of the task ``cfg`` on the engine ``sim``, to evaluate policies one by one.
 
-    There are so many ``episodes``, on a mimic task of each clip and without a reference. ``groups`` are the observation
-    groups that a policy takes; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``.
+    Each evaluation has so many ``episodes``, on a mimic task for each clip and without a reference. ``groups`` are what
+    a policy takes of the observation; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class ClipEvaluation:
     contact_agreement: Annotated[float, "feet", ".1%"]
     """Fraction of time and feet for which robot and reference agree whether a foot stands."""
     style_agreement: Annotated[float, "style", ".1%"]
-    """The same with the reference shifted in time, by up to half a second per episode, to where it fits best."""
+    """The agreement with the reference shifted in time, by up to half a second per episode, to where it fits best."""
     tracking: Annotated[float, "reward", ".1%"]
     """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN for a task without them."""
     falls: Annotated[float, "falls", ".1%"]
@@ -110,7 +110,7 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """What is measured on a task that imitates motions, as ``VelocityMetrics`` is on one of commands.
+    """What is measured on a task that imitates motions, with the interface of ``VelocityMetrics``.
 
     As many environments as there are episodes imitate each clip, and as many follow commands without a reference.
     """

@@ -83,7 +83,7 @@ STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
 
 
 class VelocityMetrics:
-    """What is measured in the environment ``core`` of an evaluation, of a task that follows velocity commands."""
+    """What is measured on a task that follows velocity commands, in the environment ``core`` of an evaluation."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
     """Observation groups that a policy takes unless it says otherwise."""
