@@ -75,7 +75,7 @@ def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path 
         rows = [_bench_size(task_id, size, rounds, compile) for size in sizes]
     finally:
         torch.set_num_threads(threads)
-    table = Table("envs", "env-steps/s", "step [ms]", "engine alone [ms]", "ratio", title=task_id)
+    table = Table("envs", "env-steps/s", "step, ms", "engine alone, ms", "ratio", title=task_id)
     for row in rows:
         table.add_row(*(format(value, style) for value, style in zip(row.values(), STYLES, strict=True)))
     Console().print(table)
