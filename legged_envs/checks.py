@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Collection
+from math import inf, isfinite
 from typing import Any
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """``value``, which any kind of integer may be, as an int.
-
-    Raises:
-        ValueError: If it is no integer, or below ``least``.
-    """
+    """``value``, an integer of any kind, as an int; ValueError if it is none or below ``least``."""
     try:
-        number = None if str(type(value).__name__).startswith("bool") else operator.index(value)
+        number = None if type(value).__name__.startswith("bool") else operator.index(value)
     except TypeError:
         number = None
     if number is None or number < least:
@@ -25,35 +21,28 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
 
 
 def check_number(
-    name: str,
-    value: Any,
-    least: float = -math.inf,
-    most: float = math.inf,
-    *,
-    above: float = -math.inf,
-    below: float = math.inf,
+    name: str, value: Any, least: float = -inf, most: float = inf, *, above: float = -inf, below: float = inf
 ) -> None:
     """Raise a ``ValueError`` unless ``value`` is a finite number within the bounds."""
     try:
-        fits = math.isfinite(value) and least <= value <= most and above < value < below
+        fits = isfinite(value) and least <= value <= most and above < value < below
     except TypeError:
         fits = False
     if not fits:
-        bounds = ((least, "at least"), (above, "above"), (most, "at most"), (below, "below"))
-        wanted = " and ".join(f"{word} {bound:g}" for bound, word in bounds if math.isfinite(bound))
+        bounds = {"at least": least, "above": above, "at most": most, "below": below}
+        wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if isfinite(bound))
         raise ValueError(f"{name} must be a finite number{wanted and ' ' + wanted}, got {value!r}")
 
 
-def check_range(name: str, value: Any, least: float = -math.inf, *, above: float = -math.inf) -> None:
-    """Raise a ``ValueError`` unless ``value`` is (low, high) with low ≤ high, and low within the bounds."""
+def check_range(name: str, value: Any, *, above: float = -inf) -> None:
+    """Raise a ``ValueError`` unless ``value`` is (low, high) with ``above`` < low ≤ high."""
     try:
         low, high = value
-        fits = least <= low <= high and above < low
+        fits = above < low <= high
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        wanted = f" above {above:g}" if math.isfinite(above) else f" of at least {least:g}" if least > -math.inf else ""
-        raise ValueError(f"{name} must be (low, high){wanted}, got {value!r}")
+        raise ValueError(f"{name} must be (low, high){f' above {above:g}' if isfinite(above) else ''}, got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:

@@ -21,16 +21,15 @@ TaskId = Annotated[str, tyro.conf.Positional]
 
 def list_tasks() -> None:
     """List the registered tasks: robot, joints, observation groups and costs."""
-    import gymnasium as gym
     from rich.console import Console
     from rich.table import Column, Table
 
-    from legged_envs.envs import unwrap
+    from legged_envs.envs import LeggedVectorEnv
 
     heads = ("robot", "joints", "observation groups", "costs (limit)")
     table = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads))
     for task_id in TASKS:
-        core = unwrap(gym.make_vec(task_id, num_envs=1))
+        core = LeggedVectorEnv(make_task_cfg(task_id), 1)
         groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
         costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
         table.add_row(task_id, core.cfg.robot.name, str(len(core.cfg.robot.joint_names)), groups, costs)
@@ -128,18 +127,19 @@ def evaluate(
     result.print(Console())
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
-        write_json(json, {**about, **result.as_dict()})
+        json.parent.mkdir(parents=True, exist_ok=True)
+        json.write_text(dumps(_read_json(json) | about | result.as_dict(), indent=1, default=str) + "\n")
 
 
 def _check_output(option: str, path: Path) -> None:
-    """Raise a ``ValueError`` unless a file can be written at ``path``; missing folders do not matter."""
+    """Raise a ``ValueError`` unless a file can be written at ``path``, whose folders may be missing."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise ValueError(f"{option} must name a file that can be written, got {str(path)!r}")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """What a JSON file holds, empty if there is none. Raises a ``ValueError`` if it holds something else."""
+    """The object in a JSON file, empty if there is no file; ValueError if the file holds something else."""
     try:
         known = loads(path.read_text()) if path.is_file() else {}
     except ValueError as error:
@@ -147,12 +147,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(known, dict):
         raise ValueError(f"--json must name a file with a JSON object or a new one, got {str(path)!r}")
     return known
-
-
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write a dict as JSON, keeping what the file holds beside it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(dumps({**_read_json(path), **values}, indent=1, default=str) + "\n")
 
 
 def bench(

@@ -14,20 +14,16 @@ from legged_envs.tasks import TASKS, make_task_cfg
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
-_VECTOR_ARGUMENTS = ("device", "sim", "array", "observations", "render_mode", "compile")
-_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile")
+_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile", "cfg", "max_episode_steps")
+_VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
 
 
 def register_tasks() -> None:
     """Make every task known to ``gymnasium.make`` and ``gymnasium.make_vec``."""
+    single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
     for task_id in TASKS:
         if task_id not in gym.registry:
-            gym.register(
-                task_id,
-                entry_point="legged_envs.registration:make_env",
-                vector_entry_point="legged_envs.registration:make_vector_env",
-                kwargs={"task_id": task_id},
-            )
+            gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
 
 
 def make_vector_env(
@@ -52,10 +48,7 @@ def make_vector_env(
         statistics: Whether ``EpisodeStatistics`` is there. Gymnasium's ``RecordEpisodeStatistics`` uses the same key of
             ``info``, ``"episode"``, and cannot be put around it.
         kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``, ``compile``: see
-            :class:`~legged_envs.envs.LeggedVectorEnv`.
-
-    Raises:
-        TypeError: If a keyword is unknown.
+            :class:`~legged_envs.envs.LeggedVectorEnv`; another one raises a TypeError.
     """
     _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
     mode = _autoreset_mode(autoreset_mode)
@@ -74,10 +67,7 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
     """One robot as a plain ``gymnasium.Env`` with the time limit of its task.
 
     The ``max_episode_steps`` of ``gymnasium.make`` is a second limit around it, which can only be shorter; a longer
-    one is ``cfg={"episode_length_s": …}``.
-
-    Raises:
-        TypeError: If a keyword is unknown, or is one of ``gymnasium.make_vec``.
+    one is ``cfg={"episode_length_s": …}``. Raises a TypeError if a keyword is unknown or one of ``gymnasium.make_vec``.
     """
     if "num_envs" in kwargs:
         raise TypeError(
@@ -94,10 +84,8 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
 def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:
     from legged_envs.envs.cfg import TaskCfg, override
 
-    if cfg is None:
-        return make_task_cfg(task_id)
-    if isinstance(cfg, Mapping):
-        return override(make_task_cfg(task_id), cfg)
+    if cfg is None or isinstance(cfg, Mapping):
+        return override(make_task_cfg(task_id), cfg or {})
     if not isinstance(cfg, TaskCfg):
         raise TypeError(f"cfg must be a TaskCfg or a mapping of changes, got {type(cfg).__name__}")
     return cfg
@@ -112,7 +100,6 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
-    known = (*known, "cfg", "max_episode_steps", *(("autoreset_mode", "statistics") if "array" in known else ()))
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)

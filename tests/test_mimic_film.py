@@ -16,8 +16,17 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.motions import MotionLibrary, MotionPlayer, shipped_motions
 from legged_envs.rl.plots import JOINT_ERROR_BAR, LIN_VEL_ERROR_BAR, NUM_PARTS, plot_tracking
-from legged_envs.rl.video import FRAMES_PER_SECOND, RENDER_SIZE, VIDEO_WIDTH
-from legged_envs.rl.watch import LABEL_HEIGHT, LARGEST_DRIFT, REFERENCE_OFFSET, Scene, film, scenes
+from legged_envs.rl.watch import (
+    FRAMES_PER_SECOND,
+    LABEL_HEIGHT,
+    LARGEST_DRIFT,
+    REFERENCE_OFFSET,
+    RENDER_SIZE,
+    VIDEO_WIDTH,
+    Scene,
+    film,
+    scenes,
+)
 from legged_envs.robots import G1, GO2, RobotCfg
 from legged_envs.sim import SimCfg, Simulation, make_simulation
 from legged_envs.sim.simulation import Pose

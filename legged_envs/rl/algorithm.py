@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from pathlib import Path
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
@@ -12,7 +11,7 @@ from legged_envs.rl.config import AlgorithmCfg, PPOCfg
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
+from legged_envs.rl.mimic_config import CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy
@@ -22,13 +21,6 @@ Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
 """Learns from rollouts. One iteration is ``steps_per_env`` times ``act``, a step of the environment and
 ``process_env_step``; then ``compute_returns`` and ``update``. Whoever sets ``learning_rate`` sets ``lr`` of the
 optimizer's ``param_groups`` as well. ``save`` gives everything that learns, between two iterations."""
-
-
-def policy_groups(cfg: AlgorithmCfg) -> tuple[str, ...]:
-    """The observation groups that the policy takes, one argument each."""
-    if isinstance(cfg, PPOCfg):
-        return ("policy",)
-    return CRITIC_GROUPS if isinstance(cfg, MimicPPOCfg) and cfg.privileged_actor else ACTOR_GROUPS
 
 
 def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
@@ -44,16 +36,15 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
         FileNotFoundError: If there is no teacher's policy at the path given.
         ValueError: If a teacher is needed and none is given, or it is one of another task.
     """
-    core = unwrap(env.env)
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
+    core = unwrap(env.env)
     motion = motion_of(core)
     common = env.get_observations(), env.num_actions, len(motion.cfg.window)
     if isinstance(cfg, MimicDistillationCfg):
         return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
-    teacher, expert = None, None
-    if cfg.dagger.coefficient:
-        teacher = _load_teacher(cfg.dagger.teacher, core)
+    teacher = _load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None
+    expert = None
     if cfg.amp.amp_reward_weight:
         states = core.cfg.observations[cfg.amp.group]
         expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
@@ -78,7 +69,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
         "num_steps_per_env": ppo.steps_per_env,
         "multi_gpu": None,
     }
-    with contextlib.redirect_stdout(io.StringIO()):  # rsl_rl prints the networks
+    with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
         return cls.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -24,27 +23,8 @@ ROUND_ENV_STEPS = 12_000
 """Environment steps in a round, about 0.4 s on two cores."""
 MIN_STEPS, MAX_STEPS = 6, 25
 """Control steps in a round. The engine alone resets nobody: it must not run long enough for many robots to fall."""
-
-
-def bench(task_id: str, sizes: Sequence[int] = SIZES, rounds: int = 7, compile: bool = False) -> list[dict[str, float]]:
-    """Time full environment steps, and the engine alone from the same states with the same joint targets, in turns.
-
-    Robots swing their joints slowly about the standing pose.
-
-    Returns:
-        For each size ``num_envs``, ``env_ms`` and ``batch_ms`` of a control step, ``env_steps_per_s``, and ``ratio``,
-        the median of the ratios within a round.
-
-    Raises:
-        ValueError: If ``rounds`` is not positive.
-    """
-    whole_number("rounds", rounds)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return [_bench_size(task_id, size, rounds, compile) for size in sizes]
-    finally:
-        torch.set_num_threads(threads)
+STYLES = ("d", ",.0f", ".2f", ".2f", ".2f")
+"""How the figures of a size are printed."""
 
 
 def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, float]:
@@ -72,22 +52,33 @@ def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict
             raw.step(nstep=core.cfg.sim.decimation)
             seconds[i, 1] += time.perf_counter() - begun
     envs.close()
-    measured = seconds[1:] / num_steps  # the first round warms up
-    env_s, batch_s = np.median(measured, axis=0).tolist()
-    ratio = float(np.median(measured[:, 0] / measured[:, 1]))
-    figures = {"env_ms": 1e3 * env_s, "batch_ms": 1e3 * batch_s, "env_steps_per_s": num_envs / env_s, "ratio": ratio}
+    milliseconds = 1e3 * seconds[1:] / num_steps  # the first round warms up
+    env_ms, batch_ms = np.median(milliseconds, axis=0).tolist()
+    ratio = np.median(milliseconds[:, 0] / milliseconds[:, 1]).item()
+    figures = {"env_steps_per_s": 1e3 * num_envs / env_ms, "env_ms": env_ms, "batch_ms": batch_ms, "ratio": ratio}
     return {"num_envs": num_envs, **figures}
 
 
 def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path | None) -> None:
-    """Measure, print and, if asked, write the figures as JSON; ``quick`` is two rounds without the largest size."""
-    rows = bench(task_id, SIZES[:-1] if quick else SIZES, min(rounds, 2) if quick else rounds, compile)
-    table = Table("envs", "env-steps/s", "step [ms]", "engine alone [ms]", "ratio", title=task_id)
+    """Time full environment steps, and the engine alone from the same states with the same joint targets, in turns.
+
+    Robots swing their joints slowly about the standing pose. The figures are printed and, if asked, written as JSON:
+    for each size ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and ``ratio``, the
+    median of the ratios within a round. ``quick`` is two rounds without the largest size. Raises a ValueError if
+    ``rounds`` is not positive.
+    """
+    whole_number("rounds", rounds)
+    sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        rows = [_bench_size(task_id, size, rounds, compile) for size in sizes]
+    finally:
+        torch.set_num_threads(threads)
+    table = Table("envs", "env-steps/s", "step, ms", "engine alone, ms", "ratio", title=task_id)
     for row in rows:
-        numbers = (f"{row['env_ms']:.2f}", f"{row['batch_ms']:.2f}", f"{row['ratio']:.2f}")
-        table.add_row(str(row["num_envs"]), f"{row['env_steps_per_s']:,.0f}", *numbers)
+        table.add_row(*(format(value, style) for value, style in zip(row.values(), STYLES, strict=True)))
     Console().print(table)
     if json_path is not None:
-        result = {"task_id": task_id, "compile": compile, "sizes": rows}
         json_path.parent.mkdir(parents=True, exist_ok=True)
-        json_path.write_text(json.dumps(result, indent=1) + "\n")
+        json_path.write_text(json.dumps({"task_id": task_id, "compile": compile, "sizes": rows}, indent=1) + "\n")

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from legged_envs.rl.config import ALGORITHMS, TrainCfg, resumed
+from legged_envs.rl.config import ALGORITHMS, TrainCfg
+from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
 CHECKPOINT = "checkpoint.pt"
-
-
-def _classes(value: Any) -> Iterator[type]:
-    """The dataclasses in a configuration."""
-    if is_dataclass(value):
-        yield type(value)
-        for field in fields(value):
-            yield from _classes(getattr(value, field.name))
-
-
+FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
+"""Options that may differ from those of a run to resume, as may the folders."""
+_OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
-_READABLE: list[Any] = [
-    *{cls for algorithm in ALGORITHMS.values() for cls in _classes(TrainCfg("", algo=algorithm()))},
-    type(Path()),
-    *_NUMPY,
-]
+_READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path())]
 """What a checkpoint may hold beside tensors, numbers, strings and containers of these."""
 
 
@@ -40,12 +29,7 @@ def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
-    """The checkpoint of the task in a run folder.
-
-    Raises:
-        FileNotFoundError: If there is none.
-        ValueError: If it is of another task, or no checkpoint that this version has written.
-    """
+    """The checkpoint in a run folder; FileNotFoundError if there is none, ValueError if it is not one of this task."""
     path = folder / CHECKPOINT
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
@@ -61,24 +45,40 @@ def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
 
 
 def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
-    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one."""
+    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one.
+
+    An option counts as given where it differs from its default. A ValueError names one that is given, defines the run
+    and is not the run's.
+    """
     if cfg.resume is None:
         return cfg, None
-    checkpoint = read_checkpoint(cfg.resume, cfg.task_id)
+    checkpoint, usual = read_checkpoint(cfg.resume, cfg.task_id), TrainCfg(cfg.task_id)
     if "cfg" not in checkpoint:
         raise ValueError(
             f"{str(cfg.resume / CHECKPOINT)!r} is of an older version and does not hold the options of its run, which "
             "cannot go on; --warm-start begins a new run with its networks"
         )
-    return resumed(cfg, checkpoint["cfg"]), checkpoint
+    given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
+    if "minutes" in given:
+        given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
+    merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=cfg.resume, **given)
+    _check_same(cfg, merged, usual)
+    return merged, checkpoint
+
+
+def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
+    """Raise a ``ValueError`` that names the first option that is given and differs from that of ``run``."""
+    for name in (f.name for f in fields(given)):
+        asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
+        option, kind = prefix + name.replace("_", "-"), type(asked)
+        if is_dataclass(kind) and kind is type(has):
+            _check_same(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
+        elif asked not in (has, usual):
+            raise ValueError(f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew")
 
 
 def check_changes(changes: Any, path: str = "changes") -> None:
-    """Raise unless a checkpoint can hold these changes to a task and give them back.
-
-    Raises:
-        ValueError: Naming what it cannot hold.
-    """
+    """Raise a ``ValueError`` that names what a checkpoint could not hold of these changes to a task."""
     if isinstance(changes, (dict, list, tuple)):
         for key, value in changes.items() if isinstance(changes, dict) else enumerate(changes):
             check_changes(value, f"{path}[{key!r}]")

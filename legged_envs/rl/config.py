@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from legged_envs.checks import check_number, whole_number
-from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg
+from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
 def _parsed(text: str) -> Any:
@@ -36,23 +36,10 @@ Value = Annotated[
 
 
 @dataclass
-class PPOCfg:
+class PPOCfg(OnPolicyCfg):
     """rsl_rl's PPO, for velocity tasks. The learning rate falls linearly over the run."""
 
-    steps_per_env: int = 24
-    """Control steps of each environment between two updates."""
-    epochs: int = 5
     mini_batches: int = 3
-    learning_rate: float = 1e-3
-    """At the start."""
-    final_learning_rate: float = 1e-4
-    """At the end."""
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    entropy: float = 0.002
-    value_loss: float = 1.0
-    max_grad_norm: float = 1.0
     hidden: tuple[int, ...] = (128, 128)
     """Hidden layers of actor and critic."""
     activation: str = "elu"
@@ -111,17 +98,10 @@ class TrainCfg:
     """Whether to film the trained policy."""
 
 
-OF_A_RESUMPTION = ("run_dir", "resume")
-"""Options that a run to resume does not pass on."""
-FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
-"""Options that it passes on unless they are given; any other may not differ."""
-
-
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``.
 
-    Raises:
-        ValueError: If the algorithm is not one for such a task, or an option has no meaning, by its name.
+    Raises a ValueError by its name if the algorithm is not one for such a task, or an option has no meaning.
     """
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
     for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
@@ -144,33 +124,3 @@ def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
     for name in ("minutes", "checkpoint_minutes"):
         check_number(f"--{name.replace('_', '-')}", getattr(cfg, name), above=0.0)
     return replace(cfg, algo=algo), algo
-
-
-def resumed(cfg: TrainCfg, run: TrainCfg) -> TrainCfg:
-    """The options with which ``run`` goes on when asked to by ``cfg``.
-
-    An option counts as given where it differs from its default.
-
-    Raises:
-        ValueError: If an option that defines the run is given and differs from the run's.
-    """
-    merged: TrainCfg = _merged(cfg, run, TrainCfg(cfg.task_id))
-    if cfg.minutes != TrainCfg.minutes and cfg.iterations is None:
-        merged.iterations = None  # or they would hide the time that was asked for
-    return merged
-
-
-def _merged(given: Any, run: Any, default: Any, prefix: str = "--") -> Any:
-    values = {}
-    for name in (f.name for f in fields(given)):
-        asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
-        option, kind = prefix + name.replace("_", "-"), type(asked)
-        if is_dataclass(kind) and kind is type(has):
-            values[name] = _merged(asked, has, usual or kind(), prefix if name == "algo" else f"{option}.")
-        elif name in OF_A_RESUMPTION or (name in FREE and asked != usual):
-            values[name] = asked
-        elif name in FREE or asked in (has, usual):
-            values[name] = has
-        else:
-            raise ValueError(f"{option} is {has} in the run to resume, got {asked}; leave it out, or train anew")
-    return replace(given, **values)

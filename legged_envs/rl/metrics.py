@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,10 +12,12 @@ from rich.table import Column, Table
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 
+PolicyFunction = Callable[..., torch.Tensor]
+"""Observations of some groups, one argument each → actions."""
 COMMAND_RANGES = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
 """Commands of an evaluation, m/s and rad/s, as far as the task has them too."""
-EVALUATED: dict[str, Any] = {"array": "torch", "observations": "dict", "autoreset_mode": "Disabled"}
-"""Options of every environment that a policy is evaluated or watched in."""
+EVALUATED: dict[str, Any] = dict(array="torch", observations="dict", autoreset_mode="Disabled", max_episode_steps=10**9)
+"""Options of every environment that a policy is evaluated or watched in: nothing but a termination ends an episode."""
 SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet."""
 
@@ -31,10 +34,9 @@ def command_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
 
 def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """The task as it is evaluated: randomised and noisy as in training, undisturbed, one command an episode."""
-    changes: dict[str, Any] = {f"commands.velocity.{name}": value for name, value in command_ranges(cfg).items()}
-    changes |= {"commands.velocity.standing_fraction": 0.0, "commands.velocity.resampling_time_s": (1e6, 1e6)}
-    changes["events"] = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
-    return override(cfg, changes)
+    velocity = {**command_ranges(cfg), "standing_fraction": 0.0, "resampling_time_s": (1e6, 1e6)}
+    events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
+    return override(cfg, {"events": events, **{f"commands.velocity.{name}": value for name, value in velocity.items()}})
 
 
 def command_errors(core: LeggedVectorEnv) -> dict[str, torch.Tensor]:

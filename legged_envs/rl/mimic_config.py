@@ -107,7 +107,7 @@ class LagrangeCfg:
 
 
 @dataclass
-class MimicLearningCfg(MimicNetworkCfg):
+class LearningCfg:
     """What every algorithm has. Whoever runs it moves the learning rate from the first value to the last."""
 
     steps_per_env: int = 24
@@ -123,21 +123,27 @@ class MimicLearningCfg(MimicNetworkCfg):
 
 
 @dataclass
-class MimicPPOCfg(MimicLearningCfg):
-    """Motion-mimic PPO."""
+class OnPolicyCfg(LearningCfg):
+    """What rsl_rl's PPO and the motion-mimic one have in common."""
 
     mini_batches: int = 4
     """Parts of a pass over a rollout, one step of the optimiser for each."""
-    schedule: Literal["fixed", "adaptive"] = "fixed"
-    """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] ·
-    ``desired_kl``; nobody else should then set it."""
-    desired_kl: float = 0.01
-    """KL divergence between the policies before and after an update, for the adaptive schedule."""
     gamma: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
     entropy: float = 0.002
     value_loss: float = 1.0
+
+
+@dataclass
+class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
+    """Motion-mimic PPO."""
+
+    schedule: Literal["fixed", "adaptive"] = "fixed"
+    """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] ·
+    ``desired_kl``; nobody else should then set it."""
+    desired_kl: float = 0.01
+    """KL divergence between the policies before and after an update, for the adaptive schedule."""
     privileged_actor: bool = False
     """Whether the actor sees ``critic`` and ``critic_reference`` in place of ``policy`` and ``reference``, as teachers
     do."""
@@ -148,15 +154,18 @@ class MimicPPOCfg(MimicLearningCfg):
 
 
 @dataclass
-class MimicDistillationCfg(MimicLearningCfg):
+class MimicDistillationCfg(LearningCfg, MimicNetworkCfg):
     """Distillation of a teacher into a student that sees ``policy`` and ``reference``."""
 
     teacher: Path | None = None
     """A run folder or policy file trained with ``mmppo --privileged-actor``; there must be one."""
-
     init_std: float = 0.1
     """Standard deviation of the student's actions while it collects; it stays as it is."""
     init_free_std: float = 0.1
-    """The same where there is no reference."""
+    """Standard deviation of the student's actions where there is no reference."""
     epochs: int = 2
     """Passes over a rollout, one step of the optimiser for each of its control steps."""
+
+
+MimicLearningCfg = MimicPPOCfg | MimicDistillationCfg
+"""Options of a motion-mimic algorithm and its networks."""

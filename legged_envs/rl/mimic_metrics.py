@@ -35,11 +35,7 @@ CURVES = ("phase", "joint_error", "lin_vel_error")
 
 
 def motion_of(core: LeggedVectorEnv) -> MotionCommand:
-    """The motion command of an environment.
-
-    Raises:
-        ValueError: If it has none.
-    """
+    """The motion command of an environment; ValueError if it has none."""
     for term in core.commands.terms.values():
         if isinstance(term, MotionCommand):
             return term
@@ -66,7 +62,7 @@ class ClipEvaluation:
     contact_agreement: Annotated[float, "feet", ".1%"]
     """Fraction of time and feet for which robot and reference agree whether a foot stands."""
     style_agreement: Annotated[float, "style", ".1%"]
-    """The same with the reference shifted in time, by up to half a second per episode, to where it fits best."""
+    """The agreement with the reference shifted in time, by up to half a second per episode, to where it fits best."""
     tracking: Annotated[float, "reward", ".1%"]
     """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN for a task without them."""
     falls: Annotated[float, "falls", ".1%"]
@@ -90,8 +86,7 @@ class MimicEvaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """All but the curves."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "curves"}
-        return values | {"clips": {name: asdict(clip) for name, clip in self.clips.items()}}
+        return {name: value for name, value in asdict(self).items() if name != "curves"}
 
     def mean(self, field: str) -> float:
         """Mean of a field of :class:`ClipEvaluation` over the clips."""
@@ -115,7 +110,7 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """The metrics of a task that imitates motions, with the interface of ``VelocityMetrics``.
+    """What is measured on a task that imitates motions, with the interface of ``VelocityMetrics``.
 
     As many environments as there are episodes imitate each clip, and as many follow commands without a reference.
     """
@@ -131,11 +126,9 @@ class MimicMetrics:
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
         self._episodes = core.num_envs // (library.num_clips + 1)
         self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(self._episodes)
-        """The clip of each environment; the last number is that of no reference. Shape: (num_envs,)."""
-        terms = [core.cfg.rewards[name] for name in core.rewards.names]
-        self._imitation = [i for i, term in enumerate(terms) if term.func in IMITATION]
-        self._most = sum(terms[i].weight for i in self._imitation) * core.step_dt or torch.nan
-        """What perfect imitation earns in a step."""
+        """The clip of each environment; the last number stands for no reference. Shape: (num_envs,)."""
+        rewarded = [core.cfg.rewards[name].func for name in core.rewards.names]
+        self._imitation = [i for i, term in enumerate(rewarded) if term in IMITATION]
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
@@ -148,16 +141,15 @@ class MimicMetrics:
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
         name, command = motion_cfg(cfg)
-        num_clips = len(command.load(cfg.robot))
-        return override(cfg, {f"commands.{name}.reference_fraction": 0.0}), episodes * (num_clips + 1)
+        num_envs = episodes * (len(command.load(cfg.robot)) + 1)
+        return override(cfg, {f"commands.{name}.reference_fraction": 0.0}), num_envs
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
         """Start each episode at a time drawn uniformly in its clip."""
         library = self.motion.player.library
         clips = self._clip.clamp(max=library.num_clips - 1)
         share = torch.rand(len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        times = share.to(library.duration.device) * library.duration[clips]
-        self.motion.pin(clips, times)
+        self.motion.pin(clips, share.to(library.duration.device) * library.duration[clips])
         self.motion.withhold(self._clip == library.num_clips)
         observation, _ = envs.reset(seed=seed)
         self.motion.release()
@@ -165,40 +157,39 @@ class MimicMetrics:
         return observation
 
     def _look_ahead(self) -> None:
-        """Note where the robots should be after the next step."""
-        self._target = copy.copy(self.motion)
-        self._phase = self.motion.player.phase
-        self._time = self.motion.player.time + self._core.step_dt
-        self._earned = self._core.rewards.episode_sums[:, self._imitation].sum(1)
+        """Note where the robots should be after the next step, and where in the clip they are before it."""
+        self._target, self._phase = copy.copy(self.motion), self.motion.player.phase
 
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
-        core, robot, target, earned = self._core, self._core.robot, self._target, self._earned
-        player, bodies = self.motion.player, robot.bodies(self.motion.key_bodies)
-        feet = player.library.sample_bodies(player.clip, self._time, self._feet).pos_w[..., 2]
+        core, robot, target, player = self._core, self._core.robot, self._target, self.motion.player
+        feet = player.library.sample_bodies(player.clip, player.time, self._feet).pos_w[..., 2]
         values = {
             **_tracking_errors(core, target),
             "ang_vel_error": (robot.ang_vel_b - target.target_ang_vel_b).norm(dim=1),
             "height_error": (robot.base_height - target.window_root_pos_w[:, 0, 2]).abs(),
-            "key_error": (bodies.pos_b - target.target_key_pos_b).norm(dim=2).mean(1),
+            "key_error": (robot.bodies(target.key_bodies).pos_b - target.target_key_pos_b).norm(dim=2).mean(1),
             **{f"command_{name}": error for name, error in command_errors(core).items()},
             "costs": info["costs"],
             "stands": robot.foot_contact,
             "should_stand": feet < core.cfg.robot.foot_radius + STANDING_HEIGHT,
             "phase": self._phase,
+            "earned": core.rewards.episode_sums[:, self._imitation].sum(1),
         }
         self._look_ahead()
-        return values | {"earned": self._earned - earned}
+        return values
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> MimicEvaluation:
         core, names = self._core, self.motion.player.library.names
         referenced = self._clip < len(names)
-        agreement = contact_agreement(values.pop("stands"), values.pop("should_stand"), alive, core.step_dt)
-        means = {name: mean_over_steps(value, alive) for name, value in values.items()}
-        means["contact_agreement"], means["style_agreement"] = agreement
-        means |= {"tracking": means["earned"] / self._most, "falls": (~alive[-1]).float()}
         following = settled(alive, core.step_dt)
         command = {name: mean_over_steps(values[name], following) for name in values if name.startswith("command_")}
-        command["falls"] = means["falls"]
+        values["earned"] = values["earned"].diff(dim=0, prepend=torch.zeros_like(values["earned"][:1]))
+        means = {name: mean_over_steps(value, alive) for name, value in values.items()}
+        agreement = contact_agreement(values["stands"], values["should_stand"], alive, core.step_dt)
+        means["contact_agreement"], means["style_agreement"] = agreement
+        perfect = sum(core.rewards.weights[i] for i in self._imitation) * core.step_dt
+        means["tracking"] = means["earned"] / (perfect or torch.nan)
+        means["falls"] = command["falls"] = (~alive[-1]).float()
         clips, curves = {}, {}
         for i, name in enumerate(names):
             rows = self._clip == i
@@ -226,10 +217,8 @@ def contact_agreement(
     stands: torch.Tensor, should: torch.Tensor, counted: torch.Tensor, step_dt: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Agreement of contacts (steps, n, feet) in phase, and at each episode's best lag. Shapes: (n,), (n,)."""
-    lags = range(-round(LONGEST_LAG / step_dt), round(LONGEST_LAG / step_dt) + 1)
-    steps = len(stands)
-    agreements = {}
-    for lag in lags:
+    steps, longest, agreements = len(stands), round(LONGEST_LAG / step_dt), {}
+    for lag in range(-longest, longest + 1):
         robot = slice(max(lag, 0), steps + min(lag, 0))
         reference = slice(max(-lag, 0), steps + min(-lag, 0))
         agrees = (stands[robot] == should[reference]).float().mean(2)

@@ -24,12 +24,11 @@ class HalfMirror:
     use_mirror_loss = False
 
     def __init__(self, env: LeggedVectorEnv):
-        robot = env.cfg.robot
-        self._observation = {}
+        robot, self._observation = env.cfg.robot, {}
         for group, cfg in env.cfg.observations.items():
-            sizes = env.observations.term_sizes(group)
-            self._observation[group] = Mirror(robot, [(name, cfg.terms[name].mirror, sizes[name]) for name in sizes])
-        self._action = Mirror(robot, [("action", "joint", len(robot.joint_names))])
+            sizes = env.observations.term_sizes(group).items()
+            self._observation[group] = Mirror(robot, [(name, cfg.terms[name].mirror, size) for name, size in sizes])
+        self._action = Mirror(robot, [("action", "joint", robot.num_joints)])
 
     def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
         """Mirror the first half of ``batch``, in place."""

@@ -22,23 +22,20 @@ NUM_PARTS = 40
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
-    """Draw reward, tracking errors and action noise over training time, of which ``curve`` has a row per update.
+    """Draw reward, tracking errors and action noise over training time.
 
-    ``errors`` are the entries of a row that are errors, and their units.
+    ``curve`` has a row per update; ``errors`` are the entries of a row that are errors, and their units.
     """
     from matplotlib.figure import Figure
 
-    panels: dict[str, dict[str, str | None]] = {
-        "reward per second": {"reward": None},
-        "error while exploring": {n: f"{n.removesuffix('_error').replace('_', ' ')}, {errors[n]}" for n in errors},
-        "action noise (standard deviation)": {"action_std": None},
-    }
+    titles = ("reward per second", "error while exploring", "action noise (standard deviation)")
+    labels = {name: f"{name.removesuffix('_error').replace('_', ' ')}, {unit}" for name, unit in errors.items()}
     figure = Figure((13, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(panels))
+    axes = figure.subplots(1, len(titles))
     minutes = [row["seconds"] / 60 for row in curve]
-    for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-        for name, label in lines.items():
-            axis.plot(minutes, [row[name] for row in curve], label=label)
+    for axis, title, names in zip(axes, titles, (["reward"], errors, ["action_std"]), strict=True):
+        for name in names:
+            axis.plot(minutes, [row[name] for row in curve], label=labels.get(name))
         axis.set(xlabel="training time, min", ylabel=title)
         axis.grid(alpha=0.3)
     for axis in axes[1:]:
@@ -53,22 +50,14 @@ def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mappi
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Draw how well each clip is imitated in each part of it: a panel per clip, with the bars dashed.
 
-    Lines are means over the environments, bands reach from the 10th to the 90th percentile of them.
+    Lines are means over the environments, bands reach from the 10th to the 90th percentile of them. ``rows`` holds
+    arrays or CPU tensors of each clip, for T steps and N environments, NaN where one does not count, as after a fall:
 
-    Args:
-        rows: Name of a clip → arrays or CPU tensors
+    - ``phase``, place in the clip, in [0, 1]: (T, N) or (T,)
+    - ``joint_error``, mean over joints of |q − q_ref|, rad: (T, N)
+    - ``lin_vel_error``, ‖v − v_ref‖ of the root, m/s: (T, N)
 
-            ================= ============== ==========================================
-            ``phase``         (T, N) or (T,) place in the clip at each step, in [0, 1]
-            ``joint_error``   (T, N)         mean over joints of |q − q_ref|, rad
-            ``lin_vel_error`` (T, N)         ‖v − v_ref‖ of the root, m/s
-            ================= ============== ==========================================
-
-            for N environments; NaN where an environment is not to be counted, as after a fall.
-        path: The picture to write.
-
-    Raises:
-        ValueError: If there is no clip, or an array is missing or of the wrong shape.
+    Raises a ValueError if there is no clip, or an array is missing or of the wrong shape.
     """
     if not rows:
         raise ValueError("rows must hold at least one clip, got none")

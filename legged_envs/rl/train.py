@@ -10,7 +10,7 @@ import signal
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
-from legged_envs.rl.algorithm import add_observations, make_algorithm, policy_groups
+from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, write_checkpoint
 from legged_envs.rl.config import TrainCfg, complete
 from legged_envs.rl.evaluate import Evaluator, metrics_of
@@ -39,6 +39,8 @@ GOAL_INTERVAL = 15.0
 """Least time between two checks whether a training has reached its goal, s."""
 NEAR = 0.1
 """How much larger than the goal's the errors in training may be for a check to be worth its time."""
+OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
+"""Attributes of :class:`Trainer` that a checkpoint holds as they are."""
 
 
 def train(cfg: TrainCfg) -> Path:
@@ -46,17 +48,10 @@ def train(cfg: TrainCfg) -> Path:
     return Trainer(cfg, Console()).run()
 
 
-OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
-"""Attributes of :class:`Trainer` that a checkpoint holds as they are."""
-
-
 class Trainer:
-    """One training run.
+    """One training run of ``cfg``, reported on ``console``.
 
-    Args:
-        cfg: What to train and for how long.
-        console: Where to report.
-        wrap: Puts wrappers on top of the training environment; evaluations are of the task itself.
+    ``wrap`` puts wrappers on top of the training environment; evaluations are of the task itself.
 
     Raises:
         FileExistsError: If another run's checkpoint is in the folder to write to.
@@ -80,18 +75,20 @@ class Trainer:
         torch.manual_seed(cfg.seed)
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
         envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
-        self.env = RslRlVecEnv(wrap(envs) if wrap is not None else envs, seed=cfg.seed)
+        self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=cfg.seed)
         self.core = unwrap(envs)
         # Episodes start at random ages, so that they do not all end together.
         self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
         self.algorithm = make_algorithm(self._algo, self.env)
         self.algorithm.train_mode()
+        self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
+        """The observation groups that the policy takes, one argument each."""
         if cfg.warm_start is not None and checkpoint is None:
             state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
             self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
         self.iteration = 0
         self.seconds = 0.0
-        """Training time so far, checks for the goal included."""
+        """Training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []
         """One row per update: the learning curve."""
         self.time_to_walk: dict[str, float] | None = None
@@ -102,14 +99,11 @@ class Trainer:
 
     def _find_run_dir(self) -> Path:
         """The folder to write to; a run that is not the one to go on with is never written over."""
-        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-        usual = Path("runs") / self.cfg.task_id.split("/")[-1] / stamp
+        usual = Path("runs", self.cfg.task_id.split("/")[-1], f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
         folder, resume = self.cfg.run_dir or self.cfg.resume or usual, self.cfg.resume
         if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
             raise FileExistsError(f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it")
         return folder
-
-    # --- the run -----------------------------------------------------------------------------------------------------
 
     def run(self) -> Path:
         """Train, export, evaluate, draw and film. Returns the run folder."""
@@ -121,7 +115,10 @@ class Trainer:
         self._save()
         self._export()
         if self._interrupted:
-            self.console.print(f"interrupted; go on with: {self._how_to_resume()}", markup=False, soft_wrap=True)
+            again = shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
+            if self._wrapped:
+                again = f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
+            self.console.print(f"interrupted; go on with: {again}", markup=False, soft_wrap=True)
             return self._run_dir
         self._evaluate_export()
         if self.cfg.video:
@@ -131,19 +128,13 @@ class Trainer:
                 self.console.print(f"no video: {error}", style="yellow")
         return self._run_dir
 
-    def _how_to_resume(self) -> str:
-        if self._wrapped:
-            return f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
-        return shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
-
     def _train(self) -> None:
         previous = signal.signal(signal.SIGINT, self._on_interrupt)
-        writer = SummaryWriter(str(self._run_dir))
-        saved = self.seconds
-        begun = time.perf_counter() - self.seconds
+        saved, begun = self.seconds, time.perf_counter() - self.seconds
         times = "{task.percentage:3.0f}%", TimeElapsedColumn(), "left", TimeRemainingColumn()
         try:
-            with Progress("{task.description}", BarColumn(), *times, console=self.console) as progress:
+            bars = Progress("{task.description}", BarColumn(), *times, console=self.console)
+            with SummaryWriter(str(self._run_dir)) as writer, bars as progress:
                 bar = progress.add_task("starting", total=1.0)
                 while (done := self._progress()) < 1.0 and not self._interrupted:
                     self._set_learning_rate(done)
@@ -161,7 +152,6 @@ class Trainer:
                     text = f"{speed:6.0f} steps/s  reward {row['reward']:5.2f}/s  error {errors}"
                     progress.update(bar, completed=self._progress(), description=text)
         finally:
-            writer.close()
             signal.signal(signal.SIGINT, previous)
 
     def _progress(self) -> float:
@@ -172,19 +162,17 @@ class Trainer:
 
     def _set_learning_rate(self, done: float) -> None:
         """Lower the learning rate linearly, unless the algorithm adapts it."""
-        if getattr(self._algo, "schedule", "fixed") != "fixed":
-            return
-        start, end = self._algo.learning_rate, self._algo.final_learning_rate
-        self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
-        for group in self.algorithm.optimizer.param_groups:
-            group["lr"] = self.algorithm.learning_rate
+        if getattr(self._algo, "schedule", "fixed") == "fixed":
+            start, end = self._algo.learning_rate, self._algo.final_learning_rate
+            self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
+            for group in self.algorithm.optimizer.param_groups:
+                group["lr"] = self.algorithm.learning_rate
 
     def _iterate(self) -> dict[str, float]:
         """One rollout and one update."""
         algorithm, steps = self.algorithm, self._algo.steps_per_env
         begun = time.perf_counter()
-        observation = self.env.get_observations()
-        reward_sum = torch.zeros(())
+        observation, reward_sum = self.env.get_observations(), torch.zeros(())
         with torch.inference_mode():
             for _ in range(steps):
                 observation, rewards, dones, extras = self.env.step(algorithm.act(observation))
@@ -211,8 +199,9 @@ class Trainer:
     def _check_goal(self, row: dict[str, float]) -> None:
         """Evaluate, now and then, once the training errors are near the task's goal and until it is reached."""
         goal = self.metrics.GOAL
-        near = bool(goal) and all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS)
-        if self.time_to_walk is not None or not near or self.seconds - self._goal_checked < GOAL_INTERVAL:
+        if not goal or self.time_to_walk is not None or self.seconds - self._goal_checked < GOAL_INTERVAL:
+            return
+        if not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
             return
         self._goal_checked = self.seconds
         result = self._evaluator.run(self.algorithm.get_policy().as_jit(), still=False)
@@ -229,15 +218,13 @@ class Trainer:
         self._interrupted = True
         self.console.print("stopping after this update (Ctrl-C again to stop at once)")
 
-    # --- results -----------------------------------------------------------------------------------------------------
-
     @cached_property
     def _evaluator(self) -> Evaluator:
-        return Evaluator(self.cfg.task_id, self.task, self.cfg.episodes, groups=policy_groups(self._algo))
+        return Evaluator(self.cfg.task_id, self.task, self.cfg.episodes, groups=self._groups)
 
     def _export(self) -> None:
-        meaning = contract(self.cfg.task_id, self.core, policy_groups(self._algo), self.cfg.changes)
         policy = self.algorithm.get_policy()
+        meaning = contract(self.cfg.task_id, self.core, self._groups, self.cfg.changes)
         save_policy(self._run_dir / POLICY_FILE, policy.as_jit(), meaning)
         save_onnx(self._run_dir / "policy.onnx", policy.as_onnx(verbose=False), meaning)
 
@@ -275,5 +262,5 @@ class Trainer:
 def _as_json(value: Any) -> Any:
     """What stands in JSON for a value that JSON has not got."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return vars(value)
     return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)

@@ -66,20 +66,24 @@ class Evaluation:
         ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
         console.print(f"{self.episodes} episodes; commands: {ranges}")
         table = Table("quantity", Column("mean", justify="right"))
-        for name, hint in get_type_hints(Evaluation, include_extras=True).items():
-            for unit in getattr(hint, "__metadata__", ()):
-                value = getattr(self, name)
-                table.add_row(name.replace("_", " "), f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}")
+        for name, unit in UNITS.items():
+            value = getattr(self, name)
+            table.add_row(name.replace("_", " "), f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}")
         console.print(table)
         print_costs(self.costs, self.cost_limits, console)
 
 
-class VelocityMetrics:
-    """What is measured on a task that follows velocity commands.
+_HINTS = get_type_hints(Evaluation, include_extras=True)
+UNITS: dict[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")}
+"""The quantities of an :class:`Evaluation` and their units."""
+SWINGS = ("swing_height", "swing_time")
+"""Measures of a foot's swing, of which the values where it landed count."""
+STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
+"""Quantities with the command zero → what is measured."""
 
-    Args:
-        core: The environment of the evaluation.
-    """
+
+class VelocityMetrics:
+    """What is measured on a task that follows velocity commands, in the environment ``core`` of an evaluation."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
     """Observation groups that a policy takes unless it says otherwise."""
@@ -91,8 +95,7 @@ class VelocityMetrics:
     """Whether there is a second rollout with the zero command."""
 
     def __init__(self, core: LeggedVectorEnv):
-        self._core = core
-        robot = core.cfg.robot
+        self._core, robot = core, core.cfg.robot
         self._diagonals = [[robot.foot_names.index(name) for name in pair] for pair in robot.diagonals]
         self._peak = torch.zeros(core.num_envs, len(robot.foot_names), device=core.device)
         """Greatest height of each foot since it left the ground, m."""
@@ -138,40 +141,27 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What the measures of a rollout say.
+        """What a rollout says: ``values`` of :meth:`measures` (steps, num_envs, …), ``alive`` (steps, num_envs) bool.
 
-        Args:
-            values: What :meth:`measures` gave. Shapes: (steps, num_envs, …).
-            alive: Whether the episode had not ended by the end of the step, bool. Shape: (steps, num_envs).
-            still: The two for the zero command, None if it was not asked for.
+        A robot is alive until its episode ends. ``still`` are the two for the zero command, None if not asked for.
         """
-        core = self._core
-        counted = settled(alive, core.step_dt)
-        landed = values.pop("landed") * counted.unsqueeze(2)
-        swings = {name: (values.pop(name) * landed).sum() / landed.sum().clamp(min=1.0) for name in SWINGS}
+        core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
-        costs = means.pop("costs")
-        means["torque_rms"] = means.pop("torque_squared").sqrt()
-        del means["joint_speed"]
-        speed = contact = torch.tensor(torch.nan)
+        landed = values["landed"] * counted.unsqueeze(2)
+        means |= {name: (values[name] * landed).sum() / landed.sum().clamp(min=1.0) for name in SWINGS}
+        means["torque_rms"] = means["torque_squared"].sqrt()
+        means["falls"] = (~alive[-1]).float().mean()
+        means |= dict.fromkeys(STILL, torch.tensor(torch.nan))
         if still is not None:
-            values, alive_still = still
-            stood = settled(alive_still, core.step_dt)
-            speed, contact = (mean_over_steps(values[name], stood).nanmean() for name in ("joint_speed", "duty_factor"))
+            standing, stood = still[0], settled(still[1], core.step_dt)
+            means |= {name: mean_over_steps(standing[of], stood).nanmean() for name, of in STILL.items()}
         return Evaluation(
             episodes=core.num_envs,
             commands=command_ranges(core.cfg),
-            **{name: float(value) for name, value in {**means, **swings}.items()},
-            falls=1.0 - alive[-1].float().mean().item(),
-            still_joint_speed=speed.item(),
-            still_contact=contact.item(),
-            costs=dict(zip(core.cost_names, costs.tolist(), strict=True)),
+            costs=dict(zip(core.cost_names, means["costs"].tolist(), strict=True)),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
+            **{name: means[name].item() for name in UNITS},
         )
-
-
-SWINGS = ("swing_height", "swing_time")
-"""Measures of a foot's swing, of which the values where it landed count."""
 
 
 def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]) -> None:
@@ -181,9 +171,8 @@ def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: 
     assert isinstance(term, VelocityCommand)
     term.hold(value)
     for group, columns in observation.items():
-        start = 0
-        terms = core.cfg.observations[group].terms
-        for name, size in core.observations.term_sizes(group).items():
-            if terms[name].func is observations.command and terms[name].params.get("name", "velocity") == "velocity":
-                columns[:, start : start + size] = value * torch.as_tensor(terms[name].scale, device=core.device)
-            start += size
+        sizes = core.observations.term_sizes(group)
+        for name, seen in zip(sizes, columns.split(list(sizes.values()), dim=1), strict=True):
+            cfg = core.cfg.observations[group].terms[name]
+            if cfg.func is observations.command and cfg.params.get("name", "velocity") == "velocity":
+                seen[:] = value * torch.as_tensor(cfg.scale, device=core.device)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +22,18 @@ from rich.console import Console
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.events import reset_to_reference
-from legged_envs.rl.metrics import EVALUATED, evaluation_cfg
+from legged_envs.rl.metrics import EVALUATED, PolicyFunction, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
 from legged_envs.rl.velocity_metrics import hold_velocity
-from legged_envs.rl.video import RENDER_SIZE, steps_per_frame, write_video
 from legged_envs.sim.simulation import Pose
 from legged_envs.tasks import is_mimic
 from legged_envs.tasks.mimic import clip_names
 
+RENDER_SIZE = (1280, 720)
+VIDEO_WIDTH = 720
+"""Frames are rendered larger than the video and scaled down: the cheapest antialiasing without a GPU."""
+FRAMES_PER_SECOND = 25
 REFERENCE_OFFSET = (0.0, 0.7, 0.0)
 """Where the reference is drawn, from where it is, m in the world: in the picture to the right of the robot."""
 LARGEST_DRIFT = 0.2
@@ -37,8 +42,6 @@ LABEL_HEIGHT = 90
 """Pixels at the top of a frame, as rendered, that hold the name of the clip."""
 Command = tuple[float, float, float]
 """vx [m/s], vy [m/s] and ωz [rad/s]."""
-PolicyFunction = Callable[..., torch.Tensor]
-"""Observations of some groups → actions."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,7 @@ def scenes(
 ) -> list[Scene]:
     """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour.
 
-    Raises:
-        ValueError: If there is no such clip, or ``seconds`` is not at least a control step.
+    Raises a ValueError if there is no such clip, or if ``seconds`` is not at least a control step.
     """
     if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
         raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
@@ -80,19 +82,14 @@ def scenes(
 def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
     """Let the first robot act one scene after the other; gives the scene after each control step.
 
-    A robot whose episode ends begins the scene again. Later resets of ``envs`` draw their starts.
-
-    Args:
-        envs: Made with ``array="torch"``, ``observations="dict"`` and ``autoreset_mode="Disabled"``.
-        policy: The observations of ``groups`` → actions.
-        groups: Observation groups.
-        scenes: What to do.
+    ``envs`` are made with the options ``EVALUATED``; ``policy`` takes the observations of ``groups``. A robot whose
+    episode ends begins the scene again. Later resets of ``envs`` draw their starts.
     """
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     for scene in scenes:
         if scene.clip is not None or not observation:
-            observation = _begin(envs, scene, {"seed": 0})
+            observation = _begin(envs, scene, seed=0)
         else:
             hold_velocity(core, scene.command, observation)
         for _ in range(round(scene.seconds / core.step_dt)):
@@ -101,11 +98,11 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
             observation, _, terminated, truncated, _ = envs.step(action)
             yield scene
             if (ended := terminated | truncated).any():
-                observation = _begin(envs, scene, {"options": {"reset_mask": ended}})
+                observation = _begin(envs, scene, options={"reset_mask": ended})
 
 
-def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """Reset the robots to the start of a scene. Returns the observation."""
+def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]:
+    """Reset the robots, as ``reset`` is told ``how``, to the start of a scene. Returns the observation."""
     core = unwrap(envs)
     if scene.clip is None:
         observation, _ = envs.reset(**how)
@@ -121,39 +118,46 @@ def _begin(envs: VectorEnv, scene: Scene, how: dict[str, Any]) -> dict[str, torc
 def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
     """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
 
-    Clips have their name above, and the reference as a transparent robot beside the robot.
-
-    Raises:
-        RuntimeError: If this machine cannot render.
+    Clips have their name above, and the reference as a transparent robot beside the robot. Raises a RuntimeError if
+    this machine cannot render; there is no file then.
     """
+    import imageio_ffmpeg
+
     core = unwrap(envs)
-    labels = {scene.clip: _label(scene.clip) for scene in scenes if scene.clip is not None}
-    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame(core.step_dt))
-    write_video(path, (_frame(core, labels.get(scene.clip or "")) for scene in shown), core.step_dt)
+    steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
+    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame)
+    frames = (_frame(core, scene.clip) for scene in shown)
+    first = next(frames)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fps, scaled = 1.0 / (core.step_dt * steps_per_frame), ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
+    options = {"fps": fps, "quality": 6, "output_params": scaled}
+    with closing(imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, **options)) as writer:
+        writer.send(None)
+        for frame in chain((first,), frames):
+            writer.send(frame.tobytes())
 
 
-def _frame(core: LeggedVectorEnv, label: np.ndarray | None) -> np.ndarray:
-    """The first robot at this moment; under ``label`` with its reference."""
-    if label is None:
+def _frame(core: LeggedVectorEnv, clip: str | None) -> np.ndarray:
+    """The first robot at this moment, in a ``clip`` with its reference and the name. Shape: (720, 1280, 3), uint8."""
+    if clip is None:
         return core.sim.render(0, *RENDER_SIZE)
     reference = motion_of(core).player.sample()[0]
     robot_pos_w = core.sim.root_pos_w[0, :2]
     drift = (reference.root_pos_w[:2] - robot_pos_w).clamp(-LARGEST_DRIFT, LARGEST_DRIFT)
-    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:]))
-    position += torch.tensor(REFERENCE_OFFSET, device=core.device)
+    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:])) + drift.new_tensor(REFERENCE_OFFSET)
     ghost = Pose(position, reference.root_quat_w, reference.joint_pos)
     picture = core.sim.render(0, *RENDER_SIZE, ghost=ghost)
-    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (1.0 - label)
+    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (1.0 - _label(clip))
     return picture
 
 
+@cache
 def _label(text: str) -> np.ndarray:
     """How much ink there is at each pixel of a line of text, from 0 to 1. Shape: (LABEL_HEIGHT, frame's width, 1)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    dots_per_inch = 100
-    figure = Figure((RENDER_SIZE[0] / dots_per_inch, LABEL_HEIGHT / dots_per_inch), dots_per_inch)
+    figure = Figure((RENDER_SIZE[0] / 100, LABEL_HEIGHT / 100), dpi=100)
     figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=30, parse_math=False)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -163,17 +167,12 @@ def _label(text: str) -> np.ndarray:
 def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start.
 
-    Raises:
-        ValueError: If the policy is not for the task.
+    Raises a ValueError if the policy is not for the task.
     """
-    placing = {
-        name: replace(event, params={}) if event.func is reset_to_reference else event
-        for name, event in cfg.events.items()
-        if event.purpose == "place"
-    }
-    cfg = override(evaluation_cfg(cfg), {"events": placing})
-    options = {**EVALUATED, "max_episode_steps": 10**9, "render_mode": "rgb_array"}
-    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, **options)
+    placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
+    exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
+    cfg = override(evaluation_cfg(cfg), {"events": placing | exact})
+    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
     return envs
 
