@@ -28,8 +28,8 @@ class MimicPPO(MimicAlgorithm):
 
     Args:
         env_obs, num_actions, frames, cfg: As for :class:`~legged_envs.rl.mimic.algorithm.MimicAlgorithm`.
-        cost_names: Names of the cost terms, for the losses.
-        cost_limits: What each may cost per control step on average; needed if ``cfg.lagrange`` is on.
+        cost_names, cost_limits: Names of the cost terms, and what each may cost per control step on average; needed if
+            ``cfg.lagrange`` is on.
         teacher: Labels every visited state; needed if ``cfg.dagger`` is on.
         expert: Draws so many pairs of successive states of motions, in the terms of the group ``cfg.amp.group``: see
             :meth:`legged_envs.rl.mimic.bonus.ExpertTransitions.sample`. Needed if ``cfg.amp`` is on.
@@ -37,6 +37,8 @@ class MimicPPO(MimicAlgorithm):
     Raises:
         ValueError: If a group or an argument that ``cfg`` needs is missing, or arguments do not fit together.
     """
+
+    cfg: MimicPPOCfg
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class MimicPPO(MimicAlgorithm):
         expert: Expert | None = None,
     ):
         super().__init__(env_obs, num_actions, frames, cfg, CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS)
-        self.cfg, num_envs = cfg, len(env_obs)
+        num_envs = len(env_obs)
         if cfg.dagger.coefficient and teacher is None:
             raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
         self.teacher = teacher if cfg.dagger.coefficient else None
@@ -94,9 +96,7 @@ class MimicPPO(MimicAlgorithm):
         """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
         actions, distribution = super().act(obs), self.actor.distribution
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
-        transition, seen = self.transition, inputs(obs, CRITIC_GROUPS)
-        transition.critic_observations, transition.critic_reference_observations = seen[:2]
-        transition.critic_reference_observations_mask = seen[2].squeeze(1) > 0.5
+        transition, seen = self.transition, self._see(obs, CRITIC_GROUPS, "critic_")
         transition.action_mean, transition.action_sigma = distribution.params
         transition.actions_log_prob = distribution.log_prob(actions)
         for column, critic in self.critics.items():
