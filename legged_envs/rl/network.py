@@ -35,11 +35,8 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
     ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is
     ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant.
 
-    Args:
-        module: Without branches that depend on values; it is not to be used any more, for tracing leaves marks on it.
-
-    Raises:
-        ValueError: If it branches, or does something that is not one of :data:`OPERATIONS`.
+    The module is not to be used any more, for tracing leaves marks on it. Raises a ValueError if it has branches that
+    depend on values, or does something that is not one of :data:`OPERATIONS`.
     """
     who = f"a policy's network, {type(module).__name__},"
     try:
@@ -73,15 +70,10 @@ def _encoded(argument: Any) -> Any:
 
 
 class Network:
-    """A function of tensors that was written down by :func:`describe`.
+    """A function of tensors that was written down by :func:`describe`, with ``weights`` on the device to compute on.
 
-    Args:
-        description: What it computes.
-        weights: Its weights, on the device to compute on.
-
-    Raises:
-        ValueError: If the description has an operation that is not one of :data:`OPERATIONS`, or a step takes a value
-            that is not known yet.
+    Raises a ValueError if the ``description`` has an operation that is not one of :data:`OPERATIONS`, or a step takes a
+    value that is not known yet.
     """
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
