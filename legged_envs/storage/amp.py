@@ -36,11 +36,8 @@ class AmpExtractors:
         return states
 
     def reference_states(self, observations: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says.
-
-        Raises TypeError if the function does not return (states, mask) with a bool mask, ValueError if its mask has
-        another shape or device than ``mask``.
-        """
+        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says. Raises
+        TypeError unless the function returns (states, mask of bool), ValueError if its mask is not like ``mask``."""
         assert self._ref_obs is not None
         result = self._ref_obs((observations, mask))
         if not isinstance(result, tuple) or len(result) != 2:

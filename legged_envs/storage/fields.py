@@ -1,7 +1,5 @@
-"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between.
-
-Each field is declared once, in one of three dataclasses; :data:`FIELDS` is the table that follows from them.
-"""
+"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between. Each is declared
+once, in one of three dataclasses; :data:`FIELDS` is the table that follows from them."""
 
 from __future__ import annotations
 
@@ -85,11 +83,8 @@ class _Recorded(Generic[Item]):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Transition(_Recorded[OptionalTensor]):
-    """One step of every environment: filled while the step happens, then given to the storage.
-
-    A storage reads the fields that it was configured to keep and ignores the others. Shapes start with (num_envs,). A
-    column may be (num_envs,) or (num_envs, 1).
-    """
+    """One step of every environment: filled while the step happens, then given to the storage, which ignores fields
+    that it was not configured to keep. Shapes start with (num_envs,). A column may be (num_envs,) or (num_envs, 1)."""
 
     privileged_actions: OptionalTensor = _stored("actions_shape", only="distillation")
     """What the teacher would have done; distillation only. Shape: ``actions_shape``."""
@@ -110,8 +105,8 @@ class Transition(_Recorded[OptionalTensor]):
 class MiniBatch(_Recorded[torch.Tensor]):
     """Transitions for one step of the optimiser; what the storage does not keep is None.
 
-    Shapes start with (batch,). In a batch of whole trajectories they start with (num_transitions_per_env,
-    num_trajectories), where a trajectory that is shorter repeats its last transition and ``masks`` tells which count.
+    Shapes start with (batch,), those of whole trajectories with (num_transitions_per_env, num_trajectories): there a
+    shorter trajectory repeats its last transition and ``masks`` tells which count.
     """
 
     indices: torch.Tensor
@@ -153,17 +148,13 @@ def _fields_of(kind: type) -> tuple[Field, ...]:
 
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
-"""What a storage reads from a transition, and what a batch takes from the buffers."""
 FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
-"""Every field that has a buffer."""
+"""Every field that has a buffer: those that a storage reads from a transition, and those that a batch takes from it."""
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, if it can be copied to ``like`` as it is. A column may lack its last dimension.
-
-    Raises:
-        ValueError: If it is None, or of another shape or device; TypeError if it is no tensor or of another dtype.
-    """
+    """``tensor``, if it can be copied to ``like`` as it is; a column may lack its last dimension. Raises ValueError if
+    it is None, or of another shape or device, TypeError if it is no tensor or of another dtype."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):
@@ -188,10 +179,7 @@ def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
 
 def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
     """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
-
-    Raises:
-        ValueError: If it is empty or a size is no positive integer; TypeError if it is no sequence.
-    """
+    Raises ValueError if it is empty or a size is no positive integer, TypeError if it is no sequence."""
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
     if shape is None or (len(shape) == 1 and shape[0] is None):

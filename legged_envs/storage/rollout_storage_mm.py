@@ -70,7 +70,7 @@ class RolloutStorageMM:
         num_costs: int = 0,
     ):
         self._rows: dict[str, list[torch.Tensor]] = {}
-        """The rows of each buffer of the training type, none where it is None. Slicing at each step would take long."""
+        """Buffer → its rows, none if it is None. Slicing at each step would take long."""
         check_choice("training_type", training_type, ("rl", "distillation"))
         self.training_type = training_type
         self.num_envs = whole_number("num_envs", num_envs)
@@ -129,9 +129,8 @@ class RolloutStorageMM:
     def add_transitions(self, transition: _Transition) -> None:
         """Copy one step of all environments behind those that are there.
 
-        Raises:
-            OverflowError: If the rollout is full.
-            ValueError: If a field is missing, or has another shape or device than its buffer; TypeError for its dtype.
+        Raises OverflowError if the rollout is full, ValueError if a field is missing, or has another shape or device
+        than its buffer, TypeError if it has another dtype.
         """
         if (step := self.step) >= (steps := self.num_transitions_per_env):
             raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")

@@ -34,9 +34,9 @@ class MimicAlgorithm:
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
         if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
             raise ValueError(f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing")
-        self.cfg, self.iteration = cfg, 0
-        self.learning_rate = cfg.learning_rate
-        """Set it together with the ``lr`` of ``optimizer.param_groups``."""
+        self.cfg = cfg
+        self.iteration, self.learning_rate = 0, cfg.learning_rate
+        """Number of updates so far; and the rate, which is set together with ``lr`` of ``optimizer.param_groups``."""
         self.groups = groups
         """The policy's arguments: observation groups, in order."""
         self.transition = Transition()
@@ -138,11 +138,9 @@ class MimicAlgorithm:
 
 
 class MimicDistillation(MimicAlgorithm):
-    """A student that sees ``policy`` and ``reference`` acts, a teacher labels, and the student learns its actions.
-
-    DAgger (Ross et al. 2011) without mixing: every rollout is the student's own. Arguments and errors are those of
-    :class:`MimicAlgorithm`; ``teacher`` labels every visited state.
-    """
+    """A student that sees ``policy`` and ``reference`` acts, ``teacher`` labels every visited state, and the student
+    learns its actions: DAgger (Ross et al. 2011) without mixing, as every rollout is the student's own. Other arguments
+    and errors are those of :class:`MimicAlgorithm`."""
 
     cfg: MimicDistillationCfg
 

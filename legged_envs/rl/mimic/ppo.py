@@ -85,11 +85,9 @@ class MimicPPO(MimicAlgorithm):
         """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
 
     def _make_critic(self, name: str, frames: int, outputs: int) -> MimicNetwork:
-        critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg)
-        self._parts[name] = critic.to(self.device)
+        critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg).to(self.device)
+        self._parts[name] = critic
         return critic
-
-    # --- rollout ------------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
@@ -111,11 +109,8 @@ class MimicPPO(MimicAlgorithm):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both.
-
-        Raises:
-            ValueError: If ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends.
-        """
+        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both. Raises a
+        ValueError if ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends."""
         step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs")
         if following is None and dones.any():
             raise ValueError("extras must have final_obs, the true last observations, when episodes end")
@@ -144,8 +139,6 @@ class MimicPPO(MimicAlgorithm):
             final_values[self._time_outs] = finals
             arguments |= {f"last_{column}": last, f"final_{column}": final_values}
         self.storage.compute_returns(time_outs=self._time_outs, **arguments)
-
-    # --- learning -----------------------------------------------------------------------------------------------------
 
     @property
     def dagger_coefficient(self) -> float:
@@ -176,8 +169,7 @@ class MimicPPO(MimicAlgorithm):
         lagrange, storage = self.lagrange, self.storage
         if lagrange is None:
             return {}
-        referenced = storage.reference_observations_mask
-        measured = slice(self.calm_envs or None)
+        referenced, measured = storage.reference_observations_mask, slice(self.calm_envs or None)
         costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
         lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
         storage.advantages[:, : self.calm_envs] = 0.0  # actions without noise say nothing about which noise is good
@@ -221,20 +213,13 @@ class Lagrange:
     """A multiplier λ_k ≥ 0 for each cost term, and the costs in units that compare with the limits.
 
     Steps with and without a reference have multipliers of their own: who follows commands has other costs than who
-    imitates, and both are to keep the limits.
+    imitates, and both are to keep the limits. The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums
+    temporal differences with weights that add up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per
+    control step, 1 being as much as the limit.
 
-    The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
-    up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
-
-    Args:
-        names: Of the environment's terms, from which ``cfg.costs`` chooses K.
-        limits: Mean cost per control step that each term may have.
-        discount: γλ of the advantages.
-        cfg, device: Gains, start and bound of the multipliers; where the costs are.
-
-    Raises:
-        ValueError: If a limit is not positive, their number is not that of the names, ``cfg.costs`` names none of them,
-            ``discount`` is not below 1, or a gain or the bound is negative.
+    ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
+    ``discount`` is γλ of the advantages. Raises a ValueError if a limit is not positive or missing, ``cfg.costs`` names
+    none of the terms, ``discount`` is not below 1, or a gain or the bound is negative.
     """
 
     def __init__(
@@ -262,11 +247,9 @@ class Lagrange:
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout.
-
-        Returns the mean costs per control step without and with a reference; NaN where there was no such step, and then
-        the multipliers stay. Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K).
-        """
+        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout. Returns the mean costs per
+        control step without and with a reference; NaN where there was no such step, and then the multipliers stay.
+        Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
@@ -274,11 +257,9 @@ class Lagrange:
     def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
         """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised.
 
-        Each A^c_k is centred and divided by its standard deviation, but by no less than 1 − γλ, which is one step's
-        cost at the limit; those with and those without a reference by themselves. So a term near its limit weighs λ_k
-        times as much as the reward, and one that hardly costs anything beside its limit stays as small as it is: its
-        noise is not blown up.
-
+        Each A^c_k is centred and divided by its standard deviation, with and without a reference by itself, but by no
+        less than 1 − γλ, which is one step's cost at the limit. So a term near its limit weighs λ_k times as much as
+        the reward, and the noise of one that hardly costs anything beside its limit is not blown up.
         Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs).
         """
         for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
