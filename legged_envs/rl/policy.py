@@ -108,14 +108,13 @@ class Policy:
     def check_task(self, task_id: str, cfg: TaskCfg) -> None:
         """Raise a ValueError if the task is of another robot, or imitates motions and this policy does not, or the
         reverse."""
-        if (theirs := self.contract.get("robot")) != cfg.robot.name:
-            raise ValueError(
-                f"the policy of {self.task_id!r} was trained with robot = {theirs}, {task_id!r} has {cfg.robot.name}"
-            )
+        own, robot, has = self.task_id, self.contract.get("robot"), cfg.robot.name
+        if robot != has:
+            raise ValueError(f"the policy of {own!r} was trained with robot = {robot}, {task_id!r} has {has}")
         if ("reference" in self.contract) != is_mimic(cfg):
             kinds = ("imitates motions", "follows velocity commands")
             theirs, ours = reversed(kinds) if is_mimic(cfg) else kinds
-            raise ValueError(f"the policy is one of {self.task_id!r}, which {theirs}, and {task_id!r} {ours}")
+            raise ValueError(f"the policy is one of {own!r}, which {theirs}, and {task_id!r} {ours}")
 
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
         """Raise a ValueError if this policy is not for the environment, or does not take ``groups``, that names what
@@ -126,20 +125,19 @@ class Policy:
         known = set(self.inputs) <= set(env.cfg.observations)
         # As the file has it: JSON has no tuples.
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
-        pairs = zip(_in_common(self.contract, self.inputs), _in_common(ours, ours["inputs"]), strict=True)
-        for (key, theirs), (_, has) in pairs:
-            if theirs != has:
+        needed = Policy(self._network, ours)._in_common()
+        for key, theirs in self._in_common().items():
+            if theirs != (has := needed[key]):
                 raise ValueError(
                     f"the policy of {self.task_id!r} was trained with {key} = {theirs}, this environment has {has}; "
                     "if it was trained with --changes, this environment needs the same"
                 )
 
-
-def _in_common(contract: dict[str, Any], inputs: Inputs) -> list[tuple[str, Any]]:
-    """What of a contract a policy and an environment must agree in."""
-    keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
-    layout = {group: [(term["name"], term["size"], term["scale"]) for term in terms] for group, terms in inputs.items()}
-    return [*((key, contract.get(key)) for key in keys), ("observation", layout)]
+    def _in_common(self) -> dict[str, Any]:
+        """What a policy of the same kind would have as well."""
+        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
+        layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
+        return {key: self.contract.get(key) for key in keys} | {"observation": layout}
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
@@ -159,9 +157,8 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
     options["dynamic_axes"] = {name: {0: "n"} for name in (*names, *outputs)}
     torch.onnx.export(module.cpu().eval(), inputs, str(path), **options)
     model = onnx.load(str(path))
-    for key, value in contract.items():
-        entry = model.metadata_props.add()
-        entry.key, entry.value = key, value if isinstance(value, str) else json.dumps(value)
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in contract.items()}
+    onnx.helper.set_model_props(model, texts)
     onnx.save(model, str(path))
 
 
@@ -192,9 +189,8 @@ def load_policy(path: Path | str, device: str = "cpu") -> Policy:
 def load_shipped_policy(task_id: str) -> Policy:
     """The policy that ships with the package for a task; ValueError if none does."""
     if task_id not in SHIPPED:
-        raise ValueError(
-            f"no policy ships for {task_id!r} (only for {', '.join(SHIPPED)}); train one, then pass --policy"
-        )
+        only = ", ".join(SHIPPED)
+        raise ValueError(f"no policy ships for {task_id!r} (only for {only}); train one, then pass --policy")
     with resources.as_file(resources.files("legged_envs") / "policies" / SHIPPED[task_id]) as path:
         return load_policy(path)
 

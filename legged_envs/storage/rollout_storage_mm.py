@@ -94,7 +94,7 @@ class RolloutStorageMM:
         self._amp = AmpExtractors(amp_cfg, self.ref_obs_shape is not None) if amp_cfg else None
         with torch.inference_mode(False):  # a tensor made inside it could not be written outside of it
             self._make_buffers()
-        self._given = [field for field in TRANSITION_FIELDS if self._rows.get(field.buffer)]
+        self._given = [(field.name, field.buffer) for field in TRANSITION_FIELDS if self._rows.get(field.buffer)]
         self._hidden = HiddenStates(self.num_transitions_per_env, self.num_envs, self.observations.device)
         self._stale_returns = self._written_returns()
         """What :meth:`_written_returns` says as long as the returns are not those of this rollout."""
@@ -134,12 +134,12 @@ class RolloutStorageMM:
         """
         if (step := self.step) >= (steps := self.num_transitions_per_env):
             raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")
-        rows, tensors = [], []
-        for field in self._given:
-            tensor, row = getattr(transition, field.name), self._rows[field.buffer][step]
+        rows, tensors, buffers = [], [], self._rows
+        for name, buffer in self._given:
+            tensor, row = getattr(transition, name), buffers[buffer][step]
             fits = type(tensor) is torch.Tensor and tensor.shape == row.shape and tensor.dtype is row.dtype
             if not fits or tensor.device != row.device or tensor.requires_grad:
-                tensor = fitting(f"transition.{field.name}", tensor, row).detach()
+                tensor = fitting(f"transition.{name}", tensor, row).detach()
             rows.append(row)
             tensors.append(tensor)
         for row, tensor in self._hidden.copies(step, transition.hidden_states):
