@@ -94,13 +94,9 @@ class MimicAlgorithm:
         """Nothing; ``obs`` is the observation after the rollout."""
 
     def _end_of_update(self) -> None:
-        self.actor.network.update_normalizers(*self._seen())
+        self.actor.network.update_normalizers(*observed(self.storage))
         self.storage.clear()
         self.iteration += 1
-
-    def _seen(self, prefix: str = "") -> list[torch.Tensor]:
-        """What a network saw in the rollout: the storage's :data:`OBSERVED` with ``prefix``."""
-        return [part.flatten(0, 1) for part in observed(self.storage, prefix)]
 
     def train_mode(self) -> None:
         """Let the networks learn and the normalizers count."""

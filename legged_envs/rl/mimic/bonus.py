@@ -42,10 +42,8 @@ class RewardBonus(ABC):
     """What :attr:`means` are called."""
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    task_weight = 1.0
-    """Weight of the reward that the bonus is added to."""
-    weight = 1.0
-    """Weight of the bonus."""
+    task_weight = weight = 1.0
+    """Weights of the reward that the bonus is added to, and of the bonus."""
 
     def __init__(self, group: str, env_obs: TensorDict, num_steps: int):
         check_choice(f"{self.option}.group", group, sorted(env_obs.keys()))

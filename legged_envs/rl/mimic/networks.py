@@ -79,9 +79,9 @@ class MimicNetwork(nn.Module):
         return self.head(torch.cat((self.normalizer(observation), code), dim=1))
 
     def update_normalizers(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> None:
-        """Take observations, and references where there are some, into the running statistics."""
-        self.normalizer.update(observation)
-        present = mask.flatten() > 0.5
+        """Take observations (…, P), and references (…, R) where there are some, into the running statistics."""
+        self.normalizer.update(observation.flatten(0, -2))
+        present = mask.reshape(reference.shape[:-1]) > 0.5
         if present.any():
             self.reference_normalizer.update(reference[present])
 

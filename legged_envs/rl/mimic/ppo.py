@@ -156,7 +156,7 @@ class MimicPPO(MimicAlgorithm):
             self._descend(loss)
             rows.append(terms)
             rows += [bonus.learn(batch.indices) for bonus in self.bonuses]
-        seen = self._seen("" if self.cfg.privileged_actor else "privileged_")
+        seen = observed(self.storage, "" if self.cfg.privileged_actor else "privileged_")
         for critic in self.critics.values():
             critic.update_normalizers(*seen)
         for bonus in self.bonuses:
