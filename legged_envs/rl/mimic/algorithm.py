@@ -46,24 +46,24 @@ class MimicAlgorithm:
         self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
         self._parts: dict[str, Any] = {}
         """Everything with a ``state_dict``, by its name in a checkpoint."""
-        self.actor = self._parts["actor"] = MimicPolicy(self._sizes[groups], frames, num_actions, cfg).to(self.device)
+        self.actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
 
-    def _begin(self, training_type: str, *critics: nn.Module, **options: Any) -> None:
-        """Make the storage, with ``options`` of its own, and Adam over actor and critics."""
+    def _begin(self, training_type: str, critics: Mapping[str, nn.Module], **options: Any) -> None:
+        """Make the storage, with ``options`` of its own, and Adam over actor and ``critics``, by their names."""
         num_envs, num_steps, num_actions = self._shape
         actor = self._sizes[self.groups]
         critic = self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()  # nothing is kept twice
         shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
         self.storage = RolloutStorageMM(training_type, num_envs, num_steps, *shapes, device=self.device, **options)
-        self._networks = nn.ModuleList((self.actor, *critics))
+        self._networks = nn.ModuleDict({"actor": self.actor, **critics}).to(self.device)
         self.optimizer = torch.optim.Adam(self._networks.parameters(), lr=self.learning_rate, fused=True)
-        self._parts["optimizer"] = self.optimizer
+        self._parts |= {**self._networks, "optimizer": self.optimizer}
 
     def _descend(self, loss: torch.Tensor) -> None:
         """One step of the optimizer, each network's gradient clipped by itself."""
         self.optimizer.zero_grad()
         loss.backward()
-        for network in self._networks:
+        for network in self._networks.values():
             nn.utils.clip_grad_norm_(network.parameters(), self.cfg.max_grad_norm)
         self.optimizer.step()
 
@@ -145,7 +145,7 @@ class MimicDistillation(MimicAlgorithm):
     ):
         super().__init__(env_obs, num_actions, frames, cfg, ACTOR_GROUPS)
         self.teacher = teacher
-        self._begin("distillation")
+        self._begin("distillation", {})
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:

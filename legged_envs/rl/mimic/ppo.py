@@ -57,9 +57,10 @@ class MimicPPO(MimicAlgorithm):
         if cfg.dagger.coefficient and teacher is None:
             raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
         self.teacher = teacher if cfg.dagger.coefficient else None
-        self.critic = self._make_critic("critic", frames, 1)
+        self.critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, 1, cfg)
         self.critics = {"values": self.critic}
         """Who predicts which column of the storage: ``values``, and with constraints ``cost_values``."""
+        critics = {"critic": self.critic}
         self.lagrange: Lagrange | None = None
         self.calm_envs = num_costs = 0
         """Number of environments, the first ones, that act without noise."""
@@ -69,7 +70,8 @@ class MimicPPO(MimicAlgorithm):
             lagrange = Lagrange(cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange, self.device)
             self.lagrange = self._parts["lagrange"] = lagrange
             num_costs = len(lagrange.names)
-            self.critics["cost_values"] = self._make_critic("cost_critic", frames, num_costs)
+            cost_critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, num_costs, cfg)
+            critics["cost_critic"] = self.critics["cost_values"] = cost_critic
         self.bonuses: list[RewardBonus] = []
         if cfg.amp.amp_reward_weight:
             if expert is None:
@@ -79,15 +81,10 @@ class MimicPPO(MimicAlgorithm):
             self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
         for bonus in self.bonuses:
             self._parts |= {bonus.option: bonus.network, f"{bonus.option}_optimizer": bonus.optimizer}
-        self._begin("rl", *self.critics.values(), apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
+        self._begin("rl", critics, apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
         self._time_outs = torch.zeros(cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device)
         self._final_inputs: list[list[torch.Tensor]] = []
         """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
-
-    def _make_critic(self, name: str, frames: int, outputs: int) -> MimicNetwork:
-        critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg).to(self.device)
-        self._parts[name] = critic
-        return critic
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
