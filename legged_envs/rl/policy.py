@@ -117,7 +117,7 @@ class Policy:
             raise ValueError(f"the policy is one of {own!r}, which {theirs}, and {task_id!r} {ours}")
 
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
-        """Raise a ValueError if this policy is not for the environment, or does not take ``groups``, that names what
+        """Raise a ValueError if this policy is not for the environment, or does not take ``groups``. It names what
         differs: robot, joints, action scale, time step or observations."""
         if groups is not None and tuple(self.inputs) != tuple(groups):
             takes = ", ".join(self.inputs)
@@ -134,7 +134,7 @@ class Policy:
                 )
 
     def _in_common(self) -> dict[str, Any]:
-        """What a policy of the same kind would have as well."""
+        """What a policy must share with those that its environment makes."""
         keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
         layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
         return {key: self.contract.get(key) for key in keys} | {"observation": layout}

@@ -115,12 +115,12 @@ class RolloutStorageMM:
                 self._rows[field.buffer] = []
                 setattr(self, field.buffer, buffer)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # a type checker takes the buffers' names from it
         raise AttributeError(f"this RolloutStorageMM has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in self._rows:
+        if name in vars(self).get("_rows", ()):
             self._rows[name] = [] if value is None else list(value)
 
     def _buffers(self) -> dict[str, torch.Tensor]:

@@ -215,8 +215,8 @@ class Lagrange:
     control step, 1 being as much as the limit.
 
     ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
-    ``discount`` is γλ of the advantages. Raises a ValueError if a limit is not positive or missing, ``cfg.costs`` names
-    none of the terms, ``discount`` is not below 1, or a gain or the bound is negative.
+    ``discount`` is γλ of the advantages. Raises a ValueError if a limit is missing or not positive, ``cfg.costs`` has
+    none of the names, ``discount`` is not below 1, or a gain or the bound is negative.
     """
 
     def __init__(
