@@ -12,7 +12,7 @@ class Stateful:
     """Saves the attributes that ``STATE`` names, and takes them back."""
 
     STATE: tuple[str, ...] = ()
-    """Attributes that the future depends on. Keys of the state are their names without underscores in front."""
+    """Keys of the state are these names without underscores in front."""
 
     def state_dict(self) -> dict[str, Any]:
         """What the future depends on, copied."""

@@ -35,11 +35,8 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
     ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is
     ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant.
 
-    Args:
-        module: Without branches that depend on values; it is not to be used any more, for tracing leaves marks on it.
-
-    Raises:
-        ValueError: If it branches, or does something that is not one of :data:`OPERATIONS`.
+    The module is not to be used any more, for tracing leaves marks on it. Raises a ValueError if it has branches that
+    depend on values, or does something that is not one of :data:`OPERATIONS`.
     """
     who = f"a policy's network, {type(module).__name__},"
     try:
@@ -73,31 +70,26 @@ def _encoded(argument: Any) -> Any:
 
 
 class Network:
-    """A function of tensors that was written down by :func:`describe`.
+    """A function of tensors that was written down by :func:`describe`, with ``weights`` on the device to compute on.
 
-    Args:
-        description: What it computes.
-        weights: Its weights, on the device to compute on.
-
-    Raises:
-        ValueError: If the description has an operation that is not one of :data:`OPERATIONS`, or a step takes a value
-            that is not known yet.
+    Raises a ValueError if the ``description`` has an operation that is not one of :data:`OPERATIONS`, or a step takes a
+    value that is not known yet.
     """
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
         """Names of the arguments."""
         self._weights = weights
-        self._steps: list[tuple[str, Callable[..., Any], list[Getter], list[tuple[str, Getter]]]] = []
+        self._steps: list[tuple[str, Callable[..., Any], Getter, list[tuple[str, Getter]]]] = []
         known = {*self.inputs, *weights}
         for step in description["steps"]:
             if step["operation"] not in OPERATIONS:
                 raise ValueError(f"unknown operation {step['operation']!r}; known: {', '.join(OPERATIONS)}")
-            arguments = [_getter(argument, known) for argument in step["arguments"]]
             options = [(key, _getter(option, known)) for key, option in step["options"].items()]
+            arguments = _getter(step["arguments"], known)
             self._steps.append((step["name"], OPERATIONS[step["operation"]], arguments, options))
             known.add(step["name"])
-        self._outputs = [_getter({"of": name}, known) for name in description["outputs"]]
+        self._results = _getter([{"of": name} for name in description["outputs"]], known)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """The result for ``inputs``, a tuple if there are several."""
@@ -105,8 +97,8 @@ class Network:
             raise TypeError(f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments")
         values: dict[str, Any] = {**self._weights, **dict(zip(self.inputs, inputs, strict=True))}
         for name, function, arguments, options in self._steps:
-            values[name] = function(*[get(values) for get in arguments], **{key: get(values) for key, get in options})
-        results = tuple(get(values) for get in self._outputs)
+            values[name] = function(*arguments(values), **{key: get(values) for key, get in options})
+        results = self._results(values)
         return results if len(results) > 1 else results[0]
 
 

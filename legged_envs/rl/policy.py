@@ -43,8 +43,8 @@ def contract(
 ) -> dict[str, Any]:
     """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot.
 
-    ``inputs`` are the observation groups that the policy takes, one argument each. ``changes`` are those that make the
-    policy's task of the registered one, as values that JSON has.
+    It takes the observation ``groups``, one argument each. ``changes`` are those that make its task of the registered
+    one, as values that JSON has.
     """
     robot, commands = env.cfg.robot, env.commands.terms.values()
     inputs = {group: _terms(env, group) for group in groups}
@@ -79,7 +79,6 @@ def contract(
 
 
 def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
-    """The terms of an observation group, in order."""
     sizes = env.observations.term_sizes(group)
     return [
         {"name": name, "size": sizes[name], "scale": term.scale, "noise": term.noise, "clip": term.clip}
@@ -107,52 +106,43 @@ class Policy:
             return self._network(*observations)
 
     def check_task(self, task_id: str, cfg: TaskCfg) -> None:
-        """Raise if this policy is for another kind of task.
-
-        Raises:
-            ValueError: If the task is of another robot, or imitates motions and the policy does not, or the reverse.
-        """
-        if (theirs := self.contract.get("robot")) != cfg.robot.name:
-            raise ValueError(
-                f"the policy of {self.task_id!r} was trained with robot = {theirs}, {task_id!r} has {cfg.robot.name}"
-            )
+        """Raise a ValueError if the task is of another robot, or imitates motions and this policy does not, or the
+        reverse."""
+        own, robot, has = self.task_id, self.contract.get("robot"), cfg.robot.name
+        if robot != has:
+            raise ValueError(f"the policy of {own!r} was trained with robot = {robot}, {task_id!r} has {has}")
         if ("reference" in self.contract) != is_mimic(cfg):
             kinds = ("imitates motions", "follows velocity commands")
             theirs, ours = reversed(kinds) if is_mimic(cfg) else kinds
-            raise ValueError(f"the policy is one of {self.task_id!r}, which {theirs}, and {task_id!r} {ours}")
+            raise ValueError(f"the policy is one of {own!r}, which {theirs}, and {task_id!r} {ours}")
 
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
-        """Raise if this policy is not for the environment, or does not take ``groups``.
-
-        Raises:
-            ValueError: Naming what differs: robot, joints, action scale, time step or observations.
-        """
+        """Raise a ValueError if this policy is not for the environment, or does not take ``groups``. It names what
+        differs: robot, joints, action scale, time step or observations."""
         if groups is not None and tuple(self.inputs) != tuple(groups):
             takes = ", ".join(self.inputs)
             raise ValueError(f"the policy must take {', '.join(groups)}, but that of {self.task_id!r} takes {takes}")
         known = set(self.inputs) <= set(env.cfg.observations)
         # As the file has it: JSON has no tuples.
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
-        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
-        pairs = [(key, self.contract.get(key), ours.get(key)) for key in keys]
-        for key, theirs, has in (*pairs, ("observation", _layout(self.inputs), _layout(ours["inputs"]))):
-            if theirs != has:
+        needed = Policy(self._network, ours)._in_common()
+        for key, theirs in self._in_common().items():
+            if theirs != (has := needed[key]):
                 raise ValueError(
                     f"the policy of {self.task_id!r} was trained with {key} = {theirs}, this environment has {has}; "
                     "if it was trained with --changes, this environment needs the same"
                 )
 
-
-def _layout(inputs: Inputs) -> dict[str, list[tuple[Any, ...]]]:
-    return {group: [(term["name"], term["size"], term["scale"]) for term in terms] for group, terms in inputs.items()}
+    def _in_common(self) -> dict[str, Any]:
+        """What a policy must share with those that its environment makes."""
+        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
+        layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
+        return {key: self.contract.get(key) for key in keys} | {"observation": layout}
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
-    """Write a policy as safetensors: its weights, and as metadata its network's description and its contract.
-
-    Raises:
-        ValueError: If the network is of operations that :func:`~legged_envs.rl.network.describe` does not know.
-    """
+    """Write a policy as safetensors: its weights, and as metadata its network's description and its contract. Raises a
+    ValueError if the network is of operations that :func:`~legged_envs.rl.network.describe` does not know."""
     description, weights = describe(copy.deepcopy(module).cpu().eval())
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
@@ -167,9 +157,8 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
     options["dynamic_axes"] = {name: {0: "n"} for name in (*names, *outputs)}
     torch.onnx.export(module.cpu().eval(), inputs, str(path), **options)
     model = onnx.load(str(path))
-    for key, value in contract.items():
-        entry = model.metadata_props.add()
-        entry.key, entry.value = key, value if isinstance(value, str) else json.dumps(value)
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in contract.items()}
+    onnx.helper.set_model_props(model, texts)
     onnx.save(model, str(path))
 
 
@@ -179,12 +168,8 @@ def policy_file(path: Path | str) -> Path:
 
 
 def load_policy(path: Path | str, device: str = "cpu") -> Policy:
-    """Read a policy written by :func:`save_policy`: the file, or the run folder that it is in. No code is run.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is not such a policy.
-    """
+    """Read a policy written by :func:`save_policy`: the file, or the run folder that it is in. No code is run. Raises a
+    FileNotFoundError if there is no such file, a ValueError if it is not such a policy."""
     path = policy_file(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
@@ -197,21 +182,15 @@ def load_policy(path: Path | str, device: str = "cpu") -> Policy:
             raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
         return Policy(Network(json.loads(about[_NETWORK]), weights), json.loads(about[_CONTRACT]))
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {error}"
-        ) from error
+        message = f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {error}"
+        raise ValueError(message) from error
 
 
 def load_shipped_policy(task_id: str) -> Policy:
-    """The policy that ships with the package for a task.
-
-    Raises:
-        ValueError: If none does.
-    """
+    """The policy that ships with the package for a task; ValueError if none does."""
     if task_id not in SHIPPED:
-        raise ValueError(
-            f"no policy ships for {task_id!r} (only for {', '.join(SHIPPED)}); train one, then pass --policy"
-        )
+        only = ", ".join(SHIPPED)
+        raise ValueError(f"no policy ships for {task_id!r} (only for {only}); train one, then pass --policy")
     with resources.as_file(resources.files("legged_envs") / "policies" / SHIPPED[task_id]) as path:
         return load_policy(path)
 
@@ -229,8 +208,8 @@ def policy_and_task(
         task_id: Registered id.
         path: A policy.safetensors, or the run folder with it; None for the policy that ships with the package.
         changes: Changes to the task, by path.
-        clips: Clips to imitate, on a mimic task; by default those that the policy was trained on.
-        motions: Files of motions in place of the task's own, on a mimic task.
+        clips, motions: On a mimic task, clips to imitate, by default those that the policy was trained on, and files
+            of motions in place of the task's own.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -244,11 +223,11 @@ def policy_and_task(
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)
     if is_mimic(cfg):
-        cfg = imitating(cfg, motions=motions)
+        cfg, clips = imitating(cfg, motions=motions), clips or policy.clips
         try:
-            clip_names(cfg, clips or policy.clips)
+            clip_names(cfg, clips)
         except ValueError as error:
             hint = "A policy that was trained with --motions needs the same --motions, or the --clips to imitate"
             raise ValueError(f"{error}. {hint}") from error
-        cfg = imitating(cfg, clips or policy.clips)
+        cfg = imitating(cfg, clips)
     return policy, cfg, changed

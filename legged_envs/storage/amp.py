@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
@@ -12,51 +13,39 @@ from legged_envs.storage.fields import fitting
 
 
 class AmpExtractors:
-    """The two functions of an AMP configuration.
+    """The two functions of an AMP configuration ``cfg``, whose other keys are of no concern here.
 
-    ``amp_obs_extractor(observations)`` gives the policy's AMP states; ``amp_ref_obs_extractor((reference_observations,
-    mask))`` gives the reference's and a mask of those that are there. Both keep the leading dimensions. Each is a
-    function or the import string of one, ``"package.module:function"``. If the configuration has a key ``"_env"``, its
-    value is passed on as ``env=…``.
-
-    Args:
-        cfg: The configuration; other keys are of no concern here.
-        with_reference: Whether reference observations are kept, so that the second function is needed.
+    ``amp_obs_extractor(observations)`` gives the policy's AMP states. ``amp_ref_obs_extractor((reference_observations,
+    mask))``, needed ``with_reference`` observations, gives the reference's and a mask of those that are there. Both
+    keep the leading dimensions. Each is a function or the import string of one, ``"package.module:function"``. If the
+    configuration has a key ``"_env"``, its value is passed on as ``env=…``.
 
     Raises:
-        ValueError: If a function is missing or its import string leads nowhere.
-        TypeError: If it is neither a function nor a string.
+        ValueError: If a function is missing or its import string leads nowhere; TypeError if it is no function.
     """
 
     def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
-        self._kwargs = {"env": cfg["_env"]} if "_env" in cfg else {}
         self._obs = _resolve(cfg, "amp_obs_extractor")
         self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor") if with_reference else None
 
     def states(self, observations: torch.Tensor) -> torch.Tensor:
         """The AMP states in ``observations``; raises TypeError if the function does not return a tensor."""
-        states = self._obs(observations, **self._kwargs)
+        states = self._obs(observations)
         if not isinstance(states, torch.Tensor):
             raise TypeError(f"amp_obs_extractor must return a tensor, returned {type(states).__name__}")
         return states
 
     def reference_states(self, observations: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says.
-
-        Raises:
-            TypeError: If the function does not return (states, mask) with a bool mask.
-            ValueError: If its mask has another shape or device than ``mask``.
-        """
+        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says. Raises
+        TypeError unless the function returns (states, mask of bool), ValueError if its mask is not like ``mask``."""
         assert self._ref_obs is not None
-        result = self._ref_obs((observations, mask), **self._kwargs)
+        result = self._ref_obs((observations, mask))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"amp_ref_obs_extractor must return (states, mask), returned {type(result).__name__}")
-        states, available = result
-        return states, fitting("the mask that amp_ref_obs_extractor returns", available, mask) & mask
+        return result[0], fitting("the mask that amp_ref_obs_extractor returns", result[1], mask) & mask
 
 
 def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:
-    """The function under ``key``, imported if it is named by a string."""
     found = cfg.get(key)
     if found is None:
         raise ValueError(f"amp_cfg has no {key!r}: give a function or an import string 'package.module:function'")
@@ -68,4 +57,4 @@ def _resolve(cfg: Mapping[str, Any], key: str) -> Callable[..., Any]:
             raise ValueError(f"amp_cfg[{key!r}] = {cfg[key]!r} is no 'package.module:function': {error}") from error
     if not callable(found):
         raise TypeError(f"amp_cfg[{key!r}] must be a function or an import string, got {type(found).__name__}")
-    return found
+    return partial(found, env=cfg["_env"]) if "_env" in cfg else found

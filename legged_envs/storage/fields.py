@@ -1,8 +1,5 @@
-"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between.
-
-Each field is declared once, in one of the three dataclasses; :data:`FIELDS` is the table that follows from them. What a
-user hands over is checked by :func:`fitting`; errors name the argument, what was given and what is expected.
-"""
+"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between. Each is declared
+once, in one of three dataclasses; :data:`FIELDS` is the table that follows from them."""
 
 from __future__ import annotations
 
@@ -28,22 +25,19 @@ class Field:
     """A field of transitions or of batches that has a buffer in the storage."""
 
     name: str
-    """Of the attribute of :class:`Transition` and :class:`MiniBatch`."""
     shape: str
     """Which of the storage's shapes one environment's entry has; a mask, of dtype bool, is one number beside it."""
     buffer: str
-    """Of the attribute of the storage."""
+    """Name of the storage's attribute."""
     dtype: torch.dtype | None = None
     """None is torch's default."""
     only: str | None = None
     """The training type whose storage has the buffer; None is each."""
-    substitute: str | None = None
-    """The field whose tensor a batch has here where this one is not kept."""
 
 
-def _stored(shape: str, buffer: str = "", **options: Any) -> Any:
-    """A dataclass field with a buffer, called as the field unless ``buffer`` says otherwise; see :class:`Field`."""
-    return field(default=None, metadata={"shape": shape, "buffer": buffer, **options})
+def _stored(shape: str, **options: Any) -> Any:
+    """A dataclass field with a buffer, which has the field's name by default; see :class:`Field`."""
+    return field(default=None, metadata={"shape": shape, **options})
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -56,16 +50,14 @@ class _Recorded(Generic[Item]):
     """What the actor saw of the reference motion. Shape: ``ref_obs_shape``."""
     reference_observations_mask: OptionalTensor = _stored("ref_obs_shape", dtype=torch.bool)
     """Where there was a reference, bool. Shape: ()."""
-    critic_observations: Item = _stored("privileged_obs_shape", "privileged_observations", substitute="observations")
+    critic_observations: Item = _stored("privileged_obs_shape", buffer="privileged_observations")
     """What the critic, or the teacher, saw; in a batch the actor's without one. Shape: ``privileged_obs_shape``."""
     critic_reference_observations: OptionalTensor = _stored(
-        "privileged_ref_obs_shape", "privileged_reference_observations", substitute="reference_observations"
+        "privileged_ref_obs_shape", buffer="privileged_reference_observations"
     )
     """What the critic saw of the reference; in a batch the actor's without one. Shape: ``privileged_ref_obs_shape``."""
     critic_reference_observations_mask: OptionalTensor = _stored(
-        *("privileged_ref_obs_shape", "privileged_reference_observations_mask"),
-        dtype=torch.bool,
-        substitute="reference_observations_mask",
+        "privileged_ref_obs_shape", buffer="privileged_reference_observations_mask", dtype=torch.bool
     )
     """Where there was a reference for the critic, bool. Shape: ()."""
     actions: Item = _stored("actions_shape")
@@ -76,9 +68,9 @@ class _Recorded(Generic[Item]):
     """The critic's values of the observations before the step. Shape: (1,)."""
     actions_log_prob: Item = _stored("column", only="rl")
     """Log-probabilities of the actions at the time. Shape: (1,)."""
-    action_mean: Item = _stored("actions_shape", "mu", only="rl")
+    action_mean: Item = _stored("actions_shape", buffer="mu", only="rl")
     """Means of the policy's distribution at the time. Shape: ``actions_shape``."""
-    action_sigma: Item = _stored("actions_shape", "sigma", only="rl")
+    action_sigma: Item = _stored("actions_shape", buffer="sigma", only="rl")
     """Standard deviations of the policy's distribution at the time. Shape: ``actions_shape``."""
     hidden_states: tuple[HiddenState, HiddenState] | None = None
     """Recurrent states that actor and critic went into the step with; of a batch of trajectories, into each of them.
@@ -91,11 +83,8 @@ class _Recorded(Generic[Item]):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Transition(_Recorded[OptionalTensor]):
-    """One step of every environment: filled while the step happens, then given to the storage.
-
-    A storage reads the fields that it was configured to keep and ignores the others. Shapes start with (num_envs,). A
-    column may be (num_envs,) or (num_envs, 1).
-    """
+    """One step of every environment: filled while the step happens, then given to the storage, which ignores fields
+    that it was not configured to keep. Shapes start with (num_envs,). A column may be (num_envs,) or (num_envs, 1)."""
 
     privileged_actions: OptionalTensor = _stored("actions_shape", only="distillation")
     """What the teacher would have done; distillation only. Shape: ``actions_shape``."""
@@ -116,8 +105,8 @@ class Transition(_Recorded[OptionalTensor]):
 class MiniBatch(_Recorded[torch.Tensor]):
     """Transitions for one step of the optimiser; what the storage does not keep is None.
 
-    Shapes start with (batch,). In a batch of whole trajectories they start with (num_transitions_per_env,
-    num_trajectories), where a trajectory that is shorter repeats its last transition and ``masks`` tells which count.
+    Shapes start with (batch,), those of whole trajectories with (num_transitions_per_env, num_trajectories): there a
+    shorter trajectory repeats its last transition and ``masks`` tells which count.
     """
 
     indices: torch.Tensor
@@ -143,35 +132,29 @@ class MiniBatch(_Recorded[torch.Tensor]):
 
     def as_tuple(self) -> tuple[Any, ...]:
         """The 18 items of :meth:`RolloutStorageMM.mini_batch_generator`, references as (observations, mask) or None."""
-        reference = self.reference_observations, self.reference_observations_mask
-        critic_reference = self.critic_reference_observations, self.critic_reference_observations_mask
+        actor = self.reference_observations, self.reference_observations_mask
+        critic = self.critic_reference_observations, self.critic_reference_observations_mask
+        reference, critic_reference = (None if pair[0] is None else pair for pair in (actor, critic))
         return (
-            *(self.observations, None if reference[0] is None else reference),
-            *(self.critic_observations, None if critic_reference[0] is None else critic_reference),
-            *(self.actions, self.values, self.advantages, self.returns, self.actions_log_prob),
-            *(self.action_mean, self.action_sigma, self.dagger_actions, self.hidden_states, self.masks),
-            *(self.rnd_state, self.obs_prev_state, self.ref_obs_prev_state, self.ref_obs_prev_mask),
+            *(self.observations, reference, self.critic_observations, critic_reference, self.actions, self.values),
+            *(self.advantages, self.returns, self.actions_log_prob, self.action_mean, self.action_sigma),
+            *(self.dagger_actions, self.hidden_states, self.masks, self.rnd_state),
+            *(self.obs_prev_state, self.ref_obs_prev_state, self.ref_obs_prev_mask),
         )
 
 
 def _fields_of(kind: type) -> tuple[Field, ...]:
-    named = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
-    return tuple(Field(name, **{**metadata, "buffer": metadata["buffer"] or name}) for name, metadata in named)
+    return tuple(Field(each.name, **{"buffer": each.name, **each.metadata}) for each in fields(kind) if each.metadata)
 
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
-"""What a storage reads from a transition, and what a batch takes from the buffers."""
 FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
-"""Every field that has a buffer."""
+"""Every field that has a buffer: those that a storage reads from a transition, and those that a batch takes from it."""
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, after a look whether it can be copied to ``like`` as it is. A column may lack its last dimension.
-
-    Raises:
-        ValueError: If it is None, or of another shape or device.
-        TypeError: If it is no tensor or of another dtype.
-    """
+    """``tensor``, if it can be copied to ``like`` as it is; a column may lack its last dimension. Raises ValueError if
+    it is None, or of another shape or device, TypeError if it is no tensor or of another dtype."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):
@@ -180,9 +163,7 @@ def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
         if like.shape[-1] != 1 or like.ndim < 2 or tensor.shape != like.shape[:-1]:
             raise ValueError(f"{name}: expected shape {tuple(like.shape)}, got {tuple(tensor.shape)}")
         tensor = tensor.unsqueeze(-1)
-    if tensor.device != like.device:
-        where = str(like.device)
-        raise ValueError(f"{name}: expected device {where}, got {tensor.device}: move it with .to({where!r})")
+    check_device(name, tensor, like.device)
     if tensor.dtype is like.dtype:
         return tensor
     if like.dtype is torch.uint8 and not tensor.is_floating_point() and not tensor.is_complex():
@@ -190,12 +171,15 @@ def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
     raise TypeError(f"{name}: expected {like.dtype}, got {tensor.dtype}: convert it with .to({like.dtype})")
 
 
+def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
+    """Raise a ValueError unless ``tensor`` is on ``device``."""
+    if tensor.device != device:
+        raise ValueError(f"{name}: expected device {device}, got {tensor.device}: move it with .to({str(device)!r})")
+
+
 def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
     """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
-
-    Raises:
-        ValueError: If it is empty or a size is no positive integer; TypeError if it is no sequence.
-    """
+    Raises ValueError if it is empty or a size is no positive integer, TypeError if it is no sequence."""
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
     if shape is None or (len(shape) == 1 and shape[0] is None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -20,23 +21,19 @@ class Returns:
     """Of the states before each transition."""
     returns: torch.Tensor
     advantages: torch.Tensor
+    gamma: float
+    lam: float
+    """λ: 0 for one-step differences, 1 for whole returns."""
+    normalise: bool
+    """Whether the advantages are brought to mean 0 and standard deviation 1."""
 
-    def next_values(
-        self,
-        last_values: torch.Tensor | None,
-        dones: torch.Tensor,
-        time_outs: torch.Tensor | None = None,
-        final_values: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def next_values(self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any) -> torch.Tensor:
         """What each transition bootstraps from: the value of the state that it led to.
 
         That is 0 after a terminal state, ``final_values`` after a time-out, the value of the next row otherwise, which
         is in ``last_values`` (num_envs, K) for the last row. ``dones`` and ``time_outs`` are (num_steps, num_envs, 1),
-        bool. Of ``final_values``, shaped as the values, only the rows of time-outs are read.
-
-        Raises:
-            ValueError: If values are missing, or have another shape or device.
-            TypeError: If values have another dtype.
+        bool. Of ``final_values``, shaped as the values, only the rows of time-outs are read; both may be None. Raises
+        ValueError if values are missing, or have another shape or device, TypeError for another dtype.
         """
         last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):
@@ -48,23 +45,29 @@ class Returns:
             return following
         return torch.where(time_outs, fitting(final_name, final_values, self.values), following)
 
-    def write(self, next_values: torch.Tensor, dones: torch.Tensor, gamma: float, lam: float) -> None:
-        """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns A_t + V_t.
-
-        V' are ``next_values`` (num_steps, num_envs, K); ``dones`` (num_steps, num_envs, 1) says where an episode ended,
-        bool. λ is 0 for one-step differences and 1 for whole returns.
-        """
+    def write(self, next_values: torch.Tensor, dones: torch.Tensor) -> None:
+        """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns A_t + V_t, where V' are
+        ``next_values`` (num_steps, num_envs, K)."""
         out = self.advantages
-        torch.add(self.rewards, next_values, alpha=gamma, out=out).sub_(self.values)
-        decay = dones.logical_not().to(out.dtype).mul_(gamma * lam)
+        torch.add(self.rewards, next_values, alpha=self.gamma, out=out).sub_(self.values)
+        decay = dones.logical_not().to(out.dtype).mul_(self.gamma * self.lam)
         for step in reversed(range(len(out) - 1)):
             out[step].addcmul_(decay[step], out[step + 1])
         torch.add(out, self.values, out=self.returns)
 
-    def check_finite(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
-        """Raise ValueError at the first number that keeps the returns from being finite."""
-        if torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
-            return
+    def finish(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
+        """Normalise each of the K columns of advantages, where asked for; one of equal values becomes 0.
+
+        Raises a ValueError at the first number that keeps the returns from being finite.
+        """
+        if not torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
+            self._check_finite(next_values, time_outs)
+        if self.normalise:
+            freedom = min(1, self.advantages[..., 0].numel() - 1)
+            std, mean = torch.std_mean(self.advantages, dim=(0, 1), correction=freedom)
+            self.advantages.sub_(mean).div_(std.add_(1e-8))
+
+    def _check_finite(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
         kind = self.prefix
         numbers = {f"{kind}rewards": self.rewards, f"{kind}values": self.values}
         if time_outs is not None:
@@ -77,9 +80,3 @@ class Returns:
                 column = f", column {term}" if tensor.shape[-1] > 1 else ""
                 got = tensor[step, env, term].item()
                 raise ValueError(f"{name} must be finite, got {got} at step {step} in environment {env}{column}")
-
-    def normalise_advantages(self) -> None:
-        """Bring each of the K columns to mean 0 and standard deviation 1; a column of equal values becomes 0."""
-        freedom = min(1, self.advantages[..., 0].numel() - 1)
-        std, mean = torch.std_mean(self.advantages, dim=(0, 1), correction=freedom)
-        self.advantages.sub_(mean).div_(std.add_(1e-8))

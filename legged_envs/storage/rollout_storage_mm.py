@@ -26,11 +26,10 @@ class RolloutStorageMM:
     Every field of a :class:`Transition` has a buffer, an attribute of the same name but for ``mu`` (``action_mean``),
     ``sigma`` (``action_sigma``), ``privileged_observations``, ``privileged_reference_observations`` and its ``…_mask``
     (``critic_…`` in a transition). So have ``returns``, ``advantages``, ``cost_returns`` and ``cost_advantages``. Those
-    that the arguments do not ask for are None; those of the other training type are no attributes.
-
-    A buffer is (num_transitions_per_env, num_envs, …) on ``device``, of torch's default dtype, masks bool and ``dones``
-    uint8. Nothing is cast, moved or broadcast: a field that does not fit raises, and leaves the storage as it was.
-    Assigning to the attribute puts another tensor in the place of a buffer.
+    that the arguments do not ask for are None; those of the other training type are no attributes. A buffer is
+    (num_transitions_per_env, num_envs, …) on ``device``, of torch's default dtype, masks bool and ``dones`` uint8.
+    Another tensor may be assigned to the attribute. Nothing is cast, moved or broadcast: a field that does not fit
+    raises, and leaves the storage as it was.
 
     ``torch.save`` takes the storage with its ``amp_cfg``, whose functions must then be importable: no lambdas, nor
     functions inside others. With such functions save :meth:`state_dict`, which does not hold them.
@@ -70,6 +69,8 @@ class RolloutStorageMM:
         device: str | torch.device = "cpu",
         num_costs: int = 0,
     ):
+        self._rows: dict[str, list[torch.Tensor]] = {}
+        """Buffer → its rows, none if it is None. Slicing at each step would take long."""
         check_choice("training_type", training_type, ("rl", "distillation"))
         self.training_type = training_type
         self.num_envs = whole_number("num_envs", num_envs)
@@ -93,63 +94,53 @@ class RolloutStorageMM:
         self._amp = AmpExtractors(amp_cfg, self.ref_obs_shape is not None) if amp_cfg else None
         with torch.inference_mode(False):  # a tensor made inside it could not be written outside of it
             self._make_buffers()
-        self._given = [field for field in TRANSITION_FIELDS if self._buffers.get(field.buffer) is not None]
+        self._given = [(field.name, field.buffer) for field in TRANSITION_FIELDS if self._rows.get(field.buffer)]
         self._hidden = HiddenStates(self.num_transitions_per_env, self.num_envs, self.observations.device)
-        self._forget_returns()
+        self._stale_returns = self._written_returns()
+        """What :meth:`_written_returns` says as long as the returns are not those of this rollout."""
 
     def _make_buffers(self) -> None:
-        shapes: dict[str, tuple[int, ...] | None] = {
-            **vars(self),
+        shapes = vars(self) | {
             "privileged_ref_obs_shape": self.ref_obs_shape and self.privileged_ref_obs_shape,
             "dagger_actions_shape": self.actions_shape if self.apply_dagger_actions else None,
             "column": (1,),
             "costs": (self.num_costs,) if self.num_costs else None,
         }
-        self._buffers: dict[str, torch.Tensor | None] = {}
-        self._rows: dict[str, tuple[list[torch.Tensor], torch.Size, torch.dtype, torch.device]] = {}
         for field in FIELDS:
             if field.only in (None, self.training_type):
                 buffer, shape = None, shapes[field.shape]
                 if shape is not None:
                     size = (self.num_transitions_per_env, self.num_envs, *(() if field.dtype is torch.bool else shape))
                     buffer = torch.zeros(size, dtype=field.dtype, device=self.device)
-                self._put(field.buffer, buffer)
+                self._rows[field.buffer] = []
+                setattr(self, field.buffer, buffer)
 
-    def _put(self, name: str, buffer: torch.Tensor | None) -> None:
-        """Make ``buffer`` the one of that name. Slices and properties are looked up once: each step they take long."""
-        self._buffers[name] = buffer
-        if buffer is not None:
-            rows = [buffer[step] for step in range(len(buffer))]
-            self._rows[name] = rows, buffer.shape[1:], buffer.dtype, buffer.device
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("_buffers", ()):
-            return self._buffers[name]
+    def __getattr__(self, name: str) -> Any:  # a type checker takes the buffers' names from it
         raise AttributeError(f"this RolloutStorageMM has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dict__.get("_buffers", ()):
-            self._put(name, value)
-        else:
-            super().__setattr__(name, value)
+        super().__setattr__(name, value)
+        if name in vars(self).get("_rows", ()):
+            self._rows[name] = [] if value is None else list(value)
+
+    def _buffers(self) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, name) for name, rows in self._rows.items() if rows}
 
     def add_transitions(self, transition: _Transition) -> None:
         """Copy one step of all environments behind those that are there.
 
-        Raises:
-            OverflowError: If the rollout is full.
-            ValueError: If a field is missing, or has another shape or device than its buffer; TypeError for its dtype.
+        Raises OverflowError if the rollout is full, ValueError if a field is missing, or has another shape or device
+        than its buffer, TypeError if it has another dtype.
         """
         if (step := self.step) >= (steps := self.num_transitions_per_env):
             raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")
-        rows, tensors = [], []
-        for field in self._given:
-            tensor = getattr(transition, field.name)
-            buffer_rows, shape, dtype, device = self._rows[field.buffer]
-            fits = type(tensor) is torch.Tensor and tensor.shape == shape and tensor.dtype is dtype
-            if not fits or tensor.device != device or tensor.requires_grad:
-                tensor = fitting(f"transition.{field.name}", tensor, buffer_rows[step]).detach()
-            rows.append(buffer_rows[step])
+        rows, tensors, buffers = [], [], self._rows
+        for name, buffer in self._given:
+            tensor, row = getattr(transition, name), buffers[buffer][step]
+            fits = type(tensor) is torch.Tensor and tensor.shape == row.shape and tensor.dtype is row.dtype
+            if not fits or tensor.device != row.device or tensor.requires_grad:
+                tensor = fitting(f"transition.{name}", tensor, row).detach()
+            rows.append(row)
             tensors.append(tensor)
         for row, tensor in self._hidden.copies(step, transition.hidden_states):
             rows.append(row)
@@ -160,20 +151,18 @@ class RolloutStorageMM:
     def clear(self) -> None:
         """Start the next rollout: the next transition is the first one."""
         self.step = 0
-        self._forget_returns()
+        self._stale_returns = self._written_returns()
 
-    def _forget_returns(self) -> None:
-        """From here on the returns are not those of this rollout, until somebody writes them."""
-        returns = self._buffers.get("returns")
-        self._old_returns = None if returns is None else (returns, _times_written(returns))
+    def _written_returns(self) -> tuple[torch.Tensor | None, int]:
+        """The buffer of the returns and how often it was written, which inference tensors do not count."""
+        returns = self.returns if self.training_type == "rl" else None
+        return returns, -1 if returns is None or returns.is_inference() else returns._version
 
     @property
     def has_returns(self) -> bool:
         """Whether :meth:`compute_returns`, or an estimator of one's own, wrote ``returns`` since the rollout began."""
-        if self._old_returns is None:
-            return self.training_type == "rl"
-        returns, times_written = self._old_returns
-        return self.returns is not returns or _times_written(returns) != times_written
+        (returns, times), (old, old_times) = self._written_returns(), self._stale_returns
+        return returns is not old or times != old_times
 
     @torch.no_grad()
     def compute_returns(
@@ -193,8 +182,8 @@ class RolloutStorageMM:
     ) -> None:
         """Write ``returns`` and ``advantages`` (generalised advantage estimates), and those of the costs.
 
-        A done ends the sequence. A terminal one ends the return with it; a time-out does not: the return goes on with
-        the value of that episode's true last observation. Without ``time_outs`` every done is terminal.
+        A terminal done ends the return; a time-out does not: the return goes on with the value of that episode's true
+        last observation. Without ``time_outs`` every done is terminal.
 
         Args:
             last_values: Values of the observations after the last step. A column: (num_envs,) or (num_envs, 1).
@@ -205,7 +194,7 @@ class RolloutStorageMM:
             final_values: Values of the last observations of these episodes; other rows are not read. Shape: the same.
             last_cost_values, final_cost_values: The same for the costs. Shapes: (num_envs, num_costs) and
                 (num_transitions_per_env, num_envs, num_costs).
-            cost_gamma, cost_lam: The same for the costs, ``gamma`` and ``lam`` if None.
+            cost_gamma, cost_lam: For the costs; ``gamma`` and ``lam`` if None.
 
         Raises:
             RuntimeError: If the rollout is not full.
@@ -215,8 +204,7 @@ class RolloutStorageMM:
         """
         self._require("compute_returns", "rl")
         cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
-        factors = {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}
-        for name, factor in factors.items():
+        for name, factor in {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}.items():
             check_number(name, factor, 0.0, 1.0)
         if not self.num_costs and (last_cost_values is not None or final_cost_values is not None):
             raise ValueError("last_cost_values and final_cost_values are for costs, but num_costs is 0")
@@ -227,21 +215,19 @@ class RolloutStorageMM:
             if len(running):
                 step, env, _ = running[0].tolist()
                 raise ValueError(f"time_outs has an end at step {step} in environment {env}, dones has none there")
-        rewards = Returns("", self.rewards, self.values, self.returns, self.advantages)
-        jobs: list[tuple[Returns, Any, Any, float, float, bool]]
-        jobs = [(rewards, last_values, final_values, gamma, lam, normalize_advantage)]
+        buffers = self.rewards, self.values, self.returns, self.advantages
+        rewards = Returns("", *buffers, gamma, lam, normalize_advantage)
+        jobs = [(rewards, rewards.next_values(last_values, final_values, dones, time_outs))]
         if self.num_costs:
-            costs = Returns("cost_", self.cost_rewards, self.cost_values, self.cost_returns, self.cost_advantages)
-            jobs.append((costs, last_cost_values, final_cost_values, cost_gamma, cost_lam, normalize_cost_advantage))
-        next_values = [returns.next_values(last, dones, time_outs, final) for returns, last, final, *_ in jobs]
-        for (returns, _, _, gamma, lam, _), following in zip(jobs, next_values, strict=True):
-            returns.write(following, dones, gamma, lam)
-        self._forget_returns()  # until they are found to be finite
-        for (returns, *_, normalise), following in zip(jobs, next_values, strict=True):
-            returns.check_finite(following, time_outs)
-            if normalise:
-                returns.normalise_advantages()
-        self._old_returns = None
+            buffers = self.cost_rewards, self.cost_values, self.cost_returns, self.cost_advantages
+            costs = Returns("cost_", *buffers, cost_gamma, cost_lam, normalize_cost_advantage)
+            jobs.append((costs, costs.next_values(last_cost_values, final_cost_values, dones, time_outs)))
+        for returns, next_values in jobs:
+            returns.write(next_values, dones)
+        self._stale_returns = self._written_returns()  # until they are found to be finite
+        for returns, next_values in jobs:
+            returns.finish(next_values, time_outs)
+        self._stale_returns = None, 0
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean length of the trajectories and mean reward of a step, both scalars. Changes nothing.
@@ -253,10 +239,10 @@ class RolloutStorageMM:
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Single transitions in random order: every one of them exactly once per epoch, each epoch in its own order.
+        """Single transitions: every one of them exactly once per epoch, each epoch in its own random order.
 
-        Where the transitions do not divide evenly into the ``num_mini_batches`` of an epoch, the sizes of the batches
-        differ by one. The order is drawn from torch's generator of the storage's device.
+        The sizes of an epoch's ``num_mini_batches`` differ by at most one. The order is drawn from torch's generator of
+        the storage's device.
 
         Raises:
             RuntimeError: If the rollout is not full, or its returns are not computed.
@@ -265,21 +251,20 @@ class RolloutStorageMM:
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
-        """:meth:`mini_batches` as tuples of 18.
-
-        They are: observations, (reference observations, mask) or None, critic observations, (critic reference
-        observations, mask) or None, actions, values, advantages, returns, log-probabilities, action means, action
-        standard deviations, DAgger actions or None, hidden states (actor's, critic's), None, RND states or None, and
-        with AMP the states before: observations', reference's, reference's mask, else None three times.
+        """:meth:`mini_batches` as tuples of 18: observations, (reference observations, mask) or None, critic
+        observations, (critic reference observations, mask) or None, actions, values, advantages, returns,
+        log-probabilities, action means, action standard deviations, DAgger actions or None, hidden states (actor's,
+        critic's), None, RND states or None, and with AMP the states before: observations', reference's, reference's
+        mask, else None three times.
         """
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
         """Whole trajectories of environments in random order, with the recurrent states that they began with.
 
-        Each epoch deals out all environments anew; their numbers differ by at most one between batches. The
-        trajectories of an environment stand one after another in time. See :class:`MiniBatch` for the shapes. Arguments
-        and errors are those of :meth:`mini_batches`, but that there may be as many batches as environments.
+        Each epoch deals out all environments anew; their numbers differ by at most one between batches, of which there
+        may be as many as environments. The trajectories of an environment stand one after another in time. See
+        :class:`MiniBatch` for the shapes, :meth:`mini_batches` for arguments and errors.
         """
         return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
 
@@ -294,26 +279,23 @@ class RolloutStorageMM:
         check_number("num_mini_batches", num_mini_batches, 1, size)
         num_mini_batches = whole_number("num_mini_batches", num_mini_batches)
         num_epochs = whole_number("num_epochs", num_epochs)
-        dones = self.dones.squeeze(-1) != 0
-        continues = None if self._amp is None else has_previous(dones).flatten()
-        orders = (torch.randperm(size, device=dones.device) for _ in range(num_epochs))
+        continues = has_previous(self.dones.squeeze(-1) != 0)
+        orders = (torch.randperm(size, device=continues.device) for _ in range(num_epochs))
         drawn = (share for order in orders for share in order.tensor_split(num_mini_batches))
-        chosen = (trajectory_indices(dones, share) if whole else (share, None) for share in drawn)
-        return (self._batch(indices, masks, continues) for indices, masks in chosen)
+        chosen = (trajectory_indices(continues, share) if whole else (share, None) for share in drawn)
+        return (self._batch(indices, masks, continues.flatten()) for indices, masks in chosen)
 
-    def _batch(self, indices: torch.Tensor, masks: torch.Tensor | None, continues: torch.Tensor | None) -> MiniBatch:
-        """The transitions at ``indices``, of any shape; with ``masks`` these are trajectories.
-
-        With AMP, ``continues`` says of each transition of the rollout whether its episode has one before it.
-        """
+    def _batch(self, indices: torch.Tensor, masks: torch.Tensor | None, continues: torch.Tensor) -> MiniBatch:
+        """The transitions at ``indices``, with ``masks`` trajectories. ``continues`` (num_steps · num_envs,) says of
+        each transition of the rollout whether its episode has one before it."""
         items: dict[str, Any] = {}
         for field in BATCH_FIELDS:
-            buffer = self._buffers[field.buffer]
+            buffer = getattr(self, field.buffer)
             if buffer is not None:
                 items[field.name] = take(buffer, indices)
-            elif field.substitute is not None:
-                items[field.name] = items.get(field.substitute)
-        if self._amp is not None and continues is not None:
+            elif field.name.startswith("critic_"):  # it sees what the actor sees
+                items[field.name] = items.get(field.name.removeprefix("critic_"))
+        if self._amp is not None:
             items["has_previous"] = has_one = continues[indices]
             previous = torch.where(has_one, indices - self.num_envs, indices)
             items["obs_prev_state"] = self._amp.states(take(self.observations, previous))
@@ -329,11 +311,7 @@ class RolloutStorageMM:
 
         Each is a tuple of 7: observations, the teacher's observations (the student's if it has none of its own),
         (reference observations, mask) or None, (privileged reference observations, mask) or None, actions, the
-        teacher's actions, dones.
-
-        Raises:
-            RuntimeError: If the rollout is not full.
-            ValueError: If the training type is not ``"distillation"``.
+        teacher's actions, dones. Raises RuntimeError if the rollout is not full, ValueError unless in distillation.
         """
         self._require("generator", "distillation")
         teacher = self.observations if self.privileged_observations is None else self.privileged_observations
@@ -346,10 +324,8 @@ class RolloutStorageMM:
 
     def _require(self, caller: str, training_type: str | None = None, returns: bool = False) -> None:
         """Raise unless ``caller`` fits the training type, the rollout is full and, if needed, has its returns."""
-        if training_type not in (None, self.training_type):
-            raise ValueError(
-                f"{caller} is for training_type {training_type!r}, this storage's is {self.training_type!r}"
-            )
+        if training_type not in (None, own := self.training_type):
+            raise ValueError(f"{caller} is for training_type {training_type!r}, this storage's is {own!r}")
         if self.step < (steps := self.num_transitions_per_env):
             held = f"observations and the other buffers hold {self.step} of num_transitions_per_env = {steps} steps"
             raise RuntimeError(f"{caller} needs a full rollout: {held}; go on with add_transitions()")
@@ -361,21 +337,17 @@ class RolloutStorageMM:
         return {
             "step": self.step,
             "has_returns": self.has_returns,
-            "buffers": {name: buffer.clone() for name, buffer in self._kept().items()},
+            "buffers": {name: buffer.clone() for name, buffer in self._buffers().items()},
             "hidden_states": self._hidden.state_dict(),
         }
-
-    def _kept(self) -> dict[str, torch.Tensor]:
-        return {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Return exactly to a state from :meth:`state_dict`, from whatever device it was saved on.
 
-        Raises:
-            ValueError: If it is of a storage with other buffers, or buffers of other shapes, or with more steps.
+        Raises a ValueError if it is of a storage with other buffers, or buffers of other shapes, or with more steps.
         """
-        buffers, saved = self._kept(), state["buffers"]
+        buffers, saved = self._buffers(), state["buffers"]
         if buffers.keys() != saved.keys():
             differing = sorted(buffers.keys() ^ saved.keys())
             raise ValueError(f"the state is of a storage with other arguments: only one of the two has {differing}")
@@ -388,9 +360,7 @@ class RolloutStorageMM:
         for name, buffer in buffers.items():
             buffer.copy_(saved[name])
         self.step = step
-        self._forget_returns()
-        if state["has_returns"]:
-            self._old_returns = None
+        self._stale_returns = (None, 0) if state["has_returns"] else self._written_returns()
         self._hidden.load_state_dict(state["hidden_states"])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -402,8 +372,3 @@ class RolloutStorageMM:
         arguments = state["arguments"] | {"device": state["state"]["buffers"]["observations"].device}
         self.__init__(**arguments)  # type: ignore[misc]
         self.load_state_dict(state["state"])
-
-
-def _times_written(tensor: torch.Tensor) -> int:
-    """How often a tensor was written; inference tensors do not count it."""
-    return -1 if tensor.is_inference() else tensor._version

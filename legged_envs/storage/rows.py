@@ -7,48 +7,40 @@ from typing import Any
 
 import torch
 
-from legged_envs.storage.fields import HiddenState, fitting
+from legged_envs.storage.fields import HiddenState, check_device, fitting
 
 _NAME = "transition.hidden_states"
 _NAMES = (f"{_NAME}[0] (actor)", f"{_NAME}[1] (critic)")
 
 
 def take(buffer: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-    """The entries step · num_envs + env of a buffer (num_steps, num_envs, …). Shape: (``*indices.shape``, …).
-
-    ``index_select`` copies whole rows: on a CPU it is several times as fast as ``buffer[indices]``.
-    """
+    """The entries step · num_envs + env of a buffer (num_steps, num_envs, …). Shape: (``*indices.shape``, …)."""
+    # index_select copies whole rows: on a CPU it is several times as fast as buffer[indices].
     taken = buffer.flatten(0, 1).index_select(0, indices.flatten())
     return taken if indices.ndim == 1 else taken.unflatten(0, indices.shape)
 
 
 def has_previous(dones: torch.Tensor) -> torch.Tensor:
-    """Where the step before belongs to the same episode: not at the first step, nor right after an end.
-
-    Shape of ``dones``, bool, and of the result: (num_steps, num_envs).
-    """
+    """Where the step before is of the same episode: not at the first step, nor right after an end. Shape of ``dones``,
+    bool, and of the result: (num_steps, num_envs)."""
     previous = torch.zeros_like(dones)
     torch.logical_not(dones[:-1], out=previous[1:])
     return previous
 
 
-def trajectory_indices(dones: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another.
 
-    A trajectory ends with its episode, where ``dones`` (num_steps, num_envs) says so, or with the rollout. Shorter ones
-    are filled up to num_steps with their own last transition, so padding never holds values that a network could not
-    have seen.
-
-    Returns:
-        Indices step · num_envs + env, int64, and which of them count, bool. Shapes: (num_steps, num_trajectories).
+    A trajectory begins where ``continues``, the result of :func:`has_previous`, is false. Shorter ones are filled up to
+    num_steps with their own last transition, so padding never holds values that a network could not have seen. Returns
+    indices step · num_envs + env, int64, and which of them count, bool. Shapes: (num_steps, num_trajectories).
     """
-    num_steps, num_envs = dones.shape
-    first = has_previous(dones).logical_not_()
-    rows, begins = first[:, envs].T.nonzero(as_tuple=True)
+    num_steps, num_envs = continues.shape
+    rows, begins = continues[:, envs].logical_not().T.nonzero(as_tuple=True)
     places = rows * num_steps + begins
     ends = torch.cat((places[1:], places.new_tensor([len(envs) * num_steps])))
     lengths = ends - places
-    steps = torch.arange(num_steps, device=dones.device).unsqueeze(1)
+    steps = torch.arange(num_steps, device=continues.device).unsqueeze(1)
     indices = (begins + torch.minimum(steps, lengths - 1)) * num_envs + envs[rows]
     return indices, steps < lengths
 
@@ -56,9 +48,8 @@ def trajectory_indices(dones: torch.Tensor, envs: torch.Tensor) -> tuple[torch.T
 class HiddenStates:
     """The states that actor and critic went into each step with. The first ones given decide what is kept.
 
-    They are kept as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as the
-    networks take them: (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory. They must be on
-    ``device``.
+    They are kept on ``device`` as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out
+    as the networks take them: (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory.
     """
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
@@ -69,9 +60,8 @@ class HiddenStates:
     def copies(self, step: int, given: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """What to copy for a step: pairs of (row of a buffer, part of a state).
 
-        Raises:
-            TypeError: If ``given`` is not (actor's state, critic's state) or None, or a dtype is not that of the first.
-            ValueError: If a shape or a device is wrong, or a state differs in kind from the first one.
+        Raises TypeError if ``given`` is not (actor's state, critic's state) or None, or a dtype is not that of the
+        first; ValueError if a shape or a device is wrong, or a state differs in kind from the first one.
         """
         given = (None, None) if given is None else given
         if not isinstance(given, tuple) or len(given) != 2:
@@ -83,7 +73,7 @@ class HiddenStates:
             if step:
                 raise ValueError(f"{_NAME}: given in transition {step}, but not in those before: call clear()")
             with torch.inference_mode(False):
-                zeros = [[_row(part).new_zeros(self._num_steps, *_row(part).shape) for part in s] for s in states]
+                zeros = [[p.new_zeros(self._num_steps, *p.transpose(0, 1).shape) for p in parts] for parts in states]
             self._networks = [(isinstance(state, tuple), z) for state, z in zip(given, zeros, strict=True)]
         copies: list[tuple[torch.Tensor, torch.Tensor]] = []
         for name, state, parts, (is_tuple, buffers) in zip(_NAMES, given, states, self._networks, strict=True):
@@ -91,13 +81,11 @@ class HiddenStates:
             if first != got:
                 raise ValueError(f"{name}: expected {first} as in the first transition, got {got}")
             name += ", which must be like that of the first transition"
-            rows = [buffer[step] for buffer in buffers]
-            fitted = [_row(fitting(name, part, _row(row)).detach()) for row, part in zip(rows, parts, strict=True)]
-            copies += zip(rows, fitted, strict=True)
+            rows = [buffer[step].transpose(0, 1) for buffer in buffers]
+            copies += [(row, fitting(name, part, row).detach()) for row, part in zip(rows, parts, strict=True)]
         return copies
 
     def _parts(self, name: str, state: Any) -> tuple[torch.Tensor, ...]:
-        """The tensors that a state consists of; raises where one is no tensor, or its shape or device is wrong."""
         parts = () if state is None else state if isinstance(state, tuple) else (state,)
         for part in parts:
             if not isinstance(part, torch.Tensor):
@@ -105,16 +93,14 @@ class HiddenStates:
             if part.ndim != 3 or part.shape[1] != self._num_envs:
                 expected, got = f"(num_layers, {self._num_envs}, size)", tuple(part.shape)
                 raise ValueError(f"{name}: expected shape {expected}, got {got}")
-            if part.device != self._device:
-                where = str(self._device)
-                raise ValueError(f"{name}: expected device {where}, got {part.device}: move it with .to({where!r})")
+            check_device(name, part, self._device)
         return parts
 
     def take(self, indices: torch.Tensor) -> tuple[HiddenState, HiddenState]:
         """The states of actor and critic before the n transitions step · num_envs + env."""
         states: list[HiddenState] = [None, None]
         for i, (is_tuple, buffers) in enumerate(self._networks):
-            parts = tuple(_row(take(buffer, indices)).contiguous() for buffer in buffers)
+            parts = tuple(take(buffer, indices).transpose(0, 1).contiguous() for buffer in buffers)
             states[i] = parts if is_tuple else parts[0] if parts else None
         return states[0], states[1]
 
@@ -125,14 +111,11 @@ class HiddenStates:
     def load_state_dict(self, state: Sequence[dict[str, Any]] | None) -> None:
         """Return to what :meth:`state_dict` gave, from whatever device."""
         with torch.inference_mode(False):
-            copies = [[b.to(self._device, copy=True) for b in network["buffers"]] for network in state or ()]
-        self._networks = [(network["is_tuple"], c) for network, c in zip(state or (), copies, strict=True)]
+            self._networks = [
+                (network["is_tuple"], [buffer.to(self._device, copy=True) for buffer in network["buffers"]])
+                for network in state or ()
+            ]
 
 
 def _kind(is_tuple: bool, num_tensors: int) -> str:
     return f"a tuple of {num_tensors} tensors" if is_tuple else "a tensor" if num_tensors else "None"
-
-
-def _row(part: torch.Tensor) -> torch.Tensor:
-    """Swap (num_layers, num_envs, size) and (num_envs, num_layers, size)."""
-    return part.transpose(0, 1)

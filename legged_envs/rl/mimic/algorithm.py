@@ -19,70 +19,67 @@ Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs, num_actions)."""
 Groups = tuple[str, str, str]
 """Observation groups of a network: observation, reference window, mask."""
+OBSERVED = ("observations", "reference_observations", "reference_observations_mask")
+"""What the storage calls them for the actor; other names have a prefix."""
 
 
 class MimicAlgorithm:
     """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
 
-    Args:
-        env_obs: An observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`.
-        num_actions: Size of the action.
-        frames: Frames of each reference window, the actor's and the critic's.
-        cfg: What to do.
-        groups: Observation groups of the actor.
-
-    Raises:
-        ValueError: If a group is missing or a window does not divide into frames.
+    ``env_obs`` is an observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`. Each
+    reference window has so many ``frames``, and the actor sees ``groups``. Raises a ValueError if a group is missing or
+    a window does not divide into frames.
     """
 
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
         if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
             raise ValueError(f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing")
-        self.learning_rate = cfg.learning_rate
-        """Set it together with the ``lr`` of ``optimizer.param_groups``."""
-        self.iteration = 0
-        """Number of updates so far."""
+        self.cfg = cfg
+        self.iteration, self.learning_rate = 0, cfg.learning_rate
+        """Number of updates so far; and the rate, which is set together with ``lr`` of ``optimizer.param_groups``."""
         self.groups = groups
-        """What the policy sees of an observation, in the order of its arguments."""
+        """The policy's arguments: observation groups, in order."""
         self.transition = Transition()
         """The present step, from :meth:`act` to :meth:`process_env_step`."""
         self.device = env_obs[groups[0]].device
-        self._max_grad_norm = cfg.max_grad_norm
         self._sizes = {names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)}
         self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
         self._parts: dict[str, Any] = {}
         """Everything with a ``state_dict``, by its name in a checkpoint."""
-        actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
-        self.actor = self._parts["actor"] = actor.to(self.device)
+        self.actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
 
-    def _begin(self, training_type: str, *critics: nn.Module, **options: Any) -> None:
-        """Make the storage, with ``options`` of its own, and Adam over actor and critics."""
+    def _begin(self, training_type: str, critics: Mapping[str, nn.Module], **options: Any) -> None:
+        """Make the storage, with ``options`` of its own, and Adam over actor and ``critics``, by their names."""
         num_envs, num_steps, num_actions = self._shape
         actor = self._sizes[self.groups]
         critic = self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()  # nothing is kept twice
         shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
         self.storage = RolloutStorageMM(training_type, num_envs, num_steps, *shapes, device=self.device, **options)
-        self._networks = nn.ModuleList((self.actor, *critics))
-        optimizer = torch.optim.Adam(self._networks.parameters(), lr=self.learning_rate, fused=True)
-        self.optimizer = self._parts["optimizer"] = optimizer
+        self._networks = nn.ModuleDict({"actor": self.actor, **critics}).to(self.device)
+        self.optimizer = torch.optim.Adam(self._networks.parameters(), lr=self.learning_rate, fused=True)
+        self._parts |= {**self._networks, "optimizer": self.optimizer}
 
     def _descend(self, loss: torch.Tensor) -> None:
         """One step of the optimizer, each network's gradient clipped by itself."""
         self.optimizer.zero_grad()
         loss.backward()
-        for network in self._networks:
-            nn.utils.clip_grad_norm_(network.parameters(), self._max_grad_norm)
+        for network in self._networks.values():
+            nn.utils.clip_grad_norm_(network.parameters(), self.cfg.max_grad_norm)
         self.optimizer.step()
+
+    def _see(self, obs: TensorDict, groups: Groups, prefix: str = "") -> list[torch.Tensor]:
+        """What a network sees of ``obs``, kept in the transition under names with ``prefix``."""
+        seen = inputs(obs, groups)
+        for name, part in zip(OBSERVED, (*seen[:2], seen[2].squeeze(1) > 0.5), strict=True):
+            setattr(self.transition, prefix + name, part)
+        return seen
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
         """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
-        transition, seen = self.transition, inputs(obs, self.groups)
-        transition.observations, transition.reference_observations = seen[:2]
-        transition.reference_observations_mask = seen[2].squeeze(1) > 0.5
-        self.actor(*seen)
-        transition.actions = self.actor.distribution.sample()
-        return transition.actions
+        self.actor(*self._see(obs, self.groups))
+        actions = self.transition.actions = self.actor.distribution.sample()
+        return actions
 
     @torch.no_grad()
     def process_env_step(
@@ -97,13 +94,9 @@ class MimicAlgorithm:
         """Nothing; ``obs`` is the observation after the rollout."""
 
     def _end_of_update(self) -> None:
-        self.actor.network.update_normalizers(*self._seen())
+        self.actor.network.update_normalizers(*observed(self.storage))
         self.storage.clear()
         self.iteration += 1
-
-    def _seen(self, whose: str = "") -> list[torch.Tensor]:
-        """Observations, references and masks of the rollout, the actor's or the ``"privileged_"`` ones."""
-        return [part.flatten(0, 1) for part in observed(self.storage, whose)]
 
     def train_mode(self) -> None:
         """Let the networks learn and the normalizers count."""
@@ -121,11 +114,8 @@ class MimicAlgorithm:
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
         """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names.
 
-        With ``strict`` each network's parameters must be those of the state. Returns whether the iteration was loaded.
-
-        Raises:
-            ValueError: If a part is asked for that the state or this algorithm does not have.
-            RuntimeError: If the parameters of a network differ.
+        Returns whether the iteration was loaded. Raises a ValueError if a part is asked for that the state or this
+        algorithm does not have, with ``strict`` a RuntimeError if the parameters of a network differ.
         """
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
@@ -144,18 +134,18 @@ class MimicAlgorithm:
 
 
 class MimicDistillation(MimicAlgorithm):
-    """A student that sees ``policy`` and ``reference`` acts, a teacher labels, and the student learns its actions.
+    """A student that sees ``policy`` and ``reference`` acts, ``teacher`` labels every visited state, and the student
+    learns its actions: DAgger (Ross et al. 2011) without mixing, as every rollout is the student's own. Other arguments
+    and errors are those of :class:`MimicAlgorithm`."""
 
-    DAgger (Ross et al. 2011) without mixing: every rollout is the student's own. Arguments and errors are those of
-    :class:`MimicAlgorithm`; ``teacher`` labels every visited state.
-    """
+    cfg: MimicDistillationCfg
 
     def __init__(
         self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicDistillationCfg, *, teacher: Teacher
     ):
         super().__init__(env_obs, num_actions, frames, cfg, ACTOR_GROUPS)
-        self.cfg, self.teacher = cfg, teacher
-        self._begin("distillation")
+        self.teacher = teacher
+        self._begin("distillation", {})
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
@@ -180,10 +170,9 @@ def inputs(obs: TensorDict, groups: Groups) -> list[torch.Tensor]:
     return [obs[group] for group in groups]
 
 
-def observed(rows: Any, whose: str = "") -> list[torch.Tensor]:
-    """The same in the ``rows`` of a storage or one of its batches, where ``whose`` begins the names."""
-    names = ("observations", "reference_observations", "reference_observations_mask")
-    return [getattr(rows, whose + name) for name in names]
+def observed(rows: Any, prefix: str = "") -> list[torch.Tensor]:
+    """The same in the ``rows`` of a storage or one of its batches: their :data:`OBSERVED` with ``prefix``."""
+    return [getattr(rows, prefix + name) for name in OBSERVED]
 
 
 def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:

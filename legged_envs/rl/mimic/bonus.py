@@ -32,8 +32,8 @@ class RewardBonus(ABC):
 
     It is for any algorithm, rsl_rl's PPO as well, that calls :meth:`add` after every step of the environment, then
     :meth:`learn` for each mini-batch and :meth:`update_normalizer` once, and puts the states of :attr:`network` and
-    :attr:`optimizer` into its checkpoints. ``group`` is the observation group with the states, ``env_obs`` an
-    observation of the environment, and a rollout has ``num_steps``. Raises a ValueError if there is no such group.
+    :attr:`optimizer` into its checkpoints. ``group`` is the group of ``env_obs`` with the states, of which a rollout
+    has ``num_steps``. Raises a ValueError if there is no such group.
     """
 
     option: str
@@ -42,10 +42,8 @@ class RewardBonus(ABC):
     """What :attr:`means` are called."""
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    task_weight = 1.0
-    """Weight of the reward that the bonus is added to."""
-    weight = 1.0
-    """Weight of the bonus."""
+    task_weight = weight = 1.0
+    """Weights of the reward that the bonus is added to, and of the bonus."""
 
     def __init__(self, group: str, env_obs: TensorDict, num_steps: int):
         check_choice(f"{self.option}.group", group, sorted(env_obs.keys()))
@@ -76,7 +74,7 @@ class RewardBonus(ABC):
 
     @abstractmethod
     def _losses(self, before: torch.Tensor, after: torch.Tensor) -> dict[str, torch.Tensor]:
-        """What :meth:`learn` minimises under the name ``option``, and what else it reports, for states (n, S)."""
+        """What :meth:`learn` minimises, named as the ``option``, and what else it reports, for states (n, S)."""
 
     @abstractmethod
     def update_normalizer(self) -> None:
@@ -84,10 +82,8 @@ class RewardBonus(ABC):
 
 
 class Discriminator(nn.Module):
-    """Tells the reference's pairs of successive states (D = 1) from the policy's (D = −1).
-
-    Least-squares loss, gradient penalty and reward of Peng et al. 2021 ("AMP", eq. 6 to 8) as Escontrela et al. 2022.
-    """
+    """Tells the reference's pairs of successive states (D = 1) from the policy's (D = −1), with least-squares loss,
+    gradient penalty and reward of Peng et al. 2021 ("AMP", eq. 6 to 8) as Escontrela et al. 2022."""
 
     def __init__(self, state_size: int, cfg: AmpCfg):
         super().__init__()
@@ -117,10 +113,8 @@ class Discriminator(nn.Module):
 
 
 class StylePrior(RewardBonus):
-    """Adversarial motion prior: a reward from 0 to 1 for what a :class:`Discriminator` takes for motions.
-
-    ``expert`` draws so many pairs of motions: see :meth:`ExpertTransitions.sample`.
-    """
+    """Adversarial motion prior: a reward from 0 to 1 for what a :class:`Discriminator` takes for motions, of which
+    ``expert`` draws so many pairs: see :meth:`ExpertTransitions.sample`."""
 
     option, reward_name = "amp", "style_reward"
     network: Discriminator
@@ -143,10 +137,8 @@ class StylePrior(RewardBonus):
 
 
 def amp_observations() -> ObservationGroupCfg:
-    """The states that robots and motions are compared by: gravity, angular velocity, joint positions and velocities.
-
-    They are as noisy as what a policy sees, so that differences too small for a motion to show tell nothing.
-    """
+    """The states that robots and motions are compared by, as noisy as what a policy sees: differences too small for a
+    motion to show tell nothing."""
     terms = {
         "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05, mirror="vector"),
         "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"),
@@ -164,9 +156,8 @@ class ExpertTransitions:
     ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``. Clips count
     by their weights, and within a clip all pairs of valid frames count alike.
 
-    Raises:
-        ValueError: If a term of the group reads something else.
-        MotionError: If no clip with a weight has two valid states one after the other.
+    Raises a ValueError if a term of the group reads something else, a MotionError if no clip with a weight has two
+    valid states one after the other.
     """
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
@@ -230,11 +221,9 @@ class Novelty(RewardBonus):
 
     def __init__(self, cfg: RndCfg, activation: str, env_obs: TensorDict, num_steps: int):
         super().__init__(cfg.group, env_obs, num_steps)
-        states: Any = self.after.shape[2], {"rnd_state": [cfg.group]}
+        sizes: Any = self.after.shape[2], {"rnd_state": [cfg.group]}, cfg.outputs, cfg.hidden, cfg.hidden
         options: Any = {"weight": cfg.weight, "learning_rate": cfg.learning_rate, "device": str(self.after.device)}
-        self.network = RandomNetworkDistillation(
-            *states, cfg.outputs, cfg.hidden, cfg.hidden, activation, state_normalization=True, **options
-        )
+        self.network = RandomNetworkDistillation(*sizes, activation, state_normalization=True, **options)
         self.optimizer = self.network.optimizer
 
     def _reward(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:

@@ -58,9 +58,7 @@ class _AttentionLayer(nn.Module):
 
 class MimicNetwork(nn.Module):
     """MLP over the normalised observation and the encoded reference; a learnt code where there is no reference.
-
-    ``sizes`` are P and R, of observation and reference window, which has so many ``frames``.
-    """
+    ``sizes`` are P and R, of observation and reference window, which has so many ``frames``."""
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -81,18 +79,16 @@ class MimicNetwork(nn.Module):
         return self.head(torch.cat((self.normalizer(observation), code), dim=1))
 
     def update_normalizers(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> None:
-        """Take observations, and references where there are some, into the running statistics."""
-        self.normalizer.update(observation)
-        present = mask.flatten() > 0.5
+        """Take observations (…, P), and references (…, R) where there are some, into the running statistics."""
+        self.normalizer.update(observation.flatten(0, -2))
+        present = mask.reshape(reference.shape[:-1]) > 0.5
         if present.any():
             self.reference_normalizer.update(reference[present])
 
 
 class MimicGaussian(GaussianDistribution):
-    """A Gaussian with one learnt standard deviation where there is a reference and one where there is none.
-
-    Around a reference little has to be explored, and so little is soon; commands ask for more.
-    """
+    """A Gaussian with one learnt standard deviation where there is a reference, around which little has to be explored,
+    and one where there is none."""
 
     def __init__(self, num_actions: int, init_std: float, init_free_std: float):
         super().__init__(num_actions, init_std, std_type="log")

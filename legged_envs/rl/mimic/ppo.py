@@ -28,8 +28,8 @@ class MimicPPO(MimicAlgorithm):
 
     Args:
         env_obs, num_actions, frames, cfg: As for :class:`~legged_envs.rl.mimic.algorithm.MimicAlgorithm`.
-        cost_names: Names of the cost terms, for the losses.
-        cost_limits: What each may cost per control step on average; needed if ``cfg.lagrange`` is on.
+        cost_names, cost_limits: Names of the cost terms, and what each may cost per control step on average; needed if
+            ``cfg.lagrange`` is on.
         teacher: Labels every visited state; needed if ``cfg.dagger`` is on.
         expert: Draws so many pairs of successive states of motions, in the terms of the group ``cfg.amp.group``: see
             :meth:`legged_envs.rl.mimic.bonus.ExpertTransitions.sample`. Needed if ``cfg.amp`` is on.
@@ -37,6 +37,8 @@ class MimicPPO(MimicAlgorithm):
     Raises:
         ValueError: If a group or an argument that ``cfg`` needs is missing, or arguments do not fit together.
     """
+
+    cfg: MimicPPOCfg
 
     def __init__(
         self,
@@ -51,13 +53,14 @@ class MimicPPO(MimicAlgorithm):
         expert: Expert | None = None,
     ):
         super().__init__(env_obs, num_actions, frames, cfg, CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS)
-        self.cfg, num_envs = cfg, len(env_obs)
+        num_envs = len(env_obs)
         if cfg.dagger.coefficient and teacher is None:
             raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
         self.teacher = teacher if cfg.dagger.coefficient else None
-        self.critic = self._make_critic("critic", frames, 1)
+        self.critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, 1, cfg)
         self.critics = {"values": self.critic}
         """Who predicts which column of the storage: ``values``, and with constraints ``cost_values``."""
+        critics = {"critic": self.critic}
         self.lagrange: Lagrange | None = None
         self.calm_envs = num_costs = 0
         """Number of environments, the first ones, that act without noise."""
@@ -67,7 +70,8 @@ class MimicPPO(MimicAlgorithm):
             lagrange = Lagrange(cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange, self.device)
             self.lagrange = self._parts["lagrange"] = lagrange
             num_costs = len(lagrange.names)
-            self.critics["cost_values"] = self._make_critic("cost_critic", frames, num_costs)
+            cost_critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, num_costs, cfg)
+            critics["cost_critic"] = self.critics["cost_values"] = cost_critic
         self.bonuses: list[RewardBonus] = []
         if cfg.amp.amp_reward_weight:
             if expert is None:
@@ -77,26 +81,17 @@ class MimicPPO(MimicAlgorithm):
             self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
         for bonus in self.bonuses:
             self._parts |= {bonus.option: bonus.network, f"{bonus.option}_optimizer": bonus.optimizer}
-        self._begin("rl", *self.critics.values(), apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
+        self._begin("rl", critics, apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
         self._time_outs = torch.zeros(cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device)
         self._final_inputs: list[list[torch.Tensor]] = []
         """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
-
-    def _make_critic(self, name: str, frames: int, outputs: int) -> MimicNetwork:
-        critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, outputs, self.cfg)
-        self._parts[name] = critic.to(self.device)
-        return critic
-
-    # --- rollout ------------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
         """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
         actions, distribution = super().act(obs), self.actor.distribution
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
-        transition, seen = self.transition, inputs(obs, CRITIC_GROUPS)
-        transition.critic_observations, transition.critic_reference_observations = seen[:2]
-        transition.critic_reference_observations_mask = seen[2].squeeze(1) > 0.5
+        transition, seen = self.transition, self._see(obs, CRITIC_GROUPS, "critic_")
         transition.action_mean, transition.action_sigma = distribution.params
         transition.actions_log_prob = distribution.log_prob(actions)
         for column, critic in self.critics.items():
@@ -111,11 +106,8 @@ class MimicPPO(MimicAlgorithm):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both.
-
-        Raises:
-            ValueError: If ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends.
-        """
+        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both. Raises a
+        ValueError if ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends."""
         step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs")
         if following is None and dones.any():
             raise ValueError("extras must have final_obs, the true last observations, when episodes end")
@@ -145,8 +137,6 @@ class MimicPPO(MimicAlgorithm):
             arguments |= {f"last_{column}": last, f"final_{column}": final_values}
         self.storage.compute_returns(time_outs=self._time_outs, **arguments)
 
-    # --- learning -----------------------------------------------------------------------------------------------------
-
     @property
     def dagger_coefficient(self) -> float:
         """Weight of the DAgger loss in this iteration."""
@@ -163,7 +153,7 @@ class MimicPPO(MimicAlgorithm):
             self._descend(loss)
             rows.append(terms)
             rows += [bonus.learn(batch.indices) for bonus in self.bonuses]
-        seen = self._seen("" if self.cfg.privileged_actor else "privileged_")
+        seen = observed(self.storage, "" if self.cfg.privileged_actor else "privileged_")
         for critic in self.critics.values():
             critic.update_normalizers(*seen)
         for bonus in self.bonuses:
@@ -176,8 +166,7 @@ class MimicPPO(MimicAlgorithm):
         lagrange, storage = self.lagrange, self.storage
         if lagrange is None:
             return {}
-        referenced = storage.reference_observations_mask
-        measured = slice(self.calm_envs or None)
+        referenced, measured = storage.reference_observations_mask, slice(self.calm_envs or None)
         costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
         lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
         storage.advantages[:, : self.calm_envs] = 0.0  # actions without noise say nothing about which noise is good
@@ -221,20 +210,13 @@ class Lagrange:
     """A multiplier λ_k ≥ 0 for each cost term, and the costs in units that compare with the limits.
 
     Steps with and without a reference have multipliers of their own: who follows commands has other costs than who
-    imitates, and both are to keep the limits.
+    imitates, and both are to keep the limits. The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums
+    temporal differences with weights that add up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per
+    control step, 1 being as much as the limit.
 
-    The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
-    up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
-
-    Args:
-        names: Of the environment's terms, from which ``cfg.costs`` chooses K.
-        limits: Mean cost per control step that each term may have.
-        discount: γλ of the advantages.
-        cfg, device: Gains, start and bound of the multipliers; where the costs are.
-
-    Raises:
-        ValueError: If a limit is not positive, their number is not that of the names, ``cfg.costs`` names none of them,
-            ``discount`` is not below 1, or a gain or the bound is negative.
+    ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
+    ``discount`` is γλ of the advantages. Raises a ValueError if a limit is missing or not positive, ``cfg.costs`` has
+    none of the names, ``discount`` is not below 1, or a gain or the bound is negative.
     """
 
     def __init__(
@@ -262,11 +244,9 @@ class Lagrange:
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout.
-
-        Returns the mean costs per control step without and with a reference; NaN where there was no such step, and then
-        the multipliers stay. Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K).
-        """
+        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout. Returns the mean costs per
+        control step without and with a reference; NaN where there was no such step, and then the multipliers stay.
+        Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
@@ -274,11 +254,9 @@ class Lagrange:
     def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
         """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised.
 
-        Each A^c_k is centred and divided by its standard deviation, but by no less than 1 − γλ, which is one step's
-        cost at the limit; those with and those without a reference by themselves. So a term near its limit weighs λ_k
-        times as much as the reward, and one that hardly costs anything beside its limit stays as small as it is: its
-        noise is not blown up.
-
+        Each A^c_k is centred and divided by its standard deviation, with and without a reference by itself, but by no
+        less than 1 − γλ, which is one step's cost at the limit. So a term near its limit weighs λ_k times as much as
+        the reward, and the noise of one that hardly costs anything beside its limit is not blown up.
         Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs).
         """
         for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
