@@ -53,7 +53,6 @@ class LagrangianReward(ConstraintWrapper):
         True
 
     Args:
-        env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
         lr: Step of the dual ascent, per interval.
         pid: (k_p, k_i, k_d) in place of ``lr``.
