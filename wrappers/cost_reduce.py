@@ -26,10 +26,7 @@ class CostReduce(StatefulWrapper):
     ``sum`` and ``max`` the normalised ones. To normalise what ``weighted`` gives, the order is
     ``CostNormalize(CostReduce(env, "weighted"))``.
 
-    Args:
-        env: A vector environment with costs; for ``weighted`` its ``unwrapped``, or the single environments of a
-            ``SyncVectorEnv``, have ``cost_limits``.
-        how: One of the four.
+    For ``weighted``, ``env.unwrapped`` or the single environments of a ``SyncVectorEnv`` have ``cost_limits``.
 
     Raises:
         ValueError: If ``how`` is another, the environment has no costs (if it only reports them while it runs: at the

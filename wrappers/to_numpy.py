@@ -11,7 +11,7 @@ from legged_envs.wrappers.layers import Step
 
 
 class ArrayConversion(StatefulWrapper):
-    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted, arrays that go converted back.
+    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted.
 
     Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations.
     """
@@ -49,9 +49,6 @@ class ToNumpy(ArrayConversion):
     """Gives observations, rewards, flags and all arrays within ``info`` as NumPy arrays, and takes such actions.
 
     Tensors on the CPU share their memory with the arrays.
-
-    Args:
-        env: A vector environment of any kind of arrays.
 
     Example:
         >>> import gymnasium as gym
