@@ -57,7 +57,6 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     The worst cost discounts the reward::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
-        >>> from legged_envs.wrappers import ConstraintsAsTerminations
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
         >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
         >>> observation, info = env.reset(seed=0)

@@ -81,21 +81,17 @@ class LeggedCMDP(CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
     It resets by itself in the same step and has its own time limit, so OmniSafe adds neither. Tensors are float32
-    (flags bool) on ``device`` and belong to the caller; with ``num_envs=1`` they have no batch dimension, as OmniSafe
-    expects. ``info`` holds ``costs`` and, on steps that end episodes, ``final_observation`` and
-    ``_final_observation``. An episode that is terminated on its very last step is not truncated as well: OmniSafe's
-    off-policy algorithms would take that for a time-out and bootstrap.
+    (flags bool) on ``device``, where OmniSafe trains and the environment need not live, and belong to the caller; with
+    ``num_envs=1`` they have no batch dimension, as OmniSafe expects. ``info`` holds ``costs`` and, on steps that end
+    episodes, ``final_observation`` and ``_final_observation``. An episode that is terminated on its very last step is
+    not truncated as well: OmniSafe's off-policy algorithms would take that for a time-out and bootstrap.
 
     Its log gets ``Cost/…`` (mean per step, comparable with the limits), ``Reward/…`` (per second) and ``Termination/…``
     (fraction), each a mean over the episodes that ended.
 
-    Args:
-        env_id: An id that :func:`register` knows.
-        num_envs: Size of the batch.
-        device: Where OmniSafe trains. The environment may live elsewhere.
-        env_cfgs: ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and ``height``,
-            which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes
-            these on; for the others :func:`register` an id that has them.
+    ``env_cfgs`` are ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and
+    ``height``, which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag
+    passes these on; for the others :func:`register` an id that has them.
 
     Raises:
         ValueError: If the environment does not reset in the same step or has a ``VectorCMDP``, or observations or
@@ -155,9 +151,8 @@ class LeggedCMDP(CMDP):
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
         """Advance by one control step; a ValueError if the environment reports no cost.
 
-        Args:
-            action: Shape: (num_envs, A); (A,) if ``num_envs`` is 1. One row is for all environments: OmniSafe's
-                off-policy algorithms act so at random before they learn, and store that one action for all.
+        The shape of ``action`` is (num_envs, A), or (A,) if ``num_envs`` is 1. One row is for all environments:
+        OmniSafe's off-policy algorithms act so at random before they learn, and store that one action for all.
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
