@@ -1,7 +1,5 @@
 """Each action for several steps."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

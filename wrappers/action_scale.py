@@ -1,7 +1,5 @@
 """Actions in a range of one's choice."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any, cast
 

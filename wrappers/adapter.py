@@ -1,7 +1,5 @@
 """What the adapters ask of an environment that an RL library trains on, and how they read its observations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

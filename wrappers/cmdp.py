@@ -1,7 +1,5 @@
 """The cost as a return value of ``step``: the 6-tuple of Safety-Gymnasium, for code that was written for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

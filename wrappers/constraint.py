@@ -1,7 +1,5 @@
 """What the wrappers that train a policy to keep costs below limits share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Costs as probabilities that the episode ends, which discount the reward."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

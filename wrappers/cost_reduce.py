@@ -1,7 +1,5 @@
 """Many cost terms become one cost."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Environments whose steps have six values (OmniSafe's ``CMDP``, Safety-Gymnasium's) under the whole stack."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np
@@ -165,7 +163,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation = arrays.map_arrays(arrays.copied, state["observation"])
 
 
-def reset_of_none(observation: Tree | None) -> tuple[Tree, Info]:
+def reset_of_none(observation: Any) -> tuple[Tree, Info]:
     """What a reset of no environment returns: a copy of the last observation; a ``RuntimeError`` without one."""
     if observation is None:
         raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")

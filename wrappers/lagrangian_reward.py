@@ -1,7 +1,5 @@
 """Subtract costs from the reward, at prices that rise until the costs keep their limits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

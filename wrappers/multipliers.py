@@ -1,7 +1,5 @@
 """Lagrange multipliers that rise while costs exceed their limits and fall while they keep them."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

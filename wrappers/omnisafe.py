@@ -10,8 +10,6 @@ Import this module before anything imports ``omnisafe``, which cannot be importe
     omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", custom_cfgs={"train_cfgs": train, "algo_cfgs": algo}).learn()
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress

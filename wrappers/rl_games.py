@@ -4,8 +4,6 @@ After ``register("Legged/Go2-Flat-v0")`` an rl_games configuration has ``env_nam
 and, in ``env_config``, further keywords of ``gymnasium.make_vec``. :func:`register` takes other environments, too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

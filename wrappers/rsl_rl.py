@@ -1,7 +1,5 @@
 """Train with rsl_rl 5: the environment as its ``VecEnv``, and a PPO that bootstraps from true final observations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

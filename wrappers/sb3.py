@@ -1,7 +1,5 @@
 """Train with Stable-Baselines3: a Gymnasium vector environment as its ``VecEnv``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ the next episode for the last of the one that ended: PPO bootstraps a time-out f
 its default ``time_limit_bootstrap=False`` lets advantages run on across time-outs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """NumPy arrays from an environment of any other kind of arrays."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A plain environment as a batch of one."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import gymnasium as gym
