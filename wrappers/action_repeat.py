@@ -1,7 +1,5 @@
 """Each action for several steps."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 
@@ -15,9 +13,8 @@ from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whol
 
 SUMMED = ("cost", "costs", "original_reward", "original_cost", "original_costs")
 """Keys of ``info`` that are summed over the steps, as the reward is."""
-
-MASKS = tuple(f"_{key}" for key in SUMMED)
-"""Their masks in Gymnasium's vector environments: the rows that reported a number in any of the steps."""
+ADD = dict.fromkeys(SUMMED, operator.add) | {f"_{key}": operator.or_ for key in SUMMED}
+"""How two steps add up, for these keys and their masks: the rows that reported a number in any of the steps."""
 
 
 class ActionRepeat(StatefulWrapper):
@@ -30,10 +27,6 @@ class ActionRepeat(StatefulWrapper):
 
     It goes below :class:`AutoReset`. A time limit below it counts the environment's steps, one above it those of the
     wrapper.
-
-    Args:
-        env: A vector environment with ``metadata["autoreset_mode"]`` DISABLED.
-        times: How many steps an action lasts.
 
     Raises:
         ValueError: If ``times`` is not a positive integer or ``env`` resets by itself.
@@ -83,17 +76,16 @@ class ActionRepeat(StatefulWrapper):
             observation, added, terminated, truncated, later = self.env.step(actions)
             observation, terminated, truncated = arrays.where_rows(going, (observation, terminated, truncated), last)
             reward = reward + arrays.blank_rows(over, added)
-            summed = {key: arrays.blank_rows(over, later[key]) for key in (*SUMMED, *MASKS) if key in later}
-            info = {**arrays.info_rows(going, later, info, self._whole), **_sums(info, summed)}
+            counted = {key: arrays.blank_rows(over, later[key]) for key in ADD if key in later}
+            info = {**arrays.info_rows(going, later, info, self._whole), **_sums(info, counted)}
             num_steps = arrays.where_rows(over, num_steps, num_steps + 1)
         return observation, reward, terminated, truncated, {**info, "num_steps": num_steps}
 
 
 def _sums(first: Info, second: Info) -> Info:
-    """What two infos report together under the keys of ``SUMMED`` and ``MASKS``, in no array of the second."""
-    sums = {key: first[key] for key in (*SUMMED, *MASKS) if key in first}
-    for key in (*SUMMED, *MASKS):
+    """What two infos report together under the keys of ``ADD``, in no array of the second."""
+    sums = {key: first[key] for key in ADD if key in first}
+    for key, add in ADD.items():
         if key in second:
-            add = operator.add if key in SUMMED else operator.or_
             sums[key] = add(sums[key], second[key]) if key in sums else arrays.copied(second[key])
     return sums

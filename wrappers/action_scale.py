@@ -1,8 +1,6 @@
 """Actions in a range of one's choice."""
 
-from __future__ import annotations
-
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -19,12 +17,8 @@ from legged_envs.wrappers.layers import Step
 class ActionScale(StatefulWrapper):
     """Takes actions in [low, high], maps them affinely to the environment's range and clips them to it.
 
-    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``.
-
-    Args:
-        env: A vector environment whose action space is a finite ``Box``.
-        low: Lower end of the range, a number or one for each entry of a single action.
-        high: Upper end.
+    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``. The
+    ends of the range, ``low`` and ``high``, are numbers or have one for each entry of a single action.
 
     Raises:
         TypeError: If the action space is not a ``Box`` of floats, and at a step if the actions are not floats.
@@ -60,7 +54,7 @@ class ActionScale(StatefulWrapper):
         env_low, env_high = inner.low.astype(np.float64), inner.high.astype(np.float64)
         scale = (env_high - env_low) / (highs - lows)
         self._affine = (scale, env_low - lows * scale, env_low, env_high)
-        self._constants: tuple[Array, ...] | None = None  # those of the kind and type of the last actions
+        self._constants: Any = None  # those of the kind and type of the last actions
 
     def step(self, actions: Array) -> Step:
         shape = getattr(actions, "shape", None)
@@ -70,7 +64,7 @@ class ActionScale(StatefulWrapper):
         constants = self._constants
         if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
             constants = self._constants = self._constants_for(actions)
-        scale, offset, low, high = cast(Any, constants)
+        scale, offset, low, high = constants
         scaled: Any = actions * scale + offset
         if isinstance(scaled, np.ndarray):
             np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled)
@@ -85,27 +79,16 @@ class ActionScale(StatefulWrapper):
         xp = array_namespace(actions)
         if not xp.isdtype(actions.dtype, "real floating"):
             raise TypeError(f"actions must be floats, got {actions.dtype}")
-        with _for_later_gradients(actions):
+        # Tensors that are made in inference mode serve no later action's gradients.
+        with xp.inference_mode(False) if is_torch_array(actions) else nullcontext():
             batches = (np.broadcast_to(value, self._shape).copy() for value in self._affine)
             scale, offset, low, high = (as_kind_of(batch, actions) for batch in batches)
             bounds = _inner_bound(low, actions.dtype, 1.0), _inner_bound(high, actions.dtype, -1.0)
             return xp.astype(scale, actions.dtype), xp.astype(offset, actions.dtype), *bounds
 
 
-def _for_later_gradients(actions: Array) -> AbstractContextManager[object]:
-    """A context whose tensors can be kept: those that are made in inference mode serve no later action's gradients."""
-    if not is_torch_array(actions):
-        return nullcontext()
-    import torch
-
-    return torch.inference_mode(False)
-
-
 def _inner_bound(bound: Array, dtype: Any, inwards: float) -> Array:
-    """A float64 bound in ``dtype``, and where that cannot hold it a number next to it.
-
-    ``inwards`` is on which side that is: 1 above it, −1 below it.
-    """
+    """A float64 bound in ``dtype`` or, where that cannot hold it, the number above (``inwards`` 1) or below it (−1)."""
     xp = array_namespace(bound)
     nearest = xp.astype(bound, dtype)
     inner = xp.astype(bound + xp.abs(bound) * (inwards * float(xp.finfo(dtype).eps)), dtype)

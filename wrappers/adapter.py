@@ -1,7 +1,5 @@
 """What the adapters ask of an environment that an RL library trains on, and how they read its observations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -25,14 +23,9 @@ class WrongArrays(TypeError, ValueError):
 
 
 def accept_env(env: Any, library: str, array: str) -> Any:
-    """The environment, whose steps have the form of this package's also if it is another one's, for a library.
+    """The environment, put in order for a library that takes arrays of the kind ``"numpy"`` or ``"torch"``.
 
-    Args:
-        library: What the message calls the library.
-        array: The kind of arrays that the library takes: ``"numpy"`` or ``"torch"``.
-
-    Raises:
-        ValueError: If it is no vector environment that resets in the same step; the message has the right call.
+    One that is no vector environment, or does not reset in the same step, is a ValueError with the right call.
     """
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
@@ -44,11 +37,7 @@ def accept_env(env: Any, library: str, array: str) -> Any:
 
 
 def checked_reset(env: Env, library: str, array: str, seed: int | None, options: Options = None) -> tuple[Any, Info]:
-    """``env.reset``, whose observation has to be of the kind of arrays that a library takes: see :func:`accept_env`.
-
-    Raises:
-        WrongArrays: If it is of another kind; the message says what makes it the right one.
-    """
+    """``env.reset``; a :class:`WrongArrays` that says what to do if the observation is of another kind of arrays."""
     observation, info = env.reset(seed=seed, options=options)
     example = first_array(observation)
     if not (is_torch_array(example) if array == "torch" else isinstance(example, np.ndarray)):
@@ -79,10 +68,9 @@ def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
 
 
 def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
-    """Spaces of the observation for the policy and, where there is one, of that for the critic alone.
+    """Spaces of the observation for the policy and of that for the critic alone, or None without one.
 
-    Raises:
-        ValueError: If the observation is a dict without the group ``policy``.
+    An observation that is a dict without the group ``policy`` is a ValueError.
     """
     space = env.single_observation_space
     groups = dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
@@ -92,7 +80,7 @@ def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any]
 
 
 def split_groups(observation: Any, convert: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """The converted observation for the policy and, where there is one, that for the critic alone, else None."""
+    """The converted observations for the policy and for the critic alone, or None without one."""
     groups = observation if isinstance(observation, dict) else {OBSERVATION_GROUP: observation}
     critic = groups.get(STATE_GROUP)
     return convert(groups[OBSERVATION_GROUP]), None if critic is None else convert(critic)

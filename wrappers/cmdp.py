@@ -1,7 +1,5 @@
 """The cost as a return value of ``step``: the 6-tuple of Safety-Gymnasium, for code that was written for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -10,6 +8,7 @@ from gymnasium.vector import VectorEnv
 
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.layers import name_of
 
 _NO_COST = (
@@ -50,8 +49,7 @@ class VectorCMDP(StatefulWrapper):
                 raise ValueError(_NO_COST.format(env=name_of(self)))
             cost = array_namespace(reward).zeros_like(reward)  # Gymnasium leaves the key out of a step that only resets
         self._reports_costs = True
-        names = {"final_obs": "final_observation", "_final_obs": "_final_observation"}
-        info = {names.get(key, key): value for key, value in info.items()}
+        info = {FINAL_NAMES.get(key, key): value for key, value in info.items()}
         return observation, reward, cost, terminated, truncated, info
 
 

@@ -1,7 +1,5 @@
 """What the wrappers that train a policy to keep costs below limits share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -11,14 +9,14 @@ from array_api_compat import array_namespace, device
 from gymnasium.vector import AutoresetMode
 
 from legged_envs.checks import whole_number
-from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, any_row, as_kind_of, copied, detached, map_arrays
+from legged_envs.wrappers import arrays
+from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree
 from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import Env, Step, autoreset_mode, cost_attribute, name_of
 from legged_envs.wrappers.multipliers import relative_excess
 
 RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")
 """Keys of ``info`` for costs in the unit of their limits; the first one that is there counts."""
-
 PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
 """Shapes of what the wrappers keep."""
 
@@ -31,12 +29,9 @@ class ConstraintWrapper(StatefulWrapper):
     environment's, or float32 if that is no real floating one; ``info`` holds the environment's own as
     ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is adapted, (K,), as of this step.
 
-    Args:
-        env: A vector environment with costs.
-        limits: What each cost may be on average per step, K numbers; None takes ``cost_limits`` of
-            ``env.unwrapped``, or of the single environments of a ``SyncVectorEnv``.
-        interval: Steps over which a mean is taken before it is adapted to.
-        warmup: Steps before the first adaptation.
+    The K ``limits`` are what each cost may be on average per step; None takes ``cost_limits`` of ``env.unwrapped``, or
+    of the single environments of a ``SyncVectorEnv``. A mean is taken over ``interval`` steps, and adapted to after the
+    first ``warmup`` steps.
 
     Raises:
         ValueError: If there are no costs, or the limits are not K finite numbers of at least 0, or another argument is
@@ -81,30 +76,33 @@ class ConstraintWrapper(StatefulWrapper):
         return array
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        self._over.begin(begun)
         return observation, self._with_log(info)
-
-    def end_episodes(self, mask: Array) -> None:
-        """Count nothing of the rows of ``mask`` until their reset. Shape: (num_envs,), bool."""
-        self._over.end(mask)
 
     def step(self, actions: Any) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         if self._xp is None:
             self._start(reward)
         xp = self._xp
-        own = {"original_reward": reward, **dict.fromkeys(self.whole_keys, copied(self.adapted))}
+        own = {"original_reward": reward, **dict.fromkeys(self.whole_keys, arrays.copied(self.adapted))}
         floating = reward if xp.isdtype(reward.dtype, "real floating") else xp.astype(reward, xp.float32)
         costs = self._counted(self._read_costs(floating, info))
-        self._cost_sums = self._cost_sums + xp.sum(detached(costs), axis=0, dtype=xp.float64)
+        self._cost_sums = self._cost_sums + xp.sum(arrays.detached(costs), axis=0, dtype=xp.float64)
         if self._over.some_over:
             self._count = self._count + xp.sum(xp.astype(self._over.running(reward), xp.float64))
         else:
             self._count = self._count + self.num_envs
         step = observation, floating, terminated, truncated, self._with_log({**info, **own})
-        observation, reward, terminated, truncated, info = self._shape(step, costs)
-        self._end_of_step(terminated | truncated)
-        return observation, reward, terminated, truncated, info
+        step = _, _, terminated, truncated, _ = self._shape(step, costs)
+        if self._over.mode is not AutoresetMode.SAME_STEP:
+            ended = arrays.either(terminated, truncated)
+            self._over.step(ended, ended is not None)
+        self.steps += 1
+        if self.steps % self.interval == 0:
+            if (count := int(self._count)) > 0:
+                excess = relative_excess(self._cost_sums / count, self._vector(self.limits))
+                self._end_of_interval(excess, count, self.steps > self.warmup)
+            self._cost_sums, self._count = xp.zeros_like(self._cost_sums), 0.0
+        return step
 
     @abstractmethod
     def _shape(self, step: Step, costs: Any) -> Step:
@@ -117,7 +115,7 @@ class ConstraintWrapper(StatefulWrapper):
         """Turn what is adapted, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
         state = self.state_dict()
         whole = {key: state[key] for key, shape in self.STATE.items() if shape != PER_ENV}
-        super().load_state_dict({**state, **map_arrays(lambda array: as_kind_of(array, example), whole)})
+        super().load_state_dict({**state, **arrays.map_arrays(lambda array: arrays.as_kind_of(array, example), whole)})
         self._xp = array_namespace(example)
 
     def _counted(self, values: Any) -> Any:
@@ -129,29 +127,17 @@ class ConstraintWrapper(StatefulWrapper):
 
     def _read_costs(self, reward: Any, info: Info) -> Any:
         """The costs of every row, 0 of a step in which every environment only resets. Shape: (num_envs, K)."""
-        name, shape = type(self).__name__, (self.num_envs, self.num_costs)
+        shape = self.num_envs, self.num_costs
         if self._over.some_over and self._xp.all(self._over.over(reward)):
             return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
         costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
         if costs is None:
-            raise ValueError(f"{name} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
+            raise ValueError(f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
         costs = costs if costs.ndim == 2 else costs[:, None]
         if costs.shape != shape:
-            got = tuple(costs.shape)
-            raise ValueError(f"{name} has {shape[1]} limits, so costs must have shape {shape}, got {got}")
+            wanted = f"{type(self).__name__} has {shape[1]} limits, so costs must have shape {shape}"
+            raise ValueError(f"{wanted}, got {tuple(costs.shape)}")
         return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
-
-    def _end_of_step(self, ended: Array) -> None:
-        """Note whose episode this step has ended, shape (num_envs,), bool, and adapt if an interval is over."""
-        if self._over.mode is not AutoresetMode.SAME_STEP:
-            self._over.step(ended, any_row(ended))
-        self.steps += 1
-        if self.steps % self.interval:
-            return
-        if (count := int(self._count)) > 0:
-            excess = relative_excess(self._cost_sums / count, self._vector(self.limits))
-            self._end_of_interval(excess, count, self.steps > self.warmup)
-        self._cost_sums, self._count = self._xp.zeros_like(self._cost_sums), 0.0
 
     @abstractmethod
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
@@ -164,13 +150,13 @@ class ConstraintWrapper(StatefulWrapper):
 
     def _vector(self, values: NumPyArray) -> Any:
         """K numbers as an array of the kind and on the device of the environment's. Shape: (K,), float64."""
-        return as_kind_of(values, self._cost_sums)
+        return arrays.as_kind_of(values, self._cost_sums)
 
     def _with_log(self, info: Info) -> Info:
         """``info`` with the adapted numbers in its log, if it has one."""
         if "log" not in info or self.steps == 0:
             return info
-        values = copied(self.adapted)
+        values = arrays.copied(self.adapted)
         own = {f"{self.log_name}/{name}": values[k] for k, name in enumerate(self.cost_names)}
         return {**info, "log": {**info["log"], **own}}
 

@@ -1,7 +1,5 @@
 """Costs as probabilities that the episode ends, which discount the reward."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +12,6 @@ from legged_envs.wrappers.base import Options, Seed, Tree, not_reset
 from legged_envs.wrappers.constraint import PER_COST, PER_ENV, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 
-TERMINATE = ("none", "sample")
 STREAM_STEP = 0x9E3779B97F4A7C15
 """What a number that is drawn adds to the 64 bits of its random stream."""
 
@@ -31,19 +28,19 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     δ is ``info["termination_probability"]`` (num_envs,). Rewards should not be negative: then an end is a loss.
 
-    What ends: in CaT the learner takes δ for ``done``, as ``maximum(done, δ)``, so that all later rewards are
-    discounted by 1 − δ too. For learners that cannot, ``terminate`` is
+    In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too.
+    For learners that cannot, ``terminate`` is
 
-    * ``"none"`` (default): δ discounts the reward of its own step alone, and the flags stay as they are. That weighs
-      about 1 / (1 − γ) times less, so p has to be larger.
-    * ``"sample"``: ``terminated`` becomes true with probability δ, which gives CaT's returns in expectation, with more
-      noise: an end costs the whole value of a state, where a float ``done`` costs the fraction δ of it. Around an
-      environment without autoreset the episode really ends. Above :class:`AutoReset` in mode SAME_STEP only the
-      learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the observation
-      itself. In mode NEXT_STEP it goes below :class:`AutoReset`.
+    * ``"none"``: δ discounts the reward of its own step alone, and the flags stay as they are. That weighs about
+      1 / (1 − γ) times less, so p has to be larger.
+    * ``"sample"``: ``terminated`` becomes true with probability δ, drawn from the seed of ``reset`` and the row alone.
+      That gives CaT's returns in expectation, with more noise. Around an environment without autoreset the episode
+      really ends. Above :class:`AutoReset` in mode SAME_STEP only the learner's episode ends: its next one begins where
+      the robot is, and ``final_obs`` of that row is the observation itself. In mode NEXT_STEP it goes below
+      :class:`AutoReset`.
 
-    How large p_i is: in CaT a schedule raises it, whatever the averages. Here p_i follows the mean c̄_i of ``interval``
-    steps towards its limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
+    In CaT a schedule raises p_i, whatever the averages. Here it follows the mean c̄_i of ``interval`` steps towards its
+    limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
 
         b_i ← b_i exp(rate · e_i)        at first min_probability
         p_i = b_i exp(gain · e_i)        both between min_probability and max_probability
@@ -58,7 +55,6 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     The worst cost discounts the reward::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
-        >>> from legged_envs.wrappers import ConstraintsAsTerminations
         >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
         >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
         >>> observation, info = env.reset(seed=0)
@@ -70,14 +66,13 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         True
 
     Args:
-        env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
         min_probability: Least p_i.
         max_probability: Greatest p_i; a number, or one for each cost.
         rate: How fast p_i follows, per interval; 0 holds it.
         gain: How much p_i answers to the last interval at once, which damps swings about the limit.
         tau: How much of m_i a step keeps.
-        terminate: ``"none"`` or ``"sample"``; what is drawn follows from the seed of ``reset`` and the row alone.
+        terminate: ``"none"`` or ``"sample"``.
         interval: Steps over which means are taken.
         warmup: Steps before p first changes.
 
@@ -88,12 +83,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     log_name = "max_probability"
     whole_keys = frozenset({"max_probabilities"})
-    STATE = ConstraintWrapper.STATE | {
-        "probabilities": PER_COST,
-        "base": PER_COST,
-        "cost_maxima": PER_COST,
-        "draws": PER_ENV,
-    }
+    STATE = ConstraintWrapper.STATE | {"draws": PER_ENV}
+    STATE |= dict.fromkeys(("probabilities", "base", "cost_maxima"), PER_COST)
 
     def __init__(
         self,
@@ -120,7 +111,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         check_number("rate", rate, 0.0)
         check_number("gain", gain, 0.0)
         check_number("tau", tau, 0.0, below=1.0)
-        check_choice("terminate", terminate, TERMINATE)
+        check_choice("terminate", terminate, ("none", "sample"))
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
             order = "AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep')"
             why = "an autoreset in the next step would not reset what is sampled above it"
@@ -151,14 +142,14 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     def _shape(self, step: Step, costs: Any) -> Step:
         observation, reward, terminated, truncated, info = step
         delta = info["termination_probability"] = self._termination_probability(costs)
-        shaped = self._xp.clip(reward * (1.0 - delta), min=0.0)
+        reward = self._xp.clip(reward * (1.0 - delta), min=0.0)
         if self.terminate == "sample":
             sampled = self._sample(delta) & ~(terminated | truncated)
             if any_row(sampled):
                 terminated = terminated | sampled
                 if self._over.mode is AutoresetMode.SAME_STEP:
                     info = _with_final(info, observation, sampled)
-        return observation, shaped, terminated, truncated, info
+        return observation, reward, terminated, truncated, info
 
     def _termination_probability(self, costs: Any) -> Any:
         """δ. Shape: (num_envs,)."""
@@ -193,7 +184,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
 
 def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
-    """``info`` of a step on which the episodes of ``ended`` ended too, without a reset. Shape: (num_envs,), bool."""
+    """``info`` of a step on which the episodes of ``ended`` (num_envs,) ended too, without a reset."""
     if "final_obs" not in info:
         final = {"final_obs": map_arrays(copied, observation), "final_info": dict(info)}
         return {**info, **final, "_final_obs": copied(ended), "_final_info": copied(ended)}

@@ -1,7 +1,5 @@
 """Many cost terms become one cost."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np
@@ -12,24 +10,17 @@ from legged_envs.wrappers.arrays import Array, NumPyArray, Tree, as_kind_of
 from legged_envs.wrappers.base import StatefulWrapper
 from legged_envs.wrappers.layers import Step, cost_attribute, name_of
 
-HOW = ("sum", "weighted", "max", "any")
-"""Ways to reduce the terms c_k to one cost."""
-
 
 class CostReduce(StatefulWrapper):
     """Makes ``info["cost"]`` (num_envs,) of the terms c_k in ``info["costs"]`` (num_envs, K).
 
-    ``sum``: Σ c_k. ``weighted``: Σ c_k / limit_k, so that each term counts in units of what it may be on average.
-    ``max``: max c_k. ``any``: 1 if any c_k > 0, else 0.
+    ``how`` is ``sum``: Σ c_k; ``weighted``: Σ c_k / limit_k, so that each term counts in units of what it may be on
+    average; ``max``: max c_k; or ``any``: 1 if any c_k > 0, else 0. For ``weighted``, ``env.unwrapped`` or the single
+    environments of a ``SyncVectorEnv`` have ``cost_limits``.
 
     Above :class:`CostNormalize`, ``weighted`` and ``any`` take the raw ``info["original_costs"]``, which limits are of,
     ``sum`` and ``max`` the normalised ones. To normalise what ``weighted`` gives, the order is
     ``CostNormalize(CostReduce(env, "weighted"))``.
-
-    Args:
-        env: A vector environment with costs; for ``weighted`` its ``unwrapped``, or the single environments of a
-            ``SyncVectorEnv``, have ``cost_limits``.
-        how: One of the four.
 
     Raises:
         ValueError: If ``how`` is another, the environment has no costs (if it only reports them while it runs: at the
@@ -52,7 +43,7 @@ class CostReduce(StatefulWrapper):
 
     def __init__(self, env: Any, how: str):
         super().__init__(env)
-        check_choice("how", how, HOW)
+        check_choice("how", how, ("sum", "weighted", "max", "any"))
         self.how = how
         self._key = "original_costs" if how in ("weighted", "any") else "costs"
         names = cost_attribute(self.env, "cost_names")

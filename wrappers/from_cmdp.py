@@ -1,7 +1,5 @@
 """Environments whose steps have six values (OmniSafe's ``CMDP``, Safety-Gymnasium's) under the whole stack."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np
@@ -13,8 +11,8 @@ from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.layers import Step, name_of, state_below
 
-FINAL = {"final_observation": "final_obs", "_final_observation": "_final_obs"}
-"""What OmniSafe and Safety-Gymnasium call the true last observation and its mask, and Gymnasium's names."""
+FINAL_NAMES = {"final_obs": "final_observation", "_final_obs": "_final_observation"}
+"""Gymnasium's keys of the true last observation and its mask, and those of OmniSafe and Safety-Gymnasium."""
 
 
 class FromCMDP(VectorEnv[Any, Any, Any]):
@@ -35,11 +33,8 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
 
     A partial reset of several environments passes its mask on in ``options``: that environment has to know it.
 
-    Args:
-        env: An environment whose steps have six values.
-
     Raises:
-        TypeError: If it lacks what such an environment has.
+        TypeError: If ``env`` lacks what such an environment has.
         ValueError: From ``step``, if that returns another number of values, or arrays without a row for each
             environment.
 
@@ -76,10 +71,9 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         own = AutoresetMode.DISABLED if getattr(env, "need_auto_reset_wrapper", True) else AutoresetMode.SAME_STEP
-        self.metadata = {"autoreset_mode": own, **getattr(env, "metadata", {})}
-        self.metadata["autoreset_mode"] = AutoresetMode(self.metadata["autoreset_mode"])
-        self.render_mode = getattr(env, "render_mode", None)
-        self.spec = getattr(env, "spec", None)
+        metadata = getattr(env, "metadata", {})
+        self.metadata = {**metadata, "autoreset_mode": AutoresetMode(metadata.get("autoreset_mode", own))}
+        self.render_mode, self.spec = getattr(env, "render_mode", None), getattr(env, "spec", None)
         for name in ("cost_names", "cost_limits"):
             owner = env if hasattr(env, name) else getattr(env, "unwrapped", None)
             if hasattr(owner, name):
@@ -113,8 +107,8 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
             if tuple(value.shape) != (self.num_envs,):
                 needs = f"{name_of(self)} needs a {name} of shape ({self.num_envs},) from {type(self.cmdp).__name__}"
                 raise ValueError(f"{needs}, got {tuple(value.shape)}")
-        final = {FINAL[key]: info[key] for key in FINAL if key in info}
-        info = self._rows_of({key: value for key, value in info.items() if key not in FINAL}, example)
+        final = {ours: info[theirs] for ours, theirs in FINAL_NAMES.items() if theirs in info}
+        info = self._rows_of({key: info[key] for key in info if key not in FINAL_NAMES.values()}, example)
         ended, same_step = terminated | truncated, self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
         if same_step and "final_obs" in final and arrays.any_row(ended):
             rows = self._row_of(final.get("_final_obs", ended), example) > 0
@@ -169,12 +163,8 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation = arrays.map_arrays(arrays.copied, state["observation"])
 
 
-def reset_of_none(observation: Tree | None) -> tuple[Tree, Info]:
-    """What a reset of none of the environments returns: a copy of the last observation.
-
-    Raises:
-        RuntimeError: If there is none, as before the first reset.
-    """
+def reset_of_none(observation: Any) -> tuple[Tree, Info]:
+    """What a reset of no environment returns: a copy of the last observation; a ``RuntimeError`` without one."""
     if observation is None:
         raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
     return arrays.map_arrays(arrays.copied, observation), {}

@@ -1,7 +1,5 @@
 """Subtract costs from the reward, at prices that rise until the costs keep their limits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,10 +24,8 @@ class LagrangianReward(ConstraintWrapper):
         Λ_k = λ_k · u / d_k                  u: running mean of |r|
 
     So λ_k is the share of the mean reward that a cost at its limit takes, and one ``lr`` serves costs and rewards of
-    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``pid`` controls λ instead, with dual ascent as
-    the integral part (Stooke et al. 2020, "Responsive safety in reinforcement learning by PID Lagrangian methods")::
-
-        I_k ← max(I_k + k_i · e_k, 0),   λ_k = max(k_p · e_k + I_k + k_d · (e_k − e_k')⁺, 0),   e' of the last interval
+    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``pid`` controls λ as
+    :class:`~legged_envs.wrappers.multipliers.PIDMultipliers` do, with dual ascent as the integral part.
 
     ``info`` holds on every step ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this step;
     ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``.
@@ -41,7 +37,6 @@ class LagrangianReward(ConstraintWrapper):
     What exceeds a limit gets a price, and is subtracted::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
-        >>> from legged_envs.wrappers import LagrangianReward
         >>> env = LagrangianReward(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), lr=1.0, interval=1)
         >>> observation, info = env.reset(seed=0)
         >>> for _ in range(3):
@@ -53,7 +48,6 @@ class LagrangianReward(ConstraintWrapper):
         True
 
     Args:
-        env: A vector environment with costs.
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
         lr: Step of the dual ascent, per interval.
         pid: (k_p, k_i, k_d) in place of ``lr``.

@@ -1,7 +1,5 @@
 """Lagrange multipliers that rise while costs exceed their limits and fall while they keep them."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -33,9 +31,7 @@ class PIDMultipliers:
 
     Sums are taken in float64 and rounded to the dtype of ``initial``, to which the gains are rounded as well.
     ``initial`` is λ and I at the start: an array of any kind, dtype, device and shape. A ``maximum`` of None is none.
-
-    Raises:
-        ValueError: If a gain or the bound is negative or NaN.
+    A gain or bound that is negative or NaN is a ``ValueError``.
     """
 
     def __init__(
@@ -88,16 +84,13 @@ class PIDMultipliers:
         return copy.deepcopy(self._state)
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise the error of :meth:`load_state_dict` and change nothing."""
+        """Raise a ``ValueError`` if an array of a state is missing or has another shape."""
         for name, own in self._state.items():
             got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
             if got != tuple(own.shape):
                 raise ValueError(f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`, which is not changed; its arrays may be of another kind.
-
-        Raises a ValueError if an array is missing or has another shape; then nothing has changed.
-        """
+        """Return to a state that passes :meth:`check_state`, which is copied; its arrays may be of another kind."""
         self.check_state(state)
         self._state = copy.deepcopy({name: state[name] for name in self._state})

@@ -10,8 +10,6 @@ Import this module before anything imports ``omnisafe``, which cannot be importe
     omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", custom_cfgs={"train_cfgs": train, "algo_cfgs": algo}).learn()
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -26,6 +24,7 @@ from torch import Tensor
 from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer, is_of_this_package
 from legged_envs.wrappers.arrays import Info
 from legged_envs.wrappers.base import Options
+from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
 
@@ -60,20 +59,19 @@ def _safety_gymnasium() -> Iterator[None]:
 
 def _forget(package: str) -> None:
     """Remove what an import that failed half-way has left."""
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        del sys.modules[name]
+    if package not in sys.modules:
+        for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
+            del sys.modules[name]
 
 
-if "omnisafe" not in sys.modules:
-    _forget("omnisafe")
+_forget("omnisafe")
 with _safety_gymnasium():
     try:
         from omnisafe.envs.core import CMDP, env_register, env_unregister, make, support_envs
     except ImportError as error:
         raise ImportError(INSTALL.format(error=error)) from error
 
-
-INFO_NAMES = {"costs": "costs", "final_obs": "final_observation", "_final_obs": "_final_observation"}
+INFO_NAMES = {"costs": "costs", **FINAL_NAMES}
 """What OmniSafe gets of ``info``, and what it calls it."""
 
 
@@ -81,21 +79,17 @@ class LeggedCMDP(CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
     It resets by itself in the same step and has its own time limit, so OmniSafe adds neither. Tensors are float32
-    (flags bool) on ``device`` and belong to the caller; with ``num_envs=1`` they have no batch dimension, as OmniSafe
-    expects. ``info`` holds ``costs`` and, on steps that end episodes, ``final_observation`` and
-    ``_final_observation``. An episode that is terminated on its very last step is not truncated as well: OmniSafe's
-    off-policy algorithms would take that for a time-out and bootstrap.
+    (flags bool) on ``device``, where OmniSafe trains and the environment need not live, and belong to the caller; with
+    ``num_envs=1`` they have no batch dimension, as OmniSafe expects. ``info`` holds ``costs`` and, on steps that end
+    episodes, ``final_observation`` and ``_final_observation``. An episode that is terminated on its very last step is
+    not truncated as well: OmniSafe's off-policy algorithms would take that for a time-out and bootstrap.
 
     Its log gets ``Cost/…`` (mean per step, comparable with the limits), ``Reward/…`` (per second) and ``Termination/…``
     (fraction), each a mean over the episodes that ended.
 
-    Args:
-        env_id: An id that :func:`register` knows.
-        num_envs: Size of the batch.
-        device: Where OmniSafe trains. The environment may live elsewhere.
-        env_cfgs: ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and ``height``,
-            which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag passes
-            these on; for the others :func:`register` an id that has them.
+    ``env_cfgs`` are ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and
+    ``height``, which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag
+    passes these on; for the others :func:`register` an id that has them.
 
     Raises:
         ValueError: If the environment does not reset in the same step or has a ``VectorCMDP``, or observations or
@@ -104,9 +98,9 @@ class LeggedCMDP(CMDP):
 
     need_time_limit_wrapper = False
     need_auto_reset_wrapper = False
-    _support_envs: ClassVar[list[str]] = []
     makers: ClassVar[dict[str, Callable[..., Env]]] = {}
     """What makes the environment of each id."""
+    _support_envs = makers  # the ids, for OmniSafe
 
     def __init__(self, env_id: str, num_envs: int = 1, device: torch.device | str = "cpu", **env_cfgs: Any):
         super().__init__(env_id)
@@ -124,8 +118,11 @@ class LeggedCMDP(CMDP):
                 raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
         self._seeded = False
         self._log: dict[str, Any] | None = None
-        self.env_spec_log: dict[str, float] = dict.fromkeys(_log_keys(self.env.unwrapped), 0.0)
-        """The keys that :meth:`spec_log` adds to OmniSafe's log."""
+        self.env_spec_log: dict[str, float] = {}
+        """The keys that :meth:`spec_log` adds to OmniSafe's log: none of an environment without such managers."""
+        for kind in ("Cost", "Reward", "Termination"):
+            manager = getattr(self.env.unwrapped, f"{kind.lower()}s", None)
+            self.env_spec_log |= {f"{kind}/{name}": 0.0 for name in getattr(manager, "names", ())}
         self.cost_names: tuple[str, ...] = tuple(cost_attribute(self.env, "cost_names") or ())
         """Names of the columns of ``info["costs"]``."""
         self.cost_limits: tuple[float, ...] = tuple(cost_attribute(self.env, "cost_limits") or ())
@@ -152,9 +149,8 @@ class LeggedCMDP(CMDP):
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
         """Advance by one control step; a ValueError if the environment reports no cost.
 
-        Args:
-            action: Shape: (num_envs, A); (A,) if ``num_envs`` is 1. One row is for all environments: OmniSafe's
-                off-policy algorithms act so at random before they learn, and store that one action for all.
+        The shape of ``action`` is (num_envs, A), or (A,) if ``num_envs`` is 1. One row is for all environments:
+        OmniSafe's off-policy algorithms act so at random before they learn, and store that one action for all.
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -189,13 +185,6 @@ class LeggedCMDP(CMDP):
         self.env.close()
 
 
-def _log_keys(core: Any) -> list[str]:
-    """The keys for the log: what an environment of this package writes to ``info["log"]``, nothing for another one."""
-    kinds = {"Cost": "costs", "Reward": "rewards", "Termination": "terminations"}
-    names = {kind: getattr(getattr(core, manager, None), "names", ()) for kind, manager in kinds.items()}
-    return [f"{kind}/{name}" for kind in kinds for name in names[kind]]
-
-
 def register(env_id: str, make: Callable[..., Env]) -> str:
     """Let OmniSafe know an environment, so that ``omnisafe.Agent(algo, env_id)`` makes it; returns the id.
 
@@ -204,31 +193,24 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
         register("Go2-Short", partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=200))
 
     Args:
-        env_id: Any name. An id that was registered here before is replaced.
+        env_id: Any name. An id that was registered here before is replaced; one of another of OmniSafe's environments
+            is a ``ValueError``.
         make: Called with ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords. It returns a vector
             environment of torch tensors that resets in the same step and reports ``info["cost"]``.
-
-    Raises:
-        TypeError: If ``make`` cannot be called.
-        ValueError: If the id belongs to another of OmniSafe's environments.
     """
     if not callable(make):
         raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")
     if env_id in support_envs() and env_id not in LeggedCMDP.makers:
         raise ValueError(f"{env_id!r} is an id of another environment of OmniSafe: choose another name")
     LeggedCMDP.makers[env_id] = make
-    LeggedCMDP._support_envs[:] = LeggedCMDP.makers  # the list that OmniSafe got when it registered the class
     return env_id
 
 
 def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
-    """Σ of the limits of all costs × steps of a full episode.
+    """Σ of the limits of all costs × steps of a full episode; a ``ValueError`` without costs or a time limit.
 
     Limits of this package are averages per step of each cost; a ``cost_limit`` of OmniSafe is one of the sum of all
     costs over an episode. An episode that ends early costs less: compare with the mean length in the log.
-
-    Raises:
-        ValueError: If the environment has no costs, or no time limit of its own.
     """
     with closing(make(env_id, **env_cfgs)) as env:
         if not env.cost_limits or env.max_episode_steps is None:

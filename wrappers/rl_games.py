@@ -4,8 +4,6 @@ After ``register("Legged/Go2-Flat-v0")`` an rl_games configuration has ``env_nam
 and, in ``env_config``, further keywords of ``gymnasium.make_vec``. :func:`register` takes other environments, too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial
@@ -33,12 +31,8 @@ class RlGamesVecEnv(IVecEnv):
     the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver`` writes. rl_games'
     ``device`` must be the environment's.
 
-    Args:
-        env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in ``ToTorch``.
-        seed: Of the first reset.
-
-    Raises:
-        ValueError: If the environment was made otherwise.
+    It takes environments of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in
+    ``ToTorch``. One that was made otherwise is a ``ValueError``. ``seed`` is that of the first reset.
     """
 
     def __init__(self, env: Env, seed: int | None = None):
@@ -115,10 +109,8 @@ vecenv.register("legged_envs", _create)
 class BootstrapPPO(A2CAgent):
     """rl_games' ``a2c_continuous`` with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
 
-    rl_games' own uses V(s_t), the value of the observation before the step.
-
-    Raises:
-        ValueError: If ``num_actors`` does not fit the mini-batches, or the central value network is recurrent.
+    rl_games' own uses V(s_t), the value of the observation before the step. A ``num_actors`` that does not fit the
+    mini-batches, or a recurrent central value network, is a ``ValueError``.
     """
 
     rewards_shaper: Any

@@ -1,7 +1,5 @@
 """Train with rsl_rl 5: the environment as its ``VecEnv``, and a PPO that bootstraps from true final observations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -26,12 +24,8 @@ class RslRlVecEnv(VecEnv):
     rsl_rl moves the time limits of a run's first episodes. So an environment without the wrapper ``TimeLimit`` gets it
     here, with the ``max_episode_steps`` of its spec.
 
-    Args:
-        env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"`` and ``observations="dict"``,
-            or any other in ``ToTorch``. It is reset here.
-
-    Raises:
-        ValueError: If the environment was made otherwise.
+    It takes environments of tensors and with ``autoreset_mode`` SAME_STEP, and resets them: made with ``array="torch"``
+    and ``observations="dict"``, or any other in ``ToTorch``. One that was made otherwise is a ``ValueError``.
     """
 
     def __init__(self, env: Any, seed: int | None = None):

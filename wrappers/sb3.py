@@ -1,7 +1,5 @@
 """Train with Stable-Baselines3: a Gymnasium vector environment as its ``VecEnv``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -33,11 +31,8 @@ class Sb3VecEnv(VecEnv):
     Stable-Baselines3 goes through infos in Python loops over environments, so hundreds of environments suit it better
     than thousands. Its PPO is fastest with ``device="cpu"`` unless the networks are large.
 
-    Args:
-        env: A vector environment of NumPy arrays, such as ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)``.
-
-    Raises:
-        ValueError: If the environment was made otherwise; the message has the call that works.
+    It takes environments of NumPy arrays, such as ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)``. One that
+    was made otherwise is a ``ValueError`` with the call that works.
     """
 
     def __init__(self, env: Env):
@@ -54,8 +49,7 @@ class Sb3VecEnv(VecEnv):
     def reset(self) -> VecEnvObs:
         """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``.
 
-        Raises:
-            ValueError: If the observations are not NumPy arrays, or the options differ between environments.
+        Observations that are not NumPy arrays, or options that differ between environments, are a ``ValueError``.
         """
         options = self._options[0]
         if any(other != options for other in self._options):
@@ -77,34 +71,30 @@ class Sb3VecEnv(VecEnv):
         infos: list[Info] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
         self._hand_out(info, dict(enumerate(infos)))
         if done.any():
-            self._describe_ends({i: infos[i] for i in np.flatnonzero(done).tolist()}, info)
+            if "final_obs" not in info:
+                raise ValueError(f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises")
+            ended = {i: infos[i] for i in np.flatnonzero(done).tolist()}
+            # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
+            told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
+            last_step = info.get("final_info", {})
+            self._hand_out({key: last_step[key] for key in last_step if key not in told}, ended)
+            for i, own in ended.items():
+                own["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], info["final_obs"])
         return observation, np.array(reward, dtype=np.float32), done, infos
-
-    def _describe_ends(self, infos: dict[int, Info], info: Info) -> None:
-        """Add to the infos of the rows that ended what the last step of their episodes reported."""
-        if "final_obs" not in info:
-            raise ValueError(f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises")
-        # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
-        told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
-        last_step = info.get("final_info", {})
-        self._hand_out({key: last_step[key] for key in last_step if key not in told}, infos)
-        for i, own in infos.items():
-            own["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], info["final_obs"])
 
     def _hand_out(self, info: Info, infos: dict[int, Info]) -> None:
         """Give the rows of ``infos`` their parts of a batch's info; a mask ``_key`` says which have ``key``."""
         for key, value in info.items():
             if key.startswith("_") or key in _NOT_HANDED_OUT:
                 continue
-            takers, mask = infos, info.get(f"_{key}")
-            if mask is not None:
-                flags = mask.tolist()
+            takers = infos
+            if f"_{key}" in info:
+                flags = info[f"_{key}"].tolist()
                 takers = {i: taker for i, taker in infos.items() if flags[i]}
             parts: Any
             if isinstance(value, dict):
-                nested: dict[int, Info] = {i: {} for i in takers}
-                self._hand_out(value, nested)
-                parts = nested.values()
+                parts = [{} for _ in takers]
+                self._hand_out(value, dict(zip(takers, parts, strict=True)))
             elif key in self._whole_keys:
                 parts = [value] * len(takers)
             elif getattr(value, "ndim", 0) > 0 and len(value) == self.num_envs:

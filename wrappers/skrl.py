@@ -5,8 +5,6 @@ the next episode for the last of the one that ended: PPO bootstraps a time-out f
 its default ``time_limit_bootstrap=False`` lets advantages run on across time-outs.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym
@@ -31,13 +29,8 @@ class SkrlVecEnv(Wrapper):
     ``final_states`` in it are the true next observation and state of every environment, for
     :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means.
 
-    Args:
-        env: Of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in ``ToTorch``.
-            It is reset here.
-        seed: Of that first reset.
-
-    Raises:
-        ValueError: If the environment was made otherwise.
+    It takes environments of tensors and with ``autoreset_mode`` SAME_STEP, and resets them with ``seed``: made with
+    ``array="torch"``, or any other in ``ToTorch``. One that was made otherwise is a ``ValueError``.
     """
 
     observation_space: Any = None
@@ -99,27 +92,21 @@ def _float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
 class FinalObservations:
     """Makes an agent class learn from true next observations: ``class MySAC(FinalObservations, SAC)``."""
 
-    def record_transition(
-        self, *, next_observations: torch.Tensor, next_states: torch.Tensor | None, infos: Any, **transition: Any
-    ) -> None:
+    def record_transition(self, *, infos: Any, **transition: Any) -> None:
         if "final_obs" in infos:
-            given, expected = len(next_observations), len(infos["final_obs"])
+            given, expected = len(transition["next_observations"]), len(infos["final_obs"])
             if given != expected:
                 part = f"{type(self).__name__} got {given} of {expected} environments"
                 raise ValueError(f"{part}: several agents cannot share one SkrlVecEnv, give each its own")
-            next_observations, next_states = infos["final_obs"], infos["final_states"]
-        super().record_transition(  # type: ignore[misc]
-            next_observations=next_observations, next_states=next_states, infos=infos, **transition
-        )
+            transition |= {"next_observations": infos["final_obs"], "next_states": infos["final_states"]}
+        super().record_transition(infos=infos, **transition)  # type: ignore[misc]
 
 
 class BootstrapPPO(FinalObservations, PPO):
     """skrl's PPO with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
 
-    It takes skrl's PPO's arguments; ``time_limit_bootstrap`` is always on.
-
-    Raises:
-        ValueError: If a rollout has fewer than two samples for each mini-batch.
+    It takes skrl's PPO's arguments; ``time_limit_bootstrap`` is always on. A rollout of fewer than two samples for each
+    mini-batch is a ``ValueError``.
     """
 
     def __init__(self, **arguments: Any):

@@ -1,7 +1,5 @@
 """NumPy arrays from an environment of any other kind of arrays."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
@@ -11,7 +9,7 @@ from legged_envs.wrappers.layers import Step
 
 
 class ArrayConversion(StatefulWrapper):
-    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted, arrays that go converted back.
+    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted.
 
     Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations.
     """
@@ -49,9 +47,6 @@ class ToNumpy(ArrayConversion):
     """Gives observations, rewards, flags and all arrays within ``info`` as NumPy arrays, and takes such actions.
 
     Tensors on the CPU share their memory with the arrays.
-
-    Args:
-        env: A vector environment of any kind of arrays.
 
     Example:
         >>> import gymnasium as gym

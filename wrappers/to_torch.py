@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 class ToTorch(ArrayConversion):
     """Gives observations, rewards, flags and all arrays within ``info`` as tensors, and takes such actions.
 
-    On the CPU the tensors share the memory of NumPy arrays. Types of numbers stay what they are.
-
-    Args:
-        env: A vector environment of any kind of arrays.
-        device: Where the tensors are to be.
+    They are on ``device``; on the CPU they share the memory of NumPy arrays. Types of numbers stay what they are.
 
     Example:
         >>> import gymnasium as gym, torch

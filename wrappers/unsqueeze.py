@@ -1,7 +1,5 @@
 """A plain environment as a batch of one."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import gymnasium as gym
@@ -21,13 +19,11 @@ class Unsqueeze(StatefulWrapper):
     It gives what ``gymnasium.vector.SyncVectorEnv`` with this one environment and autoreset DISABLED gives: NumPy
     arrays whose first dimension is 1, also of the numbers and arrays within ``info``, each with a mask of the same name
     and a leading underscore. ``reset(options={"reset_mask": array([False])})`` returns the last observation.
+    ``cost_names`` and ``cost_limits`` are those of the environment, if it has them.
 
     The wrappers of this package do this by themselves to a plain environment, so it can stand at the end of a chain
     too, as in OmniSafe: ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``. Around a batch of one it
     leaves everything as it is.
-
-    Args:
-        env: An environment, with its own time limit or without, or a batch of one.
 
     Raises:
         ValueError: If ``env`` is a vector environment of several, or a ``CMDP``.
@@ -54,31 +50,15 @@ class Unsqueeze(StatefulWrapper):
         if not isinstance(env, (gym.Env, VectorEnv)) and not hasattr(env, "need_auto_reset_wrapper"):
             raise TypeError(f"Unsqueeze needs a gymnasium.Env, got {type(env).__name__}")
         super().__init__(env)
+        for name in ("cost_names", "cost_limits"):
+            if (value := cost_attribute(self.env, name)) is not None:
+                setattr(self, name, value)
         self._observation: Any = None
 
-    @property
-    def cost_names(self) -> Any:
-        """Names of the columns of ``info["costs"]``, if the environment has them."""
-        return self._cost_attribute("cost_names")
-
-    @property
-    def cost_limits(self) -> Any:
-        """What each column of ``info["costs"]`` may be on average per step, if the environment has such limits."""
-        return self._cost_attribute("cost_limits")
-
-    def _cost_attribute(self, name: str) -> Any:
-        value = cost_attribute(self.env, name)
-        if value is None:
-            raise AttributeError(f"{self.env} has no {name}")
-        return value
-
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
-        """Start a new episode, unless ``options["reset_mask"]`` is ``[False]``.
+        """Start a new episode, unless ``options["reset_mask"]`` is ``[False]``: at first that is a ``RuntimeError``.
 
-        Raises:
-            ValueError: If the mask or a list of seeds has another length than 1.
-            TypeError: If the mask is not boolean.
-            RuntimeError: If the mask of the first reset is ``[False]``.
+        A mask or list of seeds whose length is not 1 is a ``ValueError``, a mask that is not boolean a ``TypeError``.
         """
         if isinstance(seed, (list, tuple, np.ndarray)) and len(seed) != 1:
             raise ValueError(f"a list of seeds needs num_envs=1 entries, got {len(seed)}")
