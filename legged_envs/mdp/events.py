@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from legged_envs import rotation
 from legged_envs.mdp.context import Env
 from legged_envs.rng import Stream
 
@@ -15,18 +16,16 @@ def randomize_friction(env: Env, env_ids: torch.Tensor, random: Stream, range: t
 
 def randomize_base_mass(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
     """Add a drawn mass to the base, kg."""
-    _add_to_base(env, env_ids, "body_mass", random.uniform(*range, 1, env_ids).squeeze(1))
+    masses = env.sim.default_parameter("body_mass")[env_ids]
+    masses[:, :1] += random.uniform(*range, 1, env_ids)
+    env.sim.set_parameter("body_mass", masses, env_ids)
 
 
 def randomize_base_com(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
     """Move the base's centre of mass by a drawn amount along each axis, m."""
-    _add_to_base(env, env_ids, "com", random.uniform(*range, 3, env_ids))
-
-
-def _add_to_base(env: Env, env_ids: torch.Tensor, parameter: str, amount: torch.Tensor) -> None:
-    values = env.sim.default_parameter(parameter)[env_ids]
-    values[:, 0] += amount
-    env.sim.set_parameter(parameter, values, env_ids)
+    centres = env.sim.default_parameter("com")[env_ids]
+    centres[:, 0] += random.uniform(*range, 3, env_ids)
+    env.sim.set_parameter("com", centres, env_ids)
 
 
 def randomize_gains(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
@@ -49,11 +48,9 @@ def reset_root(
     bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
-    half_angle = draw[:, 0] / 2
-    zero = torch.zeros_like(half_angle)
-    pos = torch.stack((zero, zero, draw[:, 1] + env.sim.robot.base_height), dim=1)
-    quat = torch.stack((half_angle.cos(), zero, zero, half_angle.sin()), dim=1)
-    env.sim.write_root_state(env_ids, pos, quat, draw[:, 2:5], draw[:, 5:])
+    pos = torch.zeros(len(env_ids), 3, dtype=torch.float32, device=env.device)
+    pos[:, 2] = draw[:, 1] + env.sim.robot.base_height
+    env.sim.write_root_state(env_ids, pos, rotation.from_yaw(draw[:, 0]), draw[:, 2:5], draw[:, 5:])
 
 
 def reset_joints(env: Env, env_ids: torch.Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
@@ -81,8 +78,7 @@ def reset_to_reference(
 ) -> None:
     """Place the robots that have a reference where it is: reference state initialisation (Peng et al. 2018).
 
-    To each joint position U(±joint_pos) rad is added, to each component of the base's velocity U(±velocity) m/s or
-    rad/s. The other robots stay as they were placed before.
+    Joint positions + U(±joint_pos) rad, the base's velocities + U(±velocity) m/s or rad/s. The other robots stay.
     """
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
     followers, pose = env.commands.terms[motion].start_pose(env_ids)

@@ -189,9 +189,7 @@ def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, comman
     (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2.
     """
     robot = env.robot
-    if ("trot", pairs) not in robot.tables:
-        robot.tables["trot", pairs] = _trot_scores(pairs, env.device)
-    score = robot.tables["trot", pairs][robot.contact_code()]
+    score = robot.table(("trot", pairs), lambda: _trot_scores(pairs, env.device))[robot.contact_code()]
     unhurried = _mode_time(robot).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
     return score.mul_(unhurried).mul_(env.commands.terms[command].moving)
 

@@ -19,14 +19,9 @@ _NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the re
 
 
 class SceneRenderer:
-    """Draws environments with MuJoCo's renderer, whichever engine simulates them.
+    """Draws environments with MuJoCo's renderer, whichever engine simulates them, and ghosts of ``robot``.
 
-    Args:
-        model: The scene.
-        robot: Whose ghost can be drawn.
-        view: Where that robot is in the scene.
-        num_envs: Number of environments.
-        get_data: ``get_data(env_id, data)`` writes the state of an environment to ``data``.
+    ``get_data(env_id, data)`` writes the state of an environment to ``data``.
     """
 
     def __init__(
@@ -42,14 +37,13 @@ class SceneRenderer:
         self.renderer: mujoco.Renderer | None = None
         """MuJoCo's renderer of the last picture, of that picture's size."""
         self._window: Any = None
-        self._picture_data: mujoco.MjData | None = None
-        self._window_data: mujoco.MjData | None = None
+        self._data: dict[str, mujoco.MjData] = {}
 
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
         """See :meth:`legged_envs.sim.Simulation.render`."""
         if ghost is not None:
             ghost.check(self._robot)
-        data = self._picture_data = self._load(env_id, self._picture_data)
+        data = self._load("picture", env_id)
         if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
             if self.renderer is not None:
                 self.renderer.close()
@@ -61,7 +55,7 @@ class SceneRenderer:
 
     def show(self, env_id: int) -> bool:
         """See :meth:`legged_envs.sim.Simulation.view`."""
-        data = self._window_data = self._load(env_id, self._window_data)
+        data = self._load("window", env_id)
         if self._window is None:
             import mujoco.viewer
 
@@ -76,11 +70,13 @@ class SceneRenderer:
                 part.close()
         self._window = self.renderer = None
 
-    def _load(self, env_id: int, data: mujoco.MjData | None) -> mujoco.MjData:
-        """``data``, or other data if it is None, with an environment's state and everything that follows from it."""
+    def _load(self, use: str, env_id: int) -> mujoco.MjData:
+        """The data for one use, with an environment's state and everything that follows from it."""
         if not 0 <= env_id < self._num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self._num_envs})")
-        data = mujoco.MjData(self._model) if data is None else data
+        if use not in self._data:
+            self._data[use] = mujoco.MjData(self._model)
+        data = self._data[use]
         self._get_data(env_id, data)
         mujoco.mj_forward(self._model, data)
         return data

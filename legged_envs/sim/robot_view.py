@@ -38,8 +38,7 @@ class RobotView:
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> RobotView:
         """The view of ``robot``, of whose names in the model each begins with ``prefix``.
 
-        Raises:
-            ValueError: If the robot's joints are not those of its ``RobotCfg``, or its parts not one after another.
+        ValueError if the robot's joints are not those of its ``RobotCfg``, or its parts not one after another.
         """
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)

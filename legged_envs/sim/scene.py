@@ -12,33 +12,26 @@ from legged_envs.sim.simulation import SimCfg
 
 
 def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
-    """Compile ``robot`` on flat ground with its actuators and sensors and the physics options of ``cfg``.
-
-    Raises:
-        ValueError: If the robot's file lacks what is needed, or does not fit its ``RobotCfg``.
-    """
+    """Compile ``robot`` on flat ground with the physics options of ``cfg``; ValueError as :func:`robot_spec`."""
     spec = robot_spec(robot)
-    option, integrator, cone = spec.option, mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
-    option.timestep, option.integrator, option.cone = cfg.dt, integrator, cone
-    option.iterations, option.ls_iterations = cfg.iterations, cfg.ls_iterations
+    option = spec.option
+    option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
+    option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
     _add_ground(spec)
     model = spec.compile()
     RobotView.find(model, robot)
     for joint, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
         low, high = model.joint(joint).range
         if model.joint(joint).limited and not low <= position <= high:
-            raise ValueError(
-                f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}, outside of its range in "
-                f"{robot.xml}, {low:g} to {high:g}"
-            )
+            given = f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}"
+            raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}")
     return model
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
     """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene.
 
-    Raises:
-        ValueError: If the file lacks what is needed, or does not fit the ``RobotCfg``.
+    ValueError if the file lacks what is needed, or does not fit the ``RobotCfg``.
     """
     spec = mujoco.MjSpec.from_file(str(robot.path))
     _check_file(spec, robot)
@@ -62,7 +55,6 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
 
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """Raise if the file has too much or too little."""
     if given := ", ".join(repr(actuator.name) for actuator in spec.actuators):
         raise ValueError(f"{robot.xml} has actuators, {given}: take them out, one per joint is added from RobotCfg")
     needed = {
@@ -108,7 +100,7 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 def _add_sensors(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     # An accelerometer makes the engine evaluate the contact force on every body (cfrc_ext).
-    sensors = [(f"{foot}_lin_vel", "FRAMELINVEL", f"{foot}_site") for foot in robot.foot_names]
-    for name, kind, site in (*sensors, ("imu_acc", "ACCELEROMETER", "imu")):
-        sensor_type = getattr(mujoco.mjtSensor, f"mjSENS_{kind}")
-        spec.add_sensor(name=name, type=sensor_type, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
+    site, sensor = mujoco.mjtObj.mjOBJ_SITE, mujoco.mjtSensor
+    for foot in robot.foot_names:
+        spec.add_sensor(name=f"{foot}_lin_vel", type=sensor.mjSENS_FRAMELINVEL, objtype=site, objname=f"{foot}_site")
+    spec.add_sensor(name="imu_acc", type=sensor.mjSENS_ACCELEROMETER, objtype=site, objname="imu")

@@ -50,14 +50,14 @@ class SimCfg:
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """Where one robot is and how its joints stand, as float tensors."""
+    """Where one robot is, and its joints in the order of ``RobotCfg.joint_names``, as float tensors."""
 
     root_pos_w: Tensor
     """Base position, m. Shape: (3,)."""
     root_quat_w: Tensor
     """Base orientation (w, x, y, z). Shape: (4,)."""
     joint_pos: Tensor
-    """rad, in the order of ``RobotCfg.joint_names``. Shape: (num_joints,)."""
+    """rad. Shape: (num_joints,)."""
 
     def check(self, robot: RobotCfg) -> None:
         """Raise ValueError, naming the field, if this is no pose of ``robot``."""
@@ -82,9 +82,9 @@ class RobotQuantities:
     root_ang_vel_b: Tensor
     """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
     joint_pos: Tensor
-    """Joint positions, rad. Shape: (num_envs, num_joints)."""
+    """rad. Shape: (num_envs, num_joints)."""
     joint_vel: Tensor
-    """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
+    """rad/s. Shape: (num_envs, num_joints)."""
     # Of the last physics step.
     joint_torque: Tensor
     """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
@@ -123,10 +123,6 @@ class Simulation(Quantities, ABC):
     order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
     """
 
-    cfg: SimCfg
-    robot: RobotCfg
-    num_envs: int
-    device: torch.device
     body_names: tuple[str, ...]
     """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
     joint_pos_limits: Tensor
@@ -135,6 +131,7 @@ class Simulation(Quantities, ABC):
     """Whether a process that is forked later can step it."""
     closed: bool = False
     """Whether :meth:`close` was called."""
+    parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
     _renderer: SceneRenderer
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
@@ -149,10 +146,9 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
-        """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``.
+        """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``. (num_envs, num_joints).
 
-        The targets hold until set again; a reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs,
-        num_joints).
+        The targets hold until set again; a reset sets the default pose, and 0 rad/s and N·m.
         """
 
     @abstractmethod
@@ -180,8 +176,6 @@ class Simulation(Quantities, ABC):
     @abstractmethod
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
-
-    parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
 
     def get_parameter(self, name: str) -> Tensor:
         """A model parameter of every environment.
@@ -212,9 +206,8 @@ class Simulation(Quantities, ABC):
     def set_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``.
 
-        Raises:
-            ValueError: If the values have the wrong shape, are negative where that has no meaning, or are a gain of a
-                joint whose actuator has none.
+        ValueError if the values have the wrong shape, are negative where that has no meaning, or are a gain of a joint
+        whose actuator has none.
         """
         expected, given = (len(env_ids), *self.default_parameter(name).shape[1:]), tuple(values.shape)
         if given != expected:
@@ -248,18 +241,13 @@ class Simulation(Quantities, ABC):
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state`` of a simulation made with the same arguments.
 
-        Raises:
-            ValueError: If the state does not fit this simulation; then nothing changes.
+        ValueError if it does not fit this one; then nothing changes.
         """
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
-        """A picture of one environment, (height, width, 3) uint8, from the robot's tracking camera.
+        """A picture of one environment from the robot's tracking camera. Shape: (height, width, 3), uint8.
 
-        Args:
-            env_id: The environment.
-            width: Pixels.
-            height: Pixels.
-            ghost: Also draw a transparent robot in this pose, without a shadow. It is in the picture only.
+        A ``ghost``, which is in the picture only, is a transparent robot in that pose, without a shadow.
         """
         return self._renderer.render(env_id, width, height, ghost)
 
@@ -282,15 +270,10 @@ class Simulation(Quantities, ABC):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
-        """Indices of bodies in ``body_names``.
-
-        Raises:
-            ValueError: If the robot has no body of that name.
-        """
-        for name in names:
-            if name not in self.body_names:
-                known = ", ".join(self.body_names)
-                raise ValueError(f"robot {self.robot.name!r} has no body {name!r}; bodies: {known}")
+        """Indices of bodies in ``body_names``; ValueError if the robot has no body of one of the names."""
+        if unknown := [name for name in names if name not in self.body_names]:
+            known = ", ".join(self.body_names)
+            raise ValueError(f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {known}")
         return [self.body_names.index(name) for name in names]
 
 
@@ -303,11 +286,7 @@ ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:Mujoco
 
 
 def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: str | torch.device) -> Simulation:
-    """Make ``num_envs`` copies of ``robot`` on flat ground in ``engine``.
-
-    Raises:
-        ValueError: If the engine is unknown or does not run on ``device``.
-    """
+    """``num_envs`` copies of ``robot`` on flat ground; ValueError if there is no such engine or not on ``device``."""
     cfg.check()
     if engine not in ENGINES:
         raise ValueError(f"unknown simulation engine sim={engine!r}; available: {', '.join(map(repr, ENGINES))}")
