@@ -57,13 +57,10 @@ class _Converted:
 
 
 class MujocoSimulation(Simulation):
-    """``num_envs`` robots on ``mujoco.batch.Batch``.
+    """``num_envs`` robots on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg)`` in options.
 
     MuJoCo's actuators drive the joints, so their laws act in every physics step, with the damping treated implicitly.
     Contact forces are ``cfrc_ext``: world frame, about the whole body.
-
-    Args:
-        model: A compiled model to use in place of ``build_scene(robot, cfg)``, from which it may differ in options.
     """
 
     def __init__(
@@ -81,10 +78,8 @@ class MujocoSimulation(Simulation):
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
         self._renderer = SceneRenderer(model, robot, view, num_envs, batch.get_data)
         self.body_names = tuple(model.body(i).name for i in range(model.nbody)[view.bodies])
-        limited = model.jnt_limited[view.joints, None].astype(bool)
-        limits = np.where(limited, model.jnt_range[view.joints], (-np.inf, np.inf))
+        limits = np.where(model.jnt_limited[:, None], model.jnt_range, (-np.inf, np.inf))[view.joints]
         self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32)
-
         first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)
         self._state = _Converted(torch.from_numpy(batch.state)[:, first : first + sum(sizes)])
         self._qpos, self._qvel = self._state.source.split(sizes, dim=1)
@@ -94,7 +89,6 @@ class MujocoSimulation(Simulation):
         self._qpos[:, view.joint_qpos] = pose
         self._ctrl.copy_(torch.where(self._driven_by("position"), pose, 0.0))
         self._default = batch.state[0].copy()
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the engine marks some of its outputs as read-only
             outputs = {name: torch.from_numpy(batch.bind(name)) for name in _OUTPUTS}

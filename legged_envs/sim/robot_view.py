@@ -43,8 +43,8 @@ class RobotView:
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)
         joints = np.flatnonzero(np.isin(model.jnt_bodyid, bodies))
-        floats = len(joints) > 0 and model.jnt_type[joints[0]] == mujoco.mjtJoint.mjJNT_FREE
-        root, joints = (joints[0], joints[1:]) if floats else (None, joints)
+        floats = bool((model.jnt_type[joints[:1]] == mujoco.mjtJoint.mjJNT_FREE).any())
+        root, joints = joints[:floats], joints[floats:]
         names = tuple(model.joint(i).name for i in joints)
         if names != tuple(prefix + name for name in robot.joint_names):
             raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
@@ -59,12 +59,9 @@ class RobotView:
                 raise ValueError(f"{robot.xml} must declare {parts} one after another, in RobotCfg's order")
             return slice(int(ids[0]), int(ids[0]) + stride * len(ids))
 
-        def free(first: np.ndarray, size: int) -> slice | None:
-            return None if root is None else slice(int(first[root]), int(first[root]) + size)
-
         return cls(
-            root_qpos=free(model.jnt_qposadr, 7),
-            root_qvel=free(model.jnt_dofadr, 6),
+            root_qpos=span(model.jnt_qposadr[root], "its base", 7) if floats else None,
+            root_qvel=span(model.jnt_dofadr[root], "its base", 6) if floats else None,
             joints=span(joints, "its joints"),
             joint_qpos=span(model.jnt_qposadr[joints], "its joints"),
             joint_qvel=span(model.jnt_dofadr[joints], "its joints"),

@@ -146,9 +146,9 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
-        """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``. (num_envs, num_joints).
+        """Set what the actuators are to reach until it is set again: rad, rad/s or N·m by ``RobotCfg.actuators``.
 
-        The targets hold until set again; a reset sets the default pose, and 0 rad/s and N·m.
+        A reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs, num_joints).
         """
 
     @abstractmethod
@@ -180,15 +180,11 @@ class Simulation(Quantities, ABC):
     def get_parameter(self, name: str) -> Tensor:
         """A model parameter of every environment.
 
-        ========== ================================ ==============================================
-        name       shape                            meaning
-        ========== ================================ ==============================================
-        friction   (num_envs,)                      sliding friction of the robot on the ground
-        body_mass  (num_envs, num_bodies)           kg
-        com        (num_envs, num_bodies, 3)        centre of mass in the body's frame, m
-        kp, kd     (num_envs, num_joints)           gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
-        armature   (num_envs, num_joints)           reflected rotor inertia, kg·m²
-        ========== ================================ ==============================================
+        | friction (num_envs,): sliding friction of the robot on the ground
+        | body_mass (num_envs, num_bodies): kg
+        | com (num_envs, num_bodies, 3): centre of mass in the body's frame, m
+        | kp, kd (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
+        | armature (num_envs, num_joints): reflected rotor inertia, kg·m²
         """
         self.default_parameter(name)
         return getattr(self.parameters, name)
