@@ -58,8 +58,6 @@ class VelocityCommand(CommandTerm):
         n, device = env.num_envs, env.device
         bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
         self._low, self._high = torch.tensor(bounds, device=device, dtype=torch.float32).unbind(1)
-        self.value: torch.Tensor
-        """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape: (num_envs, 3 or 4)."""
         self._resampling = Timer(n, env.step_dt, device)
         self.heading = torch.zeros(n, dtype=torch.float32, device=device)
         """Drawn heading, towards which ωz steers if the configuration says so, rad. Shape: (num_envs,)."""
@@ -69,6 +67,7 @@ class VelocityCommand(CommandTerm):
     def _set(self, velocity: torch.Tensor) -> None:
         column = self.cfg.heading_column
         self.value = torch.cat((velocity, self.heading.unsqueeze(1)), dim=1) if column else velocity
+        """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape: (num_envs, 3 or 4)."""
         self.moving = (torch.linalg.vector_norm(velocity, dim=1) > STILL_COMMAND).float()
         self.still = 1.0 - self.moving
 

@@ -54,12 +54,6 @@ class GaitClock(CommandTerm):
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
         swing = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing]
         self._swing = torch.tensor(swing, dtype=torch.float32, device=env.device)
-        self.value: torch.Tensor
-        """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
-        self.stance: torch.Tensor
-        """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
-        self.target_joint_pos: torch.Tensor
-        """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         """1: there is always a target. Shape: (num_envs,)."""
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
@@ -70,11 +64,14 @@ class GaitClock(CommandTerm):
         self._phase = phase
         angle = phase * (2.0 * math.pi)
         self.value = torch.stack((angle.sin(), angle.cos()), dim=1)
+        """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
         phases = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
         self.stance = phases < self.cfg.stance
+        """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
         swung = (phases - self.cfg.stance).clamp_min_(0.0).mul_(math.pi / (1.0 - self.cfg.stance))
         lift = swung.sin_().square_()
         self.target_joint_pos = self._default.expand(len(phase), -1)
+        """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
         for foot, swing in enumerate(self._swing):
             self.target_joint_pos = self.target_joint_pos + lift[:, foot, None] * swing
 

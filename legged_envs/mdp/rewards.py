@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from legged_envs.mdp.context import Env, mark_pure
-
-if TYPE_CHECKING:
-    from legged_envs.sim import RobotState
 
 
 def _kernel(error: Tensor, sigma: float) -> Tensor:
@@ -27,14 +24,12 @@ def _kernel(error: Tensor, sigma: float) -> Tensor:
 
 def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
-    error = env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]
-    return _kernel(error.square_().sum(1), sigma)
+    return _kernel((env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]).square_().sum(1), sigma)
 
 
 def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−(c_ω − ω_z)² / σ)."""
-    error = env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]
-    return _kernel(error.square_(), sigma)
+    return _kernel((env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]).square_(), sigma)
 
 
 def alive(env: Env) -> Tensor:
@@ -89,8 +84,7 @@ def dof_vel(env: Env) -> Tensor:
 
 def dof_acc(env: Env) -> Tensor:
     """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
-    change = env.robot.joint_vel - env.robot.previous_joint_vel
-    return change.square_().sum(1).mul_(env.step_dt**-2)
+    return (env.robot.joint_vel - env.robot.previous_joint_vel).square_().sum(1).mul_(env.step_dt**-2)
 
 
 def action_rate(env: Env) -> Tensor:
@@ -125,8 +119,9 @@ def feet_air_time(env: Env, target: float, longest: float = math.inf, command: s
     return (swing * env.robot.foot_landed).sum(1).mul_(env.commands.terms[command].moving)
 
 
-def _mode_time(robot: RobotState) -> Tensor:
+def _mode_time(env: Env) -> Tensor:
     """The shortest time for which a foot has been in its present mode, standing or swinging, s. Shape: (num_envs,)."""
+    robot = env.robot
     return torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
 
 
@@ -136,7 +131,7 @@ def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Ten
     Isaac Lab ``feet_air_time_positive_biped``: min over feet of the time in the present contact mode.
     """
     single = env.robot.foot_contact.sum(1) == 1
-    return _mode_time(env.robot).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
+    return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
 
 def foot_clearance(env: Env, target: float) -> Tensor:
@@ -160,10 +155,9 @@ def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, comman
     (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2 for two pairs of feet (i, j) and
     (k, l) with contacts b, and T the shortest time for which a foot has been standing or swinging.
     """
-    robot = env.robot
-    score = robot.table(("trot", pairs), lambda: _trot_scores(pairs, env.device))[robot.contact_code()]
-    unhurried = _mode_time(robot).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
-    return score.mul_(unhurried).mul_(env.commands.terms[command].moving)
+    scores = env.robot.table(("trot", pairs), lambda: _trot_scores(pairs, env.device))
+    unhurried = _mode_time(env).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
+    return scores[env.robot.contact_code()].mul_(unhurried).mul_(env.commands.terms[command].moving)
 
 
 def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.render import SceneRenderer
-from legged_envs.sim.robot_view import RobotView
-from legged_envs.sim.scene import build_scene
+from legged_envs.sim.scene import RobotView, build_scene
 from legged_envs.sim.simulation import SimCfg, Simulation
 
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.robot_view import RobotView
+from legged_envs.sim.scene import RobotView
 from legged_envs.sim.simulation import Pose
 
 _GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
