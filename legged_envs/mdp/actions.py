@@ -1,7 +1,5 @@
-"""Action terms: how a part of the action becomes targets of joints.
-
-Joint targets are positions [rad], velocities [rad/s] or torques [N·m], as the robot's actuators take them.
-"""
+"""Action terms: how a part of the action becomes targets of joints, which are positions [rad], velocities [rad/s] or
+torques [N·m], as the robot's actuators take them."""
 
 from __future__ import annotations
 

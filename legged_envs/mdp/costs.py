@@ -47,18 +47,14 @@ def body_contact(env: Env, threshold: float = 1.0) -> Tensor:
 
 
 def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
-    """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z).
-
-    The orientation part of the "CoM frame" constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025.
-    """
+    """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z): the orientation part of the "CoM frame"
+    constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025."""
     return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
 
 
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
-    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s.
-
-    The "contact velocity" constraint of Kim et al. 2023 (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied.
-    """
+    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s: the "contact velocity" constraint of Kim et al. 2023
+    (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied."""
     return (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact).mean(1)
 
 

@@ -67,10 +67,8 @@ def push(env: Env, env_ids: Tensor, random: Stream, velocity: float) -> None:
 def reset_to_reference(
     env: Env, env_ids: Tensor, random: Stream, joint_pos: float = 0.0, velocity: float = 0.0, motion: str = "motion"
 ) -> None:
-    """Place the robots that have a reference where it is: reference state initialisation (Peng et al. 2018).
-
-    Joint positions + U(±joint_pos) rad, the base's velocities + U(±velocity) m/s or rad/s. The other robots stay.
-    """
+    """Place the robots that have a reference where it is (reference state initialisation, Peng et al. 2018), joint
+    positions + U(±joint_pos) rad and the base's velocities + U(±velocity) m/s or rad/s. The other robots stay."""
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
     followers, pose = env.commands.terms[motion].start_pose(env_ids)
     draw = draw[torch.isin(env_ids, followers)]

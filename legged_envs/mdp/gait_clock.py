@@ -33,9 +33,7 @@ class GaitClockCfg:
 
 class GaitClock(CommandTerm):
     """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
-
-    ValueError, naming the field, if one of the configuration makes no sense or does not fit the robot.
-    """
+    ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 

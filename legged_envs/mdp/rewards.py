@@ -126,10 +126,8 @@ def _mode_time(env: Env) -> Tensor:
 
 
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
-    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0.
-
-    Isaac Lab ``feet_air_time_positive_biped``: min over feet of the time in the present contact mode.
-    """
+    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0: Isaac Lab's
+    ``feet_air_time_positive_biped``, the shortest time for which a foot has been standing or swinging."""
     single = env.robot.foot_contact.sum(1) == 1
     return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
@@ -236,10 +234,8 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
 
 
 def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> Tensor:
-    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference.
-
-    LeggedGym-Ex's ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest.
-    """
+    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference. LeggedGym-Ex's
+    ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest."""
     reference, robot = env.commands.terms[motion], env.robot
     error = (robot.lin_vel_b - reference.target_lin_vel_b).square_().sum(1)
     turning = (robot.ang_vel_b - reference.target_ang_vel_b).square_().sum(1)

@@ -59,7 +59,6 @@ class MujocoSimulation(Simulation):
     """``num_envs`` robots on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg)`` in options.
 
     MuJoCo's actuators drive the joints, so their laws act in every physics step, with the damping treated implicitly.
-    Contact forces are ``cfrc_ext``: world frame, about the whole body.
     """
 
     def __init__(

@@ -227,11 +227,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         return self._bodies[names]
 
     def owners(self) -> list[_Derived]:
-        """The objects that hold the tensors which terms read: this one, and each of :meth:`bodies` so far.
-
-        In a step, after :meth:`read`, the caller calls ``compute`` of each. Bodies that are asked for after the first
-        call of this are not among them: ``read`` computes theirs.
-        """
+        """The holders of the tensors that terms read: this one, and each of :meth:`bodies` up to the first call. In a
+        step, after :meth:`read`, the caller calls ``compute`` of each; for bodies asked for later ``read`` does."""
         self._owners = self._owners or [self, *self._bodies.values()]
         return self._owners
 

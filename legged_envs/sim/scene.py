@@ -15,10 +15,7 @@ from legged_envs.sim.simulation import SimCfg
 
 @dataclass(frozen=True)
 class RobotView:
-    """One robot's parts of the arrays of a MuJoCo model, in the order of its ``RobotCfg``.
-
-    A scene may hold several robots.
-    """
+    """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
     root_qpos: slice | None
     """Its free joint in ``qpos``: position and quaternion. None if the base is fixed."""
@@ -39,10 +36,8 @@ class RobotView:
 
     @classmethod
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> RobotView:
-        """The view of ``robot``, of whose names in the model each begins with ``prefix``.
-
-        ValueError if the robot's joints are not those of its ``RobotCfg``, or its parts not one after another.
-        """
+        """The view of ``robot``, of whose names in the model each begins with ``prefix``; ValueError if its joints are
+        not those of its ``RobotCfg``, or its parts not one after another."""
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)
         joints = np.flatnonzero(np.isin(model.jnt_bodyid, bodies))
@@ -94,10 +89,8 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
-    """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene.
-
-    ValueError if the file lacks what is needed, or does not fit the ``RobotCfg``.
-    """
+    """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene; ValueError if
+    it lacks what is needed, or does not fit the ``RobotCfg``."""
     spec = mujoco.MjSpec.from_file(str(robot.path))
     _check_file(spec, robot)
     for geom in spec.geoms:
@@ -146,10 +139,8 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """One actuator per joint, of the kind of ``RobotCfg.actuators``, evaluated in every physics step.
-
-    With the target u: τ = clip(kp (u − q) − kd q̇, ±limit), clip(kd (u − q̇), ±limit) or clip(u, ±limit).
-    """
+    """One actuator per joint, of the kind of ``RobotCfg.actuators``, evaluated in every physics step. With the target
+    u, τ = clip(kp (u − q) − kd q̇, ±limit), clip(kd (u − q̇), ±limit) or clip(u, ±limit)."""
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(

@@ -147,9 +147,7 @@ class Simulation(Quantities, ABC):
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
         """Set what the actuators are to reach until it is set again: rad, rad/s or N·m by ``RobotCfg.actuators``.
-
-        A reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs, num_joints).
-        """
+        A reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs, num_joints)."""
 
     @abstractmethod
     def step(self, num_steps: int) -> None:
@@ -200,11 +198,8 @@ class Simulation(Quantities, ABC):
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
-        """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``.
-
-        ValueError if the values have the wrong shape, are negative where that has no meaning, or are a gain of a joint
-        whose actuator has none.
-        """
+        """Set a model parameter of ``env_ids``, which acts from the next ``forward`` or ``step``; ValueError if the
+        values have the wrong shape, are negative where that has no meaning, or are a gain that an actuator has not."""
         expected, given = (len(env_ids), *self.default_parameter(name).shape[1:]), tuple(values.shape)
         if given != expected:
             raise ValueError(f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {given}")
@@ -235,16 +230,12 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments.
-
-        ValueError if it does not fit this one; then nothing changes.
-        """
+        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments; ValueError if it
+        does not fit this one, and then nothing changes."""
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
         """A picture of one environment from the robot's tracking camera. Shape: (height, width, 3), uint8.
-
-        A ``ghost``, which is in the picture only, is a transparent robot in that pose, without a shadow.
-        """
+        A ``ghost`` is a transparent robot in that pose, without a shadow, in the picture only."""
         return self._renderer.render(env_id, width, height, ghost)
 
     def view(self, env_id: int = 0) -> bool:
