@@ -210,9 +210,10 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         self.refresh(env_ids)
         for name in self.STATE:
             setattr(self, name, getattr(self, name).index_fill(0, env_ids, 0))
-        self.foot_contact[env_ids] = self._touching(self.contact_force[env_ids])
-        self.foot_contact_time[env_ids] = self.step_dt  # a robot placed on its feet does not land
-        self.previous_joint_vel[env_ids] = self.last_joint_vel[env_ids] = self.joint_vel[env_ids]
+        self.foot_contact.index_copy_(0, env_ids, self._touching(self.contact_force[env_ids]))
+        self.foot_contact_time.index_fill_(0, env_ids, self.step_dt)  # a robot placed on its feet does not land
+        for joint_vel in (self.previous_joint_vel, self.last_joint_vel):
+            joint_vel.index_copy_(0, env_ids, self.joint_vel[env_ids])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
@@ -244,7 +245,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         return self.root_ang_vel_b
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
-        """Lower and upper ends of ``fraction`` of each range about its middle, rad; ±inf without one. (num_joints,)."""
+        """Ends of ``fraction`` of each joint range about its middle, rad; ±inf without a range. (num_joints,) each."""
 
         def shrink() -> tuple[Tensor, Tensor]:
             low, high = self.joint_pos_limits.unbind(1)
