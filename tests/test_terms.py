@@ -21,7 +21,7 @@ from legged_envs.managers import (
 )
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
-from legged_envs.mdp.context import pure
+from legged_envs.mdp.context import is_pure, pure
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rng import RandomStreams
@@ -294,6 +294,12 @@ def _throw(env: LeggedVectorEnv, rng: np.random.Generator) -> None:
 def test_every_term_has_an_oracle(module):
     """Those of mimic tasks have theirs in test_mimic.py, where ``reference`` is in their name."""
     assert {name for name in term_functions(module) if "reference" not in name} == set(ORACLES[module])
+
+
+@pytest.mark.parametrize("module", ORACLES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
+def test_every_term_of_the_package_is_pure_and_its_helpers_are_not_terms(module):
+    functions = dict(inspect.getmembers(module, inspect.isfunction))
+    assert {name for name, function in functions.items() if is_pure(function)} == term_functions(module)
 
 
 @pytest.mark.parametrize(("module", "name"), ALL_TERMS)

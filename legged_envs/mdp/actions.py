@@ -1,7 +1,5 @@
-"""Action terms: how a part of the action becomes targets of joints.
-
-Joint targets are positions [rad], velocities [rad/s] or torques [N·m], as the robot's actuators take them.
-"""
+"""Action terms: how a part of the action becomes targets of joints, which are positions [rad], velocities [rad/s] or
+torques [N·m], as the robot's actuators take them."""
 
 from __future__ import annotations
 
@@ -20,7 +18,6 @@ class JointActionCfg:
 
     kind: ClassVar[str] = ""
     """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
-
     scale: float | tuple[float, ...] = 0.5
     """What action 1 commands; one number for all joints or one each."""
     joints: tuple[str, ...] = (".*",)
@@ -38,7 +35,6 @@ class JointPositionCfg(JointActionCfg):
     """Joint positions ``default_joint_pos + scale · action``, or around a reference, rad."""
 
     kind = "position"
-
     around: str | None = None
     """A motion command or gait clock whose joint positions, one control step ahead, take the place of
     ``default_joint_pos`` where there are any: the policy corrects them (Xie et al. 2018, "Feedback control for
@@ -60,54 +56,48 @@ class JointTorqueCfg(JointActionCfg):
 
 
 class JointAction:
-    """Targets ``centre + scale · action`` of some joints.
-
-    Raises:
-        ValueError: If a field of the configuration does not fit the robot, naming the field.
-    """
+    """Targets ``centre + scale · action`` of some joints; ValueError, naming the field, if ``cfg`` does not fit."""
 
     def __init__(self, cfg: JointActionCfg, env: Env):
         self.cfg = cfg
         name, robot, kinds = type(cfg).__name__, env.sim.robot, env.sim.robot.actuators
         self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
         """Numbers of its joints among those of the robot."""
+        self.size = len(self.joints)
+        """Number of actions that it takes."""
         if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
             raise ValueError(
                 f"{name} needs joints with {cfg.kind} actuators, but {robot.joint_names[wrong[0]]!r} of robot "
                 f"{robot.name!r} has a {kinds[wrong[0]]} actuator: see RobotCfg.actuators"
             )
         scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=env.device)
-        if scale.ndim > 0 and scale.shape != (len(self.joints),):
-            raise ValueError(f"{name}.scale needs 1 or {len(self.joints)} values, got {scale.numel()}")
+        if scale.ndim > 0 and scale.shape != (self.size,):
+            raise ValueError(f"{name}.scale needs 1 or {self.size} values, got {scale.numel()}")
         if not ((scale > 0) & scale.isfinite()).all():
             raise ValueError(f"{name}.scale must be positive and finite, got {cfg.scale}")
         if cfg.clip is not None and not cfg.clip[0] < cfg.clip[1]:
             raise ValueError(f"{name}.clip must be (low, high), got {cfg.clip}")
-        self.scale = scale.expand(len(self.joints)).contiguous()
+        self.scale = scale.expand(self.size).contiguous()
         """Shape: (size,)."""
-        everywhere = len(self.joints) == robot.num_joints
-        self.index: slice | torch.Tensor = slice(None) if everywhere else torch.tensor(self.joints, device=env.device)
+        self.index = env.robot.joint_index(self.joints)
         """Index of its joints."""
         zero = torch.zeros_like(self.scale)
         self._default = env.robot.default_joint_pos[self.index] if cfg.kind == "position" else zero
-        self._reference = _joint_reference(env, getattr(cfg, "around", None))
-
-    @property
-    def size(self) -> int:
-        """Number of actions that it takes."""
-        return len(self.joints)
+        self._reference: Any = None
+        if isinstance(cfg, JointPositionCfg) and cfg.around is not None:
+            self._reference = env.commands.terms.get(cfg.around)
+            if not hasattr(self._reference, "target_joint_pos"):
+                known = f"is no motion command or gait clock; commands: {', '.join(env.commands.terms)}"
+                raise ValueError(f"JointPositionCfg.around: {cfg.around!r} {known}")
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:
         """The targets of its joints. Shapes: (num_envs, size)."""
-        targets = torch.addcmul(self._centre(), action, self.scale)
+        centre = self._default
+        if self._reference is not None:
+            available = self._reference.available.unsqueeze(1) > 0.0
+            centre = torch.where(available, self._reference.target_joint_pos[:, self.index], centre)
+        targets = torch.addcmul(centre, action, self.scale)
         return targets if self.cfg.clip is None else targets.clamp_(*self.cfg.clip)
-
-    def _centre(self) -> torch.Tensor:
-        """The targets of action 0. Shape: (size,) or (num_envs, size)."""
-        if self._reference is None:
-            return self._default
-        available = self._reference.available.unsqueeze(1) > 0.0
-        return torch.where(available, self._reference.target_joint_pos[:, self.index], self._default)
 
 
 def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
@@ -116,12 +106,3 @@ def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ..
         if not any(re.fullmatch(pattern, name) for name in names):
             raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")
     return tuple(i for i, name in enumerate(names) if any(re.fullmatch(pattern, name) for pattern in patterns))
-
-
-def _joint_reference(env: Env, name: str | None) -> Any:
-    """The command that ``JointPositionCfg.around`` names: its ``target_joint_pos`` holds where ``available`` is 1."""
-    term = None if name is None else env.commands.terms.get(name)
-    if name is not None and not hasattr(term, "target_joint_pos"):
-        known = ", ".join(env.commands.terms)
-        raise ValueError(f"JointPositionCfg.around: {name!r} is no motion command or gait clock; commands: {known}")
-    return term

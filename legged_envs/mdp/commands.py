@@ -54,13 +54,10 @@ class VelocityCommand(CommandTerm):
             check_range(f"VelocityCommandCfg.{name}", getattr(cfg, name))
         check_range("VelocityCommandCfg.resampling_time_s", cfg.resampling_time_s, above=0.0)
         check_number("VelocityCommandCfg.standing_fraction", cfg.standing_fraction, 0.0, 1.0)
-        self.cfg, self._env = cfg, env
-        self._random = env.random.stream("command/velocity")
+        self.cfg, self._env, self._random = cfg, env, env.random.stream("command/velocity")
         n, device = env.num_envs, env.device
         bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
         self._low, self._high = torch.tensor(bounds, device=device, dtype=torch.float32).unbind(1)
-        self.value: torch.Tensor
-        """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape: (num_envs, 3 or 4)."""
         self._resampling = Timer(n, env.step_dt, device)
         self.heading = torch.zeros(n, dtype=torch.float32, device=device)
         """Drawn heading, towards which ωz steers if the configuration says so, rad. Shape: (num_envs,)."""
@@ -70,6 +67,7 @@ class VelocityCommand(CommandTerm):
     def _set(self, velocity: torch.Tensor) -> None:
         column = self.cfg.heading_column
         self.value = torch.cat((velocity, self.heading.unsqueeze(1)), dim=1) if column else velocity
+        """(vx m/s, vy m/s, ωz rad/s), with ``heading_column`` also the heading, rad. Shape: (num_envs, 3 or 4)."""
         self.moving = (torch.linalg.vector_norm(velocity, dim=1) > STILL_COMMAND).float()
         self.still = 1.0 - self.moving
 
@@ -82,7 +80,6 @@ class VelocityCommand(CommandTerm):
         """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on."""
         check_choice("set_range: name", name, RANGES)
         check_range(f"set_range: {name}", (low, high))
-        self._low, self._high = self._low.clone(), self._high.clone()
         self._low[RANGES.index(name)], self._high[RANGES.index(name)] = low, high
 
     def reset(self, env_ids: torch.Tensor) -> None:
@@ -110,9 +107,7 @@ class VelocityCommand(CommandTerm):
         self._steering = torch.zeros_like(self._steering)
 
     def advance(self) -> None:
-        """Let one control step pass: resample what is due, steer towards headings."""
-        due = self._resampling.advance()
-        if due is not None:
+        if (due := self._resampling.advance()) is not None:
             self.reset(due)
         if self.cfg.heading:
             self._steer()

@@ -1,4 +1,4 @@
-"""Cost terms: ``term(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative.
+"""Cost terms: ``term(env, **params)`` → (num_envs,) float32, pure, 0 where the constraint is satisfied, never negative.
 
 Each describes one transition; its limit in :class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the
 number of joints, F of feet. "Kim et al. 2024" is "Stage-Wise-CMORL".
@@ -9,65 +9,53 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from legged_envs.mdp import rewards
-from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.context import Env, mark_pure
 
 
-def _fraction(violated: torch.Tensor) -> torch.Tensor:
+def _fraction(violated: Tensor) -> Tensor:
     """The fraction of the joints at which a bound is violated. Shape: (num_envs, num_joints) → (num_envs,)."""
     return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
 
 
-@pure
-def joint_position(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
+def joint_position(env: Env, soft_limit: float = 1.0) -> Tensor:
     """(1/J) Σ 1[q outside of ``soft_limit`` of its range, about its middle] (Kim et al. 2024, limit 0.025)."""
-    low, high = env.robot.soft_joint_pos_limits(soft_limit)
     joint_pos = env.robot.joint_pos
-    return _fraction(joint_pos != joint_pos.clamp(low, high))
+    return _fraction(joint_pos != joint_pos.clamp(*env.robot.soft_joint_pos_limits(soft_limit)))
 
 
-@pure
-def joint_velocity(env: Env, soft_limit: float = 1.0) -> torch.Tensor:
+def joint_velocity(env: Env, soft_limit: float = 1.0) -> Tensor:
     """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, limit 0.025)."""
     return _fraction(env.robot.joint_vel.abs() > env.robot.joint_vel_limits * soft_limit)
 
 
-@pure
-def joint_torque(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
-    """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, limit 0.025).
-
-    The engine never applies more than τ_max, so the constraint is on a fraction of it.
-    """
+def joint_torque(env: Env, soft_limit: float = 0.8) -> Tensor:
+    """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, limit 0.025); the engine applies τ_max at most."""
     return _fraction(env.robot.joint_torque.abs() > env.robot.torque_limits * soft_limit)
 
 
-@pure
-def torque_limits(env: Env, soft_limit: float = 0.8) -> torch.Tensor:
+def torque_limits(env: Env, soft_limit: float = 0.8) -> Tensor:
     """Σ (|τ| − soft_limit · τ_max)⁺, N·m: by how much :func:`joint_torque` is violated."""
     return rewards.torque_limits(env, soft_limit)
 
 
-@pure
-def body_contact(env: Env, threshold: float = 1.0) -> torch.Tensor:
+def body_contact(env: Env, threshold: float = 1.0) -> Tensor:
     """1[any penalised or terminating body has a contact force above ``threshold`` N] (Kim et al. 2024, limit 0.025)."""
     return (env.robot.contact_force[:, env.robot.undesired_bodies] > threshold).any(1).float()
 
 
-@pure
-def base_orientation(env: Env, max_tilt: float = 0.35) -> torch.Tensor:
-    """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z).
-
-    The orientation part of the "CoM frame" constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025.
-    """
+def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
+    """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z): the orientation part of the "CoM frame"
+    constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025."""
     return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
 
 
-@pure
-def foot_slip(env: Env, max_speed: float = 0.2) -> torch.Tensor:
-    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s.
+def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
+    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s: the "contact velocity" constraint of Kim et al. 2023
+    (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied."""
+    return (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact).mean(1)
 
-    The "contact velocity" constraint of Kim et al. 2023 (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied.
-    """
-    excess = (env.robot.foot_speed - max_speed).clamp_min_(0.0)
-    return excess.mul_(env.robot.foot_contact).mean(1)
+
+mark_pure(__name__)

@@ -19,12 +19,10 @@ def widen_velocity_command(
     """Ask for faster walking once the robots follow well (LeggedGym-Ex ``_update_command_curriculum``).
 
     If the mean sum of ``reward`` over the episodes that ended is above ``threshold`` of the most that a whole episode
-    gives, the range of vx grows by ``step`` m/s at both ends, to ±``largest`` at most. Returns its upper end, m/s.
-
-    Raises:
-        ValueError: If the task has no such reward term.
+    gives, the range of vx grows by ``step`` m/s at both ends, to ±``largest`` at most. Returns its upper end, m/s;
+    ValueError if the task has no such reward term.
     """
-    names = list(env.rewards.names)
+    names = env.rewards.names
     if reward not in names:
         raise ValueError(f"widen_velocity_command: there is no reward term {reward!r}; terms: {', '.join(names)}")
     column, term = names.index(reward), env.commands.terms[command]

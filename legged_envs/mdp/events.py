@@ -2,88 +2,73 @@
 
 from __future__ import annotations
 
-import torch
+from math import pi
 
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from legged_envs import rotation
 from legged_envs.mdp.context import Env
 from legged_envs.rng import Stream
 
+Range = tuple[float, float]
 
-def randomize_friction(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+
+def randomize_friction(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
     """Draw the sliding friction of the robot on the ground."""
     env.sim.set_parameter("friction", random.uniform(*range, 1, env_ids).squeeze(1), env_ids)
 
 
-def randomize_base_mass(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+def randomize_base_mass(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
     """Add a drawn mass to the base, kg."""
-    _add_to_base(env, env_ids, "body_mass", random.uniform(*range, 1, env_ids).squeeze(1))
+    masses = env.sim.default_parameter("body_mass")[env_ids]
+    masses[:, :1] += random.uniform(*range, 1, env_ids)
+    env.sim.set_parameter("body_mass", masses, env_ids)
 
 
-def randomize_base_com(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+def randomize_base_com(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
     """Move the base's centre of mass by a drawn amount along each axis, m."""
-    _add_to_base(env, env_ids, "com", random.uniform(*range, 3, env_ids))
+    centres = env.sim.default_parameter("com")[env_ids]
+    centres[:, 0] += random.uniform(*range, 3, env_ids)
+    env.sim.set_parameter("com", centres, env_ids)
 
 
-def _add_to_base(env: Env, env_ids: torch.Tensor, parameter: str, amount: torch.Tensor) -> None:
-    values = env.sim.default_parameter(parameter)[env_ids]
-    values[:, 0] += amount
-    env.sim.set_parameter(parameter, values, env_ids)
-
-
-def randomize_gains(env: Env, env_ids: torch.Tensor, random: Stream, range: tuple[float, float]) -> None:
+def randomize_gains(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
     """Multiply the gains by drawn factors, one for kp and one for kd, the same for all joints."""
-    factors = random.uniform(*range, 2, env_ids)
-    for column, name in enumerate(("kp", "kd")):
-        env.sim.set_parameter(name, env.sim.default_parameter(name)[env_ids] * factors[:, column, None], env_ids)
+    for name, factor in zip(("kp", "kd"), random.uniform(*range, 2, env_ids).split(1, dim=1), strict=True):
+        env.sim.set_parameter(name, env.sim.default_parameter(name)[env_ids] * factor, env_ids)
 
 
 def reset_root(
-    env: Env,
-    env_ids: torch.Tensor,
-    random: Stream,
-    yaw: tuple[float, float] = (-torch.pi, torch.pi),
-    height: tuple[float, float] = (0.0, 0.0),
-    velocity: float = 0.0,
+    env: Env, env_ids: Tensor, random: Stream, yaw: Range = (-pi, pi), height: Range = (0.0, 0.0), velocity: float = 0.0
 ) -> None:
     """Place the base upright over the origin, with a heading of the range ``yaw`` rad, ``height`` m above the standing
     height, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
     bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
-    half_angle = draw[:, 0] / 2
-    zero = torch.zeros_like(half_angle)
-    pos = torch.stack((zero, zero, draw[:, 1] + env.sim.robot.base_height), dim=1)
-    quat = torch.stack((half_angle.cos(), zero, zero, half_angle.sin()), dim=1)
-    env.sim.write_root_state(env_ids, pos, quat, draw[:, 2:5], draw[:, 5:])
+    pos = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0))
+    env.sim.write_root_state(env_ids, pos, rotation.from_yaw(draw[:, 0]), draw[:, 2:5], draw[:, 5:])
 
 
-def reset_joints(env: Env, env_ids: torch.Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
+def reset_joints(env: Env, env_ids: Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
     """Place the joints at q0 + U(±range) rad, within their limits, with velocities U(±velocity) rad/s."""
-    draw = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids)
-    offset, speed = draw.chunk(2, dim=1)
+    offset, speed = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids).chunk(2, dim=1)
     joint_pos = torch.add(env.robot.default_joint_pos, offset, alpha=range)
     env.sim.write_joint_state(env_ids, joint_pos.clamp_(*env.robot.soft_joint_pos_limits(1.0)), speed * velocity)
 
 
-def push(env: Env, env_ids: torch.Tensor, random: Stream, velocity: float) -> None:
+def push(env: Env, env_ids: Tensor, random: Stream, velocity: float) -> None:
     """Add U(±velocity) m/s to each horizontal component of the base's velocity."""
-    change = torch.zeros(len(env_ids), 3, dtype=torch.float32, device=env.device)
-    change[:, :2] = random.uniform(-velocity, velocity, 2, env_ids)
-    env.robot.push(env_ids, change)
+    env.robot.push(env_ids, pad(random.uniform(-velocity, velocity, 2, env_ids), (0, 1)))
 
 
 def reset_to_reference(
-    env: Env,
-    env_ids: torch.Tensor,
-    random: Stream,
-    joint_pos: float = 0.0,
-    velocity: float = 0.0,
-    motion: str = "motion",
+    env: Env, env_ids: Tensor, random: Stream, joint_pos: float = 0.0, velocity: float = 0.0, motion: str = "motion"
 ) -> None:
-    """Place the robots that have a reference where it is: reference state initialisation (Peng et al. 2018).
-
-    To each joint position U(±joint_pos) rad is added, to each component of the base's velocity U(±velocity) m/s or
-    rad/s. The other robots stay as they were placed before.
-    """
+    """Place the robots that have a reference where it is (reference state initialisation, Peng et al. 2018), joint
+    positions + U(±joint_pos) rad and the base's velocities + U(±velocity) m/s or rad/s. The other robots stay."""
     draw = random.uniform(-1.0, 1.0, 6 + env.sim.robot.num_joints, env_ids)
     followers, pose = env.commands.terms[motion].start_pose(env_ids)
     draw = draw[torch.isin(env_ids, followers)]

@@ -33,66 +33,52 @@ class GaitClockCfg:
 
 class GaitClock(CommandTerm):
     """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
-
-    Raises:
-        ValueError: If a field of the configuration makes no sense or does not fit the robot, naming the field.
-    """
+    ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 
     def __init__(self, cfg: GaitClockCfg, env: Env):
-        robot = env.robot.sim.robot
+        robot = env.sim.robot
         check_number("GaitClockCfg.period", cfg.period, above=0.0)
         check_number("GaitClockCfg.stance", cfg.stance, above=0.0, below=1.0)
         for name, entries in (("offsets", cfg.offsets), ("swing", cfg.swing)):
             if len(entries) != len(robot.foot_names) and (entries or name == "offsets"):
-                raise ValueError(
-                    f"GaitClockCfg.{name} needs one entry for each foot of {robot.name}: {', '.join(robot.foot_names)}"
-                )
-        unknown = [joint for joints in cfg.swing for joint in joints if joint not in robot.joint_names]
-        if unknown:
+                feet = f"each foot of {robot.name}: {', '.join(robot.foot_names)}"
+                raise ValueError(f"GaitClockCfg.{name} needs one entry for {feet}")
+        if unknown := [joint for joints in cfg.swing for joint in joints if joint not in robot.joint_names]:
             raise ValueError(f"GaitClockCfg.swing: {robot.name} has no joint {unknown[0]!r}")
-        self.cfg = cfg
-        self._random = env.random.stream("command/gait")
-        self._step = env.step_dt / cfg.period
-        self._default = env.robot.default_joint_pos
+        self.cfg, self._default = cfg, env.robot.default_joint_pos
+        self._random, self._step = env.random.stream("command/gait"), env.step_dt / cfg.period
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
         swing = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing]
         self._swing = torch.tensor(swing, dtype=torch.float32, device=env.device)
-        self.value: torch.Tensor
-        """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
-        self.stance: torch.Tensor
-        """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
-        self.target_joint_pos: torch.Tensor
-        """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         """1: there is always a target. Shape: (num_envs,)."""
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
 
     def _set(self, phase: torch.Tensor) -> None:
-        """Set the clocks to ``phase``, in strides from 0 to 1. Shape: (num_envs,)."""
+        """Set the clocks to ``phase`` (num_envs,), in strides from 0 to 1."""
         self._phase = phase
         angle = phase * (2.0 * math.pi)
         self.value = torch.stack((angle.sin(), angle.cos()), dim=1)
+        """(sin, cos) of the time of the stride. Shape: (num_envs, 2)."""
         phases = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
         self.stance = phases < self.cfg.stance
-        swung = (phases - self.cfg.stance).clamp_min_(0.0).mul_(math.pi / (1.0 - self.cfg.stance))
-        lift = swung.sin_().square_()
-        target = self._default.expand(len(phase), -1)
+        """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
+        lift = (phases - self.cfg.stance).clamp_min_(0.0).mul_(math.pi / (1.0 - self.cfg.stance)).sin_().square_()
+        self.target_joint_pos = self._default.expand(len(phase), -1)
+        """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
         for foot, swing in enumerate(self._swing):
-            target = target + lift[:, foot, None] * swing
-        self.target_joint_pos = target
+            self.target_joint_pos = self.target_joint_pos + lift[:, foot, None] * swing
 
     def reset(self, env_ids: torch.Tensor) -> None:
         """Draw the time of the stride at which the episodes of ``env_ids`` begin."""
-        phase = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
-        self._set(self._phase.index_copy(0, env_ids, phase))
+        self._set(self._phase.index_copy(0, env_ids, self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)))
 
     def hold(self, command: torch.Tensor) -> None:
         """Set every clock to a time of the stride, in strides, from which it runs on. Shape: () or (num_envs,)."""
         self._set(command.to(self._phase).expand_as(self._phase).remainder(1.0))
 
     def advance(self) -> None:
-        """Let one control step pass."""
         self._set((self._phase + self._step).remainder_(1.0))

@@ -1,202 +1,164 @@
-"""Reward terms: ``term(env, **params)`` → (num_envs,) float32.
+"""Reward terms: ``term(env, **params)`` → (num_envs,) float32, pure.
 
 Names and formulas are LeggedGym-Ex's ``_reward_<name>`` where it has one; differences are stated. q are joint
 positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vector in the base frame, v and ω the base's
-velocities in its frame, c = (vx, vy, ωz) the command.
+velocities in its frame, c = (vx, vy, ωz) the command. x̂ is what a reference has for x.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from legged_envs.mdp.context import Env, pure
-
-if TYPE_CHECKING:
-    from legged_envs.sim import RobotState
+from legged_envs.mdp.context import Env, mark_pure
 
 
-def _kernel(error: torch.Tensor, sigma: float) -> torch.Tensor:
+def _kernel(error: Tensor, sigma: float) -> Tensor:
     """exp(−error / sigma), in place. Shape: (num_envs,)."""
     return error.mul_(-1.0 / sigma).exp_()
 
 
-@pure
-def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
+def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
-    error = env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]
-    return _kernel(error.square_().sum(1), sigma)
+    return _kernel((env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]).square_().sum(1), sigma)
 
 
-@pure
-def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> torch.Tensor:
+def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−(c_ω − ω_z)² / σ)."""
-    error = env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]
-    return _kernel(error.square_(), sigma)
+    return _kernel((env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]).square_(), sigma)
 
 
-@pure
-def alive(env: Env) -> torch.Tensor:
+def alive(env: Env) -> Tensor:
     """1 on every step (LeggedGym-Ex ``keep_balance``)."""
     return torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
 
 
-@pure
-def termination(env: Env) -> torch.Tensor:
-    """1 where a termination term ended the episode in this step, as opposed to its time limit."""
+def termination(env: Env) -> Tensor:
+    """1 where a termination term, not the time limit, ended the episode in this step."""
     return env.terminations.terminated.float()
 
 
-@pure
-def lin_vel_z(env: Env) -> torch.Tensor:
+def lin_vel_z(env: Env) -> Tensor:
     """v_z²."""
     return env.robot.lin_vel_b[:, 2].square()
 
 
-@pure
-def ang_vel_xy(env: Env) -> torch.Tensor:
+def ang_vel_xy(env: Env) -> Tensor:
     """ω_x² + ω_y²."""
     return env.robot.ang_vel_b[:, :2].square().sum(1)
 
 
-@pure
-def orientation(env: Env) -> torch.Tensor:
+def orientation(env: Env) -> Tensor:
     """g_x² + g_y²."""
     return env.robot.projected_gravity[:, :2].square().sum(1)
 
 
-@pure
-def base_height(env: Env, target: float) -> torch.Tensor:
+def base_height(env: Env, target: float) -> Tensor:
     """(z − z*)², z the height of the base above the ground, m."""
     return (env.robot.base_height - target).square_()
 
 
-@pure
-def torques(env: Env) -> torch.Tensor:
+def torques(env: Env) -> Tensor:
     """Σ τ²."""
     return env.robot.joint_torque.square().sum(1)
 
 
-@pure
-def torque_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
+def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ (|τ| − soft_limit · τ_max)⁺, N·m."""
-    robot = env.robot
-    return (robot.joint_torque.abs() - robot.torque_limits * soft_limit).clamp_min_(0.0).sum(1)
+    return (env.robot.joint_torque.abs() - env.robot.torque_limits * soft_limit).clamp_min_(0.0).sum(1)
 
 
-@pure
-def dof_power(env: Env) -> torch.Tensor:
+def dof_power(env: Env) -> Tensor:
     """Σ |τ q̇|, W."""
     return (env.robot.joint_torque * env.robot.joint_vel).abs_().sum(1)
 
 
-@pure
-def dof_vel(env: Env) -> torch.Tensor:
+def dof_vel(env: Env) -> Tensor:
     """Σ q̇²."""
     return env.robot.joint_vel.square().sum(1)
 
 
-@pure
-def dof_acc(env: Env) -> torch.Tensor:
+def dof_acc(env: Env) -> Tensor:
     """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
-    change = env.robot.joint_vel - env.robot.previous_joint_vel
-    return change.square_().sum(1).mul_(env.step_dt**-2)
+    return (env.robot.joint_vel - env.robot.previous_joint_vel).square_().sum(1).mul_(env.step_dt**-2)
 
 
-@pure
-def action_rate(env: Env) -> torch.Tensor:
+def action_rate(env: Env) -> Tensor:
     """Σ (a_t − a_{t−1})²."""
     return (env.actions.current - env.actions.previous).square_().sum(1)
 
 
-@pure
-def action_smoothness(env: Env) -> torch.Tensor:
+def action_smoothness(env: Env) -> Tensor:
     """Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
     second = env.actions.current + env.actions.before_previous
     return second.sub_(env.actions.previous, alpha=2.0).square_().sum(1)
 
 
-@pure
-def collision(env: Env, threshold: float = 0.1) -> torch.Tensor:
+def collision(env: Env, threshold: float = 0.1) -> Tensor:
     """Number of penalised bodies with a contact force above ``threshold`` N."""
     return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(1, dtype=torch.float32)
 
 
-@pure
-def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> torch.Tensor:
+def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ distance outside of the soft joint limits, rad."""
-    low, high = env.robot.soft_joint_pos_limits(soft_limit)
     joint_pos = env.robot.joint_pos
-    return (joint_pos - joint_pos.clamp(low, high)).abs_().sum(1)
+    return (joint_pos - joint_pos.clamp(*env.robot.soft_joint_pos_limits(soft_limit))).abs_().sum(1)
 
 
-@pure
-def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> torch.Tensor:
+def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> Tensor:
     """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move.
 
     ``longest`` keeps a long training from stretching the swings ever further. LeggedGym-Ex's term has none, and its
     condition is ‖c_xy‖ > 0.2; here a turn on the spot counts as moving too.
     """
-    robot = env.robot
-    swing = robot.foot_air_time.clamp(max=longest) - target
-    return (swing * robot.foot_landed).sum(1).mul_(env.commands.terms[command].moving)
+    swing = env.robot.foot_air_time.clamp(max=longest) - target
+    return (swing * env.robot.foot_landed).sum(1).mul_(env.commands.terms[command].moving)
 
 
-def _mode_time(robot: RobotState) -> torch.Tensor:
+def _mode_time(env: Env) -> Tensor:
     """The shortest time for which a foot has been in its present mode, standing or swinging, s. Shape: (num_envs,)."""
+    robot = env.robot
     return torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
 
 
-@pure
-def single_stance_time(env: Env, limit: float, command: str = "velocity") -> torch.Tensor:
-    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0.
-
-    Isaac Lab ``feet_air_time_positive_biped``: min over feet of the time in the present contact mode.
-    """
-    robot = env.robot
-    single = robot.foot_contact.sum(1) == 1
-    return _mode_time(robot).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
+def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
+    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0: Isaac Lab's
+    ``feet_air_time_positive_biped``, the shortest time for which a foot has been standing or swinging."""
+    single = env.robot.foot_contact.sum(1) == 1
+    return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
 
-@pure
-def foot_clearance(env: Env, target: float) -> torch.Tensor:
+def foot_clearance(env: Env, target: float) -> Tensor:
     """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m.
 
     LeggedGym-Ex's is exp(−Σ ‖v_f,xy‖ (z_f − z*)² / 0.01); as a penalty, without the exponential, it does not fade
     where the foot is far from the target.
     """
-    robot = env.robot
-    error = robot.foot_height - (target + robot.sim.robot.foot_radius)
-    return error.square_().mul_(robot.foot_speed).sum(1)
+    error = env.robot.foot_height - (target + env.sim.robot.foot_radius)
+    return error.square_().mul_(env.robot.foot_speed).sum(1)
 
 
-@pure
-def feet_slip(env: Env) -> torch.Tensor:
+def feet_slip(env: Env) -> Tensor:
     """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared)."""
-    robot = env.robot
-    return robot.foot_speed.square().mul_(robot.foot_contact).sum(1)
+    return env.robot.foot_speed.square().mul_(env.robot.foot_contact).sum(1)
 
 
-@pure
-def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> torch.Tensor:
+def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> Tensor:
     """How much the contacts look like an unhurried trot while moving, 0 to 1, without a clock.
 
-    For two pairs of feet (i, j), (k, l) with contacts b, and T the shortest time for which a foot has been in its
-    present mode (standing or swinging):
-    (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2.
+    (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2 for two pairs of feet (i, j) and
+    (k, l) with contacts b, and T the shortest time for which a foot has been standing or swinging.
     """
-    robot = env.robot
-    if ("trot", pairs) not in robot.tables:
-        robot.tables["trot", pairs] = _trot_scores(pairs, env.device)
-    score = robot.tables["trot", pairs][robot.contact_code()]
-    unhurried = _mode_time(robot).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
-    return score.mul_(unhurried).mul_(env.commands.terms[command].moving)
+    scores = env.robot.table(("trot", pairs), lambda: _trot_scores(pairs, env.device))
+    unhurried = _mode_time(env).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
+    return scores[env.robot.contact_code()].mul_(unhurried).mul_(env.commands.terms[command].moving)
 
 
-def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> torch.Tensor:
+def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Tensor:
     """The part of ``trot`` that depends on the contacts alone, by ``RobotState.contact_code``. Shape: (16,)."""
     (i, j), (k, m) = pairs
     scores = []
@@ -207,32 +169,27 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> to
     return torch.tensor(scores, dtype=torch.float32, device=device)
 
 
-@pure
-def gait_contact(env: Env, gait: str = "gait") -> torch.Tensor:
+def gait_contact(env: Env, gait: str = "gait") -> Tensor:
     """Number of feet that stand or swing as the clock ``gait`` asks (LeggedGym-Ex ``contact`` of its ``g1``)."""
     return (env.robot.foot_contact == env.commands.terms[gait].stance).sum(1, dtype=torch.float32)
 
 
-@pure
-def dof_pos_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
+def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Σ (q − q0)² while the command is to stand still."""
     return env.robot.joint_offset.square().sum(1).mul_(env.commands.terms[command].still)
 
 
-@pure
-def dof_vel_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
+def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Σ |q̇| while the command is to stand still."""
     return env.robot.joint_vel.abs().sum(1).mul_(env.commands.terms[command].still)
 
 
-@pure
-def feet_contact_stand_still(env: Env, command: str = "velocity") -> torch.Tensor:
+def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """1 with all feet on the ground while the command is to stand still."""
     return env.robot.foot_contact.all(1) * env.commands.terms[command].still
 
 
-@pure
-def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> torch.Tensor:
+def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Tensor:
     """Σ (q − q0)², over ``joints`` if given (LeggedGym-Ex ``hip_pos`` with the hips)."""
     offset = env.robot.joint_offset
     if joints is not None:
@@ -240,36 +197,31 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> tor
     return offset.square().sum(1)
 
 
-@pure
-def without_reference(env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any) -> torch.Tensor:
+def without_reference(env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any) -> Tensor:
     """``term(env, **params)`` of this module where there is no reference to imitate, else 0."""
     return term(env, **params) * (1.0 - env.commands.terms[motion].available)
 
 
-@pure
-def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
-    """exp(−Σ (q − q̂)² / σ), q̂ the reference (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
+def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+    """exp(−Σ (q − q̂)² / σ) (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
     reference = env.commands.terms[motion]
-    error = env.robot.joint_pos - reference.target_joint_pos
-    return _kernel(error.square_().sum(1), sigma).mul_(reference.available)
+    error = (env.robot.joint_pos - reference.target_joint_pos).square_().sum(1)
+    return _kernel(error, sigma).mul_(reference.available)
 
 
-@pure
-def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
+def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ |q̇ − q̇̂| / σ) (LeggedGym-Ex ``tracking_ref_dof_vel``, σ 100), 0 without a reference."""
     reference = env.commands.terms[motion]
-    error = env.robot.joint_vel - reference.target_joint_vel
-    return _kernel(error.abs_().sum(1), sigma).mul_(reference.available)
+    error = (env.robot.joint_vel - reference.target_joint_vel).abs_().sum(1)
+    return _kernel(error, sigma).mul_(reference.available)
 
 
-@pure
-def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> torch.Tensor:
+def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> Tensor:
     """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference.
 
-    d² = 2 (1 − |⟨quat, quat̂⟩|) is LeggedGym-Ex's ``tracking_ref_root_pose`` (σ 0.2) with the nearer of the two
-    quaternions of the reference's rotation. Without ``planar``, for policies that cannot know where on the ground they
-    are, the heights alone are compared, and d² = ‖g − ĝ‖² / 4 of the directions of gravity, which is the same for small
-    tilts without a turn.
+    d² = 2 (1 − |⟨quat, quat̂⟩|) is LeggedGym-Ex's ``tracking_ref_root_pose`` (σ 0.2) with the nearer of the rotation's
+    two quaternions. Without ``planar``, for policies that cannot know where on the ground they are, the heights alone
+    are compared, and d² = ‖g − ĝ‖² / 4, which is the same for small tilts without a turn.
     """
     reference, robot = env.commands.terms[motion], env.robot
     if planar:
@@ -281,24 +233,20 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
     return _kernel(torch.add(distance, turn, alpha=0.1), sigma).mul_(reference.available)
 
 
-@pure
-def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> torch.Tensor:
-    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference.
-
-    LeggedGym-Ex's ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest.
-    """
+def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> Tensor:
+    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference. LeggedGym-Ex's
+    ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest."""
     reference, robot = env.commands.terms[motion], env.robot
     error = (robot.lin_vel_b - reference.target_lin_vel_b).square_().sum(1)
     turning = (robot.ang_vel_b - reference.target_ang_vel_b).square_().sum(1)
     return _kernel(torch.add(error, turning, alpha=angular), sigma).mul_(reference.available)
 
 
-@pure
-def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> torch.Tensor:
-    """exp(−Σ ‖x − x̂‖² / σ) over the key bodies, 0 without a reference.
-
-    Positions are in the base frame; LeggedGym-Ex's ``tracking_ref_key_pos`` (σ 0.1) compares them in the world.
-    """
+def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
+    """exp(−Σ ‖x − x̂‖² / σ), x the key bodies in the base frame (LeggedGym-Ex: world, σ 0.1), 0 without a reference."""
     reference = env.commands.terms[motion]
     error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
     return _kernel(error.square_().sum((1, 2)), sigma).mul_(reference.available)
+
+
+mark_pure(__name__)

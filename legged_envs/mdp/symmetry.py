@@ -32,10 +32,7 @@ signs."""
 
 class Mirror:
     """Mirrors vectors made of ``terms`` (name, kind of ``KINDS``, size) in order: ``y = x[..., index] * sign``.
-
-    Raises:
-        ValueError: If a kind is unknown or missing, or a size does not fit it; the message names the term.
-    """
+    ValueError, naming the term, if a kind is unknown or missing, or a size does not fit it."""
 
     def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]]):
         index: list[int] = []

@@ -1,35 +1,32 @@
-"""Termination terms: ``term(env, **params)`` → (num_envs,) bool."""
+"""Termination terms: ``term(env, **params)`` → (num_envs,) bool, pure."""
 
 from __future__ import annotations
 
-import torch
+from torch import Tensor
 
-from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.context import Env, mark_pure
 
 
-@pure
-def illegal_contact(env: Env, threshold: float = 10.0) -> torch.Tensor:
+def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
     """A terminating body has a contact force above ``threshold`` N (LeggedGym-Ex: 10 N)."""
     return (env.robot.contact_force[:, env.robot.termination_bodies] > threshold).any(1)
 
 
-@pure
-def fallen(env: Env, max_projected_gravity: float = -0.1) -> torch.Tensor:
+def fallen(env: Env, max_projected_gravity: float = -0.1) -> Tensor:
     """g_z > ``max_projected_gravity``: −0.1 is a tilt of 84° (LeggedGym-Ex ``max_projected_gravity``)."""
     return env.robot.projected_gravity[:, 2] > max_projected_gravity
 
 
-@pure
 def reference_lost(
     env: Env, height: float = 0.25, tilt: float = 0.8, key_body: float = 0.25, motion: str = "motion"
-) -> torch.Tensor:
-    """The robot is too far from its reference, where it has one (BeyondMimic: 0.25 m, 0.8, 0.25 m).
-
-    It is so above a difference ``height`` of the base's heights, m, above a length ``tilt`` of the difference of the
-    directions of gravity in the base frame, or with a key body ``key_body`` m from its target in that frame.
-    """
+) -> Tensor:
+    """Too far from the reference, where there is one (BeyondMimic: 0.25 m, 0.8, 0.25 m): |z − ẑ| > ``height``,
+    ‖g − ĝ‖ > ``tilt``, or a key body more than ``key_body`` from its target, g and target in the base frames."""
     reference, robot = env.commands.terms[motion], env.robot
     lost = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).abs() > height
     lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
     distance = (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
     return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)
+
+
+mark_pure(__name__)

@@ -1,8 +1,7 @@
 """Physics on the CPU with MuJoCo's own batch engine, ``mujoco.batch.Batch``.
 
-The batch steps all copies on its thread pool with the interpreter lock released, bit-identically to a plain ``mj_step``
-loop. State arrives as float64 views of the batch's rows; each quantity is converted to float32 once per step, when it
-is first read.
+It steps all copies on its thread pool with the interpreter lock released, bit-identically to a plain ``mj_step`` loop.
+Its arrays are float64; each quantity is converted to float32 once per step, when it is first read.
 """
 
 from __future__ import annotations
@@ -22,12 +21,11 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.render import SceneRenderer
-from legged_envs.sim.robot_view import RobotView
-from legged_envs.sim.scene import build_scene
+from legged_envs.sim.scene import RobotView, build_scene
 from legged_envs.sim.simulation import SimCfg, Simulation
 
-_DIVERGED = [int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL")]
-"""Warnings about numbers that are not finite or huge, one after another in MuJoCo's enumeration."""
+_DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
+"""MuJoCo's warnings about numbers that are not finite or huge: those of qpos, qvel, qacc and ctrl."""
 _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 _OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
 """Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
@@ -58,13 +56,9 @@ class _Converted:
 
 
 class MujocoSimulation(Simulation):
-    """``num_envs`` robots on ``mujoco.batch.Batch``.
+    """``num_envs`` robots on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg)`` in options.
 
     MuJoCo's actuators drive the joints, so their laws act in every physics step, with the damping treated implicitly.
-    Contact forces are ``cfrc_ext``: world frame, about the whole body.
-
-    Args:
-        model: A compiled model to use in place of ``build_scene(robot, cfg)``, from which it may differ in options.
     """
 
     def __init__(
@@ -82,10 +76,8 @@ class MujocoSimulation(Simulation):
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
         self._renderer = SceneRenderer(model, robot, view, num_envs, batch.get_data)
         self.body_names = tuple(model.body(i).name for i in range(model.nbody)[view.bodies])
-        limited = model.jnt_limited[view.joints, None].astype(bool)
-        limits = np.where(limited, model.jnt_range[view.joints], (-np.inf, np.inf))
+        limits = np.where(model.jnt_limited[:, None], model.jnt_range, (-np.inf, np.inf))[view.joints]
         self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32)
-
         first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)
         self._state = _Converted(torch.from_numpy(batch.state)[:, first : first + sum(sizes)])
         self._qpos, self._qvel = self._state.source.split(sizes, dim=1)
@@ -95,22 +87,20 @@ class MujocoSimulation(Simulation):
         self._qpos[:, view.joint_qpos] = pose
         self._ctrl.copy_(torch.where(self._driven_by("position"), pose, 0.0))
         self._default = batch.state[0].copy()
-
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the engine marks some of its outputs as read-only
             outputs = {name: torch.from_numpy(batch.bind(name)) for name in _OUTPUTS}
         self._constants_changed = changed = np.zeros(num_envs, dtype=bool)
-        self._warning_counts = batch.warning[:, _DIVERGED[0] : _DIVERGED[-1] + 1, 1]
+        self._warning_counts = batch.warning[:, _DIVERGED, 1]
         self._saved = {"rows": batch.state, "warning": batch.warning, "constants_changed": changed, "outputs": outputs}
         self._quantities = self._find_quantities(outputs)
-        self._converted = tuple({id(array): array for array, _ in self._quantities.values()}.values())
+        self._converted = tuple(dict.fromkeys(array for array, _ in self._quantities.values()))
         self._parameter_parts = self._find_parameters()
         batch.forward()
 
     def _find_quantities(self, outputs: dict[str, Tensor]) -> dict[str, tuple[_Converted, Tensor]]:
         """Each quantity's array, and what part of its buffer the quantity is."""
-        view = self.robot_view
-        bodies, root_qpos, root_qvel = view.bodies, self._root_qpos.start, self._root_qvel.start
+        view, bodies = self.robot_view, self.robot_view.bodies
         of_outputs = {
             "joint_acc": outputs["qacc"][:, view.joint_qvel],
             "joint_torque": outputs["actuator_force"][:, view.actuators],
@@ -122,20 +112,21 @@ class MujocoSimulation(Simulation):
             "foot_pos_w": outputs["site_xpos"][:, view.foot_sites],
             "foot_lin_vel_w": outputs["sensordata"][:, view.foot_velocities].unflatten(1, (-1, 3)),
         }
+        converted = {name: _Converted(output) for name, output in of_outputs.items()}
+        twist = converted["body_twist"]
+        quantities = {name: (array, array.buffer) for name, array in converted.items()}
+        quantities["body_ang_vel_w"] = twist, twist.buffer[..., :3]
         qpos, qvel = self._state.buffer.split((self.model.nq, self.model.nv), dim=1)
+        root_qpos, root_qvel = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
         of_state = {
-            "root_pos_w": qpos[:, root_qpos : root_qpos + 3],
-            "root_quat_w": qpos[:, root_qpos + 3 : root_qpos + 7],
-            "root_lin_vel_w": qvel[:, root_qvel : root_qvel + 3],
-            "root_ang_vel_b": qvel[:, root_qvel + 3 : root_qvel + 6],
+            "root_pos_w": root_qpos[:, :3],
+            "root_quat_w": root_qpos[:, 3:],
+            "root_lin_vel_w": root_qvel[:, :3],
+            "root_ang_vel_b": root_qvel[:, 3:],
             "joint_pos": qpos[:, view.joint_qpos],
             "joint_vel": qvel[:, view.joint_qvel],
         }
-        converted = {name: _Converted(output) for name, output in of_outputs.items()}
-        twist = converted["body_twist"]
-        quantities = {name: (self._state, part) for name, part in of_state.items()}
-        quantities |= {name: (array, array.buffer) for name, array in converted.items()}
-        return {**quantities, "body_ang_vel_w": (twist, twist.buffer[..., :3])}
+        return quantities | {name: (self._state, part) for name, part in of_state.items()}
 
     def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, Tensor | None]]]:
         """For each parameter the model's fields that hold it: name, part, sign, and for which joints (None: all)."""
@@ -237,22 +228,22 @@ class MujocoSimulation(Simulation):
         return bad if bad.any() else None
 
     def get_state(self) -> dict[str, Any]:
-        expanded = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
-        changed = {name: values for name, values in expanded.items() if values is not None}
-        return copy.deepcopy({**self._saved, "parameters": changed})
+        return copy.deepcopy({**self._saved, "parameters": self._expanded()})
 
     def set_state(self, state: dict[str, Any]) -> None:
-        given = self._check_state(state)
+        given, parameters = self._check_state(state), state["parameters"]
         for name, array in _flatten(self._saved).items():
             array[:] = given[name]
-        for name in mujoco.batch.MODEL_FIELDS:
-            if name in state["parameters"]:
-                self.batch.expand(name)[:] = state["parameters"][name]
-            elif self.batch.expanded(name) is not None:
-                self.batch.expand(name)[:] = attrgetter(name)(self.model)
+        for name in {**self._expanded(), **parameters}:
+            self.batch.expand(name)[:] = parameters[name] if name in parameters else attrgetter(name)(self.model)
         for name, value in vars(self.parameters).items():
             value.copy_(self._read_parameter(name, default=False))
         self._mark_stale(self._converted, _ALL)
+
+    def _expanded(self) -> dict[str, np.ndarray]:
+        """The model's fields that have values of their own in each environment, by name."""
+        fields = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
+        return {name: values for name, values in fields.items() if values is not None}
 
     def _check_state(self, state: dict[str, Any]) -> dict[str, Any]:
         """The arrays of ``state`` by entry; raises ValueError if it is not one that :meth:`get_state` gives here."""
@@ -265,9 +256,7 @@ class MujocoSimulation(Simulation):
             expected[f"parameters.{name}"] = (self.num_envs, *np.shape(attrgetter(name)(self.model)))
         for name in {**expected, **shapes}:
             if (got := shapes.get(name)) != (own := expected.get(name)):
-                raise ValueError(
-                    f"the state is of another simulation: the shape of its {name} is {got}, here it is {own}"
-                )
+                raise ValueError(f"the state is of another simulation: the shape of {name} is {got}, here it is {own}")
         return given
 
 
@@ -275,6 +264,6 @@ def _flatten(state: dict[str, Any]) -> dict[str, Any]:
     """The arrays of a state under ``entry`` or ``entry.name``."""
     arrays: dict[str, Any] = {}
     for entry, value in state.items():
-        parts = {f"{entry}.{name}": part for name, part in value.items()} if isinstance(value, dict) else {entry: value}
-        arrays.update(parts)
+        nested = isinstance(value, dict)
+        arrays |= {f"{entry}.{name}": array for name, array in value.items()} if nested else {entry: value}
     return arrays

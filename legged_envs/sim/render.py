@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import mujoco
@@ -11,45 +12,34 @@ import numpy as np
 import torch
 
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.robot_view import RobotView
+from legged_envs.sim.scene import RobotView
 from legged_envs.sim.simulation import Pose
 
 _GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
 _NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the renderer lets cast no shadow
 
 
+@dataclass(eq=False)
 class SceneRenderer:
-    """Draws environments with MuJoCo's renderer, whichever engine simulates them.
+    """Draws environments with MuJoCo's renderer, whichever engine simulates them."""
 
-    Args:
-        model: The scene.
-        robot: Whose ghost can be drawn.
-        view: Where that robot is in the scene.
-        num_envs: Number of environments.
-        get_data: ``get_data(env_id, data)`` writes the state of an environment to ``data``.
-    """
-
-    def __init__(
-        self,
-        model: mujoco.MjModel,
-        robot: RobotCfg,
-        view: RobotView,
-        num_envs: int,
-        get_data: Callable[[int, mujoco.MjData], object],
-    ):
-        self._model, self._robot, self._view = model, robot, view
-        self._num_envs, self._get_data = num_envs, get_data
-        self.renderer: mujoco.Renderer | None = None
-        """MuJoCo's renderer of the last picture, of that picture's size."""
-        self._window: Any = None
-        self._picture_data: mujoco.MjData | None = None
-        self._window_data: mujoco.MjData | None = None
+    model: mujoco.MjModel
+    robot: RobotCfg
+    """Whose ghost can be drawn."""
+    view: RobotView
+    """Where that robot is in the scene."""
+    num_envs: int
+    get_data: Callable[[int, mujoco.MjData], object]
+    """``get_data(env_id, data)`` writes the state of an environment to ``data``."""
+    renderer: mujoco.Renderer | None = None
+    """MuJoCo's renderer of the last picture, of that picture's size."""
+    _window: Any = None
+    _data: dict[str, mujoco.MjData] = field(default_factory=dict)
 
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
-        """See :meth:`legged_envs.sim.Simulation.render`."""
         if ghost is not None:
-            ghost.check(self._robot)
-        data = self._picture_data = self._load(env_id, self._picture_data)
+            ghost.check(self.robot)
+        data = self._load("picture", env_id)
         if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
             if self.renderer is not None:
                 self.renderer.close()
@@ -60,12 +50,11 @@ class SceneRenderer:
         return self.renderer.render()
 
     def show(self, env_id: int) -> bool:
-        """See :meth:`legged_envs.sim.Simulation.view`."""
-        data = self._window_data = self._load(env_id, self._window_data)
+        data = self._load("window", env_id)
         if self._window is None:
             import mujoco.viewer
 
-            self._window = mujoco.viewer.launch_passive(self._model, data)
+            self._window = mujoco.viewer.launch_passive(self.model, data)
         self._window.sync()
         return bool(self._window.is_running())
 
@@ -76,30 +65,32 @@ class SceneRenderer:
                 part.close()
         self._window = self.renderer = None
 
-    def _load(self, env_id: int, data: mujoco.MjData | None) -> mujoco.MjData:
-        """``data``, or other data if it is None, with an environment's state and everything that follows from it."""
-        if not 0 <= env_id < self._num_envs:
-            raise ValueError(f"env_id={env_id} is not in [0, {self._num_envs})")
-        data = mujoco.MjData(self._model) if data is None else data
-        self._get_data(env_id, data)
-        mujoco.mj_forward(self._model, data)
+    def _load(self, use: str, env_id: int) -> mujoco.MjData:
+        """The data for one use, with an environment's state and everything that follows from it."""
+        if not 0 <= env_id < self.num_envs:
+            raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
+        if use not in self._data:
+            self._data[use] = mujoco.MjData(self.model)
+        data = self._data[use]
+        self.get_data(env_id, data)
+        mujoco.mj_forward(self.model, data)
         return data
 
     def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
-        """Append the shapes of the robot in a pose. ``data`` is overwritten."""
-        if self._view.root_qpos is not None:
-            data.qpos[self._view.root_qpos] = torch.cat((ghost.root_pos_w, ghost.root_quat_w)).cpu().numpy()
-        data.qpos[self._view.joint_qpos] = ghost.joint_pos.cpu().numpy()
-        mujoco.mj_kinematics(self._model, data)
+        """Append the shapes of the robot in a pose, overwriting ``data``."""
+        if self.view.root_qpos is not None:
+            data.qpos[self.view.root_qpos] = torch.cat((ghost.root_pos_w, ghost.root_quat_w)).cpu().numpy()
+        data.qpos[self.view.joint_qpos] = ghost.joint_pos.cpu().numpy()
+        mujoco.mj_kinematics(self.model, data)
         first = scene.ngeom
         dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # the robot; the ground is static
-        mujoco.mjv_addGeoms(self._model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
+        mujoco.mjv_addGeoms(self.model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
         for geom in scene.geoms[first : scene.ngeom]:
             geom.rgba, geom.emission, geom.category = _GHOST_RGBA, 0.0, _NO_SHADOW
 
     def _start(self, width: int, height: int) -> mujoco.Renderer:
         try:
-            return mujoco.Renderer(self._model, height=height, width=width)
+            return mujoco.Renderer(self.model, height=height, width=width)
         except Exception as error:
             raise RuntimeError(
                 f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}. "

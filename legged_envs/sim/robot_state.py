@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from legged_envs import rotation
 from legged_envs.sim.simulation import RobotQuantities, Simulation
+from legged_envs.state import Stateful
 
 CONTACT_FORCE = 1.0
 """Contact force above which a foot counts as standing, N (legged_gym's threshold)."""
@@ -21,9 +24,8 @@ def _index(ids: list[int], device: torch.device) -> slice | Tensor:
     if not ids:
         return slice(0, 0)
     stride = ids[1] - ids[0] if len(ids) > 1 else 1
-    if ids == list(range(ids[0], ids[-1] + 1, stride)) and stride > 0:
-        return slice(ids[0], ids[-1] + 1, stride)
-    return torch.tensor(ids, device=device)
+    spaced = range(ids[0], ids[-1] + 1, stride)
+    return slice(spaced.start, spaced.stop, stride) if ids == list(spaced) else torch.tensor(ids, device=device)
 
 
 class _Derived(ABC):
@@ -62,7 +64,6 @@ class Bodies(_Derived):
 
     pos_b: Tensor
     """Positions in the base frame, of body and base in the last physics step, m. Shape: (num_envs, num_bodies, 3)."""
-
     QUANTITIES = ("body_pos_w", "body_quat_w")
 
     def __init__(self, sim: Simulation, names: tuple[str, ...]):
@@ -80,26 +81,7 @@ class Bodies(_Derived):
         return {"pos_b": rotation.rotate_inverse(quantities.body_quat_w[:, self._base], way)}
 
 
-class _History:
-    """The tensors of the robots' state that do not follow from the simulation's present state."""
-
-    foot_contact: Tensor
-    """Whether each foot stands. Shape: (num_envs, num_feet)."""
-    foot_landed: Tensor
-    """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
-    foot_air_time: Tensor
-    """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
-    foot_contact_time: Tensor
-    """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
-    previous_joint_vel: Tensor
-    """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
-    last_joint_vel: Tensor
-    """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
-    last_push_velocity: Tensor
-    """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
-
-
-class RobotState(_Derived, RobotQuantities, _History):
+class RobotState(_Derived, RobotQuantities, Stateful):
     """The batch of robots as the terms see it. ``read`` and ``compute`` run once after each control step.
 
     All tensors are float32 (or bool) and start with ``num_envs``; see :class:`Simulation` for units, frames and for
@@ -122,17 +104,14 @@ class RobotState(_Derived, RobotQuantities, _History):
     """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
 
     QUANTITIES = tuple(RobotQuantities.__annotations__)
-    HISTORY = tuple(_History.__annotations__)
-    """Names of the tensors that do not follow from the simulation's present state."""
+    STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
+    STATE += ("previous_joint_vel", "last_joint_vel", "last_push_velocity")
 
     def __init__(self, sim: Simulation, step_dt: float):
         super().__init__(sim)
         self.step_dt = step_dt
         robot, device = sim.robot, sim.device
-
-        def row(values: tuple[float, ...]) -> Tensor:
-            return torch.tensor(values, dtype=torch.float32, device=device)
-
+        row = partial(torch.tensor, dtype=torch.float32, device=device)
         self.default_joint_pos = row(robot.default_joint_pos)
         """Shape: (num_joints,)."""
         self.torque_limits = row(robot.torque_limits)
@@ -149,20 +128,27 @@ class RobotState(_Derived, RobotQuantities, _History):
         """Penalised and terminating bodies together."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
-        self.tables: dict[object, Tensor] = {}
-        """What terms look up and never changes, by a key of their own."""
-        self._joint_indices: dict[tuple[int, ...], slice | Tensor] = {}
-        self._soft_limits: dict[float, tuple[Tensor, Tensor]] = {}
+        self._tables: dict[Hashable, Any] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
-        self._owners: list[_Derived] | None = None
+        self._owners: list[_Derived] = []
 
         self.take_in()
         super().compute()
         per_foot, per_joint = torch.zeros_like(self.foot_height), torch.zeros_like(self.joint_pos)
-        self.foot_contact, self.foot_landed = per_foot.bool(), per_foot.bool()
-        self.foot_air_time, self.foot_contact_time = per_foot, per_foot.clone()
-        self.previous_joint_vel, self.last_joint_vel = per_joint, per_joint.clone()
+        self.foot_contact = per_foot.bool()
+        """Whether each foot stands. Shape: (num_envs, num_feet)."""
+        self.foot_landed = per_foot.bool()
+        """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
+        self.foot_air_time = per_foot
+        """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
+        self.foot_contact_time = per_foot.clone()
+        """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
+        self.previous_joint_vel = per_joint
+        """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
+        self.last_joint_vel = per_joint.clone()
+        """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
         self.last_push_velocity = torch.zeros_like(self.root_pos_w)
+        """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
 
     def read(self) -> None:
         """Take in the simulation's state after a control step."""
@@ -170,7 +156,7 @@ class RobotState(_Derived, RobotQuantities, _History):
         self.take_in()
         for bodies in self._bodies.values():
             bodies.take_in()
-            if bodies not in (self._owners or ()):
+            if bodies not in self._owners:
                 bodies.compute()
 
     def compute(self) -> None:
@@ -222,31 +208,19 @@ class RobotState(_Derived, RobotQuantities, _History):
     def reset(self, env_ids: Tensor) -> None:
         """Start the timers and histories of ``env_ids`` afresh at their current state."""
         self.refresh(env_ids)
-        joint_vel = self.joint_vel[env_ids]
-        started = {
-            "foot_contact": self._touching(self.contact_force[env_ids]),
-            "previous_joint_vel": joint_vel,
-            "last_joint_vel": joint_vel,
-        }
-        for name in self.HISTORY:
-            value = getattr(self, name).index_fill(0, env_ids, 0)
-            setattr(self, name, value.index_copy(0, env_ids, started[name]) if name in started else value)
+        for name in self.STATE:
+            setattr(self, name, getattr(self, name).index_fill(0, env_ids, 0))
+        self.foot_contact.index_copy_(0, env_ids, self._touching(self.contact_force[env_ids]))
         self.foot_contact_time.index_fill_(0, env_ids, self.step_dt)  # a robot placed on its feet does not land
-
-    def state_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name).clone() for name in self.HISTORY}
+        for joint_vel in (self.previous_joint_vel, self.last_joint_vel):
+            joint_vel.index_copy_(0, env_ids, self.joint_vel[env_ids])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name in self.HISTORY:
-            setattr(self, name, state[name].clone())
+        super().load_state_dict(state)
         self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
 
     def bodies(self, names: tuple[str, ...]) -> Bodies:
-        """The bodies ``names``, kept current from now on; the same object whoever asks for the same names.
-
-        Raises:
-            ValueError: If the robot has no body of that name, or there are no names.
-        """
+        """The bodies ``names``, kept current from now on; ValueError if one does not exist or there are no names."""
         names = tuple(names)
         if names not in self._bodies:
             with torch.inference_mode(False):
@@ -254,14 +228,16 @@ class RobotState(_Derived, RobotQuantities, _History):
         return self._bodies[names]
 
     def owners(self) -> list[_Derived]:
-        """The objects that hold the tensors which terms read: this one, and each of :meth:`bodies` so far.
-
-        In a step, after :meth:`read`, the caller calls ``compute`` of each. Bodies that are asked for after the first
-        call of this are not among them: ``read`` computes theirs.
-        """
-        if self._owners is None:
-            self._owners = [self, *self._bodies.values()]
+        """The holders of the tensors that terms read: this one, and each of :meth:`bodies` up to the first call. In a
+        step, after :meth:`read`, the caller calls ``compute`` of each; for bodies asked for later ``read`` does."""
+        self._owners = self._owners or [self, *self._bodies.values()]
         return self._owners
+
+    def table(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, called when ``key`` is first asked for. Terms look up here what never changes."""
+        if key not in self._tables:
+            self._tables[key] = make()
+        return self._tables[key]
 
     @property
     def ang_vel_b(self) -> Tensor:
@@ -269,17 +245,15 @@ class RobotState(_Derived, RobotQuantities, _History):
         return self.root_ang_vel_b
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
-        """Lower and upper limits, shrunk about the middle of each range to ``fraction`` of it, rad. (num_joints,).
+        """Ends of ``fraction`` of each joint range about its middle, rad; ±inf without a range. (num_joints,) each."""
 
-        They are ±inf where a joint has no limits.
-        """
-        if fraction not in self._soft_limits:
+        def shrink() -> tuple[Tensor, Tensor]:
             low, high = self.joint_pos_limits.unbind(1)
             middle, half = (low + high) / 2, (high - low) / 2 * fraction
             limited = low.isfinite() & high.isfinite()
-            soft = torch.where(limited, middle - half, low), torch.where(limited, middle + half, high)
-            self._soft_limits[fraction] = soft
-        return self._soft_limits[fraction]
+            return torch.where(limited, middle - half, low), torch.where(limited, middle + half, high)
+
+        return self.table(("soft_joint_pos_limits", fraction), shrink)
 
     def contact_code(self) -> Tensor:
         """Which feet stand, as a number whose bit f is foot f. Shape: (num_envs,), int64."""
@@ -287,9 +261,7 @@ class RobotState(_Derived, RobotQuantities, _History):
 
     def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
         """A fast index for some joints, by their numbers."""
-        if joints not in self._joint_indices:
-            self._joint_indices[joints] = _index(list(joints), self.sim.device)
-        return self._joint_indices[joints]
+        return self.table(("joint_index", joints), lambda: _index(list(joints), self.sim.device))
 
     def heading(self) -> Tensor:
         """Yaw of the base, rad in [−π, π]. Shape: (num_envs,)."""

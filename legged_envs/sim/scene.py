@@ -1,45 +1,96 @@
-"""Put a robot on a ground: one compiled MuJoCo model per scene."""
+"""A robot on a ground: one compiled MuJoCo model per scene, and where in its arrays the robot is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import mujoco
+import numpy as np
 
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.robot_view import RobotView
 from legged_envs.sim.simulation import SimCfg
 
 
-def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
-    """Compile ``robot`` on flat ground with its actuators and sensors and the physics options of ``cfg``.
+@dataclass(frozen=True)
+class RobotView:
+    """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
-    Raises:
-        ValueError: If the robot's file lacks what is needed, or does not fit its ``RobotCfg``.
-    """
+    root_qpos: slice | None
+    """Its free joint in ``qpos``: position and quaternion. None if the base is fixed."""
+    root_qvel: slice | None
+    """Its free joint in ``qvel``: linear and angular velocity. None if the base is fixed."""
+    joints: slice
+    """Its joints without the free one."""
+    joint_qpos: slice
+    joint_qvel: slice
+    actuators: slice
+    bodies: slice
+    """The base first."""
+    geoms: slice
+    """From its first collision shape to its last."""
+    foot_sites: slice
+    foot_velocities: slice
+    """Three values per foot in ``sensordata``."""
+
+    @classmethod
+    def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> RobotView:
+        """The view of ``robot``, of whose names in the model each begins with ``prefix``; ValueError if its joints are
+        not those of its ``RobotCfg``, or its parts not one after another."""
+        base = model.body(prefix + robot.base_body).id
+        bodies = np.flatnonzero(model.body_rootid == base)
+        joints = np.flatnonzero(np.isin(model.jnt_bodyid, bodies))
+        floats = bool((model.jnt_type[joints[:1]] == mujoco.mjtJoint.mjJNT_FREE).any())
+        root, joints = joints[:floats], joints[floats:]
+        names = tuple(model.joint(i).name for i in joints)
+        if names != tuple(prefix + name for name in robot.joint_names):
+            raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
+        if not np.isin(model.jnt_type[joints], (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)).all():
+            raise ValueError(f"{robot.xml}: every joint but the free one of the base must be a hinge or a slide")
+        shapes = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & (model.geom_conaffinity > 0))
+        sites = [model.site(f"{prefix}{foot}_site").id for foot in robot.foot_names]
+        velocities = [model.sensor(f"{prefix}{foot}_lin_vel").adr[0] for foot in robot.foot_names]
+
+        def span(ids: Sequence[int] | np.ndarray, parts: str, stride: int = 1) -> slice:
+            if list(ids) != list(range(ids[0], ids[0] + stride * len(ids), stride)):
+                raise ValueError(f"{robot.xml} must declare {parts} one after another, in RobotCfg's order")
+            return slice(int(ids[0]), int(ids[0]) + stride * len(ids))
+
+        return cls(
+            root_qpos=span(model.jnt_qposadr[root], "its base", 7) if floats else None,
+            root_qvel=span(model.jnt_dofadr[root], "its base", 6) if floats else None,
+            joints=span(joints, "its joints"),
+            joint_qpos=span(model.jnt_qposadr[joints], "its joints"),
+            joint_qvel=span(model.jnt_dofadr[joints], "its joints"),
+            actuators=span([model.actuator(name).id for name in names], "its actuators"),
+            bodies=span(bodies, "its bodies"),
+            geoms=slice(int(shapes[0]), int(shapes[-1]) + 1),
+            foot_sites=span(sites, "the sites of its feet"),
+            foot_velocities=span(velocities, "the sensors of its feet", 3),
+        )
+
+
+def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
+    """Compile ``robot`` on flat ground with the physics options of ``cfg``; ValueError as :func:`robot_spec`."""
     spec = robot_spec(robot)
-    option, integrator, cone = spec.option, mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
-    option.timestep, option.integrator, option.cone = cfg.dt, integrator, cone
-    option.iterations, option.ls_iterations = cfg.iterations, cfg.ls_iterations
+    option = spec.option
+    option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
+    option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
     _add_ground(spec)
     model = spec.compile()
     RobotView.find(model, robot)
     for joint, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
         low, high = model.joint(joint).range
         if model.joint(joint).limited and not low <= position <= high:
-            raise ValueError(
-                f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}, outside of its range in "
-                f"{robot.xml}, {low:g} to {high:g}"
-            )
+            given = f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}"
+            raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}")
     return model
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
-    """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene.
-
-    Raises:
-        ValueError: If the file lacks what is needed, or does not fit the ``RobotCfg``.
-    """
+    """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene; ValueError if
+    it lacks what is needed, or does not fit the ``RobotCfg``."""
     spec = mujoco.MjSpec.from_file(str(robot.path))
     _check_file(spec, robot)
     for geom in spec.geoms:
@@ -62,7 +113,6 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
 
 
 def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """Raise if the file has too much or too little."""
     if given := ", ".join(repr(actuator.name) for actuator in spec.actuators):
         raise ValueError(f"{robot.xml} has actuators, {given}: take them out, one per joint is added from RobotCfg")
     needed = {
@@ -89,10 +139,8 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """One actuator per joint, of the kind of ``RobotCfg.actuators``, evaluated in every physics step.
-
-    With the target u: τ = clip(kp (u − q) − kd q̇, ±limit), clip(kd (u − q̇), ±limit) or clip(u, ±limit).
-    """
+    """One actuator per joint, of the kind of ``RobotCfg.actuators``, evaluated in every physics step. With the target
+    u, τ = clip(kp (u − q) − kd q̇, ±limit), clip(kd (u − q̇), ±limit) or clip(u, ±limit)."""
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(
@@ -108,7 +156,7 @@ def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
 
 def _add_sensors(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     # An accelerometer makes the engine evaluate the contact force on every body (cfrc_ext).
-    sensors = [(f"{foot}_lin_vel", "FRAMELINVEL", f"{foot}_site") for foot in robot.foot_names]
-    for name, kind, site in (*sensors, ("imu_acc", "ACCELEROMETER", "imu")):
-        sensor_type = getattr(mujoco.mjtSensor, f"mjSENS_{kind}")
-        spec.add_sensor(name=name, type=sensor_type, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site)
+    site, sensor = mujoco.mjtObj.mjOBJ_SITE, mujoco.mjtSensor
+    for foot in robot.foot_names:
+        spec.add_sensor(name=f"{foot}_lin_vel", type=sensor.mjSENS_FRAMELINVEL, objtype=site, objname=f"{foot}_site")
+    spec.add_sensor(name="imu_acc", type=sensor.mjSENS_ACCELEROMETER, objtype=site, objname="imu")

@@ -50,14 +50,14 @@ class SimCfg:
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """Where one robot is and how its joints stand, as float tensors."""
+    """Where one robot is, and its joints in the order of ``RobotCfg.joint_names``, as float tensors."""
 
     root_pos_w: Tensor
     """Base position, m. Shape: (3,)."""
     root_quat_w: Tensor
     """Base orientation (w, x, y, z). Shape: (4,)."""
     joint_pos: Tensor
-    """rad, in the order of ``RobotCfg.joint_names``. Shape: (num_joints,)."""
+    """rad. Shape: (num_joints,)."""
 
     def check(self, robot: RobotCfg) -> None:
         """Raise ValueError, naming the field, if this is no pose of ``robot``."""
@@ -82,9 +82,9 @@ class RobotQuantities:
     root_ang_vel_b: Tensor
     """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
     joint_pos: Tensor
-    """Joint positions, rad. Shape: (num_envs, num_joints)."""
+    """rad. Shape: (num_envs, num_joints)."""
     joint_vel: Tensor
-    """Joint velocities, rad/s. Shape: (num_envs, num_joints)."""
+    """rad/s. Shape: (num_envs, num_joints)."""
     # Of the last physics step.
     joint_torque: Tensor
     """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
@@ -123,10 +123,6 @@ class Simulation(Quantities, ABC):
     order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
     """
 
-    cfg: SimCfg
-    robot: RobotCfg
-    num_envs: int
-    device: torch.device
     body_names: tuple[str, ...]
     """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
     joint_pos_limits: Tensor
@@ -135,6 +131,7 @@ class Simulation(Quantities, ABC):
     """Whether a process that is forked later can step it."""
     closed: bool = False
     """Whether :meth:`close` was called."""
+    parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
     _renderer: SceneRenderer
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
@@ -149,11 +146,8 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
-        """Set what the actuators are to reach: rad, rad/s or N·m by ``RobotCfg.actuators``.
-
-        The targets hold until set again; a reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs,
-        num_joints).
-        """
+        """Set what the actuators are to reach until it is set again: rad, rad/s or N·m by ``RobotCfg.actuators``.
+        A reset sets the default pose, and 0 rad/s and N·m. Shape: (num_envs, num_joints)."""
 
     @abstractmethod
     def step(self, num_steps: int) -> None:
@@ -181,20 +175,14 @@ class Simulation(Quantities, ABC):
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
         """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
 
-    parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
-
     def get_parameter(self, name: str) -> Tensor:
         """A model parameter of every environment.
 
-        ========== ================================ ==============================================
-        name       shape                            meaning
-        ========== ================================ ==============================================
-        friction   (num_envs,)                      sliding friction of the robot on the ground
-        body_mass  (num_envs, num_bodies)           kg
-        com        (num_envs, num_bodies, 3)        centre of mass in the body's frame, m
-        kp, kd     (num_envs, num_joints)           gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
-        armature   (num_envs, num_joints)           reflected rotor inertia, kg·m²
-        ========== ================================ ==============================================
+        | friction (num_envs,): sliding friction of the robot on the ground
+        | body_mass (num_envs, num_bodies): kg
+        | com (num_envs, num_bodies, 3): centre of mass in the body's frame, m
+        | kp, kd (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
+        | armature (num_envs, num_joints): reflected rotor inertia, kg·m²
         """
         self.default_parameter(name)
         return getattr(self.parameters, name)
@@ -210,12 +198,8 @@ class Simulation(Quantities, ABC):
         return self._default_parameters[name]
 
     def set_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
-        """Set a model parameter of ``env_ids``: it acts from the next ``forward`` or ``step``.
-
-        Raises:
-            ValueError: If the values have the wrong shape, are negative where that has no meaning, or are a gain of a
-                joint whose actuator has none.
-        """
+        """Set a model parameter of ``env_ids``, which acts from the next ``forward`` or ``step``; ValueError if the
+        values have the wrong shape, are negative where that has no meaning, or are a gain that an actuator has not."""
         expected, given = (len(env_ids), *self.default_parameter(name).shape[1:]), tuple(values.shape)
         if given != expected:
             raise ValueError(f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {given}")
@@ -246,21 +230,12 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments.
-
-        Raises:
-            ValueError: If the state does not fit this simulation; then nothing changes.
-        """
+        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments; ValueError if it
+        does not fit this one, and then nothing changes."""
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
-        """A picture of one environment, (height, width, 3) uint8, from the robot's tracking camera.
-
-        Args:
-            env_id: The environment.
-            width: Pixels.
-            height: Pixels.
-            ghost: Also draw a transparent robot in this pose, without a shadow. It is in the picture only.
-        """
+        """A picture of one environment from the robot's tracking camera. Shape: (height, width, 3), uint8.
+        A ``ghost`` is a transparent robot in that pose, without a shadow, in the picture only."""
         return self._renderer.render(env_id, width, height, ghost)
 
     def view(self, env_id: int = 0) -> bool:
@@ -282,15 +257,10 @@ class Simulation(Quantities, ABC):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
-        """Indices of bodies in ``body_names``.
-
-        Raises:
-            ValueError: If the robot has no body of that name.
-        """
-        for name in names:
-            if name not in self.body_names:
-                known = ", ".join(self.body_names)
-                raise ValueError(f"robot {self.robot.name!r} has no body {name!r}; bodies: {known}")
+        """Indices of bodies in ``body_names``; ValueError if the robot has no body of one of the names."""
+        if unknown := [name for name in names if name not in self.body_names]:
+            known = ", ".join(self.body_names)
+            raise ValueError(f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {known}")
         return [self.body_names.index(name) for name in names]
 
 
@@ -303,11 +273,7 @@ ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:Mujoco
 
 
 def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: str | torch.device) -> Simulation:
-    """Make ``num_envs`` copies of ``robot`` on flat ground in ``engine``.
-
-    Raises:
-        ValueError: If the engine is unknown or does not run on ``device``.
-    """
+    """``num_envs`` copies of ``robot`` on flat ground; ValueError if there is no such engine or not on ``device``."""
     cfg.check()
     if engine not in ENGINES:
         raise ValueError(f"unknown simulation engine sim={engine!r}; available: {', '.join(map(repr, ENGINES))}")
