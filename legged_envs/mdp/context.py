@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,13 +22,6 @@ def pure(function: Function) -> Function:
     """
     function.pure = function  # type: ignore[attr-defined]
     return function
-
-
-def mark_pure(module: str) -> None:
-    """Mark every public function that ``module`` defines with :func:`pure`; called at its end."""
-    for name, function in vars(sys.modules[module]).items():
-        if inspect.isfunction(function) and function.__module__ == module and not name.startswith("_"):
-            pure(function)
 
 
 def is_pure(function: Callable[..., Any]) -> bool:

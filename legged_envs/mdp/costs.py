@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from legged_envs.mdp import rewards
-from legged_envs.mdp.context import Env, mark_pure
+from legged_envs.mdp.context import Env, pure
 
 
 def _fraction(violated: Tensor) -> Tensor:
@@ -20,42 +20,46 @@ def _fraction(violated: Tensor) -> Tensor:
     return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
 
 
+@pure
 def joint_position(env: Env, soft_limit: float = 1.0) -> Tensor:
     """(1/J) Σ 1[q outside of ``soft_limit`` of its range, about its middle] (Kim et al. 2024, limit 0.025)."""
     joint_pos = env.robot.joint_pos
     return _fraction(joint_pos != joint_pos.clamp(*env.robot.soft_joint_pos_limits(soft_limit)))
 
 
+@pure
 def joint_velocity(env: Env, soft_limit: float = 1.0) -> Tensor:
     """(1/J) Σ 1[|q̇| > soft_limit · q̇_max] (Kim et al. 2024, limit 0.025)."""
     return _fraction(env.robot.joint_vel.abs() > env.robot.joint_vel_limits * soft_limit)
 
 
+@pure
 def joint_torque(env: Env, soft_limit: float = 0.8) -> Tensor:
     """(1/J) Σ 1[|τ| > soft_limit · τ_max] (Kim et al. 2024, limit 0.025); the engine applies τ_max at most."""
     return _fraction(env.robot.joint_torque.abs() > env.robot.torque_limits * soft_limit)
 
 
+@pure
 def torque_limits(env: Env, soft_limit: float = 0.8) -> Tensor:
     """Σ (|τ| − soft_limit · τ_max)⁺, N·m: by how much :func:`joint_torque` is violated."""
     return rewards.torque_limits(env, soft_limit)
 
 
+@pure
 def body_contact(env: Env, threshold: float = 1.0) -> Tensor:
     """1[any penalised or terminating body has a contact force above ``threshold`` N] (Kim et al. 2024, limit 0.025)."""
     return (env.robot.contact_force[:, env.robot.undesired_bodies] > threshold).any(1).float()
 
 
+@pure
 def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
     """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z): the orientation part of the "CoM frame"
     constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025."""
     return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
 
 
+@pure
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
     """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s: the "contact velocity" constraint of Kim et al. 2023
     (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied."""
     return (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact).mean(1)
-
-
-mark_pure(__name__)

@@ -6,89 +6,106 @@ import torch
 from torch import Tensor
 
 from legged_envs import rotation
-from legged_envs.mdp.context import Env, mark_pure
+from legged_envs.mdp.context import Env, pure
 
 
+@pure
 def command(env: Env, name: str = "velocity") -> Tensor:
     """The present command: (vx m/s, vy m/s, ωz rad/s) for a velocity command."""
     return env.commands[name]
 
 
+@pure
 def projected_gravity(env: Env) -> Tensor:
     """Direction of gravity in the base frame; (0, 0, −1) when upright."""
     return env.robot.projected_gravity
 
 
+@pure
 def base_ang_vel(env: Env) -> Tensor:
     """Angular velocity in the base frame, rad/s."""
     return env.robot.ang_vel_b
 
 
+@pure
 def base_lin_vel(env: Env) -> Tensor:
     """Velocity of the base in the base frame, m/s."""
     return env.robot.lin_vel_b
 
 
+@pure
 def joint_pos(env: Env) -> Tensor:
     """Joint positions relative to the default pose, rad."""
     return env.robot.joint_offset
 
 
+@pure
 def joint_vel(env: Env) -> Tensor:
     """Joint velocities, rad/s."""
     return env.robot.joint_vel
 
 
+@pure
 def last_action(env: Env) -> Tensor:
     """The action of the last step, clipped to [−1, 1]; 0 after a reset."""
     return env.actions.current
 
 
+@pure
 def before_previous_action(env: Env) -> Tensor:
     """The action two steps before that of :func:`last_action`, clipped to [−1, 1]; 0 where the episode had none."""
     return env.actions.before_previous
 
 
+@pure
 def last_push_velocity(env: Env) -> Tensor:
     """What the last push of the episode added to the base's velocity, m/s; 0 before the first."""
     return env.robot.last_push_velocity
 
 
+@pure
 def base_height(env: Env) -> Tensor:
     """Height of the base above the ground, m."""
     return env.robot.base_height.unsqueeze(1)
 
 
+@pure
 def foot_contact(env: Env) -> Tensor:
     """1 for each foot that stands."""
     return env.robot.foot_contact.float()
 
 
+@pure
 def foot_height(env: Env) -> Tensor:
     """Height of each foot's origin above the ground, m."""
     return env.robot.foot_height
 
 
+@pure
 def foot_air_time(env: Env) -> Tensor:
     """Duration of each foot's swing, s."""
     return env.robot.foot_air_time
 
 
+@pure
 def friction(env: Env) -> Tensor:
     """Sliding friction of the feet on the ground."""
     return env.sim.get_parameter("friction").unsqueeze(1)
 
 
+@pure
 def base_mass_offset(env: Env) -> Tensor:
     """What randomisation added to the base's mass, kg."""
     return env.sim.get_parameter("body_mass")[:, :1] - env.sim.default_parameter("body_mass")[:, :1]
 
 
+@pure
 def base_com_offset(env: Env) -> Tensor:
     """How far randomisation moved the base's centre of mass, m."""
     return env.sim.get_parameter("com")[:, 0] - env.sim.default_parameter("com")[:, 0]
 
 
+@pure
 def gain_scale(env: Env) -> Tensor:
     """kp and kd of the first joint that has both, relative to the robot's own. Shape: (num_envs, 2)."""
     robot = env.sim.robot
@@ -99,16 +116,19 @@ def gain_scale(env: Env) -> Tensor:
     return torch.cat((kp * (1.0 / robot.kp[i]), kd * (1.0 / robot.kd[i])), dim=1)
 
 
+@pure
 def reference_window(env: Env, motion: str = "motion") -> Tensor:
     """The reference of the steps to come, 0 where there is none: see :class:`~legged_envs.mdp.MotionCommand`."""
     return env.commands[motion]
 
 
+@pure
 def reference_available(env: Env, motion: str = "motion") -> Tensor:
     """1 where there is a reference to imitate, else 0."""
     return env.commands.terms[motion].available.unsqueeze(1)
 
 
+@pure
 def command_or_reference_velocity(env: Env, command: str = "velocity", motion: str = "motion") -> Tensor:
     """(vx, vy, ωz) in the base frame: of the reference where there is one, else as commanded, m/s and rad/s."""
     reference = env.commands.terms[motion]
@@ -116,6 +136,7 @@ def command_or_reference_velocity(env: Env, command: str = "velocity", motion: s
     return torch.where(reference.available.unsqueeze(1) > 0.0, velocity, env.commands[command])
 
 
+@pure
 def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     """Each frame of :func:`reference_window`, followed by where the base is to be from where it is: the way there in
     the base frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small]."""
@@ -128,11 +149,9 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     return torch.cat((frames, torch.cat((way, turn), dim=2) * reference.available[:, None, None]), dim=2).flatten(1)
 
 
+@pure
 def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
     """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference."""
     reference = env.commands.terms[motion]
     error = reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b
     return error.flatten(1) * reference.available.unsqueeze(1)
-
-
-mark_pure(__name__)

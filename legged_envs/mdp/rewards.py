@@ -1,4 +1,4 @@
-"""Reward terms: ``term(env, **params)`` → (num_envs,) float32, pure.
+"""Reward terms: ``term(env, **params)`` → (num_envs,) float32.
 
 Names and formulas are LeggedGym-Ex's ``_reward_<name>`` where it has one; differences are stated. q are joint
 positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vector in the base frame, v and ω the base's
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from legged_envs.mdp.context import Env, mark_pure
+from legged_envs.mdp.context import Env, pure
 
 
 def _kernel(error: Tensor, sigma: float) -> Tensor:
@@ -22,93 +22,111 @@ def _kernel(error: Tensor, sigma: float) -> Tensor:
     return error.mul_(-1.0 / sigma).exp_()
 
 
+@pure
 def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
     return _kernel((env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]).square_().sum(1), sigma)
 
 
+@pure
 def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−(c_ω − ω_z)² / σ)."""
     return _kernel((env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]).square_(), sigma)
 
 
+@pure
 def alive(env: Env) -> Tensor:
     """1 on every step (LeggedGym-Ex ``keep_balance``)."""
     return torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
 
 
+@pure
 def termination(env: Env) -> Tensor:
     """1 where a termination term, not the time limit, ended the episode in this step."""
     return env.terminations.terminated.float()
 
 
+@pure
 def lin_vel_z(env: Env) -> Tensor:
     """v_z²."""
     return env.robot.lin_vel_b[:, 2].square()
 
 
+@pure
 def ang_vel_xy(env: Env) -> Tensor:
     """ω_x² + ω_y²."""
     return env.robot.ang_vel_b[:, :2].square().sum(1)
 
 
+@pure
 def orientation(env: Env) -> Tensor:
     """g_x² + g_y²."""
     return env.robot.projected_gravity[:, :2].square().sum(1)
 
 
+@pure
 def base_height(env: Env, target: float) -> Tensor:
     """(z − z*)², z the height of the base above the ground, m."""
     return (env.robot.base_height - target).square_()
 
 
+@pure
 def torques(env: Env) -> Tensor:
     """Σ τ²."""
     return env.robot.joint_torque.square().sum(1)
 
 
+@pure
 def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ (|τ| − soft_limit · τ_max)⁺, N·m."""
     return (env.robot.joint_torque.abs() - env.robot.torque_limits * soft_limit).clamp_min_(0.0).sum(1)
 
 
+@pure
 def dof_power(env: Env) -> Tensor:
     """Σ |τ q̇|, W."""
     return (env.robot.joint_torque * env.robot.joint_vel).abs_().sum(1)
 
 
+@pure
 def dof_vel(env: Env) -> Tensor:
     """Σ q̇²."""
     return env.robot.joint_vel.square().sum(1)
 
 
+@pure
 def dof_acc(env: Env) -> Tensor:
     """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
     return (env.robot.joint_vel - env.robot.previous_joint_vel).square_().sum(1).mul_(env.step_dt**-2)
 
 
+@pure
 def action_rate(env: Env) -> Tensor:
     """Σ (a_t − a_{t−1})²."""
     return (env.actions.current - env.actions.previous).square_().sum(1)
 
 
+@pure
 def action_smoothness(env: Env) -> Tensor:
     """Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
     second = env.actions.current + env.actions.before_previous
     return second.sub_(env.actions.previous, alpha=2.0).square_().sum(1)
 
 
+@pure
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
     """Number of penalised bodies with a contact force above ``threshold`` N."""
     return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(1, dtype=torch.float32)
 
 
+@pure
 def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ distance outside of the soft joint limits, rad."""
     joint_pos = env.robot.joint_pos
     return (joint_pos - joint_pos.clamp(*env.robot.soft_joint_pos_limits(soft_limit))).abs_().sum(1)
 
 
+@pure
 def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> Tensor:
     """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move.
 
@@ -125,6 +143,7 @@ def _mode_time(env: Env) -> Tensor:
     return torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
 
 
+@pure
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
     """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0: Isaac Lab's
     ``feet_air_time_positive_biped``, the shortest time for which a foot has been standing or swinging."""
@@ -132,6 +151,7 @@ def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Ten
     return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
 
+@pure
 def foot_clearance(env: Env, target: float) -> Tensor:
     """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m.
 
@@ -142,11 +162,13 @@ def foot_clearance(env: Env, target: float) -> Tensor:
     return error.square_().mul_(env.robot.foot_speed).sum(1)
 
 
+@pure
 def feet_slip(env: Env) -> Tensor:
     """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared)."""
     return env.robot.foot_speed.square().mul_(env.robot.foot_contact).sum(1)
 
 
+@pure
 def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> Tensor:
     """How much the contacts look like an unhurried trot while moving, 0 to 1, without a clock.
 
@@ -169,26 +191,31 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Te
     return torch.tensor(scores, dtype=torch.float32, device=device)
 
 
+@pure
 def gait_contact(env: Env, gait: str = "gait") -> Tensor:
     """Number of feet that stand or swing as the clock ``gait`` asks (LeggedGym-Ex ``contact`` of its ``g1``)."""
     return (env.robot.foot_contact == env.commands.terms[gait].stance).sum(1, dtype=torch.float32)
 
 
+@pure
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Σ (q − q0)² while the command is to stand still."""
     return env.robot.joint_offset.square().sum(1).mul_(env.commands.terms[command].still)
 
 
+@pure
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Σ |q̇| while the command is to stand still."""
     return env.robot.joint_vel.abs().sum(1).mul_(env.commands.terms[command].still)
 
 
+@pure
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """1 with all feet on the ground while the command is to stand still."""
     return env.robot.foot_contact.all(1) * env.commands.terms[command].still
 
 
+@pure
 def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Tensor:
     """Σ (q − q0)², over ``joints`` if given (LeggedGym-Ex ``hip_pos`` with the hips)."""
     offset = env.robot.joint_offset
@@ -197,11 +224,13 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Ten
     return offset.square().sum(1)
 
 
+@pure
 def without_reference(env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any) -> Tensor:
     """``term(env, **params)`` of this module where there is no reference to imitate, else 0."""
     return term(env, **params) * (1.0 - env.commands.terms[motion].available)
 
 
+@pure
 def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ (q − q̂)² / σ) (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -209,6 +238,7 @@ def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tenso
     return _kernel(error, sigma).mul_(reference.available)
 
 
+@pure
 def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ |q̇ − q̇̂| / σ) (LeggedGym-Ex ``tracking_ref_dof_vel``, σ 100), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -216,6 +246,7 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tenso
     return _kernel(error, sigma).mul_(reference.available)
 
 
+@pure
 def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> Tensor:
     """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference.
 
@@ -233,6 +264,7 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
     return _kernel(torch.add(distance, turn, alpha=0.1), sigma).mul_(reference.available)
 
 
+@pure
 def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> Tensor:
     """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference. LeggedGym-Ex's
     ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest."""
@@ -242,11 +274,9 @@ def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str
     return _kernel(torch.add(error, turning, alpha=angular), sigma).mul_(reference.available)
 
 
+@pure
 def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ ‖x − x̂‖² / σ), x the key bodies in the base frame (LeggedGym-Ex: world, σ 0.1), 0 without a reference."""
     reference = env.commands.terms[motion]
     error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
     return _kernel(error.square_().sum((1, 2)), sigma).mul_(reference.available)
-
-
-mark_pure(__name__)

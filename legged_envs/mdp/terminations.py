@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from legged_envs.mdp.context import Env, mark_pure
+from legged_envs.mdp.context import Env, pure
 
 
+@pure
 def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
     """A terminating body has a contact force above ``threshold`` N (LeggedGym-Ex: 10 N)."""
     return (env.robot.contact_force[:, env.robot.termination_bodies] > threshold).any(1)
 
 
+@pure
 def fallen(env: Env, max_projected_gravity: float = -0.1) -> Tensor:
     """g_z > ``max_projected_gravity``: −0.1 is a tilt of 84° (LeggedGym-Ex ``max_projected_gravity``)."""
     return env.robot.projected_gravity[:, 2] > max_projected_gravity
 
 
+@pure
 def reference_lost(
     env: Env, height: float = 0.25, tilt: float = 0.8, key_body: float = 0.25, motion: str = "motion"
 ) -> Tensor:
@@ -27,6 +30,3 @@ def reference_lost(
     lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
     distance = (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
     return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)
-
-
-mark_pure(__name__)
