@@ -32,8 +32,7 @@ class ActionManager(Manager):
         if not cfg:
             raise ValueError("actions need at least one term, such as JointPositionCfg()")
         self.terms = {name: term.build(env) for name, term in cfg.items()}
-        self.max_delay = max_delay
-        robot = env.sim.robot
+        self.max_delay, robot = max_delay, env.sim.robot
         driven = [joint for term in self.terms.values() for joint in term.joints]
         if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
@@ -75,7 +74,7 @@ class ActionManager(Manager):
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
     def __str__(self) -> str:
-        terms = [(name, term.size, term.cfg) for name, term in self.terms.items()]
-        rows = [(name, cfg.kind, size, cfg.scale, getattr(cfg, "around", None)) for name, size, cfg in terms]
+        cfg = self.cfg.items()
+        rows = [(n, c.kind, self.terms[n].size, c.scale, getattr(c, "around", None)) for n, c in cfg]
         title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
         return table(title, ("term", "kind", "size", "scale", "around"), rows)

@@ -20,45 +20,29 @@ results do not depend on how many there are. Vector instructions need then not b
 CompiledFunction = Callable[[list[torch.Tensor]], list[torch.Tensor]]
 
 
-class _Module(torch.nn.Module):
-    """What :func:`torch.export.export` takes in place of a function."""
-
-    def __init__(self, function: Callable[..., tuple[torch.Tensor, ...]]):
-        super().__init__()
-        self._function = function
-
-    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return self._function(*tensors)
-
-
-def check_compiler() -> None:
-    """Raise RuntimeError if there is no C++ compiler."""
-    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    if shutil.which(compiler) is None:
-        raise RuntimeError(
-            f"compile=True needs a C++ compiler, and there is no {compiler!r}: install one (Debian: apt-get install "
-            "g++), name another in the environment variable CXX, or leave compile=False"
-        )
-
-
 def compile_function(
     function: Callable[..., tuple[torch.Tensor, ...]], tensors: Sequence[torch.Tensor]
 ) -> CompiledFunction:
     """``function`` as machine code for tensors of the shapes, strides and types of ``tensors``, which it trusts.
 
     The library is kept in Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``), under its graph's fingerprint.
-
-    Raises:
-        RuntimeError: If there is no C++ compiler.
+    RuntimeError if there is no C++ compiler.
     """
-    check_compiler()
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(compiler) is None:
+        raise RuntimeError(
+            f"compile=True needs a C++ compiler, and there is no {compiler!r}: install one (Debian: apt-get install "
+            "g++), name another in the environment variable CXX, or leave compile=False"
+        )
     # Of TorchInductor's doors this is the one with the least to do on a call: torch.compile checks guards for tens of
     # microseconds, and its compile_fx goes through a generated Python wrapper.
     import torch._inductor
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
+    module = torch.nn.Module()
+    module.forward = function
     with torch._inductor.config.patch(OPTIONS):
-        program = torch.export.export(_Module(function), tuple(tensors), strict=False)
+        program = torch.export.export(module, tuple(tensors), strict=False)
         package = Path(cache_dir(), "legged_envs", f"{_fingerprint(program, tensors)}.pt2")
         if not package.exists():
             package.parent.mkdir(parents=True, exist_ok=True)

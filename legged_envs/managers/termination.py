@@ -41,7 +41,7 @@ class TerminationManager(TermManager):
         """Which episodes the last step ended. Shape: (num_envs,)."""
 
     def compute(self) -> None:
-        self.held_steps.add_(1).mul_(self.columns.values())
+        self.held_steps.add_(1).mul_(self.columns())
         self.reasons = self.held_steps > self._grace_steps
         self.terminated = self.reasons.any(1)
 
