@@ -38,11 +38,7 @@ class LeggedEnv(gym.Env):
         return self._first(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advance by one control step. See :meth:`LeggedVectorEnv.step`.
-
-        Raises:
-            ValueError: If the action has the wrong shape or is not finite.
-        """
+        """Advance by one control step; ValueError if the action has the wrong shape or is not finite."""
         action = np.asarray(action)
         if action.shape != self.action_space.shape:
             raise ValueError(f"the action must have shape {self.action_space.shape}, got {action.shape}")

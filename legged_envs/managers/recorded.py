@@ -1,20 +1,30 @@
-"""The maths of a step, recorded once and replayed."""
+"""The maths of a step, recorded once and replayed, or compiled into a C++ library."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import gc
+import hashlib
 import itertools
+import os
+import platform
+import shutil
+import sys
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.managers.compiler import compile_function
 from legged_envs.managers.tape import Place, Tape, tensors_in
+
+_OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
+"""Scalar code on one thread: the compiler's own vectorisation keeps the order of every sum, so that an environment's
+results do not depend on how many there are. Vector instructions need then not be tried out, which takes ten seconds."""
 
 Run = Callable[[], None]
 Attributes = Sequence[dict[str, Any]]
@@ -46,11 +56,13 @@ class Program:
     Args:
         pieces: What to run. Every attribute that a pure piece reads exists already, or an earlier pure piece sets it.
         owners: The objects whose attributes hold the tensors that pure pieces read, change and set.
-        compile: Whether to compile the recordings: see :func:`~legged_envs.managers.compiler.compile_function`.
+        compile: Whether to compile the recordings into a C++ library, which Inductor's cache folder
+            (``TORCHINDUCTOR_CACHE_DIR``) keeps.
 
     Raises:
         ValueError: If a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute
             than a tensor, depends on the values of a tensor, or draws random numbers.
+        RuntimeError: If ``compile`` finds no C++ compiler.
     """
 
     def __init__(self, pieces: Sequence[Piece], owners: Sequence[object], compile: bool = False):
@@ -114,7 +126,7 @@ def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
     if not compile:
         return run_recording
     results, contiguous = [dict(names) for names in attributes], [tensor.is_contiguous() for tensor in tape.reads]
-    compiled = compile_function(run_all, tape.reads)
+    compiled = _compile(run_all, tape.reads)
     _restore(attributes, results)
     return run_compiled
 
@@ -132,6 +144,53 @@ def _check_constants(tensors: Sequence[Tensor]) -> None:
             "none of the owners: a recording would not see it replaced. Make what holds it an owner, keep it in a "
             "table of functools.lru_cache if it never changes, or do not mark the piece pure"
         )
+
+
+def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tensor]) -> Any:
+    """``function`` as machine code for tensors of the shapes, strides and types of ``tensors``, which it trusts.
+
+    The library is kept under its graph's fingerprint.
+    """
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(compiler) is None:
+        raise RuntimeError(
+            f"compile=True needs a C++ compiler, and there is no {compiler!r}: install one (Debian: apt-get install "
+            "g++), name another in the environment variable CXX, or leave compile=False"
+        )
+    # Of TorchInductor's doors this is the one with the least to do on a call: torch.compile checks guards for tens of
+    # microseconds, and its compile_fx goes through a generated Python wrapper.
+    import torch._inductor
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    module = torch.nn.Module()
+    module.forward = function
+    with torch._inductor.config.patch(_OPTIONS):
+        program = torch.export.export(module, tuple(tensors), strict=False)
+        package = Path(cache_dir(), "legged_envs", f"{_fingerprint(program, tensors)}.pt2")
+        if not package.exists():
+            package.parent.mkdir(parents=True, exist_ok=True)
+            part = package.with_suffix(f".{os.getpid()}.pt2")  # another process may be compiling the same
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # PyTorch's about PyTorch
+                torch._inductor.aoti_compile_and_package(program, package_path=str(part))
+            part.replace(package)
+        model = torch._inductor.aoti_load_package(str(package), run_single_threaded=True)
+    return model.loader.run  # the model itself packs and unpacks nested arguments first
+
+
+def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[Tensor]) -> str:
+    """A name for the compiled program: its operations, constants and inputs, and what compiles it."""
+    constants = sorted({**program.constants, **program.state_dict}.items())
+    parts = [
+        torch.__version__,
+        platform.machine() + torch.backends.cpu.get_cpu_capability(),
+        str(_OPTIONS),
+        program.graph_module.code,
+        str(program.graph_signature),
+        *(f"{tensor.dtype}{tensor.shape}{tensor.stride()}" for tensor in tensors),
+        *(f"{name}{value.dtype}{value.shape}{value.tolist()}" for name, value in constants),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def _get(places: Sequence[Place]) -> list[Tensor]:
