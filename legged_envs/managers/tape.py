@@ -81,10 +81,10 @@ class Tape(TorchDispatchMode):
 
         It returns False, with nothing done, if an input has another shape, type or order in memory.
         """
-        copies = {self._tensor(tensor): tensor for _, tensor in outputs}
-        lines = [*self._lines, *(f"{name}_copy = {self._result(name, tensor)}" for name, tensor in copies.items())]
+        targets: dict[str, list[str]] = {}
         for (owner, attribute), tensor in outputs:
-            lines.append(f"{self._name(owner)}[{attribute!r}] = {self._tensor(tensor)}_copy")
+            targets.setdefault(self._result(tensor), []).append(f"{self._name(owner)}[{attribute!r}]")
+        lines = [*self._lines, *(" = ".join([*places, result]) for result, places in targets.items())]
         names, head = ["accept"], []
         for tensor in self.reads:
             (owner, attribute), taking_in = self._inputs[id(tensor)], self._taking_in[id(tensor)]
@@ -100,8 +100,9 @@ class Tape(TorchDispatchMode):
         replay: Callable[[], bool] = self._space.pop("replay")
         return replay
 
-    def _result(self, name: str, tensor: Tensor) -> str:
+    def _result(self, tensor: Tensor) -> str:
         """What goes out for a tensor: the input itself or a view of it, else a copy that outlives the next call."""
+        name = self._tensor(tensor)
         if id(tensor) in self._inputs:
             return name.replace("t", "i")
         return name if id(tensor) in self._taking_in else f"{name}.clone()"
