@@ -341,8 +341,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 def _torch_mode() -> Iterator[None]:
     """Inference mode on one thread of PyTorch, for the calling thread alone: one that learns meanwhile keeps its own.
 
-    The maths of a step gain nothing from more threads, and OpenMP's waiting threads would spin on the cores that the
-    physics is about to use.
+    The maths of a step gain nothing from more, and OpenMP's waiting threads would spin on the cores of the physics.
     """
     threads, openmp = torch.get_num_threads(), _openmp()
     # torch.set_num_threads would also set what a thread that starts meanwhile takes for itself.

@@ -16,12 +16,11 @@ class ActionManager(Manager):
 
     The action is the parts of the terms in their order. Actions are clipped to the action space [−1, 1] before
     anything else sees them, since Gaussian policies leave it routinely; ``current`` holds the clipped action.
-
-    No two terms of ``cfg`` may drive the same joint; a joint without a term stays at its default position, without
-    velocity or torque. An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
+    A joint without a term stays at its default position, without velocity or torque. An episode's actions act 0 to
+    ``max_delay`` control steps late.
 
     Raises:
-        ValueError: If there is no term, two drive one joint, or ``max_delay`` is another number.
+        ValueError: If there is no term, two drive one joint, or ``max_delay`` is neither 0 nor 1.
     """
 
     STATE = ("current", "previous", "before_previous", "delayed")
@@ -43,10 +42,8 @@ class ActionManager(Manager):
         self._random = env.random.stream("action_delay")
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The action of this step. Shape: (num_envs, size)."""
-        self.previous = torch.zeros_like(self.current)
-        """The action one step ago."""
-        self.before_previous = torch.zeros_like(self.current)
-        """The action two steps ago."""
+        self.previous, self.before_previous = torch.zeros_like(self.current), torch.zeros_like(self.current)
+        """The actions one and two steps ago."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints

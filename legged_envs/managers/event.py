@@ -33,7 +33,8 @@ class EventTermCfg:
     mode is mostly for: startup randomises, reset places, interval disturbs."""
 
     def __post_init__(self) -> None:
-        self.purpose = self.purpose or MODES.get(self.mode)  # type: ignore[assignment]
+        if self.purpose is None:
+            self.purpose = MODES.get(self.mode)  # type: ignore[assignment]
 
 
 class EventManager(Manager):

@@ -113,7 +113,8 @@ class TermColumns(ABC):
 
     def pieces(self) -> list[Piece]:
         """What it does in a step, in order."""
-        return [*([Piece(self.evaluate_impure, False)] if self._impure else []), Piece(self.compute, True)]
+        before = [Piece(self.evaluate_impure, False)] if self._impure else []
+        return [*before, Piece(self.compute, True)]
 
     def owners(self) -> list[object]:
         """Objects whose attributes are the tensors that its pieces read and set."""
