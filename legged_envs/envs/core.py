@@ -199,13 +199,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
                 self._advance()
             observation = self._observe(None)
         self._last_observation = {name: observation[name] for name in self._last_observation}
-        return (
-            self._export_observation(),
-            self._export(reward),
-            self._export(terminated),
-            self._export(truncated),
-            {"cost": self._export(cost), "costs": self._export(costs)},
-        )
+        reward, terminated, truncated, cost, costs = map(self._export, (reward, terminated, truncated, cost, costs))
+        return self._export_observation(), reward, terminated, truncated, {"cost": cost, "costs": costs}
 
     def end_episodes(self, mask: Any) -> None:
         """Take in that the episodes of ``mask`` (num_envs,) are over: what follows until their reset enters no log.

@@ -81,10 +81,10 @@ class Tape(TorchDispatchMode):
 
         It returns False, with nothing done, if an input has another shape, type or order in memory.
         """
-        targets: dict[str, list[str]] = {}
+        copies = {self._tensor(tensor): tensor for _, tensor in outputs}
+        lines = [*self._lines, *(f"{name}_copy = {self._result(name, tensor)}" for name, tensor in copies.items())]
         for (owner, attribute), tensor in outputs:
-            targets.setdefault(self._result(tensor), []).append(f"{self._name(owner)}[{attribute!r}]")
-        lines = [*self._lines, *(" = ".join([*places, result]) for result, places in targets.items())]
+            lines.append(f"{self._name(owner)}[{attribute!r}] = {self._tensor(tensor)}_copy")
         names, head = ["accept"], []
         for tensor in self.reads:
             (owner, attribute), taking_in = self._inputs[id(tensor)], self._taking_in[id(tensor)]
@@ -100,9 +100,8 @@ class Tape(TorchDispatchMode):
         replay: Callable[[], bool] = self._space.pop("replay")
         return replay
 
-    def _result(self, tensor: Tensor) -> str:
+    def _result(self, name: str, tensor: Tensor) -> str:
         """What goes out for a tensor: the input itself or a view of it, else a copy that outlives the next call."""
-        name = self._tensor(tensor)
         if id(tensor) in self._inputs:
             return name.replace("t", "i")
         return name if id(tensor) in self._taking_in else f"{name}.clone()"
@@ -186,8 +185,9 @@ class Tape(TorchDispatchMode):
             axes = [axis for axis, index in enumerate(args[1]) if index is not None]
             if len(axes) == 1 and args[1][axes[0]].ndim == 1:
                 return [f"{self._array(args[0])}.take({self._array(args[1][axes[0]])}, {axes[0]}, {self._array(out)})"]
-        if name == "sum" and small and _adds_in_order(args, out):
-            return [f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
+        if name in ("sum", "mean") and small and _adds_in_order(args, out):
+            lines = [f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
+            return lines + (self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else [])
         return []
 
     def _ufunc(self, name: str, args: Any, out: Tensor) -> list[str]:
