@@ -231,11 +231,10 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
 
-        Raises:
-            ValueError: If it is of another one, with other terms, robots or observations; then nothing has changed.
+        ValueError if it is of another one, with other terms, robots or observations; then nothing has changed.
         """
         with torch.inference_mode(False):
-            # What the engine holds it checks itself; other streams may have been made so far; rows are of each reset.
+            # The engine checks its own part; how many streams were made and how many episodes ended may differ.
             ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
             ours["ended_rows"] = ours["ended_rows"].new_zeros(len(state.get("ended_rows", ())), len(self._log_names))
             check_same_structure(state, ours, "the state")
@@ -247,10 +246,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._begun = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle or a deep copy holds: what the environment is made from, and its state.
-
-        The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
-        """
+        """What a pickle or a deep copy holds: what the environment is made from, and its state."""
+        # The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
         state = pickle.dumps(self.get_state()) if self._begun else None
         return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
 

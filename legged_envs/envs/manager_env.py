@@ -43,7 +43,6 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.log_names = tuple(name for manager in self._logging for name in manager.log_names)
         groups = self.observations.groups
         self._groups = list(groups.values()) if self._dict_observations else [groups["policy"]]
-
         parts = self.robot.owners()
         owners: list[object] = [*parts, self.sim, self.sim.parameters]
         owners += [owner for manager in self.managers.values() for owner in manager.owners()]

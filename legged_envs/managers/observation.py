@@ -37,8 +37,8 @@ class ObservationGroupCfg:
     noisy: bool = False
     """Whether the terms' noise is added."""
     history: int = 1
-    """How many control steps it shows: the vectors of the last ``history`` steps one after another, the oldest first.
-    When an episode begins, its first vector stands for those before it (Isaac Lab ``history_length``)."""
+    """How many steps' vectors it shows one after another, the oldest first; the first vector of an episode stands for
+    those before it (Isaac Lab ``history_length``)."""
 
 
 class ObservationGroup(TermColumns, Stateful):

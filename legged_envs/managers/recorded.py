@@ -56,8 +56,7 @@ class Program:
     Args:
         pieces: What to run. Every attribute that a pure piece reads exists already, or an earlier pure piece sets it.
         owners: The objects whose attributes hold the tensors that pure pieces read, change and set.
-        compile: Whether to compile the recordings into a C++ library, which Inductor's cache folder
-            (``TORCHINDUCTOR_CACHE_DIR``) keeps.
+        compile: Whether to compile the recordings into C++ libraries, which Inductor's cache folder keeps.
 
     Raises:
         ValueError: If a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute
@@ -147,10 +146,7 @@ def _check_constants(tensors: Sequence[Tensor]) -> None:
 
 
 def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tensor]) -> Any:
-    """``function`` as machine code for tensors of the shapes, strides and types of ``tensors``, which it trusts.
-
-    The library is kept under its graph's fingerprint.
-    """
+    """``function`` as machine code for tensors of the shapes, strides and types of ``tensors``, which it trusts."""
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     if shutil.which(compiler) is None:
         raise RuntimeError(
