@@ -18,10 +18,9 @@ SMALL = 128
 
 _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
-_ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
-_OF_ONE = {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
-_LOGIC = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or}
-_UFUNCS: dict[str, np.ufunc] = {**_COMPARISONS, **_ARITHMETIC, **_OF_ONE, **_LOGIC}
+_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
+_UFUNCS |= {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
+_UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPARISONS}
 """What gives the same bits. Not among them: ``sqrt``, ``exp``, and what PyTorch multiplies and adds in one rounding."""
 
 
