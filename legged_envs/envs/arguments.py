@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-ARRAYS = ("numpy", "torch")
-"""The kinds of arrays that an environment can take and give."""
-
 
 def check_same_structure(given: Any, own: Any, where: str) -> None:
-    """Raise unless two trees of dicts, sequences and tensors have the same keys, lengths, shapes and dtypes.
+    """Raise ValueError, naming the first difference, unless two trees have the same keys, lengths, shapes and dtypes.
 
-    Where one of them has None, the other may have anything.
-
-    Raises:
-        ValueError: Naming the first place where they differ.
+    They consist of dicts, sequences and tensors. Where one of them has None, the other may have anything.
     """
     ours, theirs = _structure(own), _structure(given)
     if given is None or ours is None:
@@ -46,7 +40,7 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
     if isinstance(actions, np.ndarray):
         if array != "numpy":
             raise TypeError("this environment takes tensors (array='torch') as actions, got a numpy array")
-        action = torch.from_numpy(_with_positive_strides(actions))
+        action = torch.from_numpy(actions.copy())  # torch does not read one that runs backwards
     elif isinstance(actions, torch.Tensor):
         if array != "torch":
             raise TypeError("this environment was made with array='numpy', so actions must be arrays; got a tensor")
@@ -62,11 +56,6 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
         if rows:
             raise ValueError(f"actions are not finite in environments {rows[:8]}")
     return action
-
-
-def _with_positive_strides(array: np.ndarray) -> np.ndarray:
-    """The array, copied if it runs backwards, which torch does not read."""
-    return array if min(array.strides, default=0) >= 0 else array.copy()
 
 
 def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
@@ -90,15 +79,12 @@ def check_reset_options(
     """The mask of a partial reset, None if there is none; TypeError or ValueError if it or an option is not valid."""
     if not options:
         return None
-    unknown = set(options) - {"reset_mask"}
-    if unknown:
-        raise ValueError(f"unknown reset option {sorted(unknown)[0]!r}; the one option is 'reset_mask'")
+    if unknown := sorted(set(options) - {"reset_mask"}):
+        raise ValueError(f"unknown reset option {unknown[0]!r}; the one option is 'reset_mask'")
     given: Any = options["reset_mask"]
     if not isinstance(given, np.ndarray if array == "numpy" else torch.Tensor):
         raise TypeError(f"reset_mask must be a {array} array, got {type(given).__module__}.{type(given).__name__}")
-    if isinstance(given, np.ndarray):
-        given = _with_positive_strides(given)
-    mask = torch.as_tensor(given, device=device)
+    mask = torch.as_tensor(given.copy() if isinstance(given, np.ndarray) else given, device=device)
     if mask.shape != (num_envs,):
         raise ValueError(f"reset_mask must have shape ({num_envs},), got {tuple(mask.shape)}")
     if mask.dtype != torch.bool:

@@ -13,14 +13,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Union
 
-from legged_envs.managers import (
-    CostTermCfg,
-    CurriculumTermCfg,
-    EventTermCfg,
-    ObservationGroupCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
+from legged_envs import managers
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.command_term import CommandTermCfg
 from legged_envs.robots import RobotCfg
@@ -41,14 +34,14 @@ class TaskCfg:
     max_action_delay: int = 0
     """An episode's actions act 0 to this many control steps late (0 or 1)."""
     commands: dict[str, CommandTermCfg] = field(default_factory=dict)
-    observations: dict[str, ObservationGroupCfg] = field(default_factory=dict)
-    rewards: dict[str, RewardTermCfg] = field(default_factory=dict)
+    observations: dict[str, managers.ObservationGroupCfg] = field(default_factory=dict)
+    rewards: dict[str, managers.RewardTermCfg] = field(default_factory=dict)
     only_positive_rewards: bool = True
     """Whether the sum of the rewards is floored at 0 (LeggedGym-Ex ``only_positive_rewards``)."""
-    costs: dict[str, CostTermCfg] = field(default_factory=dict)
-    terminations: dict[str, TerminationTermCfg] = field(default_factory=dict)
-    events: dict[str, EventTermCfg] = field(default_factory=dict)
-    curriculum: dict[str, CurriculumTermCfg] = field(default_factory=dict)
+    costs: dict[str, managers.CostTermCfg] = field(default_factory=dict)
+    terminations: dict[str, managers.TerminationTermCfg] = field(default_factory=dict)
+    events: dict[str, managers.EventTermCfg] = field(default_factory=dict)
+    curriculum: dict[str, managers.CurriculumTermCfg] = field(default_factory=dict)
     advance_first: bool = False
     """Whether commands and pushes advance before terminations, rewards and costs are evaluated, as LeggedGym-Ex's
     ``_post_physics_step_callback`` does, and not after them."""
@@ -93,29 +86,23 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
         return value
     name, *rest = names
     if isinstance(node, dict):
-        known = list(node)
-        hints = dict.fromkeys(known, typing.get_args(hint)[1] if typing.get_args(hint) else Any)
+        children, hints = node, dict.fromkeys(node, typing.get_args(hint)[1] if typing.get_args(hint) else Any)
     elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-        known = [f.name for f in dataclasses.fields(node)]
+        children = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
         hints = typing.get_type_hints(type(node))
     else:
         raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
-    if name not in known:
-        raise ValueError(f"cfg path {path!r}: {where} has no {name!r}; it has: {', '.join(map(str, known))}")
-    child = node[name] if isinstance(node, dict) else getattr(node, name)
+    if name not in children:
+        raise ValueError(f"cfg path {path!r}: {where} has no {name!r}; it has: {', '.join(map(str, children))}")
+    child = children[name]
     if name == "params" and rest and callable(getattr(node, "func", None)):
-        child = {**_default_params(node.func), **child}
-    below = name if where == "the task" else f"{where}.{name}"
+        parameters = inspect.signature(node.func).parameters.values()
+        child = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **child}
     if value is None and not rest and isinstance(node, dict) and dataclasses.is_dataclass(child):
         return {key: term for key, term in node.items() if key != name}
+    below = name if where == "the task" else f"{where}.{name}"
     new = _replaced(child, rest, value, path, below, hints[name])
     return {**node, name: new} if isinstance(node, dict) else dataclasses.replace(node, **{name: new})
-
-
-def _default_params(func: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a term that have a default."""
-    parameters = inspect.signature(func).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -130,7 +117,7 @@ def _fits(value: Any, hint: Any) -> bool:
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
             return False
         if arguments[-1] is Ellipsis:
-            return all(_fits(item, arguments[0]) for item in value)
+            arguments = arguments[:1] * len(value)
         return len(value) == len(arguments) and all(map(_fits, value, arguments))
     if origin is dict:
         return isinstance(value, dict) and all(_fits(item, arguments[1]) for item in value.values())
@@ -138,6 +125,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return callable(value)
     if hint in (int, float):
         return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
-    if hint in (None, bool, str, types.NoneType) or dataclasses.is_dataclass(hint):
-        return isinstance(value, types.NoneType if hint is None else hint)
+    if hint in (bool, str, types.NoneType) or dataclasses.is_dataclass(hint):
+        return isinstance(value, hint)
     return True

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import copy
+import ctypes
+import functools
 import os
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,15 +20,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from legged_envs.checks import check_choice, whole_number
-from legged_envs.envs.arguments import ARRAYS, check_action, check_reset_options, check_same_structure, check_seed
+from legged_envs.envs.arguments import check_action, check_reset_options, check_same_structure, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import TaskHooks
-from legged_envs.envs.torch_mode import torch_mode
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
 from legged_envs.state import copied, restored
 
-OBSERVATIONS = ("policy", "dict")
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
 STATE = {
@@ -88,8 +91,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         compile: bool = False,
     ):
         num_envs = whole_number("num_envs", num_envs)
-        check_choice("array", array, ARRAYS)
-        check_choice("observations", observations, OBSERVATIONS)
+        check_choice("array", array, ("numpy", "torch"))
+        check_choice("observations", observations, ("policy", "dict"))
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         check_choice("compile", compile, (False, True))
         cfg.check()
@@ -122,8 +125,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
             zeros = torch.zeros(num_envs, 1, dtype=torch.float32, device=self.device)
             self._last_observation = {name: zeros.repeat(1, size) for name, size in sizes.items()}
-        self._begun = False
-        """Whether there has been a reset or a state."""
+        self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         boxes: dict[str, gym.Space[Any]] = {
             name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in sizes.items()
@@ -146,16 +148,17 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         Raises:
             ValueError: If the mask or the list of seeds has the wrong length, or an option is unknown.
             TypeError: If the mask is not boolean.
+            RuntimeError: If the first reset has a mask, or after ``close``.
         """
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
-        env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
         if mask is not None and not self._begun:
             raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
+        env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
         seed = check_seed(seed, self.num_envs)
         if len(env_ids) == 0:
             return self._export_observation(), {}
-        with torch_mode():
+        with _torch_mode():
             self._take_episodes(env_ids)
             self._start_episodes(env_ids, seed)
             rows = self._observe(env_ids)
@@ -179,7 +182,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         if not self._begun:
             raise RuntimeError("step() was called before reset()")
         action = check_action(actions, self.action_space.shape, self.array).to(self.device)
-        with torch_mode():
+        with _torch_mode():
             self._act(action)
             bad = self._recover_bad_physics()
             self.robot.read()
@@ -196,20 +199,15 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
                 self._advance()
             observation = self._observe(None)
         self._last_observation = {name: observation[name] for name in self._last_observation}
-        return (
-            self._export_observation(),
-            self._export(reward),
-            self._export(terminated),
-            self._export(truncated),
-            {"cost": self._export(cost), "costs": self._export(costs)},
-        )
+        reward, terminated, truncated, cost, costs = map(self._export, (reward, terminated, truncated, cost, costs))
+        return self._export_observation(), reward, terminated, truncated, {"cost": cost, "costs": costs}
 
     def end_episodes(self, mask: Any) -> None:
         """Take in that the episodes of ``mask`` (num_envs,) are over: what follows until their reset enters no log.
 
         An autoreset in the next step calls this, since the physics of an ended episode runs on for a step.
         """
-        with torch_mode():
+        with _torch_mode():
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
 
     def render(self) -> tuple[np.ndarray, ...]:
@@ -233,17 +231,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
 
-        Raises:
-            ValueError: If it is of another environment, such as one with other terms, robots or observations. Then
-                nothing has changed.
+        ValueError if it is of another one, with other terms, robots or observations; then nothing has changed.
         """
         with torch.inference_mode(False):
-            ours = {**self._state(), "random": {"env_keys": self.random.state_dict()["env_keys"]}}
+            # The engine checks its own part; how many streams were made and how many episodes ended may differ.
+            ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
             ours["ended_rows"] = ours["ended_rows"].new_zeros(len(state.get("ended_rows", ())), len(self._log_names))
-            theirs = {key: value for key, value in state.items() if key != "sim"}
-            if isinstance(theirs.get("random"), dict):
-                theirs["random"] = {"env_keys": theirs["random"].get("env_keys")}
-            check_same_structure(theirs, ours, "the state")
+            check_same_structure(state, ours, "the state")
             self.sim.set_state(state["sim"])
             self.random.load_state_dict(state["random"])
             for key, name in STATE.items():
@@ -252,10 +246,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._begun = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle or a deep copy holds: what the environment is made from, and its state.
-
-        The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
-        """
+        """What a pickle or a deep copy holds: what the environment is made from, and its state."""
+        # The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
         state = pickle.dumps(self.get_state()) if self._begun else None
         return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
 
@@ -295,12 +287,10 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 
     def _take_episodes(self, env_ids: torch.Tensor) -> None:
         """End the episodes of ``env_ids`` that have begun and are not over yet; the next reset reports them."""
-        steps = self._episode_steps[env_ids]
-        running = (steps > 0) & ~self._over[env_ids]
-        if not running.all():
-            env_ids, steps = env_ids[running], steps[running]
+        env_ids = env_ids[(self._episode_steps[env_ids] > 0) & ~self._over[env_ids]]
         if len(env_ids) == 0:
             return
+        steps = self._episode_steps[env_ids]
         rows = self._end_episodes(env_ids, steps)
         seconds = (steps * self.step_dt).unsqueeze(1)
         bad = self._bad_physics[env_ids].float().unsqueeze(1)
@@ -309,12 +299,11 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 
     def _report_log(self) -> dict[str, Any]:
         """``info`` of a reset: the log of the episodes that ended since the last one."""
-        count = len(self._ended_rows)
-        if count == 0:
+        rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
+        if len(rows) == 0:
             return {}
-        sums = self._ended_rows.sum(0)
-        values = torch.where(self._log_counted, sums, sums / count)
-        self._ended_rows = self._ended_rows[:0]
+        sums = rows.sum(0)
+        values = torch.where(self._log_counted, sums, sums / len(rows))
         return {"log": dict(zip(self._log_names, self._export(values), strict=True))}
 
     def _check_usable(self, call: str) -> None:
@@ -338,3 +327,29 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         if self.array == "numpy":
             observation = {name: value.cpu().numpy() for name, value in observation.items()}
         return observation if self._dict_observations else observation["policy"]
+
+
+@contextmanager
+def _torch_mode() -> Iterator[None]:
+    """Inference mode on one thread of PyTorch, for the calling thread alone: one that learns meanwhile keeps its own.
+
+    The maths of a step gain nothing from more, and OpenMP's waiting threads would spin on the cores of the physics.
+    """
+    threads, openmp = torch.get_num_threads(), _openmp()
+    # torch.set_num_threads would also set what a thread that starts meanwhile takes for itself.
+    set_threads = torch.set_num_threads if openmp is None else openmp.omp_set_num_threads
+    if threads != 1:
+        set_threads(1)
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if threads != 1:
+            set_threads(threads)
+
+
+@functools.cache
+def _openmp() -> Any:
+    """The OpenMP library that came with PyTorch and that it is running on; None if there is no such."""
+    library = next(Path(torch.__file__).parent.glob("lib/libgomp*.so*"), None)
+    return None if library is None else ctypes.CDLL(str(library))

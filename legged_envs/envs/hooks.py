@@ -58,9 +58,9 @@ class TaskHooks(ABC):
 
     @abstractmethod
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """New tensors of the observation groups, of all environments or of ``env_ids``. Shape of each: (n, size).
+        """New tensors of every group that the observation space names, of all environments or of ``env_ids``.
 
-        Every group that the observation space names must be there; other groups are ignored.
+        Other groups are ignored. Shape of each: (n, size).
         """
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
@@ -73,9 +73,9 @@ class TaskHooks(ABC):
         """Begin the histories of ``env_ids``, whose robots stand in their first pose."""
 
     def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """Take in that the episodes of ``env_ids`` are over, each after ``steps`` (n,) steps.
+        """What the log is to say of the episodes of ``env_ids``, which are over, each after ``steps`` (n,) steps.
 
-        Returns what the log is to say of them. Shape: (n, len(log_names)).
+        Shape: (n, len(log_names)).
         """
         return torch.zeros(len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device)
 

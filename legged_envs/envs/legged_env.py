@@ -18,15 +18,13 @@ class LeggedEnv(gym.Env):
     """
 
     def __init__(self, cfg: TaskCfg, **kwargs: Any):
-        self._batch = LeggedVectorEnv(cfg, 1, array="numpy", **kwargs)
-        self.cfg = self._batch.cfg
-        self.metadata = {key: value for key, value in self._batch.metadata.items() if key != "autoreset_mode"}
-        self.render_mode = self._batch.render_mode
-        self.observation_space = self._batch.single_observation_space
-        self.action_space = self._batch.single_action_space
-        self.cost_names = self._batch.cost_names
+        batch = self._batch = LeggedVectorEnv(cfg, 1, array="numpy", **kwargs)
+        self.cfg, self.render_mode = batch.cfg, batch.render_mode
+        self.metadata = {key: value for key, value in batch.metadata.items() if key != "autoreset_mode"}
+        self.observation_space, self.action_space = batch.single_observation_space, batch.single_action_space
+        self.cost_names = batch.cost_names
         """Names of the entries of ``info["costs"]``."""
-        self.cost_limits = self._batch.cost_limits
+        self.cost_limits = batch.cost_limits
         """What each entry may be on average per step."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -38,11 +36,7 @@ class LeggedEnv(gym.Env):
         return self._first(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advance by one control step. See :meth:`LeggedVectorEnv.step`.
-
-        Raises:
-            ValueError: If the action has the wrong shape or is not finite.
-        """
+        """Advance by one control step; ValueError if the action has the wrong shape or is not finite."""
         action = np.asarray(action)
         if action.shape != self.action_space.shape:
             raise ValueError(f"the action must have shape {self.action_space.shape}, got {action.shape}")

@@ -38,23 +38,20 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.managers: dict[str, managers.Manager] = {name: getattr(self, name) for name in MANAGERS}
         """The managers by name, in the order of their tables."""
         self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
+        self._evaluated = (self.terminations, self.rewards, self.costs)
         self._logging = (self.commands, self.rewards, self.costs, self.curriculum, self.terminations)
         self.log_names = tuple(name for manager in self._logging for name in manager.log_names)
-        self._record()
-        return self.observations.group_sizes, self.actions.size
-
-    def _record(self) -> None:
-        """Prepare the maths of a step."""
-        state: list[object] = [*self.robot.owners(), self.sim, self.sim.parameters]
-        state += [owner for manager in self.managers.values() for owner in manager.owners()]
-        pieces = [Piece(owner.compute, True) for owner in self.robot.owners()]
-        for manager in (self.terminations, self.rewards, self.costs):
-            pieces += manager.pieces()
-        self._evaluation = Program(pieces, state, self._compile)
-        names = tuple(self.cfg.observations) if self._dict_observations else ("policy",)
-        self._groups = [self.observations.groups[name] for name in names]
+        groups = self.observations.groups
+        self._groups = list(groups.values()) if self._dict_observations else [groups["policy"]]
+        parts = self.robot.owners()
+        owners: list[object] = [*parts, self.sim, self.sim.parameters]
+        owners += [owner for manager in self.managers.values() for owner in manager.owners()]
+        pieces = [Piece(part.compute, True) for part in parts]
+        pieces += [piece for manager in self._evaluated for piece in manager.pieces()]
+        self._evaluation = Program(pieces, owners, self._compile)
         pieces = [piece for group in self._groups for piece in group.pieces()]
-        self._observation = Program(pieces, state, self._compile)
+        self._observation = Program(pieces, owners, self._compile)
+        return self.observations.group_sizes, self.actions.size
 
     def _act(self, action: torch.Tensor) -> None:
         self.sim.set_joint_targets(self.actions.process(action))
@@ -86,7 +83,7 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         self.actions.reset(env_ids)
         self.commands.placed(env_ids)
-        for manager in (self.terminations, self.rewards, self.costs):
+        for manager in self._evaluated:
             manager.reset(env_ids)
 
     def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
@@ -112,11 +109,7 @@ class LeggedVectorEnv(CoreVectorEnv):
 
 
 def unwrap(env: VectorEnv) -> LeggedVectorEnv:
-    """The :class:`LeggedVectorEnv` under a stack of wrappers.
-
-    Raises:
-        TypeError: If there is another environment.
-    """
+    """The :class:`LeggedVectorEnv` under a stack of wrappers; TypeError if there is another environment."""
     core: object = env.unwrapped
     if not isinstance(core, LeggedVectorEnv):
         raise TypeError(f"expected a LeggedVectorEnv under the wrappers, got {type(core).__name__}")

@@ -16,12 +16,11 @@ class ActionManager(Manager):
 
     The action is the parts of the terms in their order. Actions are clipped to the action space [−1, 1] before
     anything else sees them, since Gaussian policies leave it routinely; ``current`` holds the clipped action.
-
-    No two terms of ``cfg`` may drive the same joint; a joint without a term stays at its default position, without
-    velocity or torque. An episode's actions act 0 to ``max_delay`` control steps late (0 or 1).
+    A joint without a term stays at its default position, without velocity or torque. An episode's actions act 0 to
+    ``max_delay`` control steps late.
 
     Raises:
-        ValueError: If there is no term, two drive one joint, or ``max_delay`` is another number.
+        ValueError: If there is no term, two drive one joint, or ``max_delay`` is neither 0 nor 1.
     """
 
     STATE = ("current", "previous", "before_previous", "delayed")
@@ -32,8 +31,7 @@ class ActionManager(Manager):
         if not cfg:
             raise ValueError("actions need at least one term, such as JointPositionCfg()")
         self.terms = {name: term.build(env) for name, term in cfg.items()}
-        self.max_delay = max_delay
-        robot = env.sim.robot
+        self.max_delay, robot = max_delay, env.sim.robot
         driven = [joint for term in self.terms.values() for joint in term.joints]
         if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
@@ -44,10 +42,8 @@ class ActionManager(Manager):
         self._random = env.random.stream("action_delay")
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The action of this step. Shape: (num_envs, size)."""
-        self.previous = torch.zeros_like(self.current)
-        """The action one step ago."""
-        self.before_previous = torch.zeros_like(self.current)
-        """The action two steps ago."""
+        self.previous, self.before_previous = torch.zeros_like(self.current), torch.zeros_like(self.current)
+        """The actions one and two steps ago."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints
@@ -75,7 +71,7 @@ class ActionManager(Manager):
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
     def __str__(self) -> str:
-        terms = [(name, term.size, term.cfg) for name, term in self.terms.items()]
-        rows = [(name, cfg.kind, size, cfg.scale, getattr(cfg, "around", None)) for name, size, cfg in terms]
+        cfg = self.cfg.items()
+        rows = [(n, c.kind, self.terms[n].size, c.scale, getattr(c, "around", None)) for n, c in cfg]
         title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
         return table(title, ("term", "kind", "size", "scale", "around"), rows)

@@ -41,6 +41,6 @@ class CostManager(EpisodeSums):
         """Their sum. Shape: (num_envs,)."""
 
     def compute(self) -> None:
-        self.values = self.columns.values()
+        self.values = self.columns()
         self.episode_sums.add_(self.values)
         self.total = self.values.sum(1)

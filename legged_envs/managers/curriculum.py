@@ -16,10 +16,9 @@ class CurriculumTermCfg:
     """A curriculum term."""
 
     func: Callable[..., float | torch.Tensor | None]
-    """``func(env, env_ids, **params)`` changes the task for the episodes to come and returns a number to log, or None.
-
-    Called when the episodes of ``env_ids`` are over; what it changes must be part of the state of its owner, such as
-    the ranges of a command."""
+    """``func(env, env_ids, **params)``, called when the episodes of ``env_ids`` are over, changes the task for those to
+    come and returns a number to log, or None. What it changes must be part of the state of its owner, such as the
+    ranges of a command."""
     params: dict[str, Any] = field(default_factory=dict)
 
 
@@ -39,10 +38,9 @@ class CurriculumManager(Manager):
         rows = torch.zeros(len(env_ids), len(self.cfg), dtype=torch.float32, device=env_ids.device)
         for column, (name, term) in enumerate(self.cfg.items()):
             value = term.func(self._env, env_ids, **term.params)
-            if value is not None:
-                value = torch.as_tensor(value, dtype=torch.float32)
-                if value.numel() != 1:
-                    shape = tuple(value.shape)
-                    raise ValueError(f"curriculum term {name!r} must return a number or None, got shape {shape}")
-                rows[:, column] = value
+            value = torch.as_tensor(0.0 if value is None else value, dtype=torch.float32)
+            if value.numel() != 1:
+                shape = tuple(value.shape)
+                raise ValueError(f"curriculum term {name!r} must return a number or None, got shape {shape}")
+            rows[:, column] = value
         return rows

@@ -28,13 +28,13 @@ class EventTermCfg:
     """Range of the time between two events of mode ``interval``, s."""
     params: dict[str, Any] = field(default_factory=dict)
     purpose: Literal["randomise", "place", "disturb"] | None = None
-    """What it is for. ``randomise``: to vary the robot; left out when a policy is watched. ``place``: to put the robot
-    where an episode starts. ``disturb``: to make it harder; left out when a policy is watched or evaluated. None stands
-    for what its mode is mostly for: startup randomises, reset places, interval disturbs."""
+    """``randomise``: to vary the robot; left out when a policy is watched. ``place``: to put the robot where an episode
+    starts. ``disturb``: to make it harder; left out when a policy is watched or evaluated. None stands for what its
+    mode is mostly for: startup randomises, reset places, interval disturbs."""
 
     def __post_init__(self) -> None:
-        if self.purpose is None and self.mode in MODES:
-            self.purpose = MODES[self.mode]  # type: ignore[assignment]
+        if self.purpose is None:
+            self.purpose = MODES.get(self.mode)  # type: ignore[assignment]
 
 
 class EventManager(Manager):
@@ -46,6 +46,8 @@ class EventManager(Manager):
 
     def __init__(self, env: Any, cfg: dict[str, EventTermCfg]):
         super().__init__(env, cfg)
+        self._streams = {name: env.random.stream(f"event/{name}") for name in cfg}
+        self._timers: dict[str, Timer] = {}
         for name, term in cfg.items():
             where = f"event term {name!r}:"
             check_choice(f"{where} mode", term.mode, MODES)
@@ -54,12 +56,9 @@ class EventManager(Manager):
                 raise ValueError(f"{where} interval_s goes with mode 'interval', got mode {term.mode!r}")
             if term.interval_s is not None:
                 check_range(f"{where} interval_s", term.interval_s, above=0.0)
+                self._timers[name] = Timer(env.num_envs, env.step_dt, env.device)
             if isinstance(span := term.params.get("range"), (tuple, list)):
                 check_range(f"{where} range", span)
-        self._streams = {name: env.random.stream(f"event/{name}") for name in cfg}
-        self._timers = {
-            name: Timer(env.num_envs, env.step_dt, env.device) for name, term in cfg.items() if term.mode == "interval"
-        }
 
     def apply(self, mode: Literal["startup", "reset"], env_ids: torch.Tensor) -> None:
         """Apply every term of ``mode`` to ``env_ids``."""
@@ -77,14 +76,12 @@ class EventManager(Manager):
         """Let one control step pass; apply the interval terms that are due. Returns to which environments."""
         applied = []
         for name, timer in self._timers.items():
-            env_ids = timer.advance()
-            if env_ids is not None:
+            if (env_ids := timer.advance()) is not None:
                 self.cfg[name].func(self._env, env_ids, self._streams[name], **self.cfg[name].params)
                 self._restart(name, env_ids)
                 applied.append(env_ids)
         return applied
 
     def _restart(self, name: str, env_ids: torch.Tensor) -> None:
-        interval = self.cfg[name].interval_s
-        assert interval is not None
-        self._timers[name].start(env_ids, self._streams[name].uniform(*interval, 1, env_ids).squeeze(1))
+        low, high = self.cfg[name].interval_s
+        self._timers[name].start(env_ids, self._streams[name].uniform(low, high, 1, env_ids).squeeze(1))

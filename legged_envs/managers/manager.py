@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +16,7 @@ from legged_envs.state import Stateful
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A plain-text table, one line per row."""
     cells = [list(map(_cell, row)) for row in (header, *rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join([title, lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
@@ -44,10 +44,6 @@ class Manager(Stateful):
         self.names = tuple(cfg)
         """Names of the terms."""
 
-    def pieces(self) -> list[Piece]:
-        """What it does in a step between reading the robot and the observations, in order."""
-        return []
-
     def owners(self) -> list[object]:
         """Objects whose attributes are the tensors that terms and pieces read and set."""
         return [self]
@@ -66,104 +62,84 @@ class Manager(Stateful):
 
 
 class Term:
-    """A term function bound to its parameters.
+    """A term function bound to its parameters; TypeError if it is no function."""
 
-    Raises:
-        TypeError: If ``func`` is no function.
-    """
+    value: torch.Tensor
+    """What the function of a term that is not pure returned last."""
 
     def __init__(self, kind: str, name: str, func: Callable[..., torch.Tensor], params: Mapping[str, Any]):
+        self.where = f"{kind} term {name!r}"
         if not callable(func):
-            raise TypeError(f"{kind} term {name!r}: func must be callable, got {func!r}")
-        self.kind, self.name, self.func, self.params = kind, name, func, dict(params)
-        functions = [func, *(value for value in self.params.values() if callable(value))]
-        self.pure = all(map(is_pure, functions))
+            raise TypeError(f"{self.where}: func must be callable, got {func!r}")
+        self.func, self.params = func, dict(params)
+        self.pure = all(map(is_pure, (func, *filter(callable, self.params.values()))))
         """Whether the function, and every function among its parameters, is marked pure."""
 
     def __call__(self, env: Any) -> torch.Tensor:
         return self.func(env, **self.params)
 
-    def check(self, env: Any, *, shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor:
-        """Evaluate once.
-
-        Raises:
-            ValueError: If the term returns another shape (None: any (num_envs, size)) or dtype, naming the term.
-        """
+    def check(self, env: Any, dtype: torch.dtype, scalar: bool) -> torch.Tensor:
+        """Evaluate once; ValueError if it is not (num_envs,) if ``scalar``, else (num_envs, size), or not ``dtype``."""
         value = self(env)
-        where = f"{self.kind} term {self.name!r} ({getattr(self.func, '__name__', self.func)})"
+        where = f"{self.where} ({getattr(self.func, '__name__', self.func)}) must return"
         if not isinstance(value, torch.Tensor):
-            raise ValueError(f"{where} must return a tensor, got {type(value).__name__}")
-        expected = f"{shape}" if shape is not None else f"({env.num_envs}, size)"
-        fits = value.shape == shape if shape is not None else value.ndim == 2 and value.shape[0] == env.num_envs
-        if not fits:
-            raise ValueError(f"{where} must return shape {expected}, got {tuple(value.shape)}")
+            raise ValueError(f"{where} a tensor, got {type(value).__name__}")
+        if value.ndim != (1 if scalar else 2) or len(value) != env.num_envs:
+            raise ValueError(f"{where} shape ({env.num_envs},{'' if scalar else ' size'}), got {tuple(value.shape)}")
         if value.dtype != dtype:
-            raise ValueError(f"{where} must return {dtype}, got {value.dtype}")
+            raise ValueError(f"{where} {dtype}, got {value.dtype}")
+        if not self.pure:
+            self.value = value
         return value
 
 
-class TermColumns:
-    """The values of several terms side by side, in the order of the terms.
+class TermColumns(ABC):
+    """Terms whose values, (num_envs,) if ``scalar`` and else (num_envs, size), stand side by side in their order.
 
-    Pure terms are recorded together; one that is not pure costs its own time alone.
-
-    Their values are ``scalar`` (num_envs,) or else (num_envs, size), and of ``dtype``.
+    Pure terms are recorded together with :meth:`compute`; one that is not pure costs its own time alone.
     """
 
-    def __init__(self, env: Any, terms: Sequence[Term], dtype: torch.dtype, scalar: bool):
-        self._env, self.terms, self._dtype, self._scalar = env, tuple(terms), dtype, scalar
-        values = [term.check(env, shape=(env.num_envs,) if scalar else None, dtype=dtype) for term in terms]
+    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool):
+        self._env, self._dtype, self._scalar = env, dtype, scalar
+        self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
+        values = [term.check(env, dtype, scalar) for term in self.terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
         """Number of columns of each term."""
-        self._others = [term for term in terms if not term.pure]
-        self._other_sizes = [size for term, size in zip(terms, self.sizes, strict=True) if not term.pure]
-        self.other_values = torch.zeros(env.num_envs, sum(self._other_sizes), dtype=dtype, device=env.device)
-        """The values of the terms that are not pure. Shape: (num_envs, their columns)."""
+        self._impure = [term for term in self.terms if not term.pure]
 
-    def pieces(self, use: Callable[[], None]) -> list[Piece]:
-        """Evaluate the terms that are not pure, then call ``use``, which takes all from :meth:`values`."""
-        return [Piece(self._evaluate_others, False), Piece(use, True)] if self._others else [Piece(use, True)]
+    @abstractmethod
+    def compute(self) -> None:
+        """Take in :meth:`columns` once in a step; pure."""
 
-    def values(self) -> torch.Tensor:
-        """The values of all terms; those that are not pure are of the earlier piece. Shape: (num_envs, columns)."""
-        others: Iterator[torch.Tensor] = iter(())
-        if self._others:
-            others = iter(
-                self.other_values.unbind(1) if self._scalar else self.other_values.split(self._other_sizes, 1)
-            )
-        return self._join([term(self._env) if term.pure else next(others) for term in self.terms])
+    def pieces(self) -> list[Piece]:
+        """What it does in a step, in order."""
+        before = [Piece(self.evaluate_impure, False)] if self._impure else []
+        return [*before, Piece(self.compute, True)]
 
-    def evaluate(self) -> torch.Tensor:
-        """Evaluate all terms at once. Shape: (num_envs, columns)."""
-        return self._join([term(self._env) for term in self.terms])
+    def owners(self) -> list[object]:
+        """Objects whose attributes are the tensors that its pieces read and set."""
+        return [self, *self._impure]
 
-    def _evaluate_others(self) -> None:
-        self.other_values = self._join([term(self._env) for term in self._others])
-
-    def _join(self, values: list[torch.Tensor]) -> torch.Tensor:
+    def columns(self) -> torch.Tensor:
+        """The values of all terms, those that are not pure as the earlier piece left them. (num_envs, columns)."""
+        values = [term(self._env) if term.pure else term.value for term in self.terms]
         if not values:
             return torch.zeros(self._env.num_envs, 0, dtype=self._dtype, device=self._env.device)
         return torch.stack(values, 1) if self._scalar else torch.cat(values, 1)
 
+    def evaluate_impure(self) -> None:
+        """Evaluate the terms that are not pure, for the next :meth:`columns`."""
+        for term in self._impure:
+            term.value = term(self._env)
 
-class TermManager(Manager, ABC):
+
+class TermManager(TermColumns, Manager):
     """A manager of terms of shape (num_envs,), which the log calls ``kind/name``."""
 
     def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype):
-        super().__init__(env, cfg)
-        self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
-        self.columns = TermColumns(env, self.terms, dtype, scalar=True)
+        Manager.__init__(self, env, cfg)
+        TermColumns.__init__(self, env, kind, cfg, dtype, scalar=True)
         self.log_names = tuple(f"{kind}/{name}" for name in cfg)
-
-    @abstractmethod
-    def compute(self) -> None:
-        """Take in the values of the terms of this step; pure."""
-
-    def pieces(self) -> list[Piece]:
-        return self.columns.pieces(self.compute)
-
-    def owners(self) -> list[object]:
-        return [self, self.columns]
 
 
 class EpisodeSums(TermManager):

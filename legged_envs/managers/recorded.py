@@ -1,27 +1,40 @@
-"""The maths of a step, recorded once and replayed."""
+"""The maths of a step, recorded once and replayed, or compiled into a C++ library."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import gc
+import hashlib
 import itertools
+import os
+import platform
+import shutil
+import sys
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from legged_envs.managers.compiler import CompiledFunction, compile_function
 from legged_envs.managers.tape import Place, Tape, tensors_in
 
+_OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
+"""Scalar code on one thread: the compiler's own vectorisation keeps the order of every sum, so that an environment's
+results do not depend on how many there are. Vector instructions need then not be tried out, which takes ten seconds."""
 
-@dataclass(frozen=True)
-class Piece:
+Run = Callable[[], None]
+Attributes = Sequence[dict[str, Any]]
+"""The attributes of the owners."""
+
+
+class Piece(NamedTuple):
     """A stretch of a step's maths."""
 
-    run: Callable[[], None]
+    run: Run
     """Reads tensors that are attributes of the owners; changes them in place, or sets the attributes to others."""
     pure: bool
     """Whether it can be recorded: it consists of tensor operations that depend neither on the tensors' values nor on
@@ -43,21 +56,22 @@ class Program:
     Args:
         pieces: What to run. Every attribute that a pure piece reads exists already, or an earlier pure piece sets it.
         owners: The objects whose attributes hold the tensors that pure pieces read, change and set.
-        compile: Whether to compile the recordings: see :func:`~legged_envs.managers.compiler.compile_function`.
+        compile: Whether to compile the recordings into C++ libraries, which Inductor's cache folder keeps.
 
     Raises:
         ValueError: If a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute
             than a tensor, depends on the values of a tensor, or draws random numbers.
+        RuntimeError: If ``compile`` finds no C++ compiler.
     """
 
     def __init__(self, pieces: Sequence[Piece], owners: Sequence[object], compile: bool = False):
         attributes = [vars(owner) for owner in {id(owner): owner for owner in owners}.values()]
         before = [dict(names) for names in attributes]
-        self._runs: list[Callable[[], None]] = []
+        self._runs: list[Run] = []
         try:
             for pure, group in itertools.groupby(pieces, key=lambda piece: piece.pure):
                 runs = [piece.run for piece in group]
-                self._runs += [_Recording(runs, attributes, compile)] if pure else runs
+                self._runs += [_record(runs, attributes, compile)] if pure else runs
         finally:
             _restore(attributes, before)
 
@@ -66,69 +80,57 @@ class Program:
             run()
 
 
-class _Recording:
-    """Replays ``runs`` on the tensors that ``attributes`` hold. Making it leaves results of a run in them."""
-
-    def __init__(self, runs: Sequence[Callable[[], None]], attributes: Sequence[dict[str, Any]], compile: bool):
-        self._runs, self._attributes = runs, attributes
-        originals = [dict(names) for names in attributes]
-        self._compiled: CompiledFunction | None = None
-        with torch.inference_mode(False), torch.no_grad():
-            self._record()
-        if compile:
-            results = [dict(names) for names in attributes]
-            _restore(attributes, originals)
-            tensors = _get(self._reads)
-            self._contiguous = [tensor.is_contiguous() for tensor in tensors]
-            self._compiled = compile_function(self._function, tensors)
-            _restore(attributes, results)
-
-    def __call__(self) -> None:
-        if self._compiled is not None:
-            # It trusts the strides, and a user's command or action may come transposed.
-            pairs = zip(_get(self._reads), self._contiguous, strict=True)
-            results = self._compiled([tensor.contiguous() if contiguous else tensor for tensor, contiguous in pairs])
-            for (names, name), value in zip(self._writes, results, strict=True):
-                names[name] = value
-            return
-        with np.errstate(all="ignore"):
-            replayed = self._replay()
-        if not replayed:  # a user's command or action that comes transposed
-            for run in self._runs:
-                run()
-
-    def _record(self) -> None:
-        """Run on copies of the tensors, which stay in the attributes, and write down what is done."""
-        places = [(names, name) for names in self._attributes for name, value in names.items() if _is_tensor(value)]
-        kept = {id(t) for names in self._attributes for v in names.values() if not _is_tensor(v) for t in tensors_in(v)}
+def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
+    """What replays ``runs`` on the tensors that ``attributes`` hold; leaves results of a run on copies in them."""
+    places = [(names, name) for names in attributes for name, value in names.items() if isinstance(value, Tensor)]
+    kept = {id(t) for names in attributes for v in names.values() if not isinstance(v, Tensor) for t in tensors_in(v)}
+    with torch.inference_mode(False), torch.no_grad():
         examples = copy.deepcopy([tensor.detach() for tensor in _get(places)])  # they share memory as the tensors do
-        for (names, name), tensor in zip(places, examples, strict=True):
-            names[name] = tensor
-        before = [dict(names) for names in self._attributes]
+        _set(places, examples)
+        before = [dict(names) for names in attributes]
         inputs = {id(tensor): place for tensor, place in zip(examples, places, strict=True)}
         with Tape(inputs) as tape:
-            for run in self._runs:
+            for run in runs:
                 run()
-        self._writes = []
-        for names, old in zip(self._attributes, before, strict=True):
+        writes = []
+        for names, old in zip(attributes, before, strict=True):
             for name, value in names.items():
-                if _is_tensor(value) and value is not old.get(name):
-                    self._writes.append((names, name))
+                if isinstance(value, Tensor) and value is not old.get(name):
+                    writes.append((names, name))
                 elif name in old and value is not old[name]:
                     raise ValueError(f"a pure piece set the attribute {name!r}, which is no tensor, to {value!r}")
-        self._replay, self._reads = tape.function([(place, place[0][place[1]]) for place in self._writes]), tape.reads
-        _check_constants([tensor for tensor in tape.constants if id(tensor) not in kept])
+        replay = tape.function(list(zip(writes, _get(writes), strict=True)))
+    _check_constants([tensor for tensor in tape.constants if id(tensor) not in kept])
+    reads = [inputs[id(tensor)] for tensor in tape.reads]
 
-    def _function(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The pieces' results on ``tensors`` in place of those that they read."""
-        for (names, name), tensor in zip(self._reads, tensors, strict=True):
-            names[name] = tensor
-        for run in self._runs:
+    def run_all(*tensors: Tensor) -> tuple[Tensor, ...]:
+        """Run on ``tensors`` in place of those that are read; returns those that are set."""
+        _set(reads, tensors)
+        for run in runs:
             run()
-        return tuple(_get(self._writes))
+        return tuple(_get(writes))
+
+    def run_recording() -> None:
+        with np.errstate(all="ignore"):
+            replayed = replay()
+        if not replayed:  # a user's command or action that comes transposed
+            for run in runs:
+                run()
+
+    def run_compiled() -> None:
+        # It trusts the strides, and a user's command or action may come transposed.
+        pairs = zip(_get(reads), contiguous, strict=True)
+        _set(writes, compiled([tensor.contiguous() if needed else tensor for tensor, needed in pairs]))
+
+    if not compile:
+        return run_recording
+    results, contiguous = [dict(names) for names in attributes], [tensor.is_contiguous() for tensor in tape.reads]
+    compiled = _compile(run_all, tape.reads)
+    _restore(attributes, results)
+    return run_compiled
 
 
-def _check_constants(tensors: Sequence[torch.Tensor]) -> None:
+def _check_constants(tensors: Sequence[Tensor]) -> None:
     """Raise ValueError for a tensor that is in no table of ``functools.lru_cache``: what it holds may be replaced."""
     for tensor in tensors:
         holders = gc.get_referrers(tensor)
@@ -143,15 +145,60 @@ def _check_constants(tensors: Sequence[torch.Tensor]) -> None:
         )
 
 
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, torch.Tensor)
+def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tensor]) -> Any:
+    """``function`` as machine code for tensors of the shapes, strides and types of ``tensors``, which it trusts."""
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(compiler) is None:
+        raise RuntimeError(
+            f"compile=True needs a C++ compiler, and there is no {compiler!r}: install one (Debian: apt-get install "
+            "g++), name another in the environment variable CXX, or leave compile=False"
+        )
+    # Of TorchInductor's doors this is the one with the least to do on a call: torch.compile checks guards for tens of
+    # microseconds, and its compile_fx goes through a generated Python wrapper.
+    import torch._inductor
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    module = torch.nn.Module()
+    module.forward = function
+    with torch._inductor.config.patch(_OPTIONS):
+        program = torch.export.export(module, tuple(tensors), strict=False)
+        package = Path(cache_dir(), "legged_envs", f"{_fingerprint(program, tensors)}.pt2")
+        if not package.exists():
+            package.parent.mkdir(parents=True, exist_ok=True)
+            part = package.with_suffix(f".{os.getpid()}.pt2")  # another process may be compiling the same
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # PyTorch's about PyTorch
+                torch._inductor.aoti_compile_and_package(program, package_path=str(part))
+            part.replace(package)
+        model = torch._inductor.aoti_load_package(str(package), run_single_threaded=True)
+    return model.loader.run  # the model itself packs and unpacks nested arguments first
 
 
-def _get(places: Sequence[Place]) -> list[torch.Tensor]:
+def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[Tensor]) -> str:
+    """A name for the compiled program: its operations, constants and inputs, and what compiles it."""
+    constants = sorted({**program.constants, **program.state_dict}.items())
+    parts = [
+        torch.__version__,
+        platform.machine() + torch.backends.cpu.get_cpu_capability(),
+        str(_OPTIONS),
+        program.graph_module.code,
+        str(program.graph_signature),
+        *(f"{tensor.dtype}{tensor.shape}{tensor.stride()}" for tensor in tensors),
+        *(f"{name}{value.dtype}{value.shape}{value.tolist()}" for name, value in constants),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _get(places: Sequence[Place]) -> list[Tensor]:
     return [names[name] for names, name in places]
 
 
-def _restore(attributes: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> None:
+def _set(places: Sequence[Place], tensors: Sequence[Tensor]) -> None:
+    for (names, name), tensor in zip(places, tensors, strict=True):
+        names[name] = tensor
+
+
+def _restore(attributes: Attributes, before: Attributes) -> None:
     for names, old in zip(attributes, before, strict=True):
         for name in names.keys() - old.keys():
             del names[name]

@@ -45,7 +45,7 @@ class RewardManager(EpisodeSums):
         """The reward of the last step. Shape: (num_envs,)."""
 
     def compute(self) -> None:
-        weighted = self.columns.values() * self._scale
+        weighted = self.columns() * self._scale
         self.episode_sums.add_(weighted)
         if not self.only_positive:
             self.total = weighted.sum(1)

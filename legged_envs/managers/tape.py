@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 Place = tuple[dict[str, Any], str]
 """An attribute that holds a tensor: the attributes of its owner, and its name among them."""
-
 SMALL = 128
 """Rows up to which NumPy takes less time than PyTorch also for what is not contiguous."""
 
-_aten = torch.ops.aten
 _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
-_ARITHMETIC = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
-_OF_ONE = {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
-_LOGIC = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or}
-_UFUNCS: dict[str, np.ufunc] = {**_COMPARISONS, **_ARITHMETIC, **_OF_ONE, **_LOGIC}
+_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
+_UFUNCS |= {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
+_UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPARISONS}
 """What gives the same bits. Not among them: ``sqrt``, ``exp``, and what PyTorch multiplies and adds in one rounding."""
-_REDUCTIONS = {"any", "all", "sum", "mean"}
-_WITH_OUT = {
-    *_UFUNCS,
-    *_REDUCTIONS,
-    "addcmul",
-    "amax",
-    "amin",
-    "atan2",
-    "cat",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "cos",
-}
-_WITH_OUT |= {"exp", "linalg_cross", "linalg_vector_norm", "pow", "sin", "sqrt", "stack", "tanh", "where"}
-"""Functions of PyTorch that can write their result to a given tensor."""
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dicts."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from tensors_in(item)
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
 class Tape(TorchDispatchMode):
@@ -67,8 +45,8 @@ class Tape(TorchDispatchMode):
     def __init__(self, inputs: Mapping[int, Place]) -> None:
         super().__init__()
         self._inputs = inputs
-        self.reads: list[Place] = []
-        """Where the inputs are that are read."""
+        self.reads: list[Tensor] = []
+        """The inputs that are read."""
         self.constants: list[Tensor] = []
         """What the operations read that is neither an input nor made by them."""
         # In the source t3 is a tensor, a3 the array of its memory, i3 the object that was last found in its place.
@@ -83,14 +61,14 @@ class Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, tags = kwargs or {}, set(func.tags)
-        if func is _aten.index.Tensor and torch.bool not in {tensor.dtype for tensor in tensors_in(args[1])}:
+        if func is torch.ops.aten.index.Tensor and torch.bool not in {index.dtype for index in tensors_in(args[1])}:
             tags.discard(torch.Tag.dynamic_output_shape)
         if tags & {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}:
             raise ValueError(f"a pure piece depends on the values of a tensor ({func})")
         if torch.Tag.nondeterministic_seeded in tags:
             raise ValueError(f"a pure piece draws random numbers ({func})")
         result = func(*args, **kwargs)
-        if func is _aten.lift_fresh.default or next(tensors_in((args, kwargs)), None) is None:
+        if func is torch.ops.aten.lift_fresh.default or not tensors_in((args, kwargs)):
             # Made from nothing: its values are the operation.
             self._lines.append(f"{self._add(result)}.copy_({self._name(result.clone())})")
         else:
@@ -107,11 +85,9 @@ class Tape(TorchDispatchMode):
         for (owner, attribute), tensor in outputs:
             lines.append(f"{self._name(owner)}[{attribute!r}] = {self._tensor(tensor)}_copy")
         names, head = ["accept"], []
-        for key, (owner, attribute) in self._inputs.items():
-            if key not in self._taking_in:
-                continue
-            self.reads.append((owner, attribute))
-            seen, taking_in = self._names[key].replace("t", "i"), self._taking_in[key]
+        for tensor in self.reads:
+            (owner, attribute), taking_in = self._inputs[id(tensor)], self._taking_in[id(tensor)]
+            seen = self._tensor(tensor).replace("t", "i")
             self._space[seen] = None
             names += [seen, *(line.split(" = ")[0] for line in taking_in)]
             head += [f"  x = {self._name(owner)}[{attribute!r}]", f"  if x is not {seen}:", f"   {seen} = None"]
@@ -141,6 +117,7 @@ class Tape(TorchDispatchMode):
         if key not in self._names:
             name = self._add(tensor)
             if key in self._inputs:
+                self.reads.append(tensor)
                 self._taking_in[key] = [f"{name} = accept(x, {self._name(tensor)}, {_in_order(tensor)})"]
             else:
                 self.constants.append(tensor)
@@ -168,7 +145,7 @@ class Tape(TorchDispatchMode):
         return repr(value) if value is None or type(value) in (int, bool) else self._name(value)
 
     def _write_down(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        results = list(tensors_in(result))
+        results = tensors_in(result)
         keywords = [f"{key}={self._argument(value)}" for key, value in kwargs.items()]
         arguments = ", ".join([*map(self._argument, args), *keywords])
         call = f"{self._name(func)}({arguments})"
@@ -181,12 +158,12 @@ class Tape(TorchDispatchMode):
                 self._taking_in |= {id(tensor): taking_in for tensor in results}
             return
         kind = func.overloadpacket.__name__
-        function = getattr(torch.linalg, kind[7:]) if kind.startswith("linalg_") else getattr(torch, kind, None)
+        function = getattr(torch, kind, None) or getattr(torch.linalg, kind.removeprefix("linalg_"), None)
         if len(results) == 1 and (lines := self._with_numpy(kind.strip("_"), args, kwargs, results[0])):
             self._lines += lines
         elif in_place:
             self._lines.append(f"{self._name(getattr(Tensor, kind, func))}({arguments})")
-        elif kind in _WITH_OUT and (kind not in _REDUCTIONS or len(args) > 1):
+        elif len(results) == 1 and _can_write_to(results[0], function, args, kwargs):
             self._lines.append(f"{self._name(function)}({arguments}, out={names[0]})")
         else:
             sources = [self._tensor(args[0])] if kind in ("clone", "_to_copy") else calls
@@ -207,7 +184,7 @@ class Tape(TorchDispatchMode):
             axes = [axis for axis, index in enumerate(args[1]) if index is not None]
             if len(axes) == 1 and args[1][axes[0]].ndim == 1:
                 return [f"{self._array(args[0])}.take({self._array(args[1][axes[0]])}, {axes[0]}, {self._array(out)})"]
-        if name in ("sum", "mean") and small and _sums_alike(args, out):
+        if name in ("sum", "mean") and small and _adds_in_order(args, out):
             lines = [f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
             return lines + (self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else [])
         return []
@@ -224,10 +201,18 @@ class Tape(TorchDispatchMode):
         return [f"{self._name(_UFUNCS[name])}({', '.join(operands)}, out={self._array(out)})"]
 
 
-def _sums_alike(args: Any, out: Tensor) -> bool:
-    """Whether NumPy sums the last axis to the same bits: PyTorch adds up to four numbers in their order, too."""
-    value, axes = args[0], args[1] if len(args) > 1 else None
-    if axes not in ([value.ndim - 1], [-1]) or value.ndim == out.ndim:
+def _can_write_to(out: Tensor, function: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a function of PyTorch can write its result, which ``out`` has, to a given tensor."""
+    try:
+        return function(*args, **kwargs, out=out) is out
+    except (TypeError, RuntimeError):
+        return False
+
+
+def _adds_in_order(args: Any, out: Tensor) -> bool:
+    """Whether PyTorch adds the numbers of the last axis in their order, as NumPy does: up to four float32 in a row."""
+    value, *axes = args
+    if value.ndim == 0 or axes not in ([[value.ndim - 1]], [[-1]]):
         return False
     return value.shape[-1] <= 4 and value.stride(-1) == 1 and value.dtype == out.dtype == torch.float32
 

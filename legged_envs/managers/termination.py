@@ -33,15 +33,15 @@ class TerminationManager(TermManager):
         super().__init__(env, "termination", cfg, torch.bool)
         steps = [round(term.grace_s / env.step_dt) for term in cfg.values()]
         self._grace_steps = torch.tensor(steps, dtype=torch.int32, device=env.device)
-        self.held_steps = torch.zeros(env.num_envs, len(cfg), dtype=torch.int32, device=env.device)
+        self.held_steps = self._grace_steps.new_zeros(env.num_envs, len(cfg))
         """For how many consecutive steps each condition has held. Shape: (num_envs, num_terms)."""
-        self.reasons = torch.zeros(env.num_envs, len(cfg), dtype=torch.bool, device=env.device)
+        self.reasons = self.held_steps.bool()
         """Which condition ended which episode in the last step. Shape: (num_envs, num_terms)."""
         self.terminated = self.reasons.any(1)
         """Which episodes the last step ended. Shape: (num_envs,)."""
 
     def compute(self) -> None:
-        self.held_steps.add_(1).mul_(self.columns.values())
+        self.held_steps.add_(1).mul_(self.columns())
         self.reasons = self.held_steps > self._grace_steps
         self.terminated = self.reasons.any(1)
 
