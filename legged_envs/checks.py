@@ -1,7 +1,5 @@
 """Checks of plain arguments and configuration fields. Each error says what was given and what is expected."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Collection
 from math import inf, isfinite

@@ -1,7 +1,5 @@
 """The command ``legged-envs``."""
 
-from __future__ import annotations
-
 import os
 from json import dumps, loads
 from pathlib import Path

@@ -5,8 +5,6 @@ function of those four things. So an environment draws the same numbers whatever
 environments reset. SplitMix64 is from Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (2014).
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Unit quaternions (w, x, y, z) as torch tensors of shape (..., 4), in any float type and on any device."""
 
-from __future__ import annotations
-
 import torch
 
 

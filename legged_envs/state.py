@@ -1,7 +1,5 @@
 """What an object's future depends on, saved and taken back by the names of its attributes."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

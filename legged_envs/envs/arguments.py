@@ -1,7 +1,5 @@
 """Checks of what a caller passes to a vector environment. Each error says what was given and what is expected."""
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

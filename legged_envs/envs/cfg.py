@@ -1,7 +1,5 @@
 """The configuration of a task, and changes to it by name."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import inspect

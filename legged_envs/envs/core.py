@@ -1,7 +1,5 @@
 """The lifecycle that every task shares: arguments, random streams, masked reset, the order of a step, saved state."""
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import functools

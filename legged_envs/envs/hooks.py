@@ -1,7 +1,5 @@
 """What a task is: the hooks that the core environment calls, in one place."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The unbatched environment: one robot as a plain ``gymnasium.Env``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

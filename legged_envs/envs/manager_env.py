@@ -1,7 +1,5 @@
 """The task as managers evaluate it: dicts of terms under names."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Actions in [−1, 1] → joint targets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Commands: what the robots are asked to do, resampled at random times."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Costs: what a constrained policy must keep below a limit, reported on every step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

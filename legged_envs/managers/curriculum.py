@@ -1,7 +1,5 @@
 """Curricula: how a task gets harder as robots succeed, decided when episodes end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

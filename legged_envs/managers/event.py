@@ -1,7 +1,5 @@
 """Events: what happens to the robots besides the policy, at seeding, at resets and at random intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal

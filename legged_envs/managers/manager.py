@@ -1,7 +1,5 @@
 """What managers share: named terms, what they log, their saved state and their tables."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar

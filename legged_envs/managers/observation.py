@@ -1,7 +1,5 @@
 """Observations: named groups of terms, each with its noise, clip and scale."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

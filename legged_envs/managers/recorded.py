@@ -1,7 +1,5 @@
 """The maths of a step, recorded once and replayed, or compiled into a C++ library."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import gc

@@ -1,7 +1,5 @@
 """Rewards: r = Σ weight · term · dt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Tensor operations written down once as one Python function on fixed memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

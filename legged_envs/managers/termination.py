@@ -1,7 +1,5 @@
 """Terminations: conditions that end an episode once they have held for a grace time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """What every kind of command has."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Protocol
 

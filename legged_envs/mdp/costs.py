@@ -4,8 +4,6 @@ Each describes one transition; its limit in :class:`~legged_envs.managers.CostTe
 number of joints, F of feet. "Kim et al. 2024" is "Stage-Wise-CMORL".
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Curriculum terms: ``term(env, env_ids, **params)`` → a number to log, called when episodes are over."""
 
-from __future__ import annotations
-
 import torch
 
 from legged_envs.mdp.context import Env

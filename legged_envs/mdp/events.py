@@ -1,7 +1,5 @@
 """Event terms: ``term(env, env_ids, random, **params)`` changes the robots of ``env_ids``."""
 
-from __future__ import annotations
-
 from math import pi
 
 import torch

@@ -1,7 +1,5 @@
 """Observation terms: ``term(env, **params)`` → (num_envs, size) float32, pure."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

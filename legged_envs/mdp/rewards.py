@@ -5,8 +5,6 @@ positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vect
 velocities in its frame, c = (vx, vy, ωz) the command. x̂ is what a reference has for x.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The left-right mirrored world: how observations and actions change when a robot is reflected in its x-z plane."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import torch

@@ -1,7 +1,5 @@
 """Termination terms: ``term(env, **params)`` → (num_envs,) bool, pure."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from legged_envs.mdp.context import Env, pure

@@ -1,7 +1,5 @@
 """Per-environment timers that cost nothing while none is due."""
 
-from __future__ import annotations
-
 import torch
 
 from legged_envs.state import Stateful

@@ -9,8 +9,6 @@ BeyondMimic's files have no names: ``fps``, ``joint_pos`` and ``joint_vel`` (T, 
 and bodies limb by limb as MuJoCo does, BeyondMimic's own files number them level by level as Isaac Lab does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One reference motion of one robot, in memory: the format that every loader makes and everything else reads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether a robot can make a motion: foot slip, ground, joint and speed limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """The motions that come with the package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from legged_envs.motions.files import load_motion

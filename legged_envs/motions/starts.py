@@ -1,7 +1,5 @@
 """Where in a library episodes start: uniformly, or more often before the places where robots fail."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -10,8 +10,6 @@ frame, joint velocities, foot velocities: 61 numbers for a quadruped with 12 joi
 ("Learning agile robotic locomotion skills by imitating animals") end after the joint positions: 19 numbers.
 """
 
-from __future__ import annotations
-
 import json
 import reprlib
 import sys

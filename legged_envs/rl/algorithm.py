@@ -1,7 +1,5 @@
 """What a trainer needs of an algorithm, and how each is made for an environment."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

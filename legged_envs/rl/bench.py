@@ -1,7 +1,5 @@
 """How many environment steps a second a task makes, beside the physics engine alone."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

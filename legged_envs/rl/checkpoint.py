@@ -1,7 +1,5 @@
 """Checkpoints of a training run: files of tensors and plain data, which run no code when they are read."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a training run can be told; every field is a flag of ``legged-envs train``."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How well a policy does on episodes that it was not trained on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the evaluations of every kind of task have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What motion-mimic learning can be told; every field is a flag of the command that trains."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal

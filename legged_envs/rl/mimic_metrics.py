@@ -1,7 +1,5 @@
 """How well a robot imitates reference motions, from times in them that it was not trained on."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, ClassVar, get_type_hints

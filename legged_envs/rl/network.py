@@ -1,7 +1,5 @@
 """Networks as data: a list of tensor operations and the weights that they take, with no code in it."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Plots of a training run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

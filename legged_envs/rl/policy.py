@@ -1,7 +1,5 @@
 """Policies as files, safetensors and ONNX, each with the contract between policy and robot inside."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Train a policy, evaluate it and write a run folder."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """How well a robot follows velocity commands, and how it walks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, get_type_hints

@@ -1,7 +1,5 @@
 """Watch a policy follow commands or imitate motions: a video file, or MuJoCo's viewer where there is a display."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """What the rest of the package needs to know about a robot beyond its MJCF model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ It steps all copies on its thread pool with the interpreter lock released, bit-i
 Its arrays are float64; each quantity is converted to float32 once per step, when it is first read.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import warnings

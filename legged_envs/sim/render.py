@@ -1,7 +1,5 @@
 """Pictures of a scene and a window that shows it, for every engine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field

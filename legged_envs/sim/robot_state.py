@@ -1,7 +1,5 @@
 """What reward, cost, observation and termination terms read about the robots: derived quantities and contact timers."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import partial

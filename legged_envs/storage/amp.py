@@ -1,7 +1,5 @@
 """The states that an adversarial motion prior compares, taken out of observations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pkgutil import resolve_name

@@ -1,8 +1,6 @@
 """The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between. Each is declared
 once, in one of three dataclasses; :data:`FIELDS` is the table that follows from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar

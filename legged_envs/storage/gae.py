@@ -1,7 +1,5 @@
 """Generalised advantage estimation (Schulman et al. 2016, "High-dimensional continuous control using …")."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rollout buffer of motion-mimic PPO: what every environment did, and the batches that learning takes from it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any

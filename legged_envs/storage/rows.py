@@ -1,7 +1,5 @@
 """Rows of a rollout for a batch: single transitions, whole trajectories, and the recurrent states before them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Rewards and randomisation start from LeggedGym-Ex's ``g1_mimic``; terminations are BeyondMimic's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

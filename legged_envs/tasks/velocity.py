@@ -3,8 +3,6 @@
 The observation, terms and randomisation are LeggedGym-Ex's ``go2`` and ``g1`` tasks.
 """
 
-from __future__ import annotations
-
 import copy
 
 from legged_envs.envs.cfg import TaskCfg

@@ -1,7 +1,5 @@
 """An actor that learns from rollouts, with everything that a checkpoint holds; in the simplest case by distillation."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Rewards that an algorithm itself gives for the states that the robots get to: for style, and for what is new."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import SimpleNamespace

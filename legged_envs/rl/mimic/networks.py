@@ -1,7 +1,5 @@
 """The networks of motion-mimic learning: an encoder of the reference window, an MLP behind it, the actor's Gaussian."""
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,7 +1,5 @@
 """PPO for an actor that follows a reference, with constraints, a teacher and bonuses as far as they are asked for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
