@@ -25,11 +25,8 @@ class ActionRepeat(StatefulWrapper):
     ``info["num_steps"]`` (num_envs,) int64 tells how many steps each has taken. ``cost_limits`` stay those of one step
     of the environment.
 
-    It goes below :class:`AutoReset`. A time limit below it counts the environment's steps, one above it those of the
-    wrapper.
-
-    Raises:
-        ValueError: If ``times`` is not a positive integer or ``env`` resets by itself.
+    It goes below :class:`AutoReset`: an ``env`` that resets by itself is a ValueError. A time limit below it counts the
+    environment's steps, one above it those of the wrapper.
 
     Example:
         >>> import gymnasium as gym, numpy as np

@@ -18,12 +18,9 @@ class ActionScale(StatefulWrapper):
     """Takes actions in [low, high], maps them affinely to the environment's range and clips them to it.
 
     a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``. The
-    ends of the range, ``low`` and ``high``, are numbers or have one for each entry of a single action.
-
-    Raises:
-        TypeError: If the action space is not a ``Box`` of floats, and at a step if the actions are not floats.
-        ValueError: If a bound is infinite, has a shape that does not fit, or ``low`` is not below ``high``; and at a
-            step if the actions have the wrong shape.
+    ends of the range, ``low`` and ``high``, are numbers or have one for each entry of a single action. Actions and an
+    action space that are not floats are a TypeError; wrong shapes, infinite bounds and a ``low`` that is not below
+    ``high`` a ValueError.
 
     Example:
         >>> import gymnasium as gym

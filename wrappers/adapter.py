@@ -23,9 +23,8 @@ class WrongArrays(TypeError, ValueError):
 
 
 def accept_env(env: Any, library: str, array: str) -> Any:
-    """The environment, put in order for a library that takes arrays of the kind ``"numpy"`` or ``"torch"``.
-
-    One that is no vector environment, or does not reset in the same step, is a ValueError with the right call.
+    """The environment, put in order for a library of arrays ``"numpy"`` or ``"torch"``. One that is no vector
+    environment, or does not reset in the same step, is a ValueError with the right call.
     """
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
@@ -58,7 +57,7 @@ def _make_vec_call(env: Any, array: str) -> str:
 
 
 def is_of_this_package(spec: gym.envs.registration.EnvSpec | None) -> bool:
-    """Whether an id is made by ``make_vec`` as this package's ids are, with the keyword ``array``."""
+    """Whether ``make_vec`` makes an id as it makes this package's, with the keyword ``array``."""
     return str(getattr(spec, "vector_entry_point", "")).startswith("legged_envs.")
 
 
@@ -68,10 +67,7 @@ def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
 
 
 def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
-    """Spaces of the observation for the policy and of that for the critic alone, or None without one.
-
-    An observation that is a dict without the group ``policy`` is a ValueError.
-    """
+    """Spaces of the observation for the policy and for the critic alone, or None; without ``policy`` a ValueError."""
     space = env.single_observation_space
     groups = dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
     if OBSERVATION_GROUP not in groups:

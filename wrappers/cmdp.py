@@ -19,17 +19,13 @@ _NO_COST = (
 
 
 class VectorCMDP(StatefulWrapper):
-    """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a batch.
+    """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a batch, ``reset`` is
+    unchanged.
 
     ``cost`` has shape (num_envs,) and belongs to this transition, also in environments whose episode it ended. In mode
     SAME_STEP the true last observations are ``info["final_observation"]``, marked by ``info["_final_observation"]``:
-    Safety-Gymnasium's names of what Gymnasium calls ``final_obs``. ``reset`` is that of the environment.
-
-    It goes outermost: a wrapper that expects five values cannot go above it.
-
-    Raises:
-        TypeError: If ``env`` is no vector environment.
-        ValueError: From the first ``step`` of an environment that reports no cost.
+    Safety-Gymnasium's names of what Gymnasium calls ``final_obs``. The first step of an environment that reports no
+    cost is a ValueError. It goes outermost: a wrapper that expects five values cannot go above it.
     """
 
     outermost = True
@@ -54,12 +50,9 @@ class VectorCMDP(StatefulWrapper):
 
 
 class CMDP(gym.Wrapper[Any, Any, Any, Any]):
-    """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a plain ``gymnasium.Env``.
+    """``step`` of a plain ``gymnasium.Env`` returns ``(observation, reward, cost, terminated, truncated, info)``.
 
-    ``cost`` is a float. ``reset`` is that of the environment.
-
-    Raises:
-        ValueError: From ``step`` of an environment that reports no cost.
+    ``cost`` is a float; ``info`` without it is a ValueError.
     """
 
     outermost = True

@@ -30,17 +30,15 @@ class ConstraintWrapper(StatefulWrapper):
     ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is adapted, (K,), as of this step.
 
     The K ``limits`` are what each cost may be on average per step; None takes ``cost_limits`` of ``env.unwrapped``, or
-    of the single environments of a ``SyncVectorEnv``. A mean is taken over ``interval`` steps, and adapted to after the
-    first ``warmup`` steps.
-
-    Raises:
-        ValueError: If there are no costs, or the limits are not K finite numbers of at least 0, or another argument is
-            not valid; from ``step``, if the environment reports no costs or another number of them than limits.
+    of the single environments of a ``SyncVectorEnv``. It adapts after the first ``warmup`` steps. No costs, limits that
+    are not K finite numbers of at least 0 and other arguments that are not valid are a ValueError; so are steps that
+    report no costs or another number of them.
     """
 
     log_name: ClassVar[str]
     """What the adapted numbers are called in ``info["log"]``."""
-
+    adapts: ClassVar[str]
+    """The attribute that is adapted."""
     STATE = {"over": PER_ENV, "steps": None, "cost_sums": PER_COST, "count": None}  # noqa: RUF012
 
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
@@ -106,9 +104,8 @@ class ConstraintWrapper(StatefulWrapper):
 
     @abstractmethod
     def _shape(self, step: Step, costs: Any) -> Step:
-        """The step to give for one with a floating reward and an ``info`` of its own.
-
-        ``costs`` (num_envs, K) are of the reward's dtype, and 0 where no episode runs.
+        """The step to give for one with a floating reward and an ``info`` of its own; ``costs`` (num_envs, K) are of
+        the reward's dtype, and 0 where no episode runs.
         """
 
     def _start(self, example: Array) -> None:
@@ -144,12 +141,12 @@ class ConstraintWrapper(StatefulWrapper):
         """Adapt to the ``relative_excess`` (K,) of an interval of ``count`` transitions, or in warm-up only note it."""
 
     @property
-    @abstractmethod
     def adapted(self) -> Any:
         """The number that is adapted for each cost. Shape: (K,)."""
+        return getattr(self, self.adapts)
 
     def _vector(self, values: NumPyArray) -> Any:
-        """K numbers as an array of the kind and on the device of the environment's. Shape: (K,), float64."""
+        """K float64 numbers as an array of the kind and on the device of the environment's."""
         return arrays.as_kind_of(values, self._cost_sums)
 
     def _with_log(self, info: Info) -> Info:

@@ -12,8 +12,7 @@ from legged_envs.wrappers.base import Options, Seed, Tree, not_reset
 from legged_envs.wrappers.constraint import PER_COST, PER_ENV, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 
-STREAM_STEP = 0x9E3779B97F4A7C15
-"""What a number that is drawn adds to the 64 bits of its random stream."""
+STREAM_STEP = 0x9E3779B97F4A7C15  # what a number that is drawn adds to the 64 bits of its random stream
 
 
 class ConstraintsAsTerminations(ConstraintWrapper):
@@ -23,34 +22,30 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     step, with costs c (0 when satisfied)::
 
         m_i ← τ m_i + (1 − τ) max over the batch of c_i      at first the maximum itself; never below 1e-6
-        δ = max_i p_i · clip(c_i / m_i, 0, 1)
+        δ = max_i min(p_i · clip(c_i / m_i, 0, 1), 1)
         r ← max(r (1 − δ), 0)
 
-    δ is ``info["termination_probability"]`` (num_envs,). Rewards should not be negative: then an end is a loss.
+    δ is ``info["termination_probability"]`` (num_envs,). Rewards should not be negative: then an end is a loss. In CaT
+    the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too. For
+    learners that cannot, ``terminate`` is
 
-    In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too.
-    For learners that cannot, ``terminate`` is
-
-    * ``"none"``: δ discounts the reward of its own step alone, and the flags stay as they are. That weighs about
-      1 / (1 − γ) times less, so p has to be larger.
+    * ``"none"``: δ discounts the reward of its own step alone. That weighs about 1 / (1 − γ) times less, so p has to be
+      larger.
     * ``"sample"``: ``terminated`` becomes true with probability δ, drawn from the seed of ``reset`` and the row alone.
-      That gives CaT's returns in expectation, with more noise. Around an environment without autoreset the episode
-      really ends. Above :class:`AutoReset` in mode SAME_STEP only the learner's episode ends: its next one begins where
-      the robot is, and ``final_obs`` of that row is the observation itself. In mode NEXT_STEP it goes below
-      :class:`AutoReset`.
+      That gives CaT's returns in expectation, with more noise. Above :class:`AutoReset` in mode SAME_STEP only the
+      learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the observation
+      itself. In mode NEXT_STEP it goes below :class:`AutoReset`, or is a ValueError.
 
-    In CaT a schedule raises p_i, whatever the averages. Here it follows the mean c̄_i of ``interval`` steps towards its
-    limit d_i, with e_i = min(c̄_i / d_i − 1, 1)::
+    In CaT a schedule raises p_i. Here it follows the mean c̄_i of ``interval`` steps towards its limit d_i, with e_i =
+    min(c̄_i / d_i − 1, 1)::
 
         b_i ← b_i exp(rate · e_i)        at first min_probability
         p_i = b_i exp(gain · e_i)        both between min_probability and max_probability
 
     ``rate=0`` holds p_i at ``max_probability``, as CaT does after its schedule (there 0.25 for most, 1 for what must
-    never happen). If ``max_probability`` is above 1, p_i · clip(…) is bounded by 1.
-
-    ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this step, and
-    ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
-    :class:`CostNormalize`, whose raw costs it reads.
+    never happen). ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this
+    step, and ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset`
+    and :class:`CostNormalize`, whose raw costs it reads.
 
     The worst cost discounts the reward::
 
@@ -67,21 +62,13 @@ class ConstraintsAsTerminations(ConstraintWrapper):
 
     Args:
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
-        min_probability: Least p_i.
         max_probability: Greatest p_i; a number, or one for each cost.
-        rate: How fast p_i follows, per interval; 0 holds it.
         gain: How much p_i answers to the last interval at once, which damps swings about the limit.
-        tau: How much of m_i a step keeps.
-        terminate: ``"none"`` or ``"sample"``.
-        interval: Steps over which means are taken.
         warmup: Steps before p first changes.
-
-    Raises:
-        ValueError: If the environment has no costs, the limits are not one for each, an argument is not valid, or
-            terminations are to be sampled above an autoreset in the next step.
     """
 
     log_name = "max_probability"
+    adapts = "probabilities"
     whole_keys = frozenset({"max_probabilities"})
     STATE = ConstraintWrapper.STATE | {"draws": PER_ENV}
     STATE |= dict.fromkeys(("probabilities", "base", "cost_maxima"), PER_COST)
@@ -126,10 +113,6 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         self.cost_maxima: Any = None
         """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
         self._draws: Any = None  # where each random stream is, uint64 of NumPy; None before the first reset
-
-    @property
-    def adapted(self) -> Any:
-        return self.probabilities
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         observation, info = super().reset(seed=seed, options=options)
@@ -193,9 +176,8 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
 
 
 def _begin_streams(seed: Seed, num_envs: int) -> Any:
-    """Where the random stream of each environment begins. Shape: (num_envs,), uint64.
-
-    An int seeds environment i by (seed, i), a list by (seed[i], 0), None by chance.
+    """Where each environment's random stream begins: an int seeds environment i by (seed, i), a list by (seed[i], 0),
+    None by chance. Shape: (num_envs,), uint64.
     """
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])

@@ -14,17 +14,11 @@ from legged_envs.wrappers.layers import Step, cost_attribute, name_of
 class CostReduce(StatefulWrapper):
     """Makes ``info["cost"]`` (num_envs,) of the terms c_k in ``info["costs"]`` (num_envs, K).
 
-    ``how`` is ``sum``: Σ c_k; ``weighted``: Σ c_k / limit_k, so that each term counts in units of what it may be on
-    average; ``max``: max c_k; or ``any``: 1 if any c_k > 0, else 0. For ``weighted``, ``env.unwrapped`` or the single
-    environments of a ``SyncVectorEnv`` have ``cost_limits``.
-
-    Above :class:`CostNormalize`, ``weighted`` and ``any`` take the raw ``info["original_costs"]``, which limits are of,
-    ``sum`` and ``max`` the normalised ones. To normalise what ``weighted`` gives, the order is
-    ``CostNormalize(CostReduce(env, "weighted"))``.
-
-    Raises:
-        ValueError: If ``how`` is another, the environment has no costs (if it only reports them while it runs: at the
-            first step), or has limits by which ``weighted`` cannot divide.
+    ``how`` is ``sum``: Σ c_k; ``weighted``: Σ c_k / limit_k, by positive ``cost_limits`` of ``env.unwrapped`` or of the
+    single environments of a ``SyncVectorEnv``; ``max``: max c_k; or ``any``: 1 if any c_k > 0, else 0. Above
+    :class:`CostNormalize`, ``weighted`` and ``any`` take the raw ``info["original_costs"]``, which limits are of,
+    ``sum`` and ``max`` the normalised ones; ``CostNormalize(CostReduce(env, "weighted"))`` normalises the weighted
+    cost. Another ``how``, an environment without costs and limits that do not fit are a ValueError.
 
     Example:
         >>> import gymnasium as gym, legged_envs, numpy as np

@@ -19,24 +19,16 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
     """A vector environment with five values per step from an environment with six, whose cost becomes ``info["cost"]``.
 
     It takes a ``CMDP`` of OmniSafe (0.5), a single environment of Safety-Gymnasium, or any object with ``reset``,
-    ``step``, ``observation_space`` and ``action_space`` whose steps return (observation, reward, cost, terminated,
-    truncated, info). One that has ``num_envs`` 1, or none, and is no batch becomes a batch of one: all values, numbers
-    and arrays within ``info`` too, get a first dimension of 1. Arrays keep their kind and device, and numbers become
-    arrays of the observation's; flags become bool. Actions go on as they come.
+    ``step``, ``observation_space`` and ``action_space`` (else a TypeError) whose steps return (observation, reward,
+    cost, terminated, truncated, info). One that has ``num_envs`` 1, or none, and is no batch becomes a batch of one:
+    all values, numbers and arrays within ``info`` too, get a first dimension of 1. Arrays keep their kind and device,
+    and numbers become arrays of the observation's; flags become bool. Actions go on as they come. Steps of another form
+    are a ValueError.
 
-    ``autoreset_mode`` is SAME_STEP where ``need_auto_reset_wrapper`` is false, as such environments reset by
-    themselves: ``info["final_observation"]`` becomes ``final_obs``, a full batch. It is DISABLED where
-    ``need_auto_reset_wrapper`` is true or missing: put :class:`AutoReset` above. Where ``need_time_limit_wrapper`` is
-    true, put :class:`TimeLimit` above::
-
-        AutoReset(TimeLimit(FromCMDP(cmdp), cmdp.max_episode_steps or 1000))
-
-    A partial reset of several environments passes its mask on in ``options``: that environment has to know it.
-
-    Raises:
-        TypeError: If ``env`` lacks what such an environment has.
-        ValueError: From ``step``, if that returns another number of values, or arrays without a row for each
-            environment.
+    ``autoreset_mode`` is SAME_STEP where ``need_auto_reset_wrapper`` is false: ``info["final_observation"]`` becomes
+    ``final_obs``, a full batch. It is DISABLED where that is true or missing: put :class:`AutoReset` above. Where
+    ``need_time_limit_wrapper`` is true, put :class:`TimeLimit` above: ``AutoReset(TimeLimit(FromCMDP(cmdp), 1000))``. A
+    partial reset of several environments passes its mask on in ``options``: that environment has to know it.
 
     Example:
         >>> import numpy as np
@@ -81,9 +73,8 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation: Any = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
-        """Start new episodes, with one environment unless ``options["reset_mask"]`` is ``[False]``.
-
-        As the mask of the first reset that is a ``RuntimeError``.
+        """Start new episodes, with one environment unless ``options["reset_mask"]`` is ``[False]``; at first a
+        ``RuntimeError``.
         """
         options = dict(options or {})
         if self._is_single:
@@ -131,15 +122,12 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         value = arrays.as_kind_of(value, example)
         return value[None, ...] if self._is_single else value
 
-    def _rows_of(self, info: Info, example: Array) -> Info:
-        """``info`` with a first dimension for the environments on every number and array."""
-        if not self._is_single:
-            return dict(info)
-        rows = {key: self._rows_of(value, example) for key, value in info.items() if isinstance(value, dict)}
-        for key, value in info.items():
-            if isinstance(value, (bool, int, float, *arrays.NUMPY)) or is_array_api_obj(value):
-                rows[key] = self._row_of(value, example)
-        return {**info, **rows}
+    def _rows_of(self, part: Any, example: Array) -> Any:
+        """``info``, or a part of it, in which a single environment's numbers and arrays have a first dimension of 1."""
+        if isinstance(part, dict):
+            return {key: self._rows_of(value, example) for key, value in part.items()}
+        is_numeric = isinstance(part, (bool, int, float, *arrays.NUMPY)) or is_array_api_obj(part)
+        return self._row_of(part, example) if self._is_single and is_numeric else part
 
     def render(self) -> tuple[Any, ...] | None:
         """Pictures of the environments, one of a batch of one; None if it draws none."""

@@ -10,8 +10,7 @@ from legged_envs.wrappers.constraint import PER_COST, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 from legged_envs.wrappers.multipliers import PIDMultipliers
 
-UNIT_TAU = 0.95
-"""How much of the running mean reward an interval keeps."""
+UNIT_TAU = 0.95  # how much of the running mean reward an interval keeps
 
 
 class LagrangianReward(ConstraintWrapper):
@@ -24,17 +23,13 @@ class LagrangianReward(ConstraintWrapper):
         Λ_k = λ_k · u / d_k                  u: running mean of |r|
 
     So λ_k is the share of the mean reward that a cost at its limit takes, and one ``lr`` serves costs and rewards of
-    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``pid`` controls λ as
-    :class:`~legged_envs.wrappers.multipliers.PIDMultipliers` do, with dual ascent as the integral part.
-
-    ``info`` holds on every step ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this step;
-    ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``.
+    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``info`` holds on every step ``original_reward``
+    (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this step; ``info["log"]``, where there is one,
+    ``lagrange_multiplier/<cost>``.
 
     It goes above or below :class:`AutoReset` and :class:`CostNormalize`, whose raw costs it reads. The reward may fall
     below 0, and a policy that pays more than it earns gains from ending the episode: let it first learn to earn
-    (``warmup``).
-
-    What exceeds a limit gets a price, and is subtracted::
+    (``warmup``). What exceeds a limit gets a price, and is subtracted::
 
         >>> import gymnasium as gym, numpy as np, legged_envs
         >>> env = LagrangianReward(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), lr=1.0, interval=1)
@@ -49,18 +44,15 @@ class LagrangianReward(ConstraintWrapper):
 
     Args:
         limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
-        lr: Step of the dual ascent, per interval.
-        pid: (k_p, k_i, k_d) in place of ``lr``.
+        pid: (k_p, k_i, k_d) of :class:`~legged_envs.wrappers.multipliers.PIDMultipliers` in place of ``lr``, which is
+            k_i.
         max_multiplier: Bound of every λ and I.
         unit: A fixed u in place of the running mean of |r|; with 1, λ is in units of the reward.
-        interval: Steps over which means are taken.
         warmup: Steps before the multipliers first change.
-
-    Raises:
-        ValueError: If the environment has no costs, the limits are not one for each, or an argument is not valid.
     """
 
     log_name = "lagrange_multiplier"
+    adapts = "multipliers"
     whole_keys = frozenset({"lagrange_multipliers"})
     STATE = ConstraintWrapper.STATE | {"multipliers": PER_COST, "unit": None, "reward_sum": None, "controller": None}
 
@@ -92,10 +84,6 @@ class LagrangianReward(ConstraintWrapper):
         self._fixed_unit = unit
         self._unit: Any = unit  # u; None until an interval has ended
         self._reward_sum: Any = 0.0  # of |r|, in the present interval
-
-    @property
-    def adapted(self) -> Any:
-        return self.multipliers
 
     def _shape(self, step: Step, costs: Any) -> Step:
         observation, reward, terminated, truncated, info = step

@@ -8,10 +8,11 @@ from array_api_compat import array_namespace
 
 
 def relative_excess(means: Any, limits: Any) -> Any:
-    """Excess of mean costs over their limits, in units of the limits: min(mean / limit − 1, 1).
+    """Excess of mean costs over their limits, in units of the limits: min(mean / limit − 1, 1); min(mean, 1) of a limit
+    0.
 
-    The bound keeps the first, clumsy steps of a training from winding up what follows the excess. Where a limit is 0
-    the excess is min(mean, 1). Shapes, of any array kind: (…, K), (K,) or (…, K) → (…, K).
+    The bound keeps a training's clumsy first steps from winding up what follows the excess. Shapes, of any array kind:
+    (…, K), (K,) or (…, K) → (…, K).
     """
     xp = array_namespace(means, limits)
     scales = xp.where(limits > 0.0, limits, xp.ones_like(limits))
@@ -24,14 +25,12 @@ class PIDMultipliers:
         I ← clip(I + integral · e, 0, maximum)
         λ = clip(proportional · e + I + derivative · max(e − e', 0), 0, maximum)
 
-    e' is the excess of the update before, 0 at first. With the integral part alone this is dual ascent. The
-    proportional part answers at once, where the integral alone would rise too far before the policy has followed; the
-    derivative part answers an excess that grows (Stooke et al. 2020, "Responsive safety in reinforcement learning by
-    PID Lagrangian methods", algorithm 2).
+    e' is the excess of the update before, 0 at first. With the integral part alone this is dual ascent; the
+    proportional part answers at once, the derivative part answers an excess that grows (Stooke et al. 2020, "Responsive
+    safety in reinforcement learning by PID Lagrangian methods", algorithm 2).
 
-    Sums are taken in float64 and rounded to the dtype of ``initial``, to which the gains are rounded as well.
-    ``initial`` is λ and I at the start: an array of any kind, dtype, device and shape. A ``maximum`` of None is none.
-    A gain or bound that is negative or NaN is a ``ValueError``.
+    ``initial`` is λ and I at the start: an array of any kind, device and shape, to whose dtype gains and float64 sums
+    are rounded. A ``maximum`` of None is none. A gain or bound that is negative or NaN is a ``ValueError``.
     """
 
     def __init__(
@@ -60,9 +59,8 @@ class PIDMultipliers:
         return self._state["multipliers"]
 
     def update(self, excess: Any, follow: bool = True) -> None:
-        """Follow ``excess``, of the kind and shape of :attr:`values`; or only keep it as the e' of the next update.
-
-        Where it is not finite nothing was measured: there the multipliers stay as they are.
+        """Follow ``excess``, of the kind and shape of :attr:`values`, or only keep it as e'; not where it is not
+        finite.
         """
         xp, old, dtype = array_namespace(excess), self._state, self.values.dtype
 

@@ -5,9 +5,8 @@ Import this module before anything imports ``omnisafe``, which cannot be importe
     import legged_envs.wrappers.omnisafe
     import omnisafe
 
-    train = {"vector_env_nums": 64, "total_steps": 1_280_000}
-    algo = {"steps_per_epoch": 64_000}  # a multiple of the environments
-    omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", custom_cfgs={"train_cfgs": train, "algo_cfgs": algo}).learn()
+    cfgs = {"train_cfgs": {"vector_env_nums": 64, "total_steps": 1_280_000}, "algo_cfgs": {"steps_per_epoch": 64_000}}
+    omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", custom_cfgs=cfgs).learn()  # steps: a multiple of the environments
 """
 
 import sys
@@ -78,22 +77,19 @@ INFO_NAMES = {"costs": "costs", **FINAL_NAMES}
 class LeggedCMDP(CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
-    It resets by itself in the same step and has its own time limit, so OmniSafe adds neither. Tensors are float32
-    (flags bool) on ``device``, where OmniSafe trains and the environment need not live, and belong to the caller; with
-    ``num_envs=1`` they have no batch dimension, as OmniSafe expects. ``info`` holds ``costs`` and, on steps that end
-    episodes, ``final_observation`` and ``_final_observation``. An episode that is terminated on its very last step is
-    not truncated as well: OmniSafe's off-policy algorithms would take that for a time-out and bootstrap.
+    It resets by itself in the same step and has its own time limit. Tensors are float32 (flags bool) on ``device``,
+    where the environment need not live, belong to the caller, and have no batch dimension with ``num_envs=1``. ``info``
+    holds ``costs`` and, on steps that end episodes, ``final_observation`` and ``_final_observation``. An episode that
+    is terminated on its very last step is not truncated as well: OmniSafe's off-policy algorithms would bootstrap from
+    it as from a time-out. Its log gets means over the episodes that ended: ``Cost/…`` per step, as limits are,
+    ``Reward/…`` per second and ``Termination/…``, a fraction.
 
-    Its log gets ``Cost/…`` (mean per step, comparable with the limits), ``Reward/…`` (per second) and ``Termination/…``
-    (fraction), each a mean over the episodes that ended.
+    ``env_cfgs`` are keywords of ``gymnasium.make_vec`` and OmniSafe's camera: ``camera_name`` None or ``"track"``,
+    ``camera_id`` None, and ``width`` and ``height``, which change nothing. Only OmniSafe's PPOLag passes these on; for
+    other algorithms :func:`register` an id that has them.
 
-    ``env_cfgs`` are ``render_mode``; ``camera_name``, None or ``"track"``; ``camera_id``, None; ``width`` and
-    ``height``, which change nothing; and keywords of ``gymnasium.make_vec``. Of OmniSafe's algorithms only PPOLag
-    passes these on; for the others :func:`register` an id that has them.
-
-    Raises:
-        ValueError: If the environment does not reset in the same step or has a ``VectorCMDP``, or observations or
-            actions are not a Box, or there is no such camera.
+    An environment that does not reset in the same step or has a ``VectorCMDP``, observations or actions that are no
+    Box, and another camera are a ValueError.
     """
 
     need_time_limit_wrapper = False
@@ -109,7 +105,6 @@ class LeggedCMDP(CMDP):
             raise ValueError(f"the camera is camera_name='track', got {camera}")
         env_cfgs.setdefault("render_mode", None)
         self.env = accept_env(self.makers[env_id](num_envs=num_envs, **env_cfgs), "OmniSafe", "torch")
-        """The vector environment."""
         self._num_envs, self._metadata = num_envs, self.env.metadata
         self._device, self._env_device = torch.device(device), torch.device("cpu")
         self._observation_space, self._action_space = self.env.single_observation_space, self.env.single_action_space
@@ -138,7 +133,7 @@ class LeggedCMDP(CMDP):
         self.reset(seed=seed)
 
     def reset(self, seed: int | None = None, options: Options = None) -> tuple[Tensor, Info]:
-        """Start new episodes, of an environment that OmniSafe gives no seed with one from torch's generator."""
+        """Start new episodes; the first ones, where OmniSafe gives no seed, with one from torch's generator."""
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
@@ -149,8 +144,8 @@ class LeggedCMDP(CMDP):
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
         """Advance by one control step; a ValueError if the environment reports no cost.
 
-        The shape of ``action`` is (num_envs, A), or (A,) if ``num_envs`` is 1. One row is for all environments:
-        OmniSafe's off-policy algorithms act so at random before they learn, and store that one action for all.
+        ``action`` has the shape (num_envs, A), or (A,) for all environments: OmniSafe's off-policy algorithms act so at
+        random before they learn.
         """
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -173,9 +168,8 @@ class LeggedCMDP(CMDP):
         if self._log is None:
             return
         episodes = self._log["episodes"]
-        for key in self.env_spec_log:
-            value = self._log[key[0].lower() + key[1:]]
-            logger.store({key: value / episodes if key.startswith("Termination/") else value})
+        values = {key: self._log[key[0].lower() + key[1:]] for key in self.env_spec_log}
+        logger.store({key: values[key] / episodes if key.startswith("Termination/") else values[key] for key in values})
 
     def render(self) -> Any:
         """A picture of the first environment. Shape: (height, width, 3), uint8."""
@@ -186,17 +180,13 @@ class LeggedCMDP(CMDP):
 
 
 def register(env_id: str, make: Callable[..., Env]) -> str:
-    """Let OmniSafe know an environment, so that ``omnisafe.Agent(algo, env_id)`` makes it; returns the id.
-
-    With this an id has settings or wrappers of its own::
+    """Let OmniSafe know an environment under any name, with settings or wrappers of its own; returns the id::
 
         register("Go2-Short", partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=200))
 
-    Args:
-        env_id: Any name. An id that was registered here before is replaced; one of another of OmniSafe's environments
-            is a ``ValueError``.
-        make: Called with ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords. It returns a vector
-            environment of torch tensors that resets in the same step and reports ``info["cost"]``.
+    ``make`` gets ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords, and returns a vector
+    environment of torch tensors that resets in the same step and reports ``info["cost"]``. An id that was registered
+    here before is replaced; one of another of OmniSafe's environments is a ``ValueError``.
     """
     if not callable(make):
         raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")
@@ -209,8 +199,8 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
 def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     """Σ of the limits of all costs × steps of a full episode; a ``ValueError`` without costs or a time limit.
 
-    Limits of this package are averages per step of each cost; a ``cost_limit`` of OmniSafe is one of the sum of all
-    costs over an episode. An episode that ends early costs less: compare with the mean length in the log.
+    This package's limits are averages per step of each cost; OmniSafe's ``cost_limit`` is one of their sum over an
+    episode. An episode that ends early costs less: compare with the mean length in the log.
     """
     with closing(make(env_id, **env_cfgs)) as env:
         if not env.cost_limits or env.max_episode_steps is None:

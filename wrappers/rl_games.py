@@ -1,7 +1,7 @@
 """Train with rl_games: the environment as its ``IVecEnv``, and a PPO that bootstraps from true final observations.
 
 After ``register("Legged/Go2-Flat-v0")`` an rl_games configuration has ``env_name: Legged/Go2-Flat-v0``, ``num_actors``
-and, in ``env_config``, further keywords of ``gymnasium.make_vec``. :func:`register` takes other environments, too.
+and, in ``env_config``, further keywords of ``gymnasium.make_vec``.
 """
 
 import math
@@ -23,16 +23,15 @@ from legged_envs.wrappers.layers import COSTS, Env
 
 
 class RlGamesVecEnv(IVecEnv):
-    """A vector environment as rl_games' ``IVecEnv``.
+    """A vector environment of tensors that resets in the same step as rl_games' ``IVecEnv``; another is a
+    ``ValueError``.
 
-    Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an environment
-    made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the observation.
-    ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes, ``final_obs``,
-    the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver`` writes. rl_games'
-    ``device`` must be the environment's.
-
-    It takes environments of tensors and with ``autoreset_mode`` SAME_STEP: made with ``array="torch"``, or any other in
-    ``ToTorch``. One that was made otherwise is a ``ValueError``. ``seed`` is that of the first reset.
+    Make it with ``array="torch"`` and ``autoreset_mode="SameStep"``, on rl_games' ``device``. ``seed`` is that of the
+    first reset. Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an
+    environment made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the
+    observation. ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes,
+    ``final_obs``, the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver``
+    writes.
     """
 
     def __init__(self, env: Env, seed: int | None = None):
@@ -78,16 +77,12 @@ def _as_taken(array: torch.Tensor) -> torch.Tensor:
 def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
     """Make an id an ``env_name`` of rl_games.
 
-    An environment that does not take ``array="torch"`` needs a function that makes it::
+    ``make`` gets ``num_envs`` and ``arguments``, on top of which come those in ``env_config``, and returns a vector
+    environment of torch tensors that resets in the same step: ``gymnasium.make_vec`` of the id with ``array="torch"``
+    unless given. An environment that does not take ``array`` needs a function::
 
         same_step = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": "SameStep"}}
         register("HalfCheetah-v5", lambda **kwargs: ToTorch(gym.make_vec("HalfCheetah-v5", **same_step, **kwargs)))
-
-    Args:
-        env_id: An id that Gymnasium knows; with ``make`` any name.
-        make: Called with ``num_envs`` and ``arguments``. It returns a vector environment of torch tensors that resets
-            in the same step. ``gymnasium.make_vec`` of the id with ``array="torch"`` unless given.
-        arguments: Keywords of ``make``; those in ``env_config`` come on top.
     """
     maker = make or partial(gym.make_vec, env_id, array="torch")
 
@@ -107,10 +102,10 @@ vecenv.register("legged_envs", _create)
 
 
 class BootstrapPPO(A2CAgent):
-    """rl_games' ``a2c_continuous`` with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
+    """rl_games' ``a2c_continuous`` with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``,
+    not V(s_t).
 
-    rl_games' own uses V(s_t), the value of the observation before the step. A ``num_actors`` that does not fit the
-    mini-batches, or a recurrent central value network, is a ``ValueError``.
+    A ``num_actors`` that does not fit the mini-batches, or a recurrent central value network, is a ``ValueError``.
     """
 
     rewards_shaper: Any

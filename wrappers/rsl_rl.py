@@ -14,18 +14,16 @@ from legged_envs.wrappers.time_limit import TimeLimit
 
 
 class RslRlVecEnv(VecEnv):
-    """A vector environment as rsl_rl's ``VecEnv``.
+    """A vector environment of tensors that resets in the same step as rsl_rl's ``VecEnv``; another is a ``ValueError``.
 
-    Observations are a TensorDict of the environment's groups, float32; an observation that is no dict is the group
-    ``policy``. ``extras`` holds ``time_outs`` (num_envs,) bool and, on steps that end episodes, ``final_obs``: a
+    Make it with ``array="torch"``, ``autoreset_mode="SameStep"`` and ``observations="dict"``. It is reset at once, with
+    ``seed``. Observations are a TensorDict of the environment's groups, float32; an observation that is no dict is the
+    group ``policy``. ``extras`` holds ``time_outs`` (num_envs,) bool and, on steps that end episodes, ``final_obs``: a
     TensorDict of the true last observations, from which :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]``
     is the environment's, with rsl_rl's leading slash.
 
     rsl_rl moves the time limits of a run's first episodes. So an environment without the wrapper ``TimeLimit`` gets it
     here, with the ``max_episode_steps`` of its spec.
-
-    It takes environments of tensors and with ``autoreset_mode`` SAME_STEP, and resets them: made with ``array="torch"``
-    and ``observations="dict"``, or any other in ``ToTorch``. One that was made otherwise is a ``ValueError``.
     """
 
     def __init__(self, env: Any, seed: int | None = None):
@@ -84,10 +82,7 @@ class RslRlVecEnv(VecEnv):
 
 
 class BootstrapPPO(PPO):
-    """rsl_rl's PPO with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
-
-    rsl_rl's own uses V(s_t), the observation before the step.
-    """
+    """rsl_rl's PPO with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``, not V(s_t)."""
 
     def process_env_step(self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info) -> None:
         time_outs = extras["time_outs"]

@@ -19,7 +19,7 @@ _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
 
 
 class Sb3VecEnv(VecEnv):
-    """A vector environment that resets in the same step as Stable-Baselines3's ``VecEnv``.
+    """A vector environment of NumPy arrays that resets in the same step as Stable-Baselines3's ``VecEnv``.
 
     An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
     ``cost`` and ``costs`` (K,), and whole what has a number for each cost instead, such as ``lagrange_multipliers``
@@ -29,10 +29,9 @@ class Sb3VecEnv(VecEnv):
     episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
 
     Stable-Baselines3 goes through infos in Python loops over environments, so hundreds of environments suit it better
-    than thousands. Its PPO is fastest with ``device="cpu"`` unless the networks are large.
-
-    It takes environments of NumPy arrays, such as ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)``. One that
-    was made otherwise is a ``ValueError`` with the call that works.
+    than thousands. Its PPO is fastest with ``device="cpu"`` unless the networks are large. An environment that was made
+    otherwise than ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)`` is a ``ValueError`` with the call that
+    works.
     """
 
     def __init__(self, env: Env):
@@ -47,9 +46,8 @@ class Sb3VecEnv(VecEnv):
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self) -> VecEnvObs:
-        """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``.
-
-        Observations that are not NumPy arrays, or options that differ between environments, are a ``ValueError``.
+        """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``. Observations
+        that are not NumPy arrays, or options that differ between environments, are a ``ValueError``.
         """
         options = self._options[0]
         if any(other != options for other in self._options):
@@ -127,8 +125,7 @@ class Sb3VecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Call a method of each environment; or once that of the batch, where ``indices`` of a part are a ValueError.
-
-        What a batch's method returns is split if it is a sequence with one entry per environment, else given for each.
+        What that returns is split if it is a sequence with one entry per environment, else given for each.
         """
         if hasattr(self._core, "envs"):
             methods = [self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)]

@@ -1,8 +1,7 @@
 """Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations.
 
-skrl's own Gymnasium wrapper copies every array, has no state for a critic, and gives agents the first observation of
-the next episode for the last of the one that ended: PPO bootstraps a time-out from a state of another episode, or with
-its default ``time_limit_bootstrap=False`` lets advantages run on across time-outs.
+skrl's own Gymnasium wrapper has no state for a critic and gives agents the first observation of the next episode for
+the last of the one that ended: PPO would bootstrap a time-out from a state of another episode.
 """
 
 from typing import Any
@@ -21,16 +20,14 @@ from legged_envs.wrappers.layers import Env
 
 
 class SkrlVecEnv(Wrapper):
-    """A vector environment as skrl's ``Wrapper``: float32 tensors as they are, without copies.
+    """A vector environment of tensors that resets in the same step as skrl's ``Wrapper``; another is a ``ValueError``.
 
-    Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's observation (``OBSERVATIONS`` in
-    a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a time-out alone, without the
-    episodes that fall as they time out. ``infos`` is the environment's; on steps that end episodes ``final_obs`` and
-    ``final_states`` in it are the true next observation and state of every environment, for
+    Make it with ``array="torch"`` and ``autoreset_mode="SameStep"``. It is reset at once, with ``seed``. Observations
+    are float32, without copies. Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's
+    observation (``OBSERVATIONS`` in a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a
+    time-out alone, without the episodes that fall as they time out. ``infos`` is the environment's; on steps that end
+    episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of every environment, for
     :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means.
-
-    It takes environments of tensors and with ``autoreset_mode`` SAME_STEP, and resets them with ``seed``: made with
-    ``array="torch"``, or any other in ``ToTorch``. One that was made otherwise is a ``ValueError``.
     """
 
     observation_space: Any = None
@@ -103,10 +100,9 @@ class FinalObservations:
 
 
 class BootstrapPPO(FinalObservations, PPO):
-    """skrl's PPO with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
+    """skrl's PPO, by its arguments, with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
 
-    It takes skrl's PPO's arguments; ``time_limit_bootstrap`` is always on. A rollout of fewer than two samples for each
-    mini-batch is a ``ValueError``.
+    ``time_limit_bootstrap`` is always on. A rollout of fewer than two samples for each mini-batch is a ``ValueError``.
     """
 
     def __init__(self, **arguments: Any):

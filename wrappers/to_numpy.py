@@ -9,9 +9,8 @@ from legged_envs.wrappers.layers import Step
 
 
 class ArrayConversion(StatefulWrapper):
-    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted.
-
-    Actions and a ``reset_mask`` go to the environment as arrays of the kind and on the device of its observations.
+    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted. Actions and a ``reset_mask`` go to
+    the environment as arrays of the kind and on the device of its observations.
     """
 
     STATE = {"example": None}  # noqa: RUF012
@@ -44,9 +43,8 @@ class ArrayConversion(StatefulWrapper):
 
 
 class ToNumpy(ArrayConversion):
-    """Gives observations, rewards, flags and all arrays within ``info`` as NumPy arrays, and takes such actions.
-
-    Tensors on the CPU share their memory with the arrays.
+    """Observations, rewards, flags and all arrays within ``info`` as NumPy arrays, which share the memory of CPU
+    tensors.
 
     Example:
         >>> import gymnasium as gym

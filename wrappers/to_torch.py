@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class ToTorch(ArrayConversion):
-    """Gives observations, rewards, flags and all arrays within ``info`` as tensors, and takes such actions.
+    """Observations, rewards, flags and all arrays within ``info`` as tensors of their own dtype on ``device``.
 
-    They are on ``device``; on the CPU they share the memory of NumPy arrays. Types of numbers stay what they are.
+    On the CPU they share the memory of NumPy arrays.
 
     Example:
         >>> import gymnasium as gym, torch

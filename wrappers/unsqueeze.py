@@ -19,15 +19,11 @@ class Unsqueeze(StatefulWrapper):
     It gives what ``gymnasium.vector.SyncVectorEnv`` with this one environment and autoreset DISABLED gives: NumPy
     arrays whose first dimension is 1, also of the numbers and arrays within ``info``, each with a mask of the same name
     and a leading underscore. ``reset(options={"reset_mask": array([False])})`` returns the last observation.
-    ``cost_names`` and ``cost_limits`` are those of the environment, if it has them.
+    ``cost_names`` and ``cost_limits`` are those of the environment, if it has them. A vector environment of several and
+    a ``CMDP`` are a ValueError, no environment a TypeError.
 
     The wrappers of this package do this by themselves to a plain environment, so it can stand at the end of a chain
-    too, as in OmniSafe: ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``. Around a batch of one it
-    leaves everything as it is.
-
-    Raises:
-        ValueError: If ``env`` is a vector environment of several, or a ``CMDP``.
-        TypeError: If it is no environment.
+    too, as in OmniSafe: ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``.
 
     Example:
         >>> import gymnasium as gym
@@ -56,9 +52,8 @@ class Unsqueeze(StatefulWrapper):
         self._observation: Any = None
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
-        """Start a new episode, unless ``options["reset_mask"]`` is ``[False]``: at first that is a ``RuntimeError``.
-
-        A mask or list of seeds whose length is not 1 is a ``ValueError``, a mask that is not boolean a ``TypeError``.
+        """Start a new episode, unless ``options["reset_mask"]`` is ``[False]``: at first that is a ``RuntimeError``. A
+        mask or list of seeds whose length is not 1 is a ``ValueError``, a mask that is not boolean a ``TypeError``.
         """
         if isinstance(seed, (list, tuple, np.ndarray)) and len(seed) != 1:
             raise ValueError(f"a list of seeds needs num_envs=1 entries, got {len(seed)}")
