@@ -10,6 +10,11 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
 from numpy.typing import NDArray
 
+try:  # np.clip spends more time on the way to this ufunc than in it
+    from numpy._core.umath import clip as _numpy_clip  # type: ignore[attr-defined]
+except ImportError:
+    _numpy_clip = np.clip
+
 NUMPY = (np.ndarray, np.generic)
 NumPyArray: TypeAlias = NDArray[Any]
 
@@ -81,6 +86,13 @@ def float64(array: Array) -> Array:
         return np.array(array, np.float64)
     xp = namespace(array)
     return cast(Array, xp.astype(array, xp.float64))
+
+
+def clip(array: Array, low: Any, high: Any) -> Array:
+    """``array`` within bounds, which are numbers or arrays of its kind."""
+    if isinstance(array, np.ndarray):
+        return cast(Array, _numpy_clip(array, low, high))
+    return cast(Array, namespace(array).clip(array, low, high))
 
 
 def detached(array: Array) -> Array:

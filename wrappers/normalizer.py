@@ -94,14 +94,12 @@ class Normalizer:
         self._adopt(values)
         if self.count < 2:
             return self._clip(arrays.float64(values), values.dtype)
-        deviations = self._deviations(values)
-        deviations *= self._factor()
-        return self._clip(deviations, values.dtype)
+        return self._clip((self._exact(values) - self.mean) * self._factor(), values.dtype)
 
     def scale(self, values: Array) -> Array:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
         self._adopt(values)
-        exact = values if self._xp is np else arrays.float64(values)
+        exact = self._exact(values)
         return self._clip(exact * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
@@ -164,25 +162,21 @@ class Normalizer:
         xp = self._xp
         if not self.count:
             self.mean = xp.mean(arrays.float64(arrays.detached(samples)), axis=0)
-        deviations = self._deviations(samples)
+        deviations = self._exact(samples) - self.mean
         if xp is np:  # BLAS is left alone: its threads would spin beside the physics
-            total, squares = np.add.reduce(deviations, 0), np.add.reduce(np.square(deviations), 0)
+            total, squares = np.add.reduce(deviations, 0), np.add.reduce(deviations * deviations, 0)
         else:
             added = arrays.detached(deviations)
-            total, squares = xp.sum(added, axis=0), xp.sum(xp.square(added), axis=0)
+            total, squares = xp.sum(added, axis=0), xp.sum(added * added, axis=0)
         self.count += samples.shape[0]
         change = total / float(self.count)
         self.mean = self.mean + change
         self.m2 = self.m2 + (squares - total * change)
         return deviations, change
 
-    def _deviations(self, values: Array) -> Any:
-        """``values − mean`` in float64, a new array."""
-        if values.dtype == self._xp.float64:
-            return values - self.mean
-        deviations = arrays.float64(values)
-        deviations -= self.mean
-        return deviations
+    def _exact(self, values: Array) -> Any:
+        """``values`` in float64; NumPy's are that as soon as something of float64 is added or multiplied."""
+        return values if self._xp is np else arrays.float64(values)
 
     def _factor(self) -> Any:
         """1 / std of two samples or more. Rounding can leave M2 of a constant just below zero."""
@@ -194,11 +188,11 @@ class Normalizer:
 
     def _clip(self, values: Any, dtype: Any) -> Array:
         """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
-        xp, clip = self._xp, self.clip
-        if xp is np:
-            return cast(Array, values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False))
-        clipped = xp.clip(values, -clip, clip)
-        return cast(Array, xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False))
+        clipped: Any = arrays.clip(values, -self.clip, self.clip)
+        if self._xp is np:
+            return cast(Array, clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False))
+        is_float = self._xp.isdtype(dtype, "real floating")
+        return cast(Array, self._xp.astype(clipped, dtype if is_float else self._xp.float32, copy=False))
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
