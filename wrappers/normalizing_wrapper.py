@@ -9,7 +9,7 @@ import numpy as np
 from legged_envs.checks import check_choice, check_number
 from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
-from legged_envs.wrappers.base import Episodes, Shape, StatefulWrapper
+from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import autoreset_mode
 from legged_envs.wrappers.normalizer import Normalizer
 
@@ -23,9 +23,7 @@ class ReturnScale:
     ``scale="return"`` divides by the standard deviation of the discounted return G ← γ G + x, which begins at 0 with
     every episode, as Gymnasium's ``NormalizeReward`` does: signs and ratios stay. ``scale="step"`` takes off the mean
     of x and divides by its standard deviation, as OmniSafe does. The step's own values enter the statistics first.
-
-    The shape of ``normalizer``, the statistics of G or of x, is that of one environment's x. Another ``scale``, or a
-    discount factor ``gamma`` that is not from 0 to 1, is a ``ValueError``.
+    The shape of ``normalizer``, the statistics of G or of x, is that of one environment's x.
     """
 
     def __init__(self, normalizer: Normalizer, num_envs: int, scale: str, gamma: float):
@@ -36,19 +34,16 @@ class ReturnScale:
         """Discounted return G of each environment's present episode, float64. Shape: (num_envs, ``*shape``)."""
 
     def begin_episodes(self, begun: Array) -> None:
-        """Returns begin at 0 in the rows of a mask. Shape: (num_envs,), bool."""
+        """Returns begin at 0 in the rows of a mask (num_envs,)."""
         if self.returns is not None:
             self.returns = arrays.blank_rows(begun, arrays.as_kind_of(self.returns, begun))
 
     def __call__(self, values: Array, ended: Array | None, episodes: Episodes, frozen: bool) -> Array:
-        """The values of a step, scaled.
+        """Rewards or costs of a step (num_envs, ``*shape``), scaled; ``frozen`` leaves the statistics as they are.
 
-        Args:
-            values: Rewards or costs. Shape: (num_envs, ``*shape``).
-            ended: Whose episode this step ended; None stands for no environment. Shape: (num_envs,), bool.
-            episodes: Whose step belongs to an episode. The others enter no statistics, and standardised they are 0:
-                taking the mean off the 0 of a step that only resets would give them a reward.
-            frozen: Whether the statistics stay as they are.
+        Rows without a running episode in ``episodes`` enter no statistics, and standardised they are 0: taking the mean
+        off the 0 of a step that only resets would give them a reward. ``ended`` (num_envs,) bool marks the rows whose
+        episode this step ended, None stands for no row.
         """
         counted = episodes.running(values) if episodes.some_over else None
         if self.scale == "step":
@@ -56,10 +51,7 @@ class ReturnScale:
                 self.normalizer.push(values, counted)
             scaled = self.normalizer.normalize(values)
             return scaled if counted is None else arrays.blank_rows(~counted, scaled)
-        if self.returns is None:
-            returns = arrays.float64(arrays.detached(values))
-        else:
-            returns = arrays.accumulate(arrays.as_kind_of(self.returns, values) * self.gamma, values)
+        returns = arrays.accumulate(None if self.returns is None else self.returns * self.gamma, values)
         if not frozen:
             self.normalizer.push(returns, counted)
         if ended is not None:
@@ -68,7 +60,6 @@ class ReturnScale:
         return self.normalizer.scale(values)
 
     def state_dict(self) -> dict[str, Any]:
-        """The returns and what they are scaled by."""
         return {"scale": self.scale, "returns": arrays.map_arrays(arrays.copied, self.returns)}
 
     def check_state(self, state: dict[str, Any]) -> None:
@@ -80,7 +71,6 @@ class ReturnScale:
             raise ValueError(f"the state has returns of shape {np.shape(state['returns'])}, not {expected}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict` that has passed :meth:`check_state`."""
         self.returns = arrays.map_arrays(arrays.copied, state["returns"])
 
 
@@ -93,14 +83,9 @@ class NormalizingWrapper(StatefulWrapper):
 
     saved_as: ClassVar[str]
     """The key of this wrapper's normalizers in :meth:`save`."""
-
     normalizer: Normalizers
     """The running statistics."""
-
-    STATE: ClassVar[dict[str, Shape | None]] = {
-        "over": ("num_envs",),
-        **dict.fromkeys(("normalizer", "scales", "frozen")),
-    }
+    STATE = {"over": ("num_envs",), "normalizer": None, "scales": None, "frozen": None}  # noqa: RUF012
 
     def __init__(self, env: Any):
         super().__init__(env)
