@@ -43,7 +43,7 @@ class Episodes:
     def over(self, example: Array) -> Array:
         """The mask of these rows, of the kind of ``example``, an array with rows."""
         if self._over is None:
-            self._over = arrays.zeros_like_rows(example, example.shape[0], "int64") > 0
+            self._over = np.zeros(example.shape[0], bool)
         self._over = arrays.as_kind_of(self._over, example)
         return cast(Array, self._over)
 
@@ -119,13 +119,9 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
     A subclass overrides ``step``, :meth:`_begin` for what a reset means to it, and names its state in ``STATE``.
 
-    Args:
-        env: A vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
-            stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``.
-
-    Raises:
-        TypeError: If ``env`` is no environment.
-        ValueError: If a layer of ``env`` has to be the outermost one.
+    ``env`` is a vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
+    stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``. Something else is
+    a ``TypeError``, and one of which a layer has to be the outermost one a ``ValueError``.
     """
 
     env: Any
@@ -156,10 +152,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         example = arrays.first_array(observation)
         if self._expected_device is not None:
             self._check_device(example)
-        if mask is None:
-            begun = arrays.zeros_like_rows(example, self.num_envs, "int64") <= 0
-        else:
-            begun = arrays.as_kind_of(mask, example)
+        begun = arrays.as_kind_of(np.ones(self.num_envs, bool) if mask is None else mask, example)
         if self._over is not None:
             self._over.begin(begun)
         return self._begin(observation, info, begun, partial=mask is not None)
@@ -190,10 +183,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         return {key: _state_of(getattr(self, self._attribute(key))) for key in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``, of arrays of any kind.
-
-        One that does not fit, as of another number of environments or costs, is a ``ValueError``; nothing has changed.
-        """
+        """Return to a state from ``state_dict``, of any array kind; another is a ``ValueError`` and changes nothing."""
         self._check_state(state)
         for key in self.STATE:
             own = getattr(self, self._attribute(key))
@@ -205,7 +195,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         return key if hasattr(type(self), key) or key in vars(self) else f"_{key}"
 
     def _check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` if a state does not fit."""
         name = type(self).__name__
         if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
@@ -277,6 +266,10 @@ def not_reset(wrapper: Env) -> RuntimeError:
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 
 
+_LIKE: dict[type, Any] = {bool: bool, int: (int, np.integer), deque: (list, deque)}
+"""What may take the place of a value of a type."""
+
+
 def _state_of(value: Any) -> Any:
     """A copy of what a wrapper holds: the state of what has one of its own, and arrays, in dicts and deques too."""
     if hasattr(value, "check_state"):
@@ -299,8 +292,6 @@ def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
         if load:
             own.update(parts)
         return own
-    if isinstance(own, (bool, int, deque)):
-        kind = bool if isinstance(own, bool) else (int, np.integer) if isinstance(own, int) else (list, deque)
-        if not isinstance(given, kind):
-            raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
+    if not isinstance(given, _LIKE.get(type(own), object)):
+        raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
     return deque(given, own.maxlen) if isinstance(own, deque) else arrays.map_arrays(arrays.copied, given)

@@ -11,8 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, where_rows
 from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
+from legged_envs.wrappers.normalizer import Normalizer, Normalizers, NormalizingWrapper, check_normalizer
 
 
 class ObsNormalize(NormalizingWrapper):
@@ -61,9 +60,9 @@ class ObsNormalize(NormalizingWrapper):
         info = {**info, "original_obs": observation}
         if not partial:
             self._push(observation)
-            return self._normalize(observation), info
         normalized = self._normalize(observation)
-        self._push(observation, begun)
+        if partial:
+            self._push(observation, begun)
         return normalized, info
 
     def step(self, actions: Tree) -> Step:
