@@ -97,7 +97,7 @@ def detached(array: Array) -> Array:
 def accumulate(total: Array | None, values: Array) -> Array:
     """``total + values`` in float64, of values of any numbers apart from the graph of their gradients; None is 0."""
     if type(total) is type(values) is np.ndarray:
-        return total + values
+        return total + values.astype(np.float64)  # NumPy takes longer to add two types
     values = detached(values)
     if total is None:
         return float64(values)

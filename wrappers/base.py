@@ -235,7 +235,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         self.load_state_dict(state["own"])
 
     def _check_stack(self, state: dict[str, Any]) -> None:
-        """Raise the errors of :meth:`set_state` for this wrapper and the ones below."""
+        """Raise the errors of :meth:`set_state`, of the wrappers below too."""
         if state.get("wrapper") != type(self).__name__:
             raise ValueError(f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}")
         self._check_state(state["own"])

@@ -24,13 +24,12 @@ class CostNormalize(NormalizingWrapper):
         env: A vector environment with costs.
         norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several costs a
             dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied. None begins anew.
+            Something else is a ``TypeError``, other shapes or keys a ``ValueError``.
         scale: ``"return"`` or ``"step"``.
-        gamma: Discount factor of the sum.
+        gamma: Discount factor of the sum, from 0 to 1.
         clip: Bound of the scaled costs, 5 unless given. A ``norm`` has its own.
 
-    Raises:
-        TypeError: If ``norm`` is something else.
-        ValueError: If ``norm`` does not fit, another argument is not valid, or a step reports no cost.
+    A step without a cost is a ``ValueError``.
 
     Example:
         >>> import gymnasium as gym, legged_envs, numpy as np
@@ -91,7 +90,8 @@ class CostNormalize(NormalizingWrapper):
                     f"CostNormalize needs info[{kind!r}] on every step, {name_of(self)} reports {sorted(reported)}: "
                     "put it above what reports costs, or leave it out"
                 )
-        self._over.step(ended, ended is not None)
+        if ended is not None or self._over.some_over:
+            self._over.step(ended, ended is not None)
         return observation, reward, terminated, truncated, info
 
     def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:
@@ -99,7 +99,7 @@ class CostNormalize(NormalizingWrapper):
         return ReturnScale(normalizer, *self._arguments)
 
     def _scale_for(self, kind: str, shape: tuple[int, ...]) -> ReturnScale:
-        """What scales a kind of costs that is new, or that has another shape than before."""
+        """What scales a kind of costs that is new; one of another shape than before is a ``ValueError``."""
         if kind not in self._scales:
             if not self._takes_more:
                 raise ValueError(

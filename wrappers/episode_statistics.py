@@ -119,34 +119,30 @@ class EpisodeStatistics(StatefulWrapper):
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
+        if self._returns is None:
+            raise not_reset(self)
         self._steps += 1
-        over = self._over
-        if over.some_over:
+        over, ended, counted = self._over, arrays.either(terminated, truncated), {**info, "reward": reward}
+        some_over = over.some_over
+        if some_over:
             rows, running = over.over(reward), over.running(reward)
-            counted = {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info}
-            self._add(arrays.blank_rows(rows, reward), counted)
             ended = arrays.either(terminated & running, truncated & running)
-            if over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
-                self._begin_sums(rows)
-        else:
-            self._add(reward, info)
-            ended = arrays.either(terminated, truncated)
-        over.step(ended, ended is not None)
+            counted = {key: arrays.blank_rows(rows, counted[key]) for key in ("reward", *COSTS) if key in counted}
+        # Not in place: tensors made in inference mode must not be written to outside of it.
+        self._returns = arrays.accumulate(self._returns, counted["reward"])
+        if "cost" in counted:
+            self._cost_sums = arrays.accumulate(self._cost_sums, counted["cost"])
+        if "costs" in counted:
+            self._costs_sums = arrays.accumulate(self._costs_sums, counted["costs"])
+        if some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
+            self._begin_sums(rows)
+        if some_over or ended is not None:
+            over.step(ended, ended is not None)
         if ended is not None:
             info = {**info, "episode": self._report(ended), "_episode": arrays.copied(ended)}
             if over.mode is AutoresetMode.SAME_STEP:
                 self._begin_sums(ended)
         return observation, reward, terminated, truncated, info
-
-    def _add(self, reward: Array, info: Info) -> None:
-        if self._returns is None:
-            raise not_reset(self)
-        # Not in place: tensors made in inference mode must not be written to outside of it.
-        self._returns = arrays.accumulate(self._returns, reward)
-        if "cost" in info:
-            self._cost_sums = arrays.accumulate(self._cost_sums, info["cost"])
-        if "costs" in info:
-            self._costs_sums = arrays.accumulate(self._costs_sums, info["costs"])
 
     def _begin_sums(self, rows: Array) -> None:
         for name in ("_returns", "_cost_sums", "_costs_sums"):

@@ -92,13 +92,13 @@ class Normalizer:
         The statistics stay as they are. Before the second sample values, of shape (…, ``*shape``), are only clipped.
         """
         self._adopt(values)
-        exact = self._exact(values)
+        exact = arrays.float64(values)
         return self._clip((exact - self.mean) * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def scale(self, values: Array) -> Array:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
         self._adopt(values)
-        exact = self._exact(values)
+        exact = values if self._xp is np else arrays.float64(values)
         return self._clip(exact * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
@@ -150,10 +150,11 @@ class Normalizer:
         The first batch has its own mean before.
         """
         self._adopt(samples)
-        xp = self._xp
+        xp: Any = self._xp
+        deviations: Any = arrays.float64(samples)  # NumPy takes longer to subtract arrays of two types
         if not self.count:
-            self.mean = xp.mean(arrays.float64(arrays.detached(samples)), axis=0)
-        deviations = self._exact(samples) - self.mean
+            self.mean = xp.mean(arrays.detached(deviations), axis=0)
+        deviations -= self.mean
         if xp is np:  # BLAS is left alone: its threads would spin beside the physics
             total, squares = np.add.reduce(deviations, 0), np.add.reduce(deviations * deviations, 0)
         else:
@@ -164,10 +165,6 @@ class Normalizer:
         self.mean = self.mean + change
         self.m2 = self.m2 + (squares - total * change)
         return deviations, change
-
-    def _exact(self, values: Array) -> Any:
-        """``values`` in float64; NumPy's are that as soon as something of float64 is added or multiplied."""
-        return values if self._xp is np else arrays.float64(values)
 
     def _factor(self) -> Any:
         """1 / std of two samples or more. Rounding can leave M2 of a constant just below zero."""

@@ -89,7 +89,7 @@ class TimeLimit(StatefulWrapper):
             begun = arrays.as_kind_of(self._begun, reward)
             self._begun = arrays.where_rows(self._over.over(reward), begun + 1, begun)
         elif self._steps < self._due:
-            return observation, reward, terminated, truncated, info
+            return step
         if self._begun is None:
             raise not_reset(self)
         self._begun = arrays.as_kind_of(self._begun, reward)
