@@ -1,7 +1,5 @@
 """Arrays of any kind (NumPy, torch and others that follow the array API standard), trees of them, and their rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Set
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, cast

@@ -1,7 +1,5 @@
 """Turn an environment that does not reset by itself into one that does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gymnasium.vector import AutoresetMode

@@ -1,7 +1,5 @@
 """What the wrappers share: the base class with its state, and the helper that knows whose episode is over."""
 
-from __future__ import annotations
-
 import re
 from abc import ABCMeta
 from collections import deque
@@ -198,9 +196,10 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         name = type(self).__name__
         if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
-        for key, shape in self.STATE.items():
+        for key in self.STATE:
             if key not in state:
                 raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
+        for key, shape in self.STATE.items():
             given, expected = state[key], [getattr(self, str(size), size) for size in shape or ()]
             sizes = np.shape(given) if hasattr(given, "dtype") else ()
             fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))

@@ -1,7 +1,5 @@
 """Return, length, duration and costs of the episodes that end."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from typing import Any
@@ -122,21 +120,22 @@ class EpisodeStatistics(StatefulWrapper):
         if self._returns is None:
             raise not_reset(self)
         self._steps += 1
-        over, ended, counted = self._over, arrays.either(terminated, truncated), {**info, "reward": reward}
-        some_over = over.some_over
-        if some_over:
+        over, ended = self._over, arrays.either(terminated, truncated)
+        counted, costs = reward, info
+        if over.some_over:
             rows, running = over.over(reward), over.running(reward)
             ended = arrays.either(terminated & running, truncated & running)
-            counted = {key: arrays.blank_rows(rows, counted[key]) for key in ("reward", *COSTS) if key in counted}
+            counted = arrays.blank_rows(rows, reward)
+            costs = {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info}
         # Not in place: tensors made in inference mode must not be written to outside of it.
-        self._returns = arrays.accumulate(self._returns, counted["reward"])
-        if "cost" in counted:
-            self._cost_sums = arrays.accumulate(self._cost_sums, counted["cost"])
-        if "costs" in counted:
-            self._costs_sums = arrays.accumulate(self._costs_sums, counted["costs"])
-        if some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
+        self._returns = arrays.accumulate(self._returns, counted)
+        if "cost" in costs:
+            self._cost_sums = arrays.accumulate(self._cost_sums, costs["cost"])
+        if "costs" in costs:
+            self._costs_sums = arrays.accumulate(self._costs_sums, costs["costs"])
+        if over.some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
             self._begin_sums(rows)
-        if some_over or ended is not None:
+        if over.some_over or ended is not None:
             over.step(ended, ended is not None)
         if ended is not None:
             info = {**info, "episode": self._report(ended), "_episode": arrays.copied(ended)}

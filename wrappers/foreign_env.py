@@ -1,7 +1,5 @@
 """The door for other people's environments: above it every step has one form, that of DESIGN's table of info keys."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Questions that concern a whole stack: its layers, its mode, its costs, and whose episodes are over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 

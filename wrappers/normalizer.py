@@ -1,7 +1,5 @@
 """Running mean and variance of a stream of batches, and what the wrappers that normalise by them share."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, TypeAlias, cast
 

@@ -1,7 +1,5 @@
 """Scale rewards by running statistics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from legged_envs.wrappers.arrays import Tree, either

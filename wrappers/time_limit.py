@@ -1,7 +1,5 @@
 """Truncate episodes after a number of steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
