@@ -9,7 +9,7 @@ from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from legged_envs.wrappers.arrays import Array, NumPyArray, as_kind_of
+from legged_envs.wrappers.arrays import Array, NumPyArray, as_kind_of, clip
 from legged_envs.wrappers.base import StatefulWrapper
 from legged_envs.wrappers.layers import Step
 
@@ -50,6 +50,7 @@ class ActionScale(StatefulWrapper):
         self._shape = (self.num_envs, *inner.shape)
         env_low, env_high = inner.low.astype(np.float64), inner.high.astype(np.float64)
         scale = (env_high - env_low) / (highs - lows)
+        self._keeps_range = bool((lows == env_low).all() and (highs == env_high).all())
         self._affine = (scale, env_low - lows * scale, env_low, env_high)
         self._constants: Any = None  # those of the kind and type of the last actions
 
@@ -62,12 +63,7 @@ class ActionScale(StatefulWrapper):
         if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
             constants = self._constants = self._constants_for(actions)
         scale, offset, low, high = constants
-        scaled: Any = actions * scale + offset
-        if isinstance(scaled, np.ndarray):
-            np.minimum(np.maximum(scaled, low, out=scaled), high, out=scaled)
-        else:
-            xp = array_namespace(scaled)
-            scaled = xp.minimum(xp.maximum(scaled, low), high)
+        scaled = clip(actions if self._keeps_range else actions * scale + offset, low, high)
         step: Step = self.env.step(scaled)
         return step
 

@@ -1,7 +1,5 @@
 """Arrays of any kind (NumPy, torch and others that follow the array API standard), trees of them, and their rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Set
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, cast
@@ -9,6 +7,11 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
 from numpy.typing import NDArray
+
+try:  # np.clip spends more time on the way to this ufunc than in it
+    from numpy._core.umath import clip as _numpy_clip  # type: ignore[attr-defined]
+except ImportError:
+    _numpy_clip = np.clip
 
 NUMPY = (np.ndarray, np.generic)
 NumPyArray: TypeAlias = NDArray[Any]
@@ -25,19 +28,15 @@ class Array(Protocol):
     def ndim(self) -> int: ...
     def __getitem__(self, key: Any, /) -> Any: ...
     def __add__(self, other: Any, /) -> Any: ...
-    def __sub__(self, other: Any, /) -> Any: ...
     def __mul__(self, other: Any, /) -> Any: ...
-    def __truediv__(self, other: Any, /) -> Any: ...
     def __or__(self, other: Any, /) -> Any: ...
     def __and__(self, other: Any, /) -> Any: ...
     def __invert__(self) -> Any: ...
-    def __le__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> Any: ...
 
 
 Tree: TypeAlias = "Array | dict[str, Tree] | tuple[Tree, ...]"
 """An observation or action: an array, or a dict or tuple of trees."""
-
 Info: TypeAlias = dict[str, Any]
 """What a step or reset reports beside its values: arrays with a row for each environment, and anything else."""
 
@@ -69,7 +68,6 @@ def as_kind_of(array: Array, example: Array) -> Array:
 
 
 def copied(array: Array) -> Array:
-    """A copy of an array."""
     if isinstance(array, np.ndarray):
         return array.copy()
     return array.clone() if is_torch_array(array) else namespace(array).asarray(array, copy=True)
@@ -79,8 +77,14 @@ def float64(array: Array) -> Array:
     """A copy in float64, of the same kind; of a NumPy scalar an array without dimensions."""
     if isinstance(array, NUMPY):
         return np.array(array, np.float64)
-    xp = namespace(array)
-    return cast(Array, xp.astype(array, xp.float64))
+    return cast(Array, namespace(array).astype(array, namespace(array).float64))
+
+
+def clip(array: Array, low: Any, high: Any) -> Array:
+    """``array`` within bounds, which are numbers or arrays of its kind."""
+    if isinstance(array, np.ndarray):
+        return cast(Array, _numpy_clip(array, low, high))
+    return cast(Array, namespace(array).clip(array, low, high))
 
 
 def detached(array: Array) -> Array:
@@ -88,11 +92,13 @@ def detached(array: Array) -> Array:
     return cast(Any, array).detach() if getattr(array, "requires_grad", False) else array
 
 
-def accumulate(total: Array, values: Array) -> Array:
-    """``total + values`` of a float64 total and values of any numbers, apart from the graph of their gradients."""
+def accumulate(total: Array | None, values: Array) -> Array:
+    """``total + values`` in float64, of values of any numbers apart from the graph of their gradients; None is 0."""
     if type(total) is type(values) is np.ndarray:
-        return total + values
+        return total + values.astype(np.float64)  # NumPy takes longer to add two types
     values = detached(values)
+    if total is None:
+        return float64(values)
     try:
         return cast(Array, as_kind_of(total, values) + values)
     except TypeError:  # the array API standard leaves it open what integers and floats make together
@@ -169,31 +175,20 @@ def blank_rows(mask: Array, array: Array) -> Array:
 def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:
     """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere.
 
-    Rows of a key that only the other one has are blank. What has no rows is taken from ``later`` where it has the key.
-
-    Args:
-        whole: Keys that have no rows, also where their arrays are as long as there are environments.
+    Rows of a key that only the other one has are blank. What has no rows is taken from ``later`` where it has the key;
+    keys of ``whole`` have none, also where their arrays are as long as there are environments.
     """
-
-    def blank(rows: Array, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: part if key in whole else blank(rows, part) for key, part in value.items()}
-        return blank_rows(rows, value) if _has_rows(value, mask) else value
-
     result: Info = {}
     for key in {**earlier, **later}:
-        if key in whole:
-            result[key] = later.get(key, earlier.get(key))
-        elif key not in later:
-            result[key] = blank(mask, earlier[key])
-        elif key not in earlier:
-            result[key] = blank(~mask, later[key])
-        elif isinstance(later[key], dict) and isinstance(earlier[key], dict):
-            result[key] = info_rows(mask, later[key], earlier[key], whole)
-        elif _has_rows(later[key], mask) and _has_rows(earlier[key], mask):
-            result[key] = where_rows(mask, later[key], earlier[key])
+        values = [info[key] for info in (later, earlier) if key in info]
+        if key not in whole and all(isinstance(value, dict) for value in values):
+            result[key] = info_rows(mask, later.get(key, {}), earlier.get(key, {}), whole)
+        elif key in whole or not all(_has_rows(value, mask) for value in values):
+            result[key] = values[0]
+        elif len(values) == 2:
+            result[key] = where_rows(mask, *values)
         else:
-            result[key] = later[key]
+            result[key] = blank_rows(~mask if key in later else mask, values[0])
     return result
 
 

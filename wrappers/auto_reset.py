@@ -1,7 +1,5 @@
 """Turn an environment that does not reset by itself into one that does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
@@ -29,11 +27,9 @@ class AutoReset(StatefulWrapper):
     its rows makes that step all the same, unseen; Gymnasium's ``SyncVectorEnv`` and :class:`Unsqueeze` leave it out.
 
     Args:
-        env: A vector environment with ``metadata["autoreset_mode"]`` DISABLED and partial resets.
-        mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
-
-    Raises:
-        ValueError: If ``mode`` is DISABLED or ``env`` already resets by itself.
+        env: A vector environment with ``metadata["autoreset_mode"]`` DISABLED and partial resets; another is a
+            ``ValueError``.
+        mode: An :class:`~gymnasium.vector.AutoresetMode` or its value, not DISABLED.
 
     Example:
         >>> import gymnasium as gym
@@ -87,7 +83,8 @@ class AutoReset(StatefulWrapper):
         ended = arrays.either(terminated, truncated)
         if ended is not None and self.mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, ended, step, self._whole)
-        self._ended.step(ended, ended is not None)
+        if ended is not None or self._ended.some_over:
+            self._ended.step(ended, ended is not None)
         if ended is not None:
             end_episodes(self.env, ended)
         return step
@@ -96,9 +93,9 @@ class AutoReset(StatefulWrapper):
 def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> Step:
     """Reset the rows ``ended`` after a step. What it returned is copied, since a reset may write to the same arrays.
 
-    Returns the step with the observation whose ended rows are the first ones of the next episodes, and ``info`` with
-    ``final_obs``, a full batch, ``_final_obs``, ``final_info`` and ``_final_info``. Where ``env`` has reset other rows
-    in that step by itself, these stay. ``whole`` are the keys of ``info`` that have no rows.
+    Returns the step with the next episodes' first observations in the ended rows, and with the keys ``FINAL`` in
+    ``info``. Where ``env`` has reset other rows in that step by itself, these stay. ``whole`` are the keys of ``info``
+    that have no rows.
     """
     final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
     final_info = arrays.map_arrays(arrays.copied, {key: value for key, value in info.items() if key not in FINAL})
@@ -122,10 +119,7 @@ def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> 
 
 
 def step_and_reset(env: Any, waiting: Episodes, actions: Tree, whole: frozenset[str]) -> Step:
-    """A step that starts the next episodes of the rows ``waiting`` in place of their actions.
-
-    :func:`~legged_envs.wrappers.layers.end_episodes` has told the layers below of these rows.
-    """
+    """A step that starts the next episodes of the rows ``waiting``, which the layers below were told of, instead."""
     _, reward, terminated, truncated, info = env.step(actions)
     rows = waiting.over(reward)
     # Before the reset, which may write to the same arrays.

@@ -1,7 +1,5 @@
 """What the wrappers share: the base class with its state, and the helper that knows whose episode is over."""
 
-from __future__ import annotations
-
 import re
 from abc import ABCMeta
 from collections import deque
@@ -16,13 +14,12 @@ from legged_envs.checks import whole_number
 from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
-from legged_envs.wrappers.layers import Env, Step, autoreset_mode, check_step_values, layers, state_below
+from legged_envs.wrappers.layers import Env, Step, autoreset_mode, layers, state_below
 
 __all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "layers", "whole_number"]
 
 Seed: TypeAlias = int | list[int] | None
 Options: TypeAlias = dict[str, Any] | None
-
 Shape: TypeAlias = tuple[str | int, ...]
 """A shape of which names are attributes of a wrapper, such as ``("num_envs",)``."""
 
@@ -31,10 +28,8 @@ class Episodes:
     """Which rows have no running episode: it is over, and they are not reset yet. Such rows count nothing.
 
     Masks have the shape (num_envs,). Those of any array kind come in; those that go out are of the kind asked for.
-
-    Args:
-        mode: When the environment below resets. In the next step: what ends in a step is over during the following one
-            alone. Disabled: until the reset. In the same step: never.
+    ``mode`` tells when the environment below resets. In the next step: what ends in a step is over during the following
+    one alone. Disabled: until the reset. In the same step: never.
     """
 
     def __init__(self, mode: AutoresetMode):
@@ -46,7 +41,7 @@ class Episodes:
     def over(self, example: Array) -> Array:
         """The mask of these rows, of the kind of ``example``, an array with rows."""
         if self._over is None:
-            self._over = arrays.zeros_like_rows(example, example.shape[0], "int64") > 0
+            self._over = np.zeros(example.shape[0], bool)
         self._over = arrays.as_kind_of(self._over, example)
         return cast(Array, self._over)
 
@@ -66,7 +61,7 @@ class Episodes:
     def step(self, ended: Array | None, some_ended: bool) -> None:
         """Note whose episodes a step has ended, a mask, and that those before are reset if the environment does so.
 
-        ``some_ended`` tells whether the mask holds for any row; if it does not, None will do for the mask.
+        ``some_ended`` tells whether the mask holds for any row; None will do for one that does not.
         """
         if self.mode is AutoresetMode.DISABLED:
             if ended is not None and some_ended:
@@ -82,12 +77,11 @@ class Episodes:
         return arrays.copied(self._over) if self.some_over else None
 
     def check_state(self, state: Any) -> None:
-        """A state is a mask or None; its shape is the wrapper's to check."""
+        """Raise a ``ValueError`` unless a state is a mask, of whatever shape, or None."""
         if state is not None and "bool" not in str(getattr(state, "dtype", None)):
             raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
 
     def load_state_dict(self, state: Array | None) -> None:
-        """Return to a state from :meth:`state_dict`, of any array kind."""
         self.some_over = False
         if state is not None:
             self._set(arrays.copied(state))
@@ -96,7 +90,7 @@ class Episodes:
 class _TakesDevice(ABCMeta):
     """Makes constructors accept the ``device`` of OmniSafe's wrappers, by name or wherever it stands.
 
-    Arrays stay where the environment has them, so the device is only checked, at the first reset.
+    Arrays stay where the environment has them: resets only check the device.
     """
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
@@ -123,28 +117,20 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
     A subclass overrides ``step``, :meth:`_begin` for what a reset means to it, and names its state in ``STATE``.
 
-    Args:
-        env: A vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
-            stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``.
-
-    Raises:
-        TypeError: If ``env`` is no environment.
-        ValueError: If a layer of ``env`` has to be the outermost one.
+    ``env`` is a vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
+    stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``. Something else is
+    a ``TypeError``, and one of which a layer has to be the outermost one a ``ValueError``.
     """
 
     env: Any
     """The vector environment or wrapper below."""
-
     outermost: ClassVar[bool] = False
     """Whether no other wrapper can go above, since ``step`` does not return Gymnasium's five values."""
-
     whole_keys: ClassVar[frozenset[str]] = frozenset()
     """Keys of ``info`` that this wrapper adds and that have no row for each environment."""
-
     STATE: ClassVar[dict[str, Shape | None]] = {}
     """What :meth:`state_dict` holds: names of attributes (with or without an underscore in front) and, of arrays and
     masks, the shape; in place of an array None fits too."""
-
     _expected_device: str | None = None
     _over: Any = None
     """:class:`Episodes`, where a wrapper counts nothing of rows without a running one."""
@@ -164,10 +150,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         example = arrays.first_array(observation)
         if self._expected_device is not None:
             self._check_device(example)
-        if mask is None:
-            begun = arrays.zeros_like_rows(example, self.num_envs, "int64") <= 0
-        else:
-            begun = arrays.as_kind_of(mask, example)
+        begun = arrays.as_kind_of(np.ones(self.num_envs, bool) if mask is None else mask, example)
         if self._over is not None:
             self._over.begin(begun)
         return self._begin(observation, info, begun, partial=mask is not None)
@@ -180,7 +163,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
         """Begin new episodes in the rows ``begun``, a mask (num_envs,) of the kind of the observation, after a reset.
 
-        Returns the observation and ``info`` to give. ``partial`` tells whether the reset had a mask.
+        ``partial`` tells whether the reset had a mask. Returns the observation and ``info`` to give.
         """
         return observation, info
 
@@ -198,10 +181,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         return {key: _state_of(getattr(self, self._attribute(key))) for key in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``, of arrays of any kind.
-
-        One that does not fit, as of another number of environments or costs, is a ``ValueError``; nothing has changed.
-        """
+        """Return to a state from ``state_dict``, of any array kind; another is a ``ValueError`` and changes nothing."""
         self._check_state(state)
         for key in self.STATE:
             own = getattr(self, self._attribute(key))
@@ -213,7 +193,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         return key if hasattr(type(self), key) or key in vars(self) else f"_{key}"
 
     def _check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` if a state does not fit."""
         name = type(self).__name__
         if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
@@ -236,10 +215,10 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
 
     def save(self) -> dict[str, Any]:
-        """The normalizers of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
+        """The normalizers in use of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
 
-        They are the ones in use: another wrapper that is given them shares them. The keys are ``obs_normalizer``,
-        ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the outer one counts.
+        The keys are ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the
+        outer one counts.
         """
         inside_out = reversed([layer for layer in layers(self) if hasattr(type(layer), "saved_as")])
         return {layer.saved_as: layer.normalizer for layer in inside_out}
@@ -255,7 +234,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         self.load_state_dict(state["own"])
 
     def _check_stack(self, state: dict[str, Any]) -> None:
-        """Raise the errors of :meth:`set_state` for this wrapper and the ones below."""
+        """Raise the errors of :meth:`set_state`, of the wrappers below too."""
         if state.get("wrapper") != type(self).__name__:
             raise ValueError(f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}")
         self._check_state(state["own"])
@@ -264,13 +243,18 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
 
 def in_order(env: Any, owner: str) -> Any:
-    """What ``owner`` is given, with the door for other people's environments below it where one is needed.
+    """What ``owner`` is given, with the door for other people's environments at the bottom where one is needed.
 
-    Above it every step has the form of DESIGN's table of info keys. An ``env`` of which a layer has to be the outermost
-    one is a ``ValueError``.
+    An ``env`` of which a layer has to be the outermost one is a ``ValueError``.
     """
     if hasattr(env, "unwrapped"):
-        check_step_values(env, owner)
+        for layer in layers(env):
+            if getattr(type(layer), "outermost", False):
+                top = type(layer).__name__
+                raise ValueError(
+                    f"{owner} needs the five values of Gymnasium's step, got those of {top} below it: leave {top} out, "
+                    f"or put {top} outermost"
+                )
         if any(isinstance(layer, (StatefulWrapper, ForeignEnv)) for layer in layers(env)):
             return env
     return put_in_order(env)
@@ -279,6 +263,10 @@ def in_order(env: Any, owner: str) -> Any:
 def not_reset(wrapper: Env) -> RuntimeError:
     """The error of a step before the first reset."""
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
+
+
+_LIKE: dict[type, Any] = {bool: bool, int: (int, np.integer), deque: (list, deque)}
+"""What may take the place of a value of a type."""
 
 
 def _state_of(value: Any) -> Any:
@@ -293,7 +281,7 @@ def _state_of(value: Any) -> Any:
 def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
     """What takes the place of ``own`` when a state is loaded: dicts and what has a state of its own stay the objects.
 
-    These take the state only with ``load``. What lacks something is a ``KeyError``, what does not fit a ``ValueError``.
+    They change only with ``load``. What lacks something is a ``KeyError``, what does not fit a ``ValueError``.
     """
     if hasattr(own, "check_state"):
         (own.load_state_dict if load else own.check_state)(given)
@@ -303,8 +291,6 @@ def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
         if load:
             own.update(parts)
         return own
-    if isinstance(own, (bool, int, deque)):
-        kind = bool if isinstance(own, bool) else (int, np.integer) if isinstance(own, int) else (list, deque)
-        if not isinstance(given, kind):
-            raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
+    if not isinstance(given, _LIKE.get(type(own), object)):
+        raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
     return deque(given, own.maxlen) if isinstance(own, deque) else arrays.map_arrays(arrays.copied, given)

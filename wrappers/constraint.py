@@ -18,21 +18,19 @@ from legged_envs.wrappers.multipliers import relative_excess
 RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")
 """Keys of ``info`` for costs in the unit of their limits; the first one that is there counts."""
 PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
-"""Shapes of what the wrappers keep."""
 
 
 class ConstraintWrapper(StatefulWrapper):
-    """Measures each cost's mean per step against its limit, and adapts to it every ``interval`` steps.
+    """Measures each cost's mean per step against its limit; adapts to it every ``interval`` steps past ``warmup``.
 
-    What an environment does between the end of its episode and its reset belongs to no episode and enters no mean.
-    Normalised costs give way to ``info["original_costs"]``. The reward that leaves the wrapper has the dtype of the
-    environment's, or float32 if that is no real floating one; ``info`` holds the environment's own as
-    ``original_reward`` (num_envs,), and as the one key of ``whole_keys`` what is adapted, (K,), as of this step.
+    What an environment does between the end of its episode and its reset enters no mean. Normalised costs give way to
+    ``info["original_costs"]``. The reward that leaves the wrapper has the dtype of the environment's, or float32 if
+    that is no real floating one; ``info`` holds the environment's own as ``original_reward`` (num_envs,), and as the
+    one key of ``whole_keys`` what is adapted, (K,), as of this step.
 
     The K ``limits`` are what each cost may be on average per step; None takes ``cost_limits`` of ``env.unwrapped``, or
-    of the single environments of a ``SyncVectorEnv``. It adapts after the first ``warmup`` steps. No costs, limits that
-    are not K finite numbers of at least 0 and other arguments that are not valid are a ValueError; so are steps that
-    report no costs or another number of them.
+    of the single environments of a ``SyncVectorEnv``. Without costs, with limits that are not K finite numbers of at
+    least 0, and at steps that report no or other costs a ValueError is raised.
     """
 
     log_name: ClassVar[str]
@@ -47,13 +45,11 @@ class ConstraintWrapper(StatefulWrapper):
         self.limits = self._check_limits(limits, names)
         """What each cost may be on average per step. Shape: (K,), float64."""
         self.num_costs = len(self.limits)
-        """K."""
         counted = tuple(f"cost_{k}" for k in range(self.num_costs))
         self.cost_names: tuple[str, ...] = names if len(names) == self.num_costs else counted
         self.interval = whole_number("interval", interval)
         self.warmup = whole_number("warmup", warmup, least=0)
         self.steps = 0
-        """Steps so far."""
         self._over = Episodes(autoreset_mode(self))
         self._cost_sums: Any = np.zeros(self.num_costs)  # of the present interval
         self._count: Any = 0.0  # transitions of the present interval

@@ -176,8 +176,8 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
 
 
 def _begin_streams(seed: Seed, num_envs: int) -> Any:
-    """Where each environment's random stream begins: an int seeds environment i by (seed, i), a list by (seed[i], 0),
-    None by chance. Shape: (num_envs,), uint64.
+    """Where random streams begin, (num_envs,) uint64: of an int by (seed, i), of a list by (seed[i], 0), of None by
+    chance.
     """
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 
 from legged_envs.wrappers.arrays import Tree, any_row, either
 from legged_envs.wrappers.layers import COSTS, Step, cost_attribute, name_of
-from legged_envs.wrappers.normalizer import check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper, ReturnScale
+from legged_envs.wrappers.normalizer import Normalizers, NormalizingWrapper, ReturnScale, check_normalizer
 
 
 class CostNormalize(NormalizingWrapper):
@@ -18,23 +18,18 @@ class CostNormalize(NormalizingWrapper):
     That holds for ``info["cost"]`` and, where there are several, for every column of ``info["costs"]`` by itself; raw
     values are ``info["original_cost"]`` and ``info["original_costs"]``, which limits apply to: wrappers above that use
     limits read those. ``scale="step"`` standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does;
-    such costs can be negative.
-
-    The costs of the last step of an episode count. The step of an autoreset in the next step has cost 0 and enters no
-    statistics.
+    such costs can be negative. The step of an autoreset in the next step has cost 0 and enters no statistics.
 
     Args:
         env: A vector environment with costs.
         norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several costs a
             dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied. None begins anew.
+            Something else is a ``TypeError``, other shapes or keys a ``ValueError``.
         scale: ``"return"`` or ``"step"``.
-        gamma: Discount factor of the sum.
+        gamma: Discount factor of the sum, from 0 to 1.
         clip: Bound of the scaled costs, 5 unless given. A ``norm`` has its own.
 
-    Raises:
-        TypeError: If ``norm`` is something else.
-        ValueError: If the shapes or the keys of ``norm`` do not fit, another argument is not valid, or, from ``step``,
-            the environment reports no cost.
+    A step without a cost is a ``ValueError``.
 
     Example:
         >>> import gymnasium as gym, legged_envs, numpy as np
@@ -95,7 +90,8 @@ class CostNormalize(NormalizingWrapper):
                     f"CostNormalize needs info[{kind!r}] on every step, {name_of(self)} reports {sorted(reported)}: "
                     "put it above what reports costs, or leave it out"
                 )
-        self._over.step(ended, ended is not None)
+        if ended is not None or self._over.some_over:
+            self._over.step(ended, ended is not None)
         return observation, reward, terminated, truncated, info
 
     def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:
@@ -103,7 +99,7 @@ class CostNormalize(NormalizingWrapper):
         return ReturnScale(normalizer, *self._arguments)
 
     def _scale_for(self, kind: str, shape: tuple[int, ...]) -> ReturnScale:
-        """What scales a kind of costs that is new, or that has another shape than before."""
+        """What scales a kind of costs that is new; one of another shape than before is a ``ValueError``."""
         if kind not in self._scales:
             if not self._takes_more:
                 raise ValueError(
@@ -111,11 +107,10 @@ class CostNormalize(NormalizingWrapper):
                     f"info[{kind!r}] too: give it a dict of Normalizers for {COSTS}"
                 )
             self._scales[kind] = self._new_scale(kind, shape)
-        expected = self._scales[kind].normalizer.shape
-        if shape != expected:
-            raise ValueError(
-                f"CostNormalize has a Normalizer of shape {expected} for info[{kind!r}], whose rows have shape {shape}"
-            )
+        own = self._scales[kind].normalizer.shape
+        if shape != own:
+            rows = f"info[{kind!r}], whose rows have shape {shape}"
+            raise ValueError(f"CostNormalize has a Normalizer of shape {own} for {rows}")
         return self._scales[kind]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -124,12 +119,9 @@ class CostNormalize(NormalizingWrapper):
         super().load_state_dict(state)
 
     def _check_state(self, state: dict[str, Any]) -> None:
-        own = self._scales
-        try:
-            self._scales = self._scales_for(state)
-            super()._check_state(state)
-        finally:
-            self._scales = own
+        loaded = copy.copy(self)
+        loaded._scales = self._scales_for(state)
+        super(CostNormalize, loaded)._check_state(state)
 
     def _scales_for(self, state: dict[str, Any]) -> dict[str, ReturnScale]:
         """What scales each kind of costs in a state: what does already, or else a new one of as many costs."""
@@ -138,7 +130,7 @@ class CostNormalize(NormalizingWrapper):
         if mean is not None:
             names, shape = cost_attribute(self.env, "cost_names"), np.shape(mean)
             if names is not None and shape != (len(names),):
-                reason = f"info['costs'] has rows of {len(names)} costs, not of shape {shape}"
-                raise ValueError(f"CostNormalize needs a state like its own: {reason}")
+                rows = f"info['costs'] has rows of {len(names)} costs, not of shape {shape}"
+                raise ValueError(f"CostNormalize needs a state like its own: {rows}")
             scales.setdefault("costs", self._new_scale("costs", shape))
         return scales

@@ -1,7 +1,5 @@
 """Return, length, duration and costs of the episodes that end."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from typing import Any
@@ -28,12 +26,7 @@ class EpisodeStatistics(StatefulWrapper):
     int64. It goes below :class:`AutoReset` or around an environment that resets by itself. An environment that ended
     and is not reset yet counts nothing.
 
-    Args:
-        env: A vector environment.
-        window: How many of the last episodes ``means`` and the windows cover.
-
-    Raises:
-        ValueError: If ``window`` is not a positive integer.
+    ``means`` and the windows cover the last ``window`` episodes; one that is no positive integer is a ``ValueError``.
 
     Example:
         >>> import gymnasium as gym
@@ -71,9 +64,8 @@ class EpisodeStatistics(StatefulWrapper):
             setattr(self, f"{name}_window", deque(maxlen=window))
         self.episode_count = 0
         """Number of episodes that ended."""
-        self._steps = 0
-        self._start_steps = np.zeros(self.num_envs, np.int64)
-        self._start_times = np.zeros(self.num_envs)
+        self._steps, self._start_steps = 0, np.zeros(self.num_envs, np.int64)
+        self._start_times = np.full(self.num_envs, time.perf_counter())
         self._returns: Any = None
         self._cost_sums: Any = None
         self._costs_sums: Any = None  # (num_envs, K) once the terms are known
@@ -83,13 +75,13 @@ class EpisodeStatistics(StatefulWrapper):
     def num_costs(self) -> int | None:
         """Number of cost terms, None while it is unknown."""
         names = cost_attribute(self.env, "cost_names")
-        if names is not None:
-            return len(names)
-        return None if self._costs_sums is None else int(self._costs_sums.shape[1])
+        if names is None and self._costs_sums is not None:
+            return int(self._costs_sums.shape[1])
+        return None if names is None else len(names)
 
     @property
     def lengths(self) -> Any:
-        """Steps of each environment's present episode. Shape: (num_envs,), int64."""
+        """Steps of each environment's present episode, int64. Shape: (num_envs,)."""
         return self._steps - self._start_steps
 
     @lengths.setter
@@ -117,48 +109,41 @@ class EpisodeStatistics(StatefulWrapper):
         return means
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        if partial and self._returns is not None:
-            self._begin_sums(begun)
-        else:
+        if not partial or self._returns is None:
             self._returns = self._cost_sums = arrays.zeros_like_rows(observation, self.num_envs, "float64")
             self._costs_sums = None
-            self._start_steps[:], self._start_times[:] = self._steps, time.perf_counter()
+        self._begin_sums(begun)
         return observation, info
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(actions)
+        if self._returns is None:
+            raise not_reset(self)
         self._steps += 1
-        over = self._over
+        over, ended = self._over, arrays.either(terminated, truncated)
+        counted, costs = reward, info
         if over.some_over:
             rows, running = over.over(reward), over.running(reward)
-            counted = {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info}
-            self._add(arrays.blank_rows(rows, reward), counted)
             ended = arrays.either(terminated & running, truncated & running)
-            if over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
-                self._begin_sums(rows)
-        else:
-            self._add(reward, info)
-            ended = arrays.either(terminated, truncated)
-        over.step(ended, ended is not None)
+            counted = arrays.blank_rows(rows, reward)
+            costs = {key: arrays.blank_rows(rows, info[key]) for key in COSTS if key in info}
+        # Not in place: tensors made in inference mode must not be written to outside of it.
+        self._returns = arrays.accumulate(self._returns, counted)
+        if "cost" in costs:
+            self._cost_sums = arrays.accumulate(self._cost_sums, costs["cost"])
+        if "costs" in costs:
+            self._costs_sums = arrays.accumulate(self._costs_sums, costs["costs"])
+        if over.some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
+            self._begin_sums(rows)
+        if over.some_over or ended is not None:
+            over.step(ended, ended is not None)
         if ended is not None:
             info = {**info, "episode": self._report(ended), "_episode": arrays.copied(ended)}
             if over.mode is AutoresetMode.SAME_STEP:
                 self._begin_sums(ended)
         return observation, reward, terminated, truncated, info
 
-    def _add(self, reward: Array, info: Info) -> None:
-        if self._returns is None:
-            raise not_reset(self)
-        # Not in place: tensors made in inference mode must not be written to outside of it.
-        self._returns = arrays.accumulate(self._returns, reward)
-        if "cost" in info:
-            self._cost_sums = arrays.accumulate(self._cost_sums, info["cost"])
-        if "costs" in info:
-            first, costs = self._costs_sums is None, arrays.detached(info["costs"])
-            self._costs_sums = arrays.float64(costs) if first else arrays.accumulate(self._costs_sums, costs)
-
     def _begin_sums(self, rows: Array) -> None:
-        """New episodes of the rows."""
         for name in ("_returns", "_cost_sums", "_costs_sums"):
             if getattr(self, name) is not None:
                 setattr(self, name, arrays.blank_rows(rows, getattr(self, name)))
@@ -172,11 +157,10 @@ class EpisodeStatistics(StatefulWrapper):
         self.episode_count += len(ids)
         episode = {}
         for name, values in zip(KEYS, measured, strict=True):
-            if values is None:
-                continue
-            rows = arrays.as_numpy(values)[ids]
-            getattr(self, f"{name}_window").extend(rows.tolist())
-            reported = np.zeros((self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32)
-            reported[ids] = rows
-            episode[KEYS[name]] = arrays.as_kind_of(reported, self._returns)
+            if values is not None:
+                rows = arrays.as_numpy(values)[ids]
+                getattr(self, f"{name}_window").extend(rows.tolist())
+                reported = np.zeros((self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32)
+                reported[ids] = rows
+                episode[KEYS[name]] = arrays.as_kind_of(reported, self._returns)
         return episode

@@ -1,7 +1,5 @@
 """The door for other people's environments: above it every step has one form, that of DESIGN's table of info keys."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 from typing import Any, cast
@@ -21,9 +19,9 @@ SingleEnv = gym.Env[Any, Any]
 class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
     """A vector environment of Gymnasium's kind, with its own wrappers, in the form that the wrappers above expect.
 
-    In mode SAME_STEP ``final_obs`` is a full batch whose rows of environments that go on equal the observation (not an
-    array of objects), marked by ``_final_obs``, and costs are at the top level of ``info`` on the step they belong to
-    (not in ``final_info`` alone). Rows that :meth:`end_episodes` names are left out of every step until their reset
+    In mode SAME_STEP ``final_obs`` is a full batch (not an array of objects) whose rows of environments that go on
+    equal the observation, marked by ``_final_obs``, and costs are at the top level of ``info`` on the step they belong
+    to (not in ``final_info`` alone). Rows that :meth:`end_episodes` names are left out of every step until their reset
     where the environment is a ``SyncVectorEnv``: that one refuses to step an environment whose episode is over, and a
     step would take random numbers from its next episode. Other batches step them, unseen.
 
@@ -50,13 +48,13 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def end_episodes(self, mask: Array) -> None:
-        """Leave the rows of ``mask`` out of every step until their reset. Shape: (num_envs,), bool."""
+        """Leave the rows of ``mask`` (num_envs,) out of every step until their reset."""
         self._over |= arrays.as_numpy(mask)
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the environment, or of the single environments of a ``SyncVectorEnv`` and their wrappers.
+        """The state of the environment, or of the single ones of a ``SyncVectorEnv`` and their wrappers.
 
-        One that has no ``get_state`` is a ``TypeError``.
+        A ``TypeError`` if it has no ``get_state``.
         """
         env: Any = self.env
         steps_alone = isinstance(env, SyncVectorEnv) and not hasattr(env, "get_state")
@@ -64,7 +62,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             return {"env": state_below(env), "over": self._over.copy()}
         return {
             "envs": [one.get_wrapper_attr("get_state")() for one in env.envs],
-            "wrappers": [[copy.deepcopy(_changing(layer)) for layer in _wrappers(one)] for one in env.envs],
+            "wrappers": [[copy.deepcopy(_changing(layer)) for layer in [*layers(one)][:-1]] for one in env.envs],
             "observations": copy.deepcopy(env._env_obs),
             "waiting": env._autoreset_envs.copy(),
             "over": self._over.copy(),
@@ -76,7 +74,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         if "envs" in state:
             for one, inner, own in zip(env.envs, state["envs"], state["wrappers"], strict=True):
                 one.get_wrapper_attr("set_state")(inner)
-                for layer, held in zip(_wrappers(one), own, strict=True):
+                for layer, held in zip([*layers(one)][:-1], own, strict=True):
                     vars(layer).update(copy.deepcopy(held))
             env._env_obs = copy.deepcopy(state["observations"])
             env._autoreset_envs = state["waiting"].copy()
@@ -85,29 +83,26 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._over = state["over"].copy()
 
 
-def batch_of_one(env: SingleEnv) -> Env:
-    """A plain environment as the vector environment that Gymnasium makes of it, without autoreset."""
-    vector = SyncVectorEnv([partial(_itself, env)], autoreset_mode=AutoresetMode.DISABLED)
-    vector.spec = env.spec
-    return ForeignEnv(vector)
-
-
 def put_in_order(env: Any) -> Env:
     """``env``, an environment of whatever kind at the bottom of a stack, with the door around it if it needs one.
 
-    A plain ``gymnasium.Env`` becomes a batch of one, and one whose steps have six values goes through ``FromCMDP``.
+    A plain ``gymnasium.Env`` becomes a batch of one, as Gymnasium makes it, without autoreset. One whose steps have six
+    values goes through ``FromCMDP``.
     """
     if isinstance(env, VectorEnv):
         needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is not AutoresetMode.DISABLED
         return ForeignEnv(env) if needs_door else env
     if isinstance(env, gym.Env):
-        return batch_of_one(env)
+        batch = SyncVectorEnv([partial(_itself, env)], autoreset_mode=AutoresetMode.DISABLED)
+        batch.spec = env.spec
+        return ForeignEnv(batch)
     return FromCMDP(env) if hasattr(env, "need_auto_reset_wrapper") else env
 
 
 def transition_cost(info: Info, key: str) -> Array | None:
-    """``info["cost"]`` or ``info["costs"]`` of a step's transition in Gymnasium's own form, or None without it:
-    Gymnasium's vector environments in the mode SAME_STEP report the costs of steps that end episodes in ``final_info``
+    """``info["cost"]`` or ``info["costs"]`` of a step's transition in Gymnasium's own form, or None without it.
+
+    In mode SAME_STEP, Gymnasium's vector environments report the costs of steps that end episodes in ``final_info``
     alone, with a mask of these rows.
     """
     costs, final_info = info.get(key), info.get("final_info")
@@ -120,8 +115,8 @@ def transition_cost(info: Info, key: str) -> Array | None:
 def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
     ordered = dict(info)
     if "final_obs" in info:
-        ordered["_final_obs"] = info.get("_final_obs", ended)
-        ordered["final_obs"] = _full_batch(ordered["_final_obs"], info["final_obs"], observation)
+        rows = ordered["_final_obs"] = info.get("_final_obs", ended)
+        ordered["final_obs"] = _full_batch(rows, info["final_obs"], observation)
     for key in COSTS:
         cost = transition_cost(info, key)
         if cost is not None:
@@ -136,19 +131,15 @@ def _full_batch(rows: Array, final: Any, observation: Tree) -> Tree:
     """``observation`` with the rows of a full batch or of Gymnasium's array of single observations."""
     if not (isinstance(final, np.ndarray) and final.dtype == object):
         return cast(Tree, arrays.where_rows(rows, final, observation))
-    batch: Tree = arrays.map_arrays(arrays.copied, observation)
-    for i in np.flatnonzero(arrays.as_numpy(rows)).tolist():
-        _write_row(batch, i, final[i])
-    return batch
+    ids = np.flatnonzero(arrays.as_numpy(rows)).tolist()
 
+    def write(array: Any, *values: Any) -> Array:
+        batch: Any = arrays.copied(array)
+        for i, value in zip(ids, values, strict=True):
+            batch[i] = arrays.as_kind_of(np.asarray(value), batch)
+        return cast(Array, batch)
 
-def _write_row(batch: Tree, row: int, value: Any) -> None:
-    """Write what one environment gave, a tree of NumPy arrays and numbers, to its row of a batch."""
-    if isinstance(batch, (dict, tuple)):
-        for key in batch if isinstance(batch, dict) else range(len(batch)):
-            _write_row(cast(Any, batch)[key], row, value[key])
-    else:
-        cast(Any, batch)[row] = arrays.as_kind_of(np.asarray(value), batch)
+    return cast(Tree, arrays.map_leaves(write, observation, *final[ids]))
 
 
 class _Held(gym.Wrapper[Any, Any, Any, Any]):
@@ -166,7 +157,6 @@ class _Held(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def _step_without(rows: np.ndarray[Any, Any], core: SyncVectorEnv, env: Env, actions: Tree) -> Step:
-    """A step that leaves ``rows`` out."""
     envs = list(core.envs)
     for i in np.flatnonzero(rows):
         core.envs[i] = _Held(envs[i], core._env_obs[i])
@@ -179,10 +169,6 @@ def _step_without(rows: np.ndarray[Any, Any], core: SyncVectorEnv, env: Env, act
 
 def _itself(env: SingleEnv) -> SingleEnv:
     return env
-
-
-def _wrappers(env: SingleEnv) -> list[Any]:
-    return list(layers(env))[:-1]
 
 
 def _changing(layer: Any) -> dict[str, Any]:

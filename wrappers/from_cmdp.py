@@ -55,7 +55,6 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
             if not hasattr(env, name):
                 raise TypeError(f"FromCMDP needs an environment with {name}, got {type(env).__name__}")
         self.cmdp = env
-        """The environment with six values."""
         self.num_envs = getattr(env, "num_envs", 1)
         self._is_single = self.num_envs == 1 and not isinstance(env, VectorEnv)
         self.single_observation_space = getattr(env, "single_observation_space", env.observation_space)

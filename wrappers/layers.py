@@ -1,7 +1,5 @@
 """Questions that concern a whole stack: its layers, its mode, its costs, and whose episodes are over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -11,10 +9,8 @@ from legged_envs.wrappers.arrays import Array, Info, Tree
 
 Env: TypeAlias = VectorEnv[Any, Any, Any]
 """A vector environment of any kind of arrays."""
-
 Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]
 """What a step returns: observation, reward, terminated, truncated and info."""
-
 COSTS = ("cost", "costs")
 """Keys of ``info`` for the scalar cost (num_envs,) and for the cost terms (num_envs, K)."""
 
@@ -48,8 +44,9 @@ def cost_attribute(env: Any, name: str) -> Any:
 
 
 def end_episodes(env: Any, mask: Array) -> None:
-    """Tell every layer below that the episodes of ``mask`` (num_envs,) are over until their reset: nothing more of them
-    counts. Layers take part by a method ``end_episodes(mask)``; Gymnasium's single environments are not even stepped.
+    """Tell every layer that the episodes of ``mask`` (num_envs,) are over: nothing of them counts until their reset.
+
+    Layers take part by a method ``end_episodes(mask)``; Gymnasium's single environments are not even stepped.
     """
     for layer in layers(env):
         if hasattr(type(layer), "end_episodes"):
@@ -59,17 +56,6 @@ def end_episodes(env: Any, mask: Array) -> None:
 def whole_keys(env: Any) -> frozenset[str]:
     """Keys of ``info`` that layers name as having no row for each environment, but one number for each cost."""
     return frozenset[str]().union(*(getattr(type(layer), "whole_keys", ()) for layer in layers(env)))
-
-
-def check_step_values(env: Any, owner: str) -> None:
-    """Raise a ``ValueError`` that names ``owner`` if a layer's steps are not Gymnasium's five values."""
-    for layer in layers(env):
-        if getattr(type(layer), "outermost", False):
-            top = type(layer).__name__
-            raise ValueError(
-                f"{owner} needs the five values of Gymnasium's step, got those of {top} below it: leave {top} out, or "
-                f"put {top} outermost"
-            )
 
 
 def state_below(env: Any) -> Any:

@@ -1,16 +1,19 @@
-"""Running mean and variance of a stream of batches."""
-
-from __future__ import annotations
+"""Running mean and variance of a stream of batches, and what the wrappers that normalise by them share."""
 
 import math
-from typing import Any, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from array_api_compat import device
 
+from legged_envs.checks import check_choice, check_number
 from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Array
+from legged_envs.wrappers.arrays import Array, Info, Tree
+from legged_envs.wrappers.base import Episodes, StatefulWrapper
+from legged_envs.wrappers.layers import autoreset_mode
 
+Normalizers: TypeAlias = "Normalizer | dict[str, Normalizers]"
+"""A :class:`Normalizer` or a (nested) dict of them."""
 CLIP, STD_FLOOR = 5.0, 0.01
 """Bound of normalised values unless said otherwise, and what smaller standard deviations count as, as in OmniSafe:
 something that hardly ever changes is not blown up."""
@@ -19,20 +22,15 @@ something that hardly ever changes is not blown up."""
 class Normalizer:
     """Running mean and variance per element, and the normalisation by them.
 
-    Everything is kept in float64 and the count is an integer, so the statistics go on changing however long a run is.
-    They live where the data live: the first batch decides the array kind and the device, and a batch of another kind
-    moves them there. Pickles and states hold NumPy arrays.
+    Statistics are float64 with an integer count, so they go on changing however long a run is. They live where the data
+    live: a batch of another array kind or device moves them there. Pickles and states hold NumPy arrays.
 
     A batch is merged as in Chan, Golub, LeVeque 1979 ("Updating formulae and a pairwise algorithm for computing sample
     variances"). With S and Q the sums over the batch of d and d², where d = x − mean, and n the count afterwards, their
     formulae become mean += S/n and M2 += Q − S²/n.
 
-    Args:
-        shape: Of one sample.
-        clip: Normalised values are clipped to [−clip, clip].
-
-    Raises:
-        ValueError: If ``clip`` is not positive.
+    ``shape`` is that of one sample. Normalised values are clipped to [−clip, clip]; a ``clip`` that is not positive is
+    a ``ValueError``.
     """
 
     def __init__(self, shape: tuple[int, ...], clip: float = CLIP):
@@ -48,8 +46,8 @@ class Normalizer:
         """Mean of the samples, float64. Shape: ``shape``."""
         self.m2: Any = np.zeros(self.shape)
         """Sum of the squared deviations from the mean, float64. Shape: ``shape``."""
-        self._kind: Any = None
-        self._adopt(self.mean)
+        self._kind: Any = np.ndarray
+        self._xp: Any = np
 
     @property
     def var(self) -> Any:
@@ -92,11 +90,8 @@ class Normalizer:
         The statistics stay as they are. Before the second sample values, of shape (…, ``*shape``), are only clipped.
         """
         self._adopt(values)
-        if self.count < 2:
-            return self._clip(arrays.float64(values), values.dtype)
-        deviations = self._deviations(values)
-        deviations *= self._factor()
-        return self._clip(deviations, values.dtype)
+        exact = arrays.float64(values)
+        return self._clip((exact - self.mean) * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def scale(self, values: Array) -> Array:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
@@ -110,27 +105,20 @@ class Normalizer:
         return {"count": self.count, "mean": mean, "m2": m2, "clip": self.clip}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from :meth:`state_dict`.
-
-        One that lacks something, or is of another shape or clip, is a ``ValueError``, and nothing has changed.
-        """
+        """Return exactly to a state from :meth:`state_dict`; another one is a ``ValueError`` and changes nothing."""
         self.check_state(state)
-        self.count = int(state["count"])
+        self.count, self._kind, self._xp = int(state["count"]), np.ndarray, np
         self.mean, self.m2 = (np.array(state[key], np.float64) for key in ("mean", "m2"))
-        self._kind = None
-        self._adopt(self.mean)
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise the errors of :meth:`load_state_dict` and change nothing."""
+        """Raise a ``ValueError`` if a state lacks something or is of another shape or clip."""
         for key in ("mean", "m2", "count", "clip"):
             if key not in state:
                 raise ValueError(f"the state has no {key!r}")
+        own = f"Normalizer({self.shape}, clip={self.clip})"
         for shape in (np.shape(state["mean"]), np.shape(state["m2"])):
             if shape != self.shape or state["clip"] != self.clip:
-                raise ValueError(
-                    f"the state is of Normalizer({shape}, clip={state['clip']}), not of Normalizer({self.shape}, "
-                    f"clip={self.clip})"
-                )
+                raise ValueError(f"the state is of Normalizer({shape}, clip={state['clip']}), not of {own}")
 
     def __getstate__(self) -> dict[str, Any]:
         return {"shape": self.shape, **self.state_dict()}
@@ -147,13 +135,12 @@ class Normalizer:
         if type(array) is self._kind:  # NumPy
             return
         kind = np.ndarray if isinstance(array, arrays.NUMPY) else (type(array), device(array))
-        if kind == self._kind:
-            return
-        xp = arrays.namespace(array)
-        mean, m2 = (arrays.as_kind_of(np.array(arrays.as_numpy(value)), array) for value in (self.mean, self.m2))
-        if mean.dtype != xp.float64:
-            raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
-        self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
+        if kind != self._kind:
+            xp = arrays.namespace(array)
+            mean, m2 = (arrays.as_kind_of(np.array(arrays.as_numpy(value)), array) for value in (self.mean, self.m2))
+            if mean.dtype != xp.float64:
+                raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
+            self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
 
     def _merge(self, samples: Array) -> tuple[Any, Any]:
         """Add samples. Returns their deviations from the mean before, a new float64 array, and by how much it changed.
@@ -161,28 +148,21 @@ class Normalizer:
         The first batch has its own mean before.
         """
         self._adopt(samples)
-        xp = self._xp
+        xp: Any = self._xp
+        deviations: Any = arrays.float64(samples)  # NumPy takes longer to subtract arrays of two types
         if not self.count:
-            self.mean = xp.mean(arrays.float64(arrays.detached(samples)), axis=0)
-        deviations = self._deviations(samples)
+            self.mean = xp.mean(arrays.detached(deviations), axis=0)
+        deviations -= self.mean
         if xp is np:  # BLAS is left alone: its threads would spin beside the physics
-            total, squares = np.add.reduce(deviations, 0), np.add.reduce(np.square(deviations), 0)
+            total, squares = np.add.reduce(deviations, 0), np.add.reduce(deviations * deviations, 0)
         else:
             added = arrays.detached(deviations)
-            total, squares = xp.sum(added, axis=0), xp.sum(xp.square(added), axis=0)
+            total, squares = xp.sum(added, axis=0), xp.sum(added * added, axis=0)
         self.count += samples.shape[0]
         change = total / float(self.count)
         self.mean = self.mean + change
         self.m2 = self.m2 + (squares - total * change)
         return deviations, change
-
-    def _deviations(self, values: Array) -> Any:
-        """``values − mean`` in float64, a new array."""
-        if values.dtype == self._xp.float64:
-            return values - self.mean
-        deviations = arrays.float64(values)
-        deviations -= self.mean
-        return deviations
 
     def _factor(self) -> Any:
         """1 / std of two samples or more. Rounding can leave M2 of a constant just below zero."""
@@ -194,19 +174,17 @@ class Normalizer:
 
     def _clip(self, values: Any, dtype: Any) -> Array:
         """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
-        xp, clip = self._xp, self.clip
-        if xp is np:
-            return cast(Array, values.clip(-clip, clip).astype(dtype if dtype.kind == "f" else np.float32, copy=False))
-        clipped = xp.clip(values, -clip, clip)
-        return cast(Array, xp.astype(clipped, dtype if xp.isdtype(dtype, "real floating") else xp.float32, copy=False))
+        clipped: Any = arrays.clip(values, -self.clip, self.clip)
+        if self._xp is np:
+            return cast(Array, clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False))
+        is_float = self._xp.isdtype(dtype, "real floating")
+        return cast(Array, self._xp.astype(clipped, dtype if is_float else self._xp.float32, copy=False))
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
     """The normalizer ``norm`` that the wrapper ``owner`` was given, or a new one if that is None.
 
-    Raises:
-        TypeError: If ``norm`` is something else.
-        ValueError: If its shape does not fit, or it comes together with a clip that is not its own.
+    Something else is a ``TypeError``, another shape or a clip that is not its own a ``ValueError``.
     """
     if norm is None:
         return Normalizer(shape, CLIP if clip is None else clip)
@@ -217,3 +195,94 @@ def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float 
     if clip is not None and clip != norm.clip:
         raise ValueError(f"{owner} was given clip={clip} and a Normalizer with clip={norm.clip}: leave clip out")
     return norm
+
+
+class ReturnScale:
+    """Scales a stream of rewards or costs, one kind of them, by statistics over all environments.
+
+    ``scale="return"`` divides by the standard deviation of the discounted return G ← γ G + x, which begins at 0 with
+    every episode, as Gymnasium's ``NormalizeReward`` does: signs and ratios stay. ``scale="step"`` takes off the mean
+    of x and divides by its standard deviation, as OmniSafe does. The step's own values enter the statistics first.
+    The shape of ``normalizer``, the statistics of G or of x, is that of one environment's x.
+    """
+
+    def __init__(self, normalizer: Normalizer, num_envs: int, scale: str, gamma: float):
+        check_choice("scale", scale, ("return", "step"))
+        check_number("gamma", gamma, 0.0, 1.0)
+        self.normalizer, self.num_envs, self.scale, self.gamma = normalizer, num_envs, scale, gamma
+        self.returns: Any = None
+        """Discounted return G of each environment's present episode, float64. Shape: (num_envs, ``*shape``)."""
+
+    def begin_episodes(self, begun: Array) -> None:
+        """Returns begin at 0 in the rows of a mask (num_envs,)."""
+        if self.returns is not None:
+            self.returns = arrays.blank_rows(begun, arrays.as_kind_of(self.returns, begun))
+
+    def __call__(self, values: Array, ended: Array | None, episodes: Episodes, frozen: bool) -> Array:
+        """Rewards or costs of a step (num_envs, ``*shape``), scaled; ``frozen`` leaves the statistics as they are.
+
+        Rows without a running episode in ``episodes`` enter no statistics, and standardised they are 0: taking the mean
+        off the 0 of a step that only resets would give them a reward. ``ended`` (num_envs,) bool marks the rows whose
+        episode this step ended, None stands for no row.
+        """
+        counted = episodes.running(values) if episodes.some_over else None
+        if self.scale == "step":
+            if not frozen:
+                self.normalizer.push(values, counted)
+            scaled = self.normalizer.normalize(values)
+            return scaled if counted is None else arrays.blank_rows(~counted, scaled)
+        returns = arrays.accumulate(None if self.returns is None else self.returns * self.gamma, values)
+        if not frozen:
+            self.normalizer.push(returns, counted)
+        if ended is not None:
+            returns = arrays.blank_rows(ended, returns)
+        self.returns = returns if counted is None else arrays.blank_rows(~counted, returns)
+        return self.normalizer.scale(values)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"scale": self.scale, "returns": arrays.map_arrays(arrays.copied, self.returns)}
+
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Raise a ``ValueError`` if a state is of the other scale or of another number of environments or costs."""
+        if state["scale"] != self.scale:
+            raise ValueError(f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}")
+        expected = (self.num_envs, *self.normalizer.shape)
+        if state["returns"] is not None and np.shape(state["returns"]) != expected:
+            raise ValueError(f"the state has returns of shape {np.shape(state['returns'])}, not {expected}")
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.returns = arrays.map_arrays(arrays.copied, state["returns"])
+
+
+class NormalizingWrapper(StatefulWrapper):
+    """A wrapper with running statistics that can be frozen, saved and loaded.
+
+    What an environment does between the end of its episode and its reset belongs to no episode and enters no
+    statistics: without autoreset until the reset, with autoreset in the next step on the step that resets.
+    """
+
+    saved_as: ClassVar[str]
+    """The key of this wrapper's normalizers in :meth:`save`."""
+    normalizer: Normalizers
+    """The running statistics."""
+    STATE = {"over": ("num_envs",), "normalizer": None, "scales": None, "frozen": None}  # noqa: RUF012
+
+    def __init__(self, env: Any):
+        super().__init__(env)
+        self.frozen = False
+        """Whether the statistics stay as they are."""
+        self._over = Episodes(autoreset_mode(self.env))
+        self._scales: dict[str, ReturnScale] = {}  # kind of reward or cost → what scales it
+
+    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+        for scale in self._scales.values():
+            scale.begin_episodes(begun)
+        return observation, info
+
+    def freeze(self) -> None:
+        """Go on with the statistics as they are."""
+        self.frozen = True
+
+    def train(self) -> None:
+        """Update the statistics on every step, as a new wrapper does."""
+        self.frozen = False

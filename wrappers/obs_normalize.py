@@ -11,8 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, where_rows
 from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import Normalizers, NormalizingWrapper
+from legged_envs.wrappers.normalizer import Normalizer, Normalizers, NormalizingWrapper, check_normalizer
 
 
 class ObsNormalize(NormalizingWrapper):
@@ -27,14 +26,11 @@ class ObsNormalize(NormalizingWrapper):
     normalizer per key, and the observation space becomes Box(−clip, clip).
 
     Args:
-        env: A vector environment with Box observations or a Dict of them.
+        env: A vector environment with Box observations or a Dict of them; another is a ``TypeError``.
         norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of the shape of one observation,
-            for a Dict a dict of them. It is used, not copied. None begins anew.
+            for a Dict a dict of them. It is used, not copied. None begins anew. Something else is a ``TypeError``,
+            another shape or other keys a ``ValueError``.
         clip: Bound of the normalised values, 5 unless given. A ``norm`` has its own.
-
-    Raises:
-        TypeError: If an observation is no Box, or ``norm`` no Normalizer.
-        ValueError: If the shape or the keys of ``norm`` do not fit.
 
     Example:
         >>> import gymnasium as gym, numpy as np
@@ -61,9 +57,9 @@ class ObsNormalize(NormalizingWrapper):
         info = {**info, "original_obs": observation}
         if not partial:
             self._push(observation)
-            return self._normalize(observation), info
         normalized = self._normalize(observation)
-        self._push(observation, begun)
+        if partial:
+            self._push(observation, begun)
         return normalized, info
 
     def step(self, actions: Tree) -> Step:
@@ -97,7 +93,6 @@ class ObsNormalize(NormalizingWrapper):
 
 
 def _normalizers(space: Space[Any], norm: Normalizers | None, clip: float | None, owner: str) -> Normalizers:
-    """One normalizer for each Box of a space."""
     if isinstance(space, Dict):
         if norm is not None and not (isinstance(norm, dict) and set(norm) == set(space)):
             given = sorted(norm) if isinstance(norm, dict) else norm

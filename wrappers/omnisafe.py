@@ -70,8 +70,7 @@ with _safety_gymnasium():
     except ImportError as error:
         raise ImportError(INSTALL.format(error=error)) from error
 
-INFO_NAMES = {"costs": "costs", **FINAL_NAMES}
-"""What OmniSafe gets of ``info``, and what it calls it."""
+INFO_NAMES = {"costs": "costs", **FINAL_NAMES}  # what OmniSafe gets of ``info``, and what it calls it
 
 
 class LeggedCMDP(CMDP):
@@ -94,8 +93,7 @@ class LeggedCMDP(CMDP):
 
     need_time_limit_wrapper = False
     need_auto_reset_wrapper = False
-    makers: ClassVar[dict[str, Callable[..., Env]]] = {}
-    """What makes the environment of each id."""
+    makers: ClassVar[dict[str, Callable[..., Env]]] = {}  # what makes the environment of each id
     _support_envs = makers  # the ids, for OmniSafe
 
     def __init__(self, env_id: str, num_envs: int = 1, device: torch.device | str = "cpu", **env_cfgs: Any):
@@ -125,7 +123,7 @@ class LeggedCMDP(CMDP):
 
     @property
     def max_episode_steps(self) -> int | None:
-        """The time limit inside the environment, None if there is none."""
+        """The time limit inside the environment, or None."""
         limit = find_layer(self.env, TimeLimit)
         return None if limit is None else limit.time_limit
 

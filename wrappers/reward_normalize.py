@@ -1,13 +1,10 @@
 """Scale rewards by running statistics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from legged_envs.wrappers.arrays import Tree, either
 from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import Normalizer, check_normalizer
-from legged_envs.wrappers.normalizing_wrapper import NormalizingWrapper, ReturnScale
+from legged_envs.wrappers.normalizer import Normalizer, NormalizingWrapper, ReturnScale, check_normalizer
 
 
 class RewardNormalize(NormalizingWrapper):
@@ -20,14 +17,10 @@ class RewardNormalize(NormalizingWrapper):
     Args:
         env: A vector environment.
         norm: Statistics to go on from, of shape (): of the return, or with ``scale="step"`` of the reward. It is used,
-            not copied. None begins anew.
+            not copied. None begins anew. Something else is a ``TypeError``, another shape a ``ValueError``.
         scale: ``"return"`` or ``"step"``.
-        gamma: Discount factor of the return.
+        gamma: Discount factor of the return, from 0 to 1.
         clip: Bound of the scaled rewards, 5 unless given. A ``norm`` has its own.
-
-    Raises:
-        TypeError: If ``norm`` is no ``Normalizer``.
-        ValueError: If its shape does not fit, or another argument is not valid.
 
     Example:
         >>> import gymnasium as gym, numpy as np
@@ -62,5 +55,6 @@ class RewardNormalize(NormalizingWrapper):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         ended = either(terminated, truncated)
         scaled = self._scales["reward"](reward, ended, self._over, self.frozen)
-        self._over.step(ended, ended is not None)
+        if ended is not None or self._over.some_over:
+            self._over.step(ended, ended is not None)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}

@@ -142,7 +142,7 @@ class BootstrapRunner(Runner):
 
 
 def _check_num_actors(config: dict[str, Any]) -> None:
-    """Raise a ValueError, with numbers that work, unless a rollout divides into mini-batches and sequences."""
+    """A ValueError, with numbers that work, unless a rollout divides into mini-batches and sequences."""
     num_actors, horizon = config["num_actors"], config["horizon_length"]
     networks = (config, config.get("central_value_config") or {})
     parts = [config.get("seq_length", 4), *(part["minibatch_size"] for part in networks if "minibatch_size" in part)]

@@ -19,7 +19,8 @@ _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
 
 
 class Sb3VecEnv(VecEnv):
-    """A vector environment of NumPy arrays that resets in the same step as Stable-Baselines3's ``VecEnv``.
+    """A vector environment of NumPy arrays that resets in the same step as Stable-Baselines3's ``VecEnv``; another is a
+    ``ValueError`` with the call that works.
 
     An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
     ``cost`` and ``costs`` (K,), and whole what has a number for each cost instead, such as ``lagrange_multipliers``
@@ -28,10 +29,8 @@ class Sb3VecEnv(VecEnv):
     cost ``c``. On every step it holds ``TimeLimit.truncated``, whether a time limit and no termination ended the
     episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
 
-    Stable-Baselines3 goes through infos in Python loops over environments, so hundreds of environments suit it better
-    than thousands. Its PPO is fastest with ``device="cpu"`` unless the networks are large. An environment that was made
-    otherwise than ``gymnasium.make_vec("Legged/Go2-Flat-v0", num_envs=512)`` is a ``ValueError`` with the call that
-    works.
+    Stable-Baselines3 loops over environments in Python, so hundreds of environments suit it better than thousands. Its
+    PPO is fastest with ``device="cpu"`` unless the networks are large.
     """
 
     def __init__(self, env: Env):

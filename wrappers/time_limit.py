@@ -1,7 +1,5 @@
 """Truncate episodes after a number of steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
@@ -21,10 +19,7 @@ class TimeLimit(StatefulWrapper):
     those that it has cut off, in that environment's autoreset mode and by ``reset(options={"reset_mask": mask})``, as
     if the limit were inside.
 
-    Args:
-        env: A vector environment.
-        time_limit: Steps after which an episode is truncated.
-        is_finite_horizon: Whether the limit is part of the task, so that its end is a termination and no truncation.
+    With ``is_finite_horizon`` the limit is part of the task, so that its end is a termination and no truncation.
 
     Raises:
         ValueError: If ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv`` that resets in the
@@ -92,7 +87,7 @@ class TimeLimit(StatefulWrapper):
             begun = arrays.as_kind_of(self._begun, reward)
             self._begun = arrays.where_rows(self._over.over(reward), begun + 1, begun)
         elif self._steps < self._due:
-            return observation, reward, terminated, truncated, info
+            return step
         if self._begun is None:
             raise not_reset(self)
         self._begun = arrays.as_kind_of(self._begun, reward)
@@ -106,7 +101,6 @@ class TimeLimit(StatefulWrapper):
         return step if self._mode is AutoresetMode.DISABLED else self._start_next(ended_below, reached, step)
 
     def _begin_count(self, rows: Array) -> None:
-        """New episodes of the rows."""
         self._begun = arrays.where_rows(rows, self._steps, arrays.as_kind_of(self._begun, rows))
         self._update_due()
 
@@ -117,12 +111,11 @@ class TimeLimit(StatefulWrapper):
 
     def _start_next(self, ended_below: Array, reached: Array, step: Step) -> Step:
         """Start the next episodes of the rows that the environment below does not: those that only the limit ended."""
-        ended, cut = ended_below | reached, reached & ~ended_below
-        some_ended = arrays.any_row(ended)
-        some_cut = some_ended and arrays.any_row(cut)
-        if some_ended:
+        ended, cut = arrays.either(ended_below, reached), reached & ~ended_below
+        some_cut = ended is not None and arrays.any_row(cut)
+        if ended is not None:
             self._begin_count(ended)
-        self._over.step(ended, some_ended)
+        self._over.step(ended, ended is not None)
         if self._mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, cut, step, self._whole) if some_cut else step
         self._cut.step(cut, some_cut)
