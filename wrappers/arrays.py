@@ -77,7 +77,8 @@ def float64(array: Array) -> Array:
     """A copy in float64, of the same kind; of a NumPy scalar an array without dimensions."""
     if isinstance(array, NUMPY):
         return np.array(array, np.float64)
-    return cast(Array, namespace(array).astype(array, namespace(array).float64))
+    xp = namespace(array)
+    return cast(Array, xp.astype(array, xp.float64))
 
 
 def clip(array: Array, low: Any, high: Any) -> Array:
@@ -96,13 +97,8 @@ def accumulate(total: Array | None, values: Array) -> Array:
     """``total + values`` in float64, of values of any numbers apart from the graph of their gradients; None is 0."""
     if type(total) is type(values) is np.ndarray:
         return total + values.astype(np.float64)  # NumPy takes longer to add two types
-    values = detached(values)
-    if total is None:
-        return float64(values)
-    try:
-        return cast(Array, as_kind_of(total, values) + values)
-    except TypeError:  # the array API standard leaves it open what integers and floats make together
-        return cast(Array, as_kind_of(total, values) + float64(values))
+    exact = float64(detached(values))
+    return exact if total is None else cast(Array, as_kind_of(total, exact) + exact)
 
 
 def zeros_like_rows(tree: Tree, num_envs: int, dtype: str) -> Array:
@@ -173,10 +169,10 @@ def blank_rows(mask: Array, array: Array) -> Array:
 
 
 def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:
-    """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere.
+    """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere; of a key of only one
+    blank rows.
 
-    Rows of a key that only the other one has are blank. What has no rows is taken from ``later`` where it has the key;
-    keys of ``whole`` have none, also where their arrays are as long as there are environments.
+    What has no rows is taken from ``later`` where it has the key; keys of ``whole`` have none, whatever their length.
     """
     result: Info = {}
     for key in {**earlier, **later}:

@@ -26,10 +26,8 @@ class AutoReset(StatefulWrapper):
     episode's first observation with reward 0, cost 0 and both flags False. An environment that cannot leave out some of
     its rows makes that step all the same, unseen; Gymnasium's ``SyncVectorEnv`` and :class:`Unsqueeze` leave it out.
 
-    Args:
-        env: A vector environment with ``metadata["autoreset_mode"]`` DISABLED and partial resets; another is a
-            ``ValueError``.
-        mode: An :class:`~gymnasium.vector.AutoresetMode` or its value, not DISABLED.
+    An ``env`` whose ``metadata["autoreset_mode"]`` is not DISABLED, and a ``mode`` that is, are a ``ValueError``;
+    resets of ``env`` have to be partial.
 
     Example:
         >>> import gymnasium as gym
@@ -84,18 +82,18 @@ class AutoReset(StatefulWrapper):
         if ended is not None and self.mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, ended, step, self._whole)
         if ended is not None or self._ended.some_over:
-            self._ended.step(ended, ended is not None)
+            self._ended.step(ended)
         if ended is not None:
             end_episodes(self.env, ended)
         return step
 
 
 def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> Step:
-    """Reset the rows ``ended`` after a step. What it returned is copied, since a reset may write to the same arrays.
+    """Reset the rows ``ended`` after a step, of which all is copied, since a reset may write to the same arrays.
 
     Returns the step with the next episodes' first observations in the ended rows, and with the keys ``FINAL`` in
-    ``info``. Where ``env`` has reset other rows in that step by itself, these stay. ``whole`` are the keys of ``info``
-    that have no rows.
+    ``info``. Where ``env`` has reset other rows in that step by itself, these stay. ``whole``: keys of ``info`` without
+    rows.
     """
     final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
     final_info = arrays.map_arrays(arrays.copied, {key: value for key, value in info.items() if key not in FINAL})

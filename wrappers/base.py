@@ -27,15 +27,14 @@ Shape: TypeAlias = tuple[str | int, ...]
 class Episodes:
     """Which rows have no running episode: it is over, and they are not reset yet. Such rows count nothing.
 
-    Masks have the shape (num_envs,). Those of any array kind come in; those that go out are of the kind asked for.
-    ``mode`` tells when the environment below resets. In the next step: what ends in a step is over during the following
-    one alone. Disabled: until the reset. In the same step: never.
+    Masks (num_envs,) of any array kind come in; those that go out are of the kind asked for. ``mode`` tells when the
+    environment below resets. In the next step: what ends in a step is over during the following one alone. Disabled:
+    until the reset. In the same step: never.
     """
 
     def __init__(self, mode: AutoresetMode):
         self.mode = mode
         self.some_over = False
-        """Whether there is such a row."""
         self._over: Any = None  # None until a row's episode was over
 
     def over(self, example: Array) -> Array:
@@ -58,16 +57,13 @@ class Episodes:
         """Note that the episodes of a mask are over until their reset."""
         self._set(arrays.as_kind_of(ended, self._over) | self._over if self.some_over else arrays.copied(ended))
 
-    def step(self, ended: Array | None, some_ended: bool) -> None:
-        """Note whose episodes a step has ended, a mask, and that those before are reset if the environment does so.
-
-        ``some_ended`` tells whether the mask holds for any row; None will do for one that does not.
-        """
+    def step(self, ended: Array | None) -> None:
+        """Note whose episodes a step has ended, None if nobody's; those before are reset if the environment does so."""
         if self.mode is AutoresetMode.DISABLED:
-            if ended is not None and some_ended:
+            if ended is not None:
                 self.end(ended)
-        elif self.mode is AutoresetMode.NEXT_STEP and (some_ended or self.some_over):
-            self._over, self.some_over = None if ended is None or not some_ended else arrays.copied(ended), some_ended
+        elif self.mode is AutoresetMode.NEXT_STEP and (ended is not None or self.some_over):
+            self._over, self.some_over = None if ended is None else arrays.copied(ended), ended is not None
 
     def _set(self, over: Array) -> None:
         self._over, self.some_over = over, arrays.any_row(over)
@@ -77,7 +73,7 @@ class Episodes:
         return arrays.copied(self._over) if self.some_over else None
 
     def check_state(self, state: Any) -> None:
-        """Raise a ``ValueError`` unless a state is a mask, of whatever shape, or None."""
+        """A ``ValueError`` unless a state is a mask, of whatever shape, or None."""
         if state is not None and "bool" not in str(getattr(state, "dtype", None)):
             raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
 
@@ -88,10 +84,7 @@ class Episodes:
 
 
 class _TakesDevice(ABCMeta):
-    """Makes constructors accept the ``device`` of OmniSafe's wrappers, by name or wherever it stands.
-
-    Arrays stay where the environment has them: resets only check the device.
-    """
+    """Constructors accept the ``device`` of OmniSafe's wrappers, by name or wherever it stands; resets only check it."""
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
         if "device" in signature(cls).parameters:
@@ -110,12 +103,10 @@ def _is_device(value: object) -> bool:
 
 
 class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDevice):
-    """A vector wrapper whose state can be saved.
+    """A vector wrapper whose state can be saved. A subclass overrides ``step`` and :meth:`_begin`, and fills ``STATE``.
 
-    ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole
-    stack down to the environment: a run that goes on from it continues bit for bit, also over another array kind.
-
-    A subclass overrides ``step``, :meth:`_begin` for what a reset means to it, and names its state in ``STATE``.
+    ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole stack
+    down to the environment: a run that goes on from it continues bit for bit, also over another array kind.
 
     ``env`` is a vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
     stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``. Something else is
@@ -127,13 +118,12 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     outermost: ClassVar[bool] = False
     """Whether no other wrapper can go above, since ``step`` does not return Gymnasium's five values."""
     whole_keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys of ``info`` that this wrapper adds and that have no row for each environment."""
+    """Keys of ``info`` that this wrapper adds without a row for each environment."""
     STATE: ClassVar[dict[str, Shape | None]] = {}
-    """What :meth:`state_dict` holds: names of attributes (with or without an underscore in front) and, of arrays and
-    masks, the shape; in place of an array None fits too."""
+    """What is saved: attributes (an underscore in front may be left out) and, of arrays or None, the shape."""
     _expected_device: str | None = None
     _over: Any = None
-    """:class:`Episodes`, where a wrapper counts nothing of rows without a running one."""
+    """:class:`Episodes` of a wrapper that counts nothing of rows without a running one."""
 
     def __init__(self, env: Any):
         super().__init__(in_order(env, type(self).__name__))
@@ -161,9 +151,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             self._over.end(mask)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        """Begin new episodes in the rows ``begun``, a mask (num_envs,) of the kind of the observation, after a reset.
-
-        ``partial`` tells whether the reset had a mask. Returns the observation and ``info`` to give.
+        """Begin new episodes in the rows ``begun``, a mask (num_envs,) of the observation's kind, after a reset, which
+        is ``partial`` if it had a mask. Returns the observation and ``info`` to give.
         """
         return observation, info
 
@@ -215,10 +204,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
 
     def save(self) -> dict[str, Any]:
-        """The normalizers in use of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``.
-
-        The keys are ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer``; of two wrappers of one kind the
-        outer one counts.
+        """The normalizers in use of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``:
+        ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer``. Of two of one kind the outer one counts.
         """
         inside_out = reversed([layer for layer in layers(self) if hasattr(type(layer), "saved_as")])
         return {layer.saved_as: layer.normalizer for layer in inside_out}
@@ -243,9 +230,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
 
 def in_order(env: Any, owner: str) -> Any:
-    """What ``owner`` is given, with the door for other people's environments at the bottom where one is needed.
-
-    An ``env`` of which a layer has to be the outermost one is a ``ValueError``.
+    """What ``owner`` is given, with a door for other people's environments; a ``ValueError`` if a layer must be
+    outermost.
     """
     if hasattr(env, "unwrapped"):
         for layer in layers(env):
@@ -261,12 +247,11 @@ def in_order(env: Any, owner: str) -> Any:
 
 
 def not_reset(wrapper: Env) -> RuntimeError:
-    """The error of a step before the first reset."""
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 
 
+# What may take the place of a value of a type.
 _LIKE: dict[type, Any] = {bool: bool, int: (int, np.integer), deque: (list, deque)}
-"""What may take the place of a value of a type."""
 
 
 def _state_of(value: Any) -> Any:
@@ -279,9 +264,8 @@ def _state_of(value: Any) -> Any:
 
 
 def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
-    """What takes the place of ``own`` when a state is loaded: dicts and what has a state of its own stay the objects.
-
-    They change only with ``load``. What lacks something is a ``KeyError``, what does not fit a ``ValueError``.
+    """What takes the place of ``own`` when a state is loaded: dicts and what has a state of its own stay the objects,
+    which change only with ``load``. What lacks something is a ``KeyError``, what does not fit a ``ValueError``.
     """
     if hasattr(own, "check_state"):
         (own.load_state_dict if load else own.check_state)(given)

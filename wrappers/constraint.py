@@ -88,8 +88,7 @@ class ConstraintWrapper(StatefulWrapper):
         step = observation, floating, terminated, truncated, self._with_log({**info, **own})
         step = _, _, terminated, truncated, _ = self._shape(step, costs)
         if self._over.mode is not AutoresetMode.SAME_STEP:
-            ended = arrays.either(terminated, truncated)
-            self._over.step(ended, ended is not None)
+            self._over.step(arrays.either(terminated, truncated))
         self.steps += 1
         if self.steps % self.interval == 0:
             if (count := int(self._count)) > 0:

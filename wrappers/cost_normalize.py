@@ -18,18 +18,14 @@ class CostNormalize(NormalizingWrapper):
     That holds for ``info["cost"]`` and, where there are several, for every column of ``info["costs"]`` by itself; raw
     values are ``info["original_cost"]`` and ``info["original_costs"]``, which limits apply to: wrappers above that use
     limits read those. ``scale="step"`` standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does;
-    such costs can be negative. The step of an autoreset in the next step has cost 0 and enters no statistics.
+    such costs can be negative. The step of an autoreset in the next step has cost 0 and enters no statistics. Any other
+    step without a cost is a ``ValueError``.
 
     Args:
-        env: A vector environment with costs.
         norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several costs a
-            dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied. None begins anew.
-            Something else is a ``TypeError``, other shapes or keys a ``ValueError``.
-        scale: ``"return"`` or ``"step"``.
-        gamma: Discount factor of the sum, from 0 to 1.
+            dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied. Something else is
+            a ``TypeError``, other shapes or keys a ``ValueError``.
         clip: Bound of the scaled costs, 5 unless given. A ``norm`` has its own.
-
-    A step without a cost is a ``ValueError``.
 
     Example:
         >>> import gymnasium as gym, legged_envs, numpy as np
@@ -91,7 +87,7 @@ class CostNormalize(NormalizingWrapper):
                     "put it above what reports costs, or leave it out"
                 )
         if ended is not None or self._over.some_over:
-            self._over.step(ended, ended is not None)
+            self._over.step(ended)
         return observation, reward, terminated, truncated, info
 
     def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:

@@ -24,9 +24,7 @@ class EpisodeStatistics(StatefulWrapper):
     (num_envs,), and ``costs`` (num_envs, K), the sums of the cost terms if there are such; all are 0 in rows that go
     on. ``info["_episode"]`` (num_envs,) marks the rows that ended. Sums are float64, what is reported float32 and
     int64. It goes below :class:`AutoReset` or around an environment that resets by itself. An environment that ended
-    and is not reset yet counts nothing.
-
-    ``means`` and the windows cover the last ``window`` episodes; one that is no positive integer is a ``ValueError``.
+    and is not reset yet counts nothing. ``means`` and the windows cover the last ``window`` episodes.
 
     Example:
         >>> import gymnasium as gym
@@ -136,7 +134,7 @@ class EpisodeStatistics(StatefulWrapper):
         if over.some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
             self._begin_sums(rows)
         if over.some_over or ended is not None:
-            over.step(ended, ended is not None)
+            over.step(ended)
         if ended is not None:
             info = {**info, "episode": self._report(ended), "_episode": arrays.copied(ended)}
             if over.mode is AutoresetMode.SAME_STEP:

@@ -17,15 +17,14 @@ SingleEnv = gym.Env[Any, Any]
 
 
 class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
-    """A vector environment of Gymnasium's kind, with its own wrappers, in the form that the wrappers above expect.
+    """A vector environment of Gymnasium's kind in the form that the wrappers of this package expect; they put it
+    around.
 
     In mode SAME_STEP ``final_obs`` is a full batch (not an array of objects) whose rows of environments that go on
     equal the observation, marked by ``_final_obs``, and costs are at the top level of ``info`` on the step they belong
     to (not in ``final_info`` alone). Rows that :meth:`end_episodes` names are left out of every step until their reset
     where the environment is a ``SyncVectorEnv``: that one refuses to step an environment whose episode is over, and a
     step would take random numbers from its next episode. Other batches step them, unseen.
-
-    The wrappers of this package put it around what they are given; it need not be made by hand.
     """
 
     def __init__(self, env: Env):
@@ -52,9 +51,8 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._over |= arrays.as_numpy(mask)
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the environment, or of the single ones of a ``SyncVectorEnv`` and their wrappers.
-
-        A ``TypeError`` if it has no ``get_state``.
+        """The state of the environment, or of a ``SyncVectorEnv``'s single ones and their wrappers; a ``TypeError``
+        without.
         """
         env: Any = self.env
         steps_alone = isinstance(env, SyncVectorEnv) and not hasattr(env, "get_state")
@@ -84,10 +82,8 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 
 
 def put_in_order(env: Any) -> Env:
-    """``env``, an environment of whatever kind at the bottom of a stack, with the door around it if it needs one.
-
-    A plain ``gymnasium.Env`` becomes a batch of one, as Gymnasium makes it, without autoreset. One whose steps have six
-    values goes through ``FromCMDP``.
+    """An environment at the bottom of a stack, with the door around it if it needs one: a plain ``gymnasium.Env``
+    becomes a batch of one without autoreset, and one whose steps have six values goes through ``FromCMDP``.
     """
     if isinstance(env, VectorEnv):
         needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is not AutoresetMode.DISABLED
@@ -100,10 +96,8 @@ def put_in_order(env: Any) -> Env:
 
 
 def transition_cost(info: Info, key: str) -> Array | None:
-    """``info["cost"]`` or ``info["costs"]`` of a step's transition in Gymnasium's own form, or None without it.
-
-    In mode SAME_STEP, Gymnasium's vector environments report the costs of steps that end episodes in ``final_info``
-    alone, with a mask of these rows.
+    """A step's ``info["cost"]`` or ``info["costs"]``, or None: in mode SAME_STEP Gymnasium's vector environments report
+    those of steps that end episodes in ``final_info`` alone, with a mask of these rows.
     """
     costs, final_info = info.get(key), info.get("final_info")
     if not isinstance(final_info, dict) or f"_{key}" not in final_info:

@@ -44,9 +44,8 @@ def cost_attribute(env: Any, name: str) -> Any:
 
 
 def end_episodes(env: Any, mask: Array) -> None:
-    """Tell every layer that the episodes of ``mask`` (num_envs,) are over: nothing of them counts until their reset.
-
-    Layers take part by a method ``end_episodes(mask)``; Gymnasium's single environments are not even stepped.
+    """Tell every layer with a method ``end_episodes`` that the episodes of ``mask`` (num_envs,) are over: nothing of
+    them counts until their reset. Gymnasium's single environments are not even stepped.
     """
     for layer in layers(env):
         if hasattr(type(layer), "end_episodes"):

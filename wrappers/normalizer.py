@@ -20,17 +20,15 @@ something that hardly ever changes is not blown up."""
 
 
 class Normalizer:
-    """Running mean and variance per element, and the normalisation by them.
+    """Running mean and variance per element of samples of one ``shape``, and the normalisation by them.
 
     Statistics are float64 with an integer count, so they go on changing however long a run is. They live where the data
-    live: a batch of another array kind or device moves them there. Pickles and states hold NumPy arrays.
+    live: a batch of another array kind or device moves them there. Pickles and states hold NumPy arrays. Normalised
+    values are clipped to [−clip, clip]; a ``clip`` that is not positive is a ``ValueError``.
 
     A batch is merged as in Chan, Golub, LeVeque 1979 ("Updating formulae and a pairwise algorithm for computing sample
     variances"). With S and Q the sums over the batch of d and d², where d = x − mean, and n the count afterwards, their
     formulae become mean += S/n and M2 += Q − S²/n.
-
-    ``shape`` is that of one sample. Normalised values are clipped to [−clip, clip]; a ``clip`` that is not positive is
-    a ``ValueError``.
     """
 
     def __init__(self, shape: tuple[int, ...], clip: float = CLIP):
@@ -62,9 +60,8 @@ class Normalizer:
         return self._xp.maximum(self._xp.sqrt(self.var), STD_FLOOR)
 
     def push(self, samples: Array, rows: Array | None = None) -> None:
-        """Add samples (num_samples, ``*shape``) to the statistics: of ``rows`` (num_samples,) bool, or without it all.
-
-        None at all change nothing. Samples of another shape are a ``ValueError``.
+        """Add samples (num_samples, ``*shape``) to the statistics, all or those of ``rows`` (num_samples,) bool; a
+        ValueError if they have another shape.
         """
         if samples.shape[1:] != self.shape or not samples.ndim:
             expected = ", ".join(map(str, ("num_samples", *self.shape)))
@@ -75,7 +72,7 @@ class Normalizer:
             self._merge(samples)
 
     def push_and_normalize(self, samples: Array) -> Array:
-        """:meth:`push` all samples and then :meth:`normalize` them, in one pass."""
+        """:meth:`push` and then :meth:`normalize` all samples, in one pass."""
         if samples.shape[1:] != self.shape or not samples.ndim or self.count + samples.shape[0] < 2:
             self.push(samples)
             return self.normalize(samples)
@@ -85,9 +82,8 @@ class Normalizer:
         return self._clip(deviations, samples.dtype)
 
     def normalize(self, values: Array) -> Array:
-        """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers).
-
-        The statistics stay as they are. Before the second sample values, of shape (…, ``*shape``), are only clipped.
+        """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers); only clipped before
+        the second sample. Shape: (…, ``*shape``).
         """
         self._adopt(values)
         exact = arrays.float64(values)
@@ -111,7 +107,7 @@ class Normalizer:
         self.mean, self.m2 = (np.array(state[key], np.float64) for key in ("mean", "m2"))
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` if a state lacks something or is of another shape or clip."""
+        """A ``ValueError`` if a state lacks something or is of another shape or clip."""
         for key in ("mean", "m2", "count", "clip"):
             if key not in state:
                 raise ValueError(f"the state has no {key!r}")
@@ -143,9 +139,8 @@ class Normalizer:
             self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
 
     def _merge(self, samples: Array) -> tuple[Any, Any]:
-        """Add samples. Returns their deviations from the mean before, a new float64 array, and by how much it changed.
-
-        The first batch has its own mean before.
+        """Add samples; returns their float64 deviations from the mean before, the first batch's own, and by how much it
+        changed.
         """
         self._adopt(samples)
         xp: Any = self._xp
@@ -182,9 +177,8 @@ class Normalizer:
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
-    """The normalizer ``norm`` that the wrapper ``owner`` was given, or a new one if that is None.
-
-    Something else is a ``TypeError``, another shape or a clip that is not its own a ``ValueError``.
+    """The normalizer ``norm`` that the wrapper ``owner`` was given, or a new one if that is None. Something else is a
+    ``TypeError``, another shape or a clip that is not its own a ``ValueError``.
     """
     if norm is None:
         return Normalizer(shape, CLIP if clip is None else clip)
@@ -203,7 +197,7 @@ class ReturnScale:
     ``scale="return"`` divides by the standard deviation of the discounted return G ← γ G + x, which begins at 0 with
     every episode, as Gymnasium's ``NormalizeReward`` does: signs and ratios stay. ``scale="step"`` takes off the mean
     of x and divides by its standard deviation, as OmniSafe does. The step's own values enter the statistics first.
-    The shape of ``normalizer``, the statistics of G or of x, is that of one environment's x.
+    ``normalizer`` holds those of G or of x, of the shape of one environment's x.
     """
 
     def __init__(self, normalizer: Normalizer, num_envs: int, scale: str, gamma: float):
@@ -221,9 +215,9 @@ class ReturnScale:
     def __call__(self, values: Array, ended: Array | None, episodes: Episodes, frozen: bool) -> Array:
         """Rewards or costs of a step (num_envs, ``*shape``), scaled; ``frozen`` leaves the statistics as they are.
 
-        Rows without a running episode in ``episodes`` enter no statistics, and standardised they are 0: taking the mean
-        off the 0 of a step that only resets would give them a reward. ``ended`` (num_envs,) bool marks the rows whose
-        episode this step ended, None stands for no row.
+        ``ended`` (num_envs,) bool marks the rows whose episode this step ended, None stands for no row. Rows without a
+        running episode in ``episodes`` enter no statistics, and standardised they are 0: taking the mean off the 0 of a
+        step that only resets would give them a reward.
         """
         counted = episodes.running(values) if episodes.some_over else None
         if self.scale == "step":
@@ -243,7 +237,7 @@ class ReturnScale:
         return {"scale": self.scale, "returns": arrays.map_arrays(arrays.copied, self.returns)}
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` if a state is of the other scale or of another number of environments or costs."""
+        """A ``ValueError`` if a state is of the other scale or of another number of environments or costs."""
         if state["scale"] != self.scale:
             raise ValueError(f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}")
         expected = (self.num_envs, *self.normalizer.shape)
@@ -257,8 +251,8 @@ class ReturnScale:
 class NormalizingWrapper(StatefulWrapper):
     """A wrapper with running statistics that can be frozen, saved and loaded.
 
-    What an environment does between the end of its episode and its reset belongs to no episode and enters no
-    statistics: without autoreset until the reset, with autoreset in the next step on the step that resets.
+    What an environment does between the end of its episode and its reset enters no statistics: without autoreset until
+    the reset, with autoreset in the next step on the step that resets.
     """
 
     saved_as: ClassVar[str]

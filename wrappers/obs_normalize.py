@@ -17,19 +17,17 @@ from legged_envs.wrappers.normalizer import Normalizer, Normalizers, Normalizing
 class ObsNormalize(NormalizingWrapper):
     """Observations become ``(observation − mean) / std``, clipped, with statistics per element over all environments.
 
-    Observations enter the statistics in the order in which they happen, and each is normalised by the result: first
-    the last observations of the episodes that a step has ended (``info["final_obs"]``), each once, then the step's
+    Observations enter the statistics in the order in which they happen, and each is normalised by the result: first the
+    last observations of the episodes that a step has ended (``info["final_obs"]``), each once, then the step's
     observations. So ``final_obs`` does not know those yet; its rows of environments that go on equal the observation.
     The rows that a partial reset begins count from the next step on, so all other rows keep their values.
-
     ``info["original_obs"]`` and ``info["original_final_obs"]`` are the raw ones. A Dict of observations has one
-    normalizer per key, and the observation space becomes Box(−clip, clip).
+    normalizer per key, other spaces than Box are a ``TypeError``, and the observation space becomes Box(−clip, clip).
 
     Args:
-        env: A vector environment with Box observations or a Dict of them; another is a ``TypeError``.
         norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of the shape of one observation,
-            for a Dict a dict of them. It is used, not copied. None begins anew. Something else is a ``TypeError``,
-            another shape or other keys a ``ValueError``.
+            for a Dict a dict of them. It is used, not copied. Something else is a ``TypeError``, another shape a
+            ``ValueError``.
         clip: Bound of the normalised values, 5 unless given. A ``norm`` has its own.
 
     Example:
@@ -79,8 +77,7 @@ class ObsNormalize(NormalizingWrapper):
         if final is not None:
             info["final_obs"] = where_rows(rows, last, normalized)
         if self._over.mode is AutoresetMode.DISABLED:
-            ended = either(terminated, truncated)
-            self._over.step(ended, ended is not None)
+            self._over.step(either(terminated, truncated))
         return normalized, reward, terminated, truncated, info
 
     def _push(self, observation: Tree, rows: Array | None = None) -> None:

@@ -15,11 +15,8 @@ class RewardNormalize(NormalizingWrapper):
     The step of an autoreset in the next step has reward 0 and enters no statistics.
 
     Args:
-        env: A vector environment.
-        norm: Statistics to go on from, of shape (): of the return, or with ``scale="step"`` of the reward. It is used,
-            not copied. None begins anew. Something else is a ``TypeError``, another shape a ``ValueError``.
-        scale: ``"return"`` or ``"step"``.
-        gamma: Discount factor of the return, from 0 to 1.
+        norm: Statistics of the return (of the reward with ``scale="step"``) to go on from, of shape (). It is used, not
+            copied. Something else is a ``TypeError``, another shape a ``ValueError``.
         clip: Bound of the scaled rewards, 5 unless given. A ``norm`` has its own.
 
     Example:
@@ -56,5 +53,5 @@ class RewardNormalize(NormalizingWrapper):
         ended = either(terminated, truncated)
         scaled = self._scales["reward"](reward, ended, self._over, self.frozen)
         if ended is not None or self._over.some_over:
-            self._over.step(ended, ended is not None)
+            self._over.step(ended)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}

@@ -16,14 +16,9 @@ class TimeLimit(StatefulWrapper):
     """Truncates each environment's episode at ``time_limit`` steps. The environment's own truncation is kept.
 
     It goes below :class:`AutoReset`. Around an environment that resets by itself it also starts the next episode of
-    those that it has cut off, in that environment's autoreset mode and by ``reset(options={"reset_mask": mask})``, as
-    if the limit were inside.
-
-    With ``is_finite_horizon`` the limit is part of the task, so that its end is a termination and no truncation.
-
-    Raises:
-        ValueError: If ``time_limit`` is not a positive integer, or ``env`` is an ``AsyncVectorEnv`` that resets in the
-            next step without shared memory: Gymnasium's workers would then reset a second time.
+    those that it has cut off, in that environment's autoreset mode and by ``reset(options={"reset_mask": mask})``; an
+    ``AsyncVectorEnv`` without shared memory that resets in the next step would do so twice and is a ValueError. With
+    ``is_finite_horizon`` the limit is part of the task: its end is a termination and no truncation.
 
     Example:
         >>> import gymnasium as gym, numpy as np
@@ -115,10 +110,10 @@ class TimeLimit(StatefulWrapper):
         some_cut = ended is not None and arrays.any_row(cut)
         if ended is not None:
             self._begin_count(ended)
-        self._over.step(ended, ended is not None)
+        self._over.step(ended)
         if self._mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, cut, step, self._whole) if some_cut else step
-        self._cut.step(cut, some_cut)
+        self._cut.step(cut if some_cut else None)
         if some_cut:
             end_episodes(self.env, cut)
         return step
