@@ -47,10 +47,9 @@ class ActionRepeat(StatefulWrapper):
         self.times = whole_number("times", times)
         mode = autoreset_mode(self.env)
         if mode is not AutoresetMode.DISABLED:
-            raise ValueError(
-                f"ActionRepeat needs an environment with autoreset DISABLED, got {mode}: the repeats would go on into "
-                "the next episode. The order that works is AutoReset(ActionRepeat(env, times), mode)"
-            )
+            order = "The order that works is AutoReset(ActionRepeat(env, times), mode)"
+            why = f"got {mode}: the repeats would go on into the next episode. {order}"
+            raise ValueError(f"ActionRepeat needs an environment with autoreset DISABLED, {why}")
         self._whole = whole_keys(self.env)
 
     def step(self, actions: Tree) -> Step:

@@ -38,10 +38,8 @@ class ActionScale(StatefulWrapper):
         if not isinstance(inner, Box) or inner.dtype.kind != "f":
             raise TypeError(f"ActionScale needs a Box of floats as action space, got {inner}")
         if not inner.is_bounded():
-            raise ValueError(
-                f"ActionScale needs a finite action space, got {inner}: bound it below, for example with "
-                "gymnasium.wrappers.vector.TransformAction and an action_space"
-            )
+            how = "bound it below, for example with gymnasium.wrappers.vector.TransformAction and an action_space"
+            raise ValueError(f"ActionScale needs a finite action space, got {inner}: {how}")
         lows, highs = _bounds("low", low, inner), _bounds("high", high, inner)
         if not (lows < highs).all():
             raise ValueError(f"low must be below high in every entry, got low={low!r} and high={high!r}")

@@ -60,10 +60,8 @@ class AutoReset(StatefulWrapper):
             raise ValueError("AutoReset's mode must be SAME_STEP or NEXT_STEP; leave the wrapper out for DISABLED")
         below = autoreset_mode(self.env)
         if below is not AutoresetMode.DISABLED:
-            raise ValueError(
-                f"AutoReset needs an environment with autoreset DISABLED, got {below}, which resets by itself: make it "
-                "with autoreset_mode=AutoresetMode.DISABLED, or leave AutoReset out"
-            )
+            how = "which resets by itself: make it with autoreset_mode=AutoresetMode.DISABLED, or leave AutoReset out"
+            raise ValueError(f"AutoReset needs an environment with autoreset DISABLED, got {below}, {how}")
         self.metadata = {**self.env.metadata, "autoreset_mode": self.mode}
         self._ended = Episodes(self.mode)  # rows whose next step resets
         self._whole = whole_keys(self.env)

@@ -84,7 +84,7 @@ class Episodes:
 
 
 class _TakesDevice(ABCMeta):
-    """Constructors accept the ``device`` of OmniSafe's wrappers, by name or wherever it stands; resets only check it."""
+    """Lets constructors take the ``device`` of OmniSafe's wrappers, by name or anywhere; resets only check it."""
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
         if "device" in signature(cls).parameters:
@@ -159,11 +159,9 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     def _check_device(self, example: Array) -> None:
         given = "cpu" if isinstance(example, arrays.NUMPY) else str(device_of(example))
         if self._expected_device not in (given, given.partition(":")[0]):
-            raise ValueError(
-                f"{type(self).__name__} was given device={self._expected_device!r}, but the arrays of the environment "
-                f"are on {given!r}: make the environment there, or put ToTorch(env, device={self._expected_device!r}) "
-                "below"
-            )
+            wrong = f"device={self._expected_device!r}, but the arrays of the environment are on {given!r}"
+            how = f"make the environment there, or put ToTorch(env, device={self._expected_device!r}) below"
+            raise ValueError(f"{type(self).__name__} was given {wrong}: {how}")
 
     def state_dict(self) -> dict[str, Any]:
         """This wrapper's own state."""
@@ -193,10 +191,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             sizes = np.shape(given) if hasattr(given, "dtype") else ()
             fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))
             if shape is not None and given is not None and not fits:
-                raise ValueError(
-                    f"{name} needs a state whose {key!r} has shape {tuple(expected)}, got {tuple(sizes)} of a "
-                    f"{type(given).__name__}: load one of as many environments and costs"
-                )
+                wrong = f"got {tuple(sizes)} of a {type(given).__name__}: load one of as many environments and costs"
+                raise ValueError(f"{name} needs a state whose {key!r} has shape {tuple(expected)}, {wrong}")
             try:
                 _in_place_of(getattr(self, self._attribute(key)), given, load=False)
             except (KeyError, ValueError) as error:
@@ -237,10 +233,8 @@ def in_order(env: Any, owner: str) -> Any:
         for layer in layers(env):
             if getattr(type(layer), "outermost", False):
                 top = type(layer).__name__
-                raise ValueError(
-                    f"{owner} needs the five values of Gymnasium's step, got those of {top} below it: leave {top} out, "
-                    f"or put {top} outermost"
-                )
+                wrong = f"got those of {top} below it: leave {top} out, or put {top} outermost"
+                raise ValueError(f"{owner} needs the five values of Gymnasium's step, {wrong}")
         if any(isinstance(layer, (StatefulWrapper, ForeignEnv)) for layer in layers(env)):
             return env
     return put_in_order(env)

@@ -82,10 +82,8 @@ class CostNormalize(NormalizingWrapper):
                 if kind in info.get("final_info", ()):
                     info["final_info"] = {**info["final_info"], **scaled}
             elif kind in self._scales and not (self._over.some_over and not any_row(self._over.running(reward))):
-                raise ValueError(
-                    f"CostNormalize needs info[{kind!r}] on every step, {name_of(self)} reports {sorted(reported)}: "
-                    "put it above what reports costs, or leave it out"
-                )
+                wrong = f"{name_of(self)} reports {sorted(reported)}: put it above what reports costs, or leave it out"
+                raise ValueError(f"CostNormalize needs info[{kind!r}] on every step, {wrong}")
         if ended is not None or self._over.some_over:
             self._over.step(ended)
         return observation, reward, terminated, truncated, info
@@ -98,10 +96,8 @@ class CostNormalize(NormalizingWrapper):
         """What scales a kind of costs that is new; one of another shape than before is a ``ValueError``."""
         if kind not in self._scales:
             if not self._takes_more:
-                raise ValueError(
-                    f"CostNormalize was given the Normalizer of info['cost'] alone, and the environment reports "
-                    f"info[{kind!r}] too: give it a dict of Normalizers for {COSTS}"
-                )
+                wrong = f"the environment reports info[{kind!r}] too: give it a dict of Normalizers for {COSTS}"
+                raise ValueError(f"CostNormalize was given the Normalizer of info['cost'] alone, and {wrong}")
             self._scales[kind] = self._new_scale(kind, shape)
         own = self._scales[kind].normalizer.shape
         if shape != own:

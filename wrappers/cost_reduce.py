@@ -88,8 +88,7 @@ def _check_limits(env: Any, names: Any) -> NumPyArray:
     for i, limit in enumerate(limits):
         if not limit > 0.0:
             name = i if names is None else repr(names[i])
-            raise ValueError(
-                f"CostReduce(env, 'weighted') divides by the limits, and that of cost {name} is {limit}: it must be "
-                "positive. Reduce by 'sum', 'max' or 'any', or give the term a positive limit"
-            )
+            wrong = f"divides by the limits, and that of cost {name} is {limit}"
+            how = "it must be positive. Reduce by 'sum', 'max' or 'any', or give the term a positive limit"
+            raise ValueError(f"CostReduce(env, 'weighted') {wrong}: {how}")
     return np.asarray(limits, np.float64)

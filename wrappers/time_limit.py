@@ -44,11 +44,10 @@ class TimeLimit(StatefulWrapper):
         self._mode = autoreset_mode(self.env)
         core = self.env.unwrapped
         if self._mode is AutoresetMode.NEXT_STEP and isinstance(core, AsyncVectorEnv) and not core.shared_memory:
-            raise ValueError(
-                "TimeLimit cannot start the next episodes of an AsyncVectorEnv with autoreset NEXT_STEP and "
-                "shared_memory=False, which may reset them twice: make it with shared_memory=True, or with "
-                "autoreset_mode=AutoresetMode.DISABLED and AutoReset(TimeLimit(env, time_limit), 'NextStep')"
-            )
+            wrong = "an AsyncVectorEnv with autoreset NEXT_STEP and shared_memory=False, which may reset them twice"
+            how = "autoreset_mode=AutoresetMode.DISABLED and AutoReset(TimeLimit(env, time_limit), 'NextStep')"
+            how = f"make it with shared_memory=True, or with {how}"
+            raise ValueError(f"TimeLimit cannot start the next episodes of {wrong}: {how}")
         self._over = Episodes(self._mode)
         self._cut = Episodes(AutoresetMode.NEXT_STEP)  # rows that the limit ended and that the next step has to reset
         self._whole = whole_keys(self.env)

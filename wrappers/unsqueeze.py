@@ -39,10 +39,8 @@ class Unsqueeze(StatefulWrapper):
 
     def __init__(self, env: Any):
         if isinstance(env, VectorEnv) and env.num_envs != 1:
-            raise ValueError(
-                f"Unsqueeze makes a batch of one plain gymnasium.Env, got a vector environment with num_envs="
-                f"{env.num_envs}: it is a batch already, leave Unsqueeze out"
-            )
+            given = f"a vector environment with num_envs={env.num_envs}: it is a batch already, leave Unsqueeze out"
+            raise ValueError(f"Unsqueeze makes a batch of one plain gymnasium.Env, got {given}")
         if not isinstance(env, (gym.Env, VectorEnv)) and not hasattr(env, "need_auto_reset_wrapper"):
             raise TypeError(f"Unsqueeze needs a gymnasium.Env, got {type(env).__name__}")
         super().__init__(env)
