@@ -1,8 +1,4 @@
-"""Vector-environment wrappers and library adapters. Import them from ``legged_envs.wrappers``.
-
-Adapters import their library, so each is imported by its own module: ``legged_envs.wrappers.sb3``, ``rsl_rl``,
-``skrl``, ``rl_games`` and ``omnisafe``.
-"""
+"""Vector-environment wrappers, imported from here, and adapters, each imported by its own module with its library."""
 
 from legged_envs.wrappers.action_repeat import ActionRepeat as ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale as ActionScale

@@ -19,13 +19,11 @@ LayerType = TypeVar("LayerType")
 
 
 class WrongArrays(TypeError, ValueError):
-    """The arrays of an environment are of another kind than a library takes."""
+    """An environment's arrays are of another kind than a library takes."""
 
 
 def accept_env(env: Any, library: str, array: str) -> Any:
-    """The environment, put in order for a library of arrays ``"numpy"`` or ``"torch"``. One that is no vector
-    environment, or does not reset in the same step, is a ValueError with the right call.
-    """
+    """The environment in order; a ValueError with the right call unless it is a vector one in mode SAME_STEP."""
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
         raise ValueError(f"{library} needs a vector environment, got {type(env).__name__}: make it by {call}")

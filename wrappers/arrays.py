@@ -169,8 +169,7 @@ def blank_rows(mask: Array, array: Array) -> Array:
 
 
 def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:
-    """An ``info`` with the rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere; of a key of only one
-    blank rows.
+    """An ``info`` with rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere; a missing key's are blank.
 
     What has no rows is taken from ``later`` where it has the key; keys of ``whole`` have none, whatever their length.
     """

@@ -38,9 +38,6 @@ class AutoReset(StatefulWrapper):
         ...     observation, _, _, truncated, info = env.step(env.action_space.sample())
         >>> truncated, sorted(info)
         (array([ True]), [])
-
-        The next episode has to be begun by ``reset(options={"reset_mask": ...})``. With the wrapper it has begun:
-
         >>> env = AutoReset(env)
         >>> first, _ = env.reset(seed=0)
         >>> for _ in range(2):
@@ -103,14 +100,8 @@ def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> 
         rows = arrays.copied(ended)
     observation, reset_info = env.reset(options={"reset_mask": arrays.copied(ended)})
     reset_info = {key: reset_info[key] for key in reset_info if not (key in info and key.removeprefix("_") in COSTS)}
-    info = {
-        **info,
-        **arrays.info_rows(ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole),
-        "final_obs": final_observation,
-        "_final_obs": rows,
-        "final_info": final_info,
-        "_final_info": arrays.copied(rows),
-    }
+    info |= arrays.info_rows(ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole)
+    info |= zip(FINAL, (final_observation, rows, final_info, arrays.copied(rows)), strict=True)
     return observation, reward, terminated, truncated, info
 
 

@@ -114,7 +114,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     """
 
     env: Any
-    """The vector environment or wrapper below."""
     outermost: ClassVar[bool] = False
     """Whether no other wrapper can go above, since ``step`` does not return Gymnasium's five values."""
     whole_keys: ClassVar[frozenset[str]] = frozenset()
@@ -151,9 +150,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             self._over.end(mask)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        """Begin new episodes in the rows ``begun``, a mask (num_envs,) of the observation's kind, after a reset, which
-        is ``partial`` if it had a mask. Returns the observation and ``info`` to give.
-        """
+        """The observation and ``info`` to give after a reset of the rows ``begun``, a mask: of all unless ``partial``."""
         return observation, info
 
     def _check_device(self, example: Array) -> None:
@@ -183,9 +180,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         name = type(self).__name__
         if state and not self.STATE:
             raise ValueError(f"{name} has no state, got {list(state)}")
-        for key in self.STATE:
-            if key not in state:
-                raise ValueError(f"{name} needs a state with {key!r}, got one of {list(state)}")
+        if missing := [key for key in self.STATE if key not in state]:
+            raise ValueError(f"{name} needs a state with {missing[0]!r}, got one of {list(state)}")
         for key, shape in self.STATE.items():
             given, expected = state[key], [getattr(self, str(size), size) for size in shape or ()]
             sizes = np.shape(given) if hasattr(given, "dtype") else ()
@@ -200,9 +196,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
 
     def save(self) -> dict[str, Any]:
-        """The normalizers in use of this wrapper and of all below it, to be pickled or given to a wrapper as ``norm``:
-        ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer``. Of two of one kind the outer one counts.
-        """
+        """The normalizers by ``saved_as``, to be given to a wrapper as ``norm``; the outer one of two of one kind."""
         inside_out = reversed([layer for layer in layers(self) if hasattr(type(layer), "saved_as")])
         return {layer.saved_as: layer.normalizer for layer in inside_out}
 
@@ -226,9 +220,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
 
 def in_order(env: Any, owner: str) -> Any:
-    """What ``owner`` is given, with a door for other people's environments; a ``ValueError`` if a layer must be
-    outermost.
-    """
+    """What ``owner`` is given, with a door at the bottom if it needs one; a ValueError above what must be outermost."""
     if hasattr(env, "unwrapped"):
         for layer in layers(env):
             if getattr(type(layer), "outermost", False):
@@ -258,8 +250,10 @@ def _state_of(value: Any) -> Any:
 
 
 def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
-    """What takes the place of ``own`` when a state is loaded: dicts and what has a state of its own stay the objects,
-    which change only with ``load``. What lacks something is a ``KeyError``, what does not fit a ``ValueError``.
+    """What takes the place of ``own`` when a state is loaded; dicts and what has a state stay, changed only by
+    ``load``.
+
+    What the state lacks is a ``KeyError``, what does not fit a ``ValueError``.
     """
     if hasattr(own, "check_state"):
         (own.load_state_dict if load else own.check_state)(given)

@@ -50,10 +50,7 @@ class VectorCMDP(StatefulWrapper):
 
 
 class CMDP(gym.Wrapper[Any, Any, Any, Any]):
-    """``step`` of a plain ``gymnasium.Env`` returns ``(observation, reward, cost, terminated, truncated, info)``.
-
-    ``cost`` is a float; ``info`` without it is a ValueError.
-    """
+    """``step`` of a plain ``gymnasium.Env`` returns ``(observation, reward, cost, terminated, truncated, info)``."""
 
     outermost = True
 

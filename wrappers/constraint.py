@@ -34,9 +34,8 @@ class ConstraintWrapper(StatefulWrapper):
     """
 
     log_name: ClassVar[str]
-    """What the adapted numbers are called in ``info["log"]``."""
     adapts: ClassVar[str]
-    """The attribute that is adapted."""
+    """What the adapted numbers are called in ``info["log"]``, and the attribute that holds them."""
     STATE = {"over": PER_ENV, "steps": None, "cost_sums": PER_COST, "count": None}  # noqa: RUF012
 
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
@@ -99,9 +98,7 @@ class ConstraintWrapper(StatefulWrapper):
 
     @abstractmethod
     def _shape(self, step: Step, costs: Any) -> Step:
-        """The step to give for one with a floating reward and an ``info`` of its own; ``costs`` (num_envs, K) are of
-        the reward's dtype, and 0 where no episode runs.
-        """
+        """The step to give, of which the reward is floating, for ``costs`` (num_envs, K), 0 without an episode."""
 
     def _start(self, example: Array) -> None:
         """Turn what is adapted, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""

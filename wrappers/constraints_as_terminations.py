@@ -176,9 +176,7 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
 
 
 def _begin_streams(seed: Seed, num_envs: int) -> Any:
-    """Where random streams begin, (num_envs,) uint64: of an int by (seed, i), of a list by (seed[i], 0), of None by
-    chance.
-    """
+    """Where random streams begin, (num_envs,): an int's at (seed, i), a list's at (seed[i], 0), None's by chance."""
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     is_list = isinstance(seed, (list, tuple, np.ndarray))

@@ -61,7 +61,7 @@ class EpisodeStatistics(StatefulWrapper):
         for name in KEYS:
             setattr(self, f"{name}_window", deque(maxlen=window))
         self.episode_count = 0
-        """Number of episodes that ended."""
+
         self._steps, self._start_steps = 0, np.zeros(self.num_envs, np.int64)
         self._start_times = np.full(self.num_envs, time.perf_counter())
         self._returns: Any = None
@@ -71,7 +71,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     @property
     def num_costs(self) -> int | None:
-        """Number of cost terms, None while it is unknown."""
+        """Number of cost terms, or None."""
         names = cost_attribute(self.env, "cost_names")
         if names is None and self._costs_sums is not None:
             return int(self._costs_sums.shape[1])

@@ -51,9 +51,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         self._over |= arrays.as_numpy(mask)
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the environment, or of a ``SyncVectorEnv``'s single ones and their wrappers; a ``TypeError``
-        without.
-        """
+        """The state of the environment, or of a ``SyncVectorEnv``'s single ones; a TypeError without ``get_state``."""
         env: Any = self.env
         steps_alone = isinstance(env, SyncVectorEnv) and not hasattr(env, "get_state")
         if not steps_alone or not all(one.has_wrapper_attr("get_state") for one in env.envs):
@@ -82,9 +80,7 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 
 
 def put_in_order(env: Any) -> Env:
-    """An environment at the bottom of a stack, with the door around it if it needs one: a plain ``gymnasium.Env``
-    becomes a batch of one without autoreset, and one whose steps have six values goes through ``FromCMDP``.
-    """
+    """A stack's bottom with the door it needs; a plain ``gymnasium.Env`` becomes a batch of one without autoreset."""
     if isinstance(env, VectorEnv):
         needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is not AutoresetMode.DISABLED
         return ForeignEnv(env) if needs_door else env
@@ -96,9 +92,7 @@ def put_in_order(env: Any) -> Env:
 
 
 def transition_cost(info: Info, key: str) -> Array | None:
-    """A step's ``info["cost"]`` or ``info["costs"]``, or None: in mode SAME_STEP Gymnasium's vector environments report
-    those of steps that end episodes in ``final_info`` alone, with a mask of these rows.
-    """
+    """A step's cost or costs, or None. Gymnasium's SAME_STEP reports those of last steps in ``final_info`` alone."""
     costs, final_info = info.get(key), info.get("final_info")
     if not isinstance(final_info, dict) or f"_{key}" not in final_info:
         return costs

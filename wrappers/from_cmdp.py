@@ -72,9 +72,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation: Any = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
-        """Start new episodes, with one environment unless ``options["reset_mask"]`` is ``[False]``; at first a
-        ``RuntimeError``.
-        """
+        """Start new episodes, or none of a single environment masked out, which is a RuntimeError at first."""
         options = dict(options or {})
         if self._is_single:
             mask = options.pop("reset_mask", None)

@@ -44,9 +44,7 @@ def cost_attribute(env: Any, name: str) -> Any:
 
 
 def end_episodes(env: Any, mask: Array) -> None:
-    """Tell every layer with a method ``end_episodes`` that the episodes of ``mask`` (num_envs,) are over: nothing of
-    them counts until their reset. Gymnasium's single environments are not even stepped.
-    """
+    """Tell every layer below that the episodes of ``mask`` (num_envs,) are over: nothing counts until their reset."""
     for layer in layers(env):
         if hasattr(type(layer), "end_episodes"):
             layer.end_episodes(mask)

@@ -59,9 +59,7 @@ class PIDMultipliers:
         return self._state["multipliers"]
 
     def update(self, excess: Any, follow: bool = True) -> None:
-        """Follow ``excess``, of the kind and shape of :attr:`values`, or only keep it as e'; not where it is not
-        finite.
-        """
+        """Follow ``excess``, of the shape of λ, or only keep it as e'; not finite it changes nothing."""
         xp, old, dtype = array_namespace(excess), self._state, self.values.dtype
 
         def bounded(total: Any) -> Any:

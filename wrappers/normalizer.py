@@ -15,8 +15,7 @@ from legged_envs.wrappers.layers import autoreset_mode
 Normalizers: TypeAlias = "Normalizer | dict[str, Normalizers]"
 """A :class:`Normalizer` or a (nested) dict of them."""
 CLIP, STD_FLOOR = 5.0, 0.01
-"""Bound of normalised values unless said otherwise, and what smaller standard deviations count as, as in OmniSafe:
-something that hardly ever changes is not blown up."""
+"""Bound of normalised values unless said otherwise, and what smaller standard deviations count as, as in OmniSafe."""
 
 
 class Normalizer:
@@ -35,9 +34,7 @@ class Normalizer:
         if not clip > 0:
             raise ValueError(f"clip must be positive, got {clip!r}")
         self.shape = tuple(shape)
-        """Shape of one sample."""
         self.clip = float(clip)
-        """Bound of the normalised values."""
         self.count = 0
         """Number of samples."""
         self.mean: Any = np.zeros(self.shape)
@@ -60,9 +57,7 @@ class Normalizer:
         return self._xp.maximum(self._xp.sqrt(self.var), STD_FLOOR)
 
     def push(self, samples: Array, rows: Array | None = None) -> None:
-        """Add samples (num_samples, ``*shape``) to the statistics, all or those of ``rows`` (num_samples,) bool; a
-        ValueError if they have another shape.
-        """
+        """Add samples (num_samples, ``*shape``), all or those of the mask ``rows``; a ValueError of another shape."""
         if samples.shape[1:] != self.shape or not samples.ndim:
             expected = ", ".join(map(str, ("num_samples", *self.shape)))
             raise ValueError(f"expected samples of shape ({expected}), got {tuple(samples.shape)}")
@@ -82,9 +77,7 @@ class Normalizer:
         return self._clip(deviations, samples.dtype)
 
     def normalize(self, values: Array) -> Array:
-        """``(values − mean) / std``, clipped, in their own floating dtype (float32 for integers); only clipped before
-        the second sample. Shape: (…, ``*shape``).
-        """
+        """``(values − mean) / std`` in their own floating dtype or float32; only clipped before the second sample."""
         self._adopt(values)
         exact = arrays.float64(values)
         return self._clip((exact - self.mean) * self._factor() if self.count >= 2 else exact, values.dtype)
@@ -139,9 +132,7 @@ class Normalizer:
             self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
 
     def _merge(self, samples: Array) -> tuple[Any, Any]:
-        """Add samples; returns their float64 deviations from the mean before, the first batch's own, and by how much it
-        changed.
-        """
+        """Add samples; returns their float64 deviations from the mean before (at first their own), and its change."""
         self._adopt(samples)
         xp: Any = self._xp
         deviations: Any = arrays.float64(samples)  # NumPy takes longer to subtract arrays of two types
@@ -177,9 +168,7 @@ class Normalizer:
 
 
 def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
-    """The normalizer ``norm`` that the wrapper ``owner`` was given, or a new one if that is None. Something else is a
-    ``TypeError``, another shape or a clip that is not its own a ``ValueError``.
-    """
+    """``norm``, or a new one for None; another type is a TypeError, another shape or ``clip`` a ValueError."""
     if norm is None:
         return Normalizer(shape, CLIP if clip is None else clip)
     if not isinstance(norm, Normalizer):
@@ -251,14 +240,12 @@ class ReturnScale:
 class NormalizingWrapper(StatefulWrapper):
     """A wrapper with running statistics that can be frozen, saved and loaded.
 
-    What an environment does between the end of its episode and its reset enters no statistics: without autoreset until
-    the reset, with autoreset in the next step on the step that resets.
+    What an environment does between the end of its episode and its reset, in each autoreset mode, enters no statistics.
     """
 
     saved_as: ClassVar[str]
     """The key of this wrapper's normalizers in :meth:`save`."""
     normalizer: Normalizers
-    """The running statistics."""
     STATE = {"over": ("num_envs",), "normalizer": None, "scales": None, "frozen": None}  # noqa: RUF012
 
     def __init__(self, env: Any):

@@ -140,11 +140,7 @@ class LeggedCMDP(CMDP):
         return self._given(observation), {}
 
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
-        """Advance by one control step; a ValueError if the environment reports no cost.
-
-        ``action`` has the shape (num_envs, A), or (A,) for all environments: OmniSafe's off-policy algorithms act so at
-        random before they learn.
-        """
+        """Advance by a step with ``action`` (num_envs, A), or (A,) for all; a ValueError if there is no cost."""
         action = action.detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info.get("cost") is None:

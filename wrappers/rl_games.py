@@ -1,7 +1,6 @@
 """Train with rl_games: the environment as its ``IVecEnv``, and a PPO that bootstraps from true final observations.
 
-After ``register("Legged/Go2-Flat-v0")`` an rl_games configuration has ``env_name: Legged/Go2-Flat-v0``, ``num_actors``
-and, in ``env_config``, further keywords of ``gymnasium.make_vec``.
+After ``register(id)`` a configuration has that ``env_name``; ``env_config`` are keywords of ``gymnasium.make_vec``.
 """
 
 import math
@@ -102,8 +101,7 @@ vecenv.register("legged_envs", _create)
 
 
 class BootstrapPPO(A2CAgent):
-    """rl_games' ``a2c_continuous`` with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``,
-    not V(s_t).
+    """rl_games' ``a2c_continuous`` that bootstraps a time-out from the true last observation: V(s_{t+1}), not V(s_t).
 
     A ``num_actors`` that does not fit the mini-batches, or a recurrent central value network, is a ``ValueError``.
     """

@@ -82,7 +82,7 @@ class RslRlVecEnv(VecEnv):
 
 
 class BootstrapPPO(PPO):
-    """rsl_rl's PPO with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``, not V(s_t)."""
+    """rsl_rl's PPO that bootstraps a time-out from the true last observation: V(s_{t+1}), not V(s_t)."""
 
     def process_env_step(self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info) -> None:
         time_outs = extras["time_outs"]

@@ -45,9 +45,7 @@ class Sb3VecEnv(VecEnv):
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self) -> VecEnvObs:
-        """Start new episodes everywhere, with the seed and options given to ``seed`` and ``set_options``. Observations
-        that are not NumPy arrays, or options that differ between environments, are a ``ValueError``.
-        """
+        """Start new episodes with the seed and options that were set; a ValueError if options differ."""
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError("a vector environment takes one dict of reset options for all environments, got several")
@@ -123,9 +121,7 @@ class Sb3VecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of each environment; or once that of the batch, where ``indices`` of a part are a ValueError.
-        What that returns is split if it is a sequence with one entry per environment, else given for each.
-        """
+        """Call each environment's method, or once the batch's, whose result is split if a sequence of num_envs."""
         if hasattr(self._core, "envs"):
             methods = [self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)]
             return [method(*method_args, **method_kwargs) for method in methods]

@@ -1,7 +1,6 @@
 """Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations.
 
-skrl's own Gymnasium wrapper has no state for a critic and gives agents the first observation of the next episode for
-the last of the one that ended: PPO would bootstrap a time-out from a state of another episode.
+skrl's own Gymnasium wrapper gives them the next episode's first observation as the last one, and a critic no state.
 """
 
 from typing import Any
@@ -100,9 +99,9 @@ class FinalObservations:
 
 
 class BootstrapPPO(FinalObservations, PPO):
-    """skrl's PPO, by its arguments, with the value of the state that a time-out cut off, V(s_{t+1}) of ``final_obs``.
+    """skrl's PPO, by its arguments, that always bootstraps a time-out from the true last observation, V(s_{t+1}).
 
-    ``time_limit_bootstrap`` is always on. A rollout of fewer than two samples for each mini-batch is a ``ValueError``.
+    A rollout of fewer than two samples for each mini-batch is a ``ValueError``.
     """
 
     def __init__(self, **arguments: Any):

@@ -9,9 +9,7 @@ from legged_envs.wrappers.layers import Step
 
 
 class ArrayConversion(StatefulWrapper):
-    """What :class:`ToNumpy` and ``ToTorch`` share: arrays that come are converted. Actions and a ``reset_mask`` go to
-    the environment as arrays of the kind and on the device of its observations.
-    """
+    """What ``ToNumpy`` and ``ToTorch`` share: arrays that come are converted, and actions and masks on the way down."""
 
     STATE = {"example": None}  # noqa: RUF012
 
