@@ -150,7 +150,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             self._over.end(mask)
 
     def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
-        """The observation and ``info`` to give after a reset of the rows ``begun``, a mask: of all unless ``partial``."""
+        """Observation and ``info`` to give after a reset of the rows ``begun``, a mask: of all unless ``partial``."""
         return observation, info
 
     def _check_device(self, example: Array) -> None:
