@@ -25,8 +25,8 @@ class RlGamesVecEnv(IVecEnv):
     """A vector environment of tensors that resets in the same step as rl_games' ``IVecEnv``; another is a
     ``ValueError``.
 
-    Make it with ``array="torch"`` and ``autoreset_mode="SameStep"``, on rl_games' ``device``. ``seed`` is that of the
-    first reset. Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an
+    Make it with ``array="torch"``, or put it in ``ToTorch``, on rl_games' ``device``. ``seed`` is that of the first
+    reset. Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an
     environment made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the
     observation. ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes,
     ``final_obs``, the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver``

@@ -21,8 +21,8 @@ from legged_envs.wrappers.layers import Env
 class SkrlVecEnv(Wrapper):
     """A vector environment of tensors that resets in the same step as skrl's ``Wrapper``; another is a ``ValueError``.
 
-    Make it with ``array="torch"`` and ``autoreset_mode="SameStep"``. It is reset at once, with ``seed``. Observations
-    are float32, without copies. Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's
+    Make it with ``array="torch"``, or put it in ``ToTorch``. It is reset at once, with ``seed``. Observations are
+    float32, without copies. Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's
     observation (``OBSERVATIONS`` in a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a
     time-out alone, without the episodes that fall as they time out. ``infos`` is the environment's; on steps that end
     episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of every environment, for
