@@ -61,7 +61,7 @@ class EpisodeStatistics(StatefulWrapper):
         for name in KEYS:
             setattr(self, f"{name}_window", deque(maxlen=window))
         self.episode_count = 0
-
+        """Number of episodes that ended."""
         self._steps, self._start_steps = 0, np.zeros(self.num_envs, np.int64)
         self._start_times = np.full(self.num_envs, time.perf_counter())
         self._returns: Any = None

@@ -1,12 +1,6 @@
-"""Train with OmniSafe 0.5: every registered id is an environment of OmniSafe, with costs and in batches.
+"""Train with OmniSafe 0.5: every registered id is an environment of OmniSafe, with costs and in batches (see README).
 
-Import this module before anything imports ``omnisafe``, which cannot be imported without Safety-Gymnasium otherwise::
-
-    import legged_envs.wrappers.omnisafe
-    import omnisafe
-
-    cfgs = {"train_cfgs": {"vector_env_nums": 64, "total_steps": 1_280_000}, "algo_cfgs": {"steps_per_epoch": 64_000}}
-    omnisafe.Agent("PPOLag", "Legged/Go2-Flat-v0", custom_cfgs=cfgs).learn()  # steps: a multiple of the environments
+Import this module before anything imports ``omnisafe``, which cannot be imported without Safety-Gymnasium otherwise.
 """
 
 import sys
