@@ -111,9 +111,8 @@ class LeggedCMDP(CMDP):
             manager = getattr(self.env.unwrapped, f"{kind.lower()}s", None)
             self.env_spec_log |= {f"{kind}/{name}": 0.0 for name in getattr(manager, "names", ())}
         self.cost_names: tuple[str, ...] = tuple(cost_attribute(self.env, "cost_names") or ())
-        """Names of the columns of ``info["costs"]``."""
         self.cost_limits: tuple[float, ...] = tuple(cost_attribute(self.env, "cost_limits") or ())
-        """What each column of ``info["costs"]`` may be on average per step."""
+        """Names of the columns of ``info["costs"]``, and what each may be on average per step."""
 
     @property
     def max_episode_steps(self) -> int | None:

@@ -75,13 +75,13 @@ class TimeLimit(StatefulWrapper):
             step = step_and_reset(self.env, self._cut, actions, self._whole)
         else:
             step = self.env.step(actions)
-        observation, reward, terminated, truncated, info = step
         self._steps += 1
+        if self._steps < self._due and not self._over.some_over:
+            return step
+        observation, reward, terminated, truncated, info = step
         if self._over.some_over:
             begun = arrays.as_kind_of(self._begun, reward)
             self._begun = arrays.where_rows(self._over.over(reward), begun + 1, begun)
-        elif self._steps < self._due:
-            return step
         if self._begun is None:
             raise not_reset(self)
         self._begun = arrays.as_kind_of(self._begun, reward)
