@@ -196,7 +196,9 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
 
     def save(self) -> dict[str, Any]:
-        """The normalizers by ``saved_as``, to be given to a wrapper as ``norm``; the outer one of two of one kind."""
+        """The stack's normalizers, to be pickled or given to a wrapper as ``norm``: ``obs_normalizer``,
+        ``reward_normalizer`` and ``cost_normalizer``. Of two of one kind the outer one counts.
+        """
         inside_out = reversed([layer for layer in layers(self) if hasattr(type(layer), "saved_as")])
         return {layer.saved_as: layer.normalizer for layer in inside_out}
 

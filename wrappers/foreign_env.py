@@ -17,8 +17,7 @@ SingleEnv = gym.Env[Any, Any]
 
 
 class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
-    """A vector environment of Gymnasium's kind in the form that the wrappers of this package expect; they put it
-    around.
+    """A vector environment of Gymnasium's kind in the form that this package's wrappers, which put it around, expect.
 
     In mode SAME_STEP ``final_obs`` is a full batch (not an array of objects) whose rows of environments that go on
     equal the observation, marked by ``_final_obs``, and costs are at the top level of ``info`` on the step they belong

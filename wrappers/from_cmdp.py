@@ -72,7 +72,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         self._observation: Any = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
-        """Start new episodes, or none of a single environment masked out, which is a RuntimeError at first."""
+        """Start new episodes; none where a mask leaves a single environment out, at first a RuntimeError."""
         options = dict(options or {})
         if self._is_single:
             mask = options.pop("reset_mask", None)
@@ -143,7 +143,6 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         return {"env": state_below(self.cmdp), "observation": arrays.map_arrays(arrays.copied, self._observation)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`get_state`."""
         self.cmdp.set_state(state["env"])
         self._observation = arrays.map_arrays(arrays.copied, state["observation"])
 

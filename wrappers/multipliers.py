@@ -59,7 +59,7 @@ class PIDMultipliers:
         return self._state["multipliers"]
 
     def update(self, excess: Any, follow: bool = True) -> None:
-        """Follow ``excess``, of the shape of λ, or only keep it as e'; not finite it changes nothing."""
+        """Follow ``excess``, of the shape of λ, or only keep it as e'. Where it is not finite, nothing changes."""
         xp, old, dtype = array_namespace(excess), self._state, self.values.dtype
 
         def bounded(total: Any) -> Any:

@@ -81,7 +81,6 @@ class ObsNormalize(NormalizingWrapper):
         return normalized, reward, terminated, truncated, info
 
     def _push(self, observation: Tree, rows: Array | None = None) -> None:
-        """Add observations to the statistics, of all rows or those of a mask."""
         if not self.frozen:
             map_leaves(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
 

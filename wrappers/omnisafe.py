@@ -78,11 +78,9 @@ class LeggedCMDP(CMDP):
     ``Reward/…`` per second and ``Termination/…``, a fraction.
 
     ``env_cfgs`` are keywords of ``gymnasium.make_vec`` and OmniSafe's camera: ``camera_name`` None or ``"track"``,
-    ``camera_id`` None, and ``width`` and ``height``, which change nothing. Only OmniSafe's PPOLag passes these on; for
-    other algorithms :func:`register` an id that has them.
-
-    An environment that does not reset in the same step or has a ``VectorCMDP``, observations or actions that are no
-    Box, and another camera are a ValueError.
+    ``camera_id`` None, and ``width`` and ``height``, which change nothing; only PPOLag passes them on. Another camera,
+    an environment that does not reset in the same step or has a ``VectorCMDP``, and observations or actions that are no
+    Box are a ValueError.
     """
 
     need_time_limit_wrapper = False

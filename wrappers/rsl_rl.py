@@ -60,7 +60,6 @@ class RslRlVecEnv(VecEnv):
         return {"env": self.env.get_state(), "observation": self._observation.clone().to_dict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``get_state``."""
         self.env.set_state(state["env"])
         self._observation = self._tensordict(state["observation"]).clone()
 

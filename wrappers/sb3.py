@@ -102,10 +102,8 @@ class Sb3VecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """An attribute of each environment; one of the batch, such as ``cost_limits``, is given for each alike."""
-        if hasattr(self._core, "get_attr"):
-            values = self._core.get_attr(attr_name)
-        else:
-            values = [getattr(self._owner(attr_name), attr_name)] * self.num_envs
+        of_each = getattr(self._core, "get_attr", None)
+        values = of_each(attr_name) if of_each else [getattr(self._owner(attr_name), attr_name)] * self.num_envs
         return [values[i] for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -146,7 +144,6 @@ class Sb3VecEnv(VecEnv):
         self.env.close()
 
     def _owner(self, name: str) -> Any:
-        """The outermost layer that has an attribute."""
         for layer in layers(self.env):
             if hasattr(layer, name):
                 return layer

@@ -67,7 +67,7 @@ class SkrlVecEnv(Wrapper):
         return self._state
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Pictures, or None from an environment made without ``render_mode``: skrl's trainers call this every step."""
+        """Pictures, or None without a ``render_mode``: skrl's trainers call this every step."""
         return None if self._env.render_mode is None else self._env.render()
 
     def close(self) -> None:

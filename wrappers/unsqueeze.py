@@ -50,7 +50,9 @@ class Unsqueeze(StatefulWrapper):
         self._observation: Any = None
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
-        """Start a new episode, or with the ``reset_mask`` ``[False]`` none, which is a RuntimeError at first."""
+        """Start a new episode, or with the ``reset_mask`` ``[False]`` none, which is a RuntimeError at first. A mask or
+        list of seeds of another length is a ValueError, a mask that is not boolean a TypeError.
+        """
         if isinstance(seed, (list, tuple, np.ndarray)) and len(seed) != 1:
             raise ValueError(f"a list of seeds needs num_envs=1 entries, got {len(seed)}")
         mask = arrays.as_numpy((options or {}).get("reset_mask", np.ones(1, bool)))
