@@ -23,10 +23,8 @@ class ActionRepeat(StatefulWrapper):
     A cost that a step does not report counts as 0. An environment whose episode ends on the way keeps what its last
     step returned, its rows of ``info`` included, and collects nothing after it, while the others go on.
     ``info["num_steps"]`` (num_envs,) int64 tells how many steps each has taken. ``cost_limits`` stay those of one step
-    of the environment.
-
-    It goes below :class:`AutoReset`: an ``env`` that resets by itself is a ValueError. A time limit below it counts the
-    environment's steps, one above it those of the wrapper.
+    of the environment. It goes below :class:`AutoReset`: an ``env`` that resets by itself is a ValueError. A time limit
+    below it counts the environment's steps, one above it those of the wrapper.
 
     Example:
         >>> import gymnasium as gym, numpy as np

@@ -21,11 +21,10 @@ class CostNormalize(NormalizingWrapper):
     such costs can be negative. The step of an autoreset in the next step has cost 0 and enters no statistics. Any other
     step without a cost is a ``ValueError``.
 
-    Args:
-        norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several costs a
-            dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied. Something else is
-            a ``TypeError``, other shapes or keys a ``ValueError``.
-        clip: Bound of the scaled costs, 5 unless given. A ``norm`` has its own.
+    ``norm`` are statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several
+    costs a dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied, and has its own
+    ``clip``, 5 in a new one unless given. Something else is a ``TypeError``, other shapes or keys a
+    ``ValueError``.
 
     Example:
         >>> import gymnasium as gym, legged_envs, numpy as np

@@ -24,11 +24,9 @@ class ObsNormalize(NormalizingWrapper):
     ``info["original_obs"]`` and ``info["original_final_obs"]`` are the raw ones. A Dict of observations has one
     normalizer per key, other spaces than Box are a ``TypeError``, and the observation space becomes Box(−clip, clip).
 
-    Args:
-        norm: Statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of the shape of one observation,
-            for a Dict a dict of them. It is used, not copied. Something else is a ``TypeError``, another shape a
-            ``ValueError``.
-        clip: Bound of the normalised values, 5 unless given. A ``norm`` has its own.
+    ``norm`` are statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of the shape of one
+    observation, for a Dict a dict of them. It is used, not copied, and has its own ``clip``, 5 in a new one
+    unless given. Something else is a ``TypeError``, another shape a ``ValueError``.
 
     Example:
         >>> import gymnasium as gym, numpy as np

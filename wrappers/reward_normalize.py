@@ -14,10 +14,9 @@ class RewardNormalize(NormalizingWrapper):
     signs of rewards, and with them what the length of an episode is worth. ``info["original_reward"]`` is the raw one.
     The step of an autoreset in the next step has reward 0 and enters no statistics.
 
-    Args:
-        norm: Statistics of the return (of the reward with ``scale="step"``) to go on from, of shape (). It is used, not
-            copied. Something else is a ``TypeError``, another shape a ``ValueError``.
-        clip: Bound of the scaled rewards, 5 unless given. A ``norm`` has its own.
+    ``norm``, of shape (), are statistics of the return (of the reward with ``scale="step"``) to go on from. It is used,
+    not copied, and has its own ``clip``, 5 in a new one unless given. Something else is a ``TypeError``, another
+    shape a ``ValueError``.
 
     Example:
         >>> import gymnasium as gym, numpy as np

@@ -20,9 +20,8 @@ class RslRlVecEnv(VecEnv):
     ``seed``. Observations are a TensorDict of the environment's groups, float32; an observation that is no dict is the
     group ``policy``. ``extras`` holds ``time_outs`` (num_envs,) bool and, on steps that end episodes, ``final_obs``: a
     TensorDict of the true last observations, from which :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]``
-    is the environment's, with rsl_rl's leading slash.
-
-    rsl_rl moves the time limits of a run's first episodes: an ``env`` without ``TimeLimit`` gets one, by its spec.
+    is the environment's, with rsl_rl's leading slash. rsl_rl moves the time limits of a run's first episodes: an
+    ``env`` without ``TimeLimit`` gets one, by its spec.
     """
 
     def __init__(self, env: Any, seed: int | None = None):
