@@ -28,7 +28,7 @@ def _cell(value: object) -> str:
 
 
 class Manager(Stateful):
-    """Evaluates the terms of one kind, whose configurations ``cfg`` has by name."""
+    """Evaluates the terms of one kind, whose configurations ``cfg`` has by their ``names``."""
 
     log_names: tuple[str, ...] = ()
     """Names of the columns of what :meth:`end_episodes` returns."""
@@ -38,9 +38,7 @@ class Manager(Stateful):
     """Columns of the table beside the names: header → field of the configurations."""
 
     def __init__(self, env: Any, cfg: Mapping[str, Any]):
-        self._env, self.cfg = env, cfg
-        self.names = tuple(cfg)
-        """Names of the terms."""
+        self._env, self.cfg, self.names = env, cfg, tuple(cfg)
 
     def owners(self) -> list[object]:
         """Objects whose attributes are the tensors that terms and pieces read and set."""
@@ -92,10 +90,8 @@ class Term:
 
 
 class TermColumns(ABC):
-    """Terms whose values, (num_envs,) if ``scalar`` and else (num_envs, size), stand side by side in their order.
-
-    Pure terms are recorded together with :meth:`compute`; one that is not pure costs its own time alone.
-    """
+    """Terms whose values, (num_envs,) if ``scalar`` and else (num_envs, size), stand side by side in their order. Pure
+    terms are recorded together with :meth:`compute`; one that is not pure costs its own time alone."""
 
     def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool):
         self._env, self._dtype, self._scalar = env, dtype, scalar

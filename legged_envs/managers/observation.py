@@ -35,8 +35,7 @@ class ObservationGroupCfg:
     noisy: bool = False
     """Whether the terms' noise is added."""
     history: int = 1
-    """How many steps' vectors it shows one after another, the oldest first; the first vector of an episode stands for
-    those before it (Isaac Lab ``history_length``)."""
+    """How many steps' vectors it shows, the oldest first; an episode's first vector stands for those before it."""
 
 
 class ObservationGroup(TermColumns, Stateful):

@@ -15,11 +15,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def pure(function: Function) -> Function:
-    """Mark a term as pure, so that a step can replay a recording of it in place of calling it.
-
-    A pure term consists of tensor operations on the environment's state alone: it has no branch that depends on the
-    values of tensors, changes nothing, and reads nothing else that changes.
-    """
+    """Mark a term as pure, so that a step can replay a recording of it: it consists of tensor operations on the
+    environment's state alone, without a branch on the values of tensors, changes nothing, and reads nothing else that
+    changes."""
     function.pure = function  # type: ignore[attr-defined]
     return function
 
@@ -60,9 +58,8 @@ class Env(Protocol):
     num_envs: int
     device: torch.device
     step_dt: float
-    """Control time step, s."""
     max_episode_length_s: float
-    """Time limit of the task, s."""
+    """Control time step and time limit of the task, s."""
     random: RandomStreams
     sim: Simulation
     robot: RobotState

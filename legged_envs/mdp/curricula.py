@@ -14,12 +14,10 @@ def widen_velocity_command(
     largest: float = 1.0,
     command: str = "velocity",
 ) -> float:
-    """Ask for faster walking once the robots follow well (LeggedGym-Ex ``_update_command_curriculum``).
-
-    If the mean sum of ``reward`` over the episodes that ended is above ``threshold`` of the most that a whole episode
-    gives, the range of vx grows by ``step`` m/s at both ends, to ±``largest`` at most. Returns its upper end, m/s;
-    ValueError if the task has no such reward term.
-    """
+    """Ask for faster walking once the robots follow well (LeggedGym-Ex ``_update_command_curriculum``): if the mean sum
+    of ``reward`` over the episodes that ended is above ``threshold`` of the most that a whole episode gives, the range
+    of vx grows by ``step`` m/s at both ends, to ±``largest`` at most. Returns its upper end, m/s; ValueError if the
+    task has no such reward term."""
     names = env.rewards.names
     if reward not in names:
         raise ValueError(f"widen_velocity_command: there is no reward term {reward!r}; terms: {', '.join(names)}")

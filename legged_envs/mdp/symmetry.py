@@ -29,8 +29,8 @@ signs."""
 
 
 class Mirror:
-    """Mirrors vectors made of ``terms`` (name, kind of ``KINDS``, size) in order: ``y = x[..., index] * sign``.
-    ValueError, naming the term, if a kind is unknown or missing, or a size does not fit it."""
+    """Mirrors vectors of ``terms`` (name, kind of ``KINDS``, size): ``y = x[..., index] * sign``. ValueError, naming
+    the term, if a kind is unknown or missing, or a size does not fit it."""
 
     def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]]):
         index: list[int] = []
@@ -47,5 +47,4 @@ class Mirror:
         self.sign = torch.tensor(signs, dtype=torch.float32)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape: (..., size) → (..., size)."""
         return x.index_select(-1, self.index.to(x.device)).mul_(self.sign.to(x.device))

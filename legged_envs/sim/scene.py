@@ -18,9 +18,8 @@ class RobotView:
     """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
     root_qpos: slice | None
-    """Its free joint in ``qpos``: position and quaternion. None if the base is fixed."""
     root_qvel: slice | None
-    """Its free joint in ``qvel``: linear and angular velocity. None if the base is fixed."""
+    """Its free joint: position and quaternion, linear and angular velocity. None if the base is fixed."""
     joints: slice
     """Its joints without the free one."""
     joint_qpos: slice

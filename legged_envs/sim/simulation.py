@@ -115,9 +115,9 @@ class Simulation(Quantities, ABC):
     """``num_envs`` copies of one robot on one ground, stepped together.
 
     Quantities are float32 tensors on ``device`` whose first dimension is the environment. They are the simulation's
-    own buffers: read them, or clone what must outlive the next call. Root and joint quantities are current after
-    every call. Body, foot, contact, torque and acceleration quantities describe the last physics step of ``step``
-    (they lag the root and joint state by one physics step, as after ``mj_step``) and are current after ``forward``.
+    own buffers: clone what must outlive the next call. Root and joint quantities are current after every call. Body,
+    foot, contact, torque and acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, and
+    are current after ``forward``.
 
     World z is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame; joints are in the
     order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
@@ -130,7 +130,6 @@ class Simulation(Quantities, ABC):
     survives_fork: bool = True
     """Whether a process that is forked later can step it."""
     closed: bool = False
-    """Whether :meth:`close` was called."""
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
     _renderer: SceneRenderer
 
@@ -188,7 +187,7 @@ class Simulation(Quantities, ABC):
         return getattr(self.parameters, name)
 
     def default_parameter(self, name: str) -> Tensor:
-        """What ``get_parameter`` returned before anything was set."""
+        """What ``get_parameter`` returned before anything was set; ValueError for another name than it has."""
         if name not in self.parameter_names:
             raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
         if name not in self._default_parameters:
