@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from legged_envs.managers.manager import TermManager
+from legged_envs.managers.manager import TermColumns
 
 
 @dataclass
@@ -20,7 +20,7 @@ class TerminationTermCfg:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-class TerminationManager(TermManager):
+class TerminationManager(TermColumns):
     """Evaluates the conditions. The grace time counts consecutive steps, as LeggedGym-Ex documents it."""
 
     title = "Terminations"

@@ -24,12 +24,10 @@ class MotionError(ValueError):
 class Motion:
     """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies.
 
-    Frame i is at time i / frame_rate, so the clip lasts (T − 1) / frame_rate. World z is up, quaternions are
-    (w, x, y, z), ``_w`` is the world frame and ``_b`` the base frame; the names are those of
-    :class:`~legged_envs.sim.Simulation`. Numbers are float32 and SI, also in frames that are not valid.
-
-    Raises MotionError where it contradicts itself: less than two frames, wrong shapes or dtypes, numbers that are not
-    finite, quaternions that are not unit, a frame rate that is not positive, a negative weight, repeated names.
+    Frame i is at time i / frame_rate. Names and frames are those of :class:`~legged_envs.sim.Simulation`; numbers are
+    float32 and SI, also in frames that are not valid. MotionError where it contradicts itself: less than two frames,
+    wrong shapes or dtypes, numbers that are not finite, quaternions that are not unit, a frame rate that is not
+    positive, a negative weight, repeated names.
     """
 
     name: str

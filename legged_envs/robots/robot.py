@@ -16,11 +16,8 @@ _BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 
 
 def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
-    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle.
-
-    A joint takes the place of its namesake on the other side, one in the middle its own; those that roll or yaw change
-    their sign, those that pitch do not.
-    """
+    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle: a
+    joint takes the place of its namesake on the other side; those that roll or yaw change their sign."""
     mirror = []
     for name in joint_names:
         side, _, rest = name.partition("_")
@@ -33,9 +30,8 @@ def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, floa
 class RobotCfg:
     """A legged robot: its MJCF file, its actuators and the names of the parts that a task refers to.
 
-    The MJCF file holds the bodies only; the simulation adds ground, light and one actuator per joint from the kinds,
-    gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`. Raises
-    a ValueError if the description contradicts itself.
+    The MJCF file holds the bodies only; the simulation adds ground, light and an actuator per joint. Per-joint fields
+    follow :attr:`joint_names`, per-foot fields :attr:`foot_names`. ValueError if the description contradicts itself.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""Velocity tracking on flat ground.
-
-The observation, terms and randomisation are LeggedGym-Ex's ``go2`` and ``g1`` tasks.
-"""
+"""Velocity tracking on flat ground: observations, terms and randomisation of LeggedGym-Ex's ``go2`` and ``g1``."""
 
 import copy
 
@@ -115,11 +112,8 @@ def go2_flat() -> TaskCfg:
 
 
 def g1_flat() -> TaskCfg:
-    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock.
-
-    As LeggedGym-Ex's ``g1``, it sees the clock, and when it is to stand still it walks on the spot. Action 0 lifts the
-    feet in turn.
-    """
+    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock, which it sees,
+    also on the spot when it is to stand still (LeggedGym-Ex ``g1``). Action 0 lifts the feet in turn."""
     cfg = velocity_task(G1)
     cfg.commands["velocity"] = VelocityCommandCfg(
         lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8), standing_fraction=0.15
