@@ -52,18 +52,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         observations: ``"policy"`` gives the policy's vector, ``"dict"`` every group by name.
         render_mode: None or ``"rgb_array"``.
         compile: Fuse the maths of a step into C++ with TorchInductor: a step of one robot takes about half the time,
-            and results differ in the last digits. The first call for a task and ``num_envs`` takes half a minute;
-            Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``) keeps what it made. Terms not marked pure run as
-            written.
+            and results differ in the last digits. The first call for a task and ``num_envs`` takes half a minute and
+            fills Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``). Terms not marked pure run as written.
 
     ValueError if an argument or a field of ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "autoreset_mode": AutoresetMode.DISABLED,
-        "render_modes": ["rgb_array"],
-        "render_fps": 50,
-    }
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}  # noqa: RUF012
 
     def __init__(
         self,
@@ -87,12 +82,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._arguments: dict[str, Any] = {"device": device, "sim": sim, **choices}
         self.cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
         self.num_envs, self.array, self.render_mode = num_envs, array, render_mode
-        self.step_dt = cfg.sim.step_dt
-        """Control time step, s."""
+        self.step_dt, self.max_episode_length_s = cfg.sim.step_dt, cfg.episode_length_s
         self.max_episode_length = cfg.max_episode_length
-        """Time limit of the task, control steps; the ``TimeLimit`` wrapper keeps it."""
-        self.max_episode_length_s = cfg.episode_length_s
-        """Time limit of the task, s."""
+        """Control time step, s, and time limit of the task, s and control steps; the ``TimeLimit`` wrapper keeps it."""
         self._compile, self._dict_observations = compile, observations == "dict"
         self._process = os.getpid()
         with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
@@ -102,8 +94,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             self.robot = RobotState(self.sim, self.step_dt)
             self._all_ids = torch.arange(num_envs, device=self.device)
             self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
-            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
-            self._over = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
             sizes, num_actions = self._set_up()
             self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
@@ -128,9 +119,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments.
 
         A ``seed`` gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the
-        streams as they are (the first reset seeds them from the operating system). ValueError if mask or list has the
-        wrong length or an option is unknown, TypeError if the mask is not boolean, RuntimeError if the first reset has
-        a mask, or after ``close``.
+        streams as they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option
+        is not valid, RuntimeError if the first reset has a mask, or after ``close``.
         """
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
@@ -245,8 +235,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
         """Put environments whose state is not finite back on their feet; returns which, or None."""
-        bad = self.sim.diverged()
-        if bad is None:
+        if (bad := self.sim.diverged()) is None:
             return None
         env_ids = bad.nonzero().squeeze(1)
         self.sim.reset(env_ids)
@@ -287,7 +276,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             )
 
     def _export(self, value: torch.Tensor) -> Any:
-        """A tensor as this environment's kind of array."""
         # A tensor made in inference mode could not take part in the caller's autograd, its clone can.
         return value.cpu().numpy() if self.array == "numpy" else value.clone()
 

@@ -101,7 +101,6 @@ class LeggedVectorEnv(CoreVectorEnv):
             names.update({name: None for name, value in names.items() if value is self})
 
     def __str__(self) -> str:
-        """The managers as tables."""
         return "\n\n".join(str(manager) for manager in self.managers.values())
 
 

@@ -58,7 +58,6 @@ class EventManager(Manager):
                 check_range(f"{where} range", span)
 
     def apply(self, mode: Literal["startup", "reset"], env_ids: torch.Tensor) -> None:
-        """Apply every term of ``mode`` to ``env_ids``."""
         for name, term in self.cfg.items():
             if term.mode == mode:
                 term.func(self._env, env_ids, self._streams[name], **term.params)

@@ -97,7 +97,6 @@ class JointAction:
 
 
 def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
-    """Numbers of the joints that a pattern matches, in the robot's order."""
     for pattern in patterns:
         if not any(re.fullmatch(pattern, name) for name in names):
             raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")

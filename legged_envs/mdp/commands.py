@@ -53,9 +53,8 @@ class VelocityCommandCfg:
     """A velocity command (vx, vy, ωz) in the base frame, drawn uniformly and held for a random time."""
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
-    """m/s."""
     lin_vel_y: tuple[float, float] = (-0.5, 0.5)
-    """m/s."""
+    """Ranges of vx and vy, m/s."""
     ang_vel_z: tuple[float, float] = (-1.0, 1.0)
     """rad/s; with ``heading`` the range to which the turn towards it is limited."""
     resampling_time_s: tuple[float, float] = (10.0, 10.0)

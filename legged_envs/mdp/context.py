@@ -15,9 +15,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def pure(function: Function) -> Function:
-    """Mark a term as pure, so that a step can replay a recording of it: it consists of tensor operations on the
-    environment's state alone, without a branch on the values of tensors, changes nothing, and reads nothing else that
-    changes."""
+    """Mark a term as pure, so that a step can replay a recording of it: tensor operations on the environment's state
+    alone, without a branch on their values, that change nothing and read nothing else that changes."""
     function.pure = function  # type: ignore[attr-defined]
     return function
 

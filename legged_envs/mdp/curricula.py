@@ -15,10 +15,9 @@ def widen_velocity_command(
     largest: float = 1.0,
     command: str = "velocity",
 ) -> float:
-    """Ask for faster walking once the robots follow well (LeggedGym-Ex ``_update_command_curriculum``): if the mean sum
-    of ``reward`` over the episodes that ended is above ``threshold`` of the most that a whole episode gives, the range
-    of vx grows by ``step`` m/s at both ends, to ±``largest`` at most. Returns its upper end, m/s; ValueError if the
-    task has no such reward term."""
+    """Widen the range of vx by ``step`` m/s at both ends, to ±``largest`` at most, if the mean sum of ``reward`` over
+    the ended episodes is above ``threshold`` of the most that an episode gives (LeggedGym-Ex
+    ``_update_command_curriculum``). Returns its upper end, m/s; ValueError if there is no such reward term."""
     names = env.rewards.names
     check_known("widen_velocity_command: there is no reward term", (reward,), names, "terms")
     column, term = names.index(reward), env.commands.terms[command]

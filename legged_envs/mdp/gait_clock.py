@@ -32,8 +32,7 @@ class GaitClockCfg:
 
 
 class GaitClock(CommandTerm):
-    """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
-    ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
+    """The clocks of every environment, which run all the time; an episode begins at a random time of the stride."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 

@@ -18,8 +18,7 @@ from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
 """A reference whose base moves faster than this asks the robot to move (m/s and rad/s together)."""
-JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25
-"""Scales in the window, those of the policy's own observation."""
+JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25  # in the window, as in the policy's own observation
 
 
 @dataclass
@@ -164,11 +163,9 @@ class MotionCommand(CommandTerm):
         return env_ids, self.player.sample(env_ids=env_ids)
 
     def _set(self, targets: dict[str, torch.Tensor]) -> None:
-        for name, value in targets.items():
-            setattr(self, name, value.contiguous())  # compiled terms trust the strides
+        vars(self).update({name: value.contiguous() for name, value in targets.items()})  # compiled terms trust strides
 
     def _targets(self, env_ids: torch.Tensor | slice) -> dict[str, torch.Tensor]:
-        """Every tensor that terms read, for ``env_ids``."""
         window = self.player.sample(self._window, env_ids)
         available = self._has_reference[env_ids] & window.valid.all(dim=1)
         to_base = rotation.conjugate(window.root_quat_w)

@@ -24,8 +24,7 @@ KINDS: dict[str, Kind] = {
     "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
 }
 """How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); as (sin, cos) of a
-clock by which left and right take turns, half a stride later; joints or feet swapped left for right, joints with their
-signs."""
+clock half a stride later; joints or feet swapped left for right, joints with their signs."""
 
 
 class Mirror:

@@ -1,7 +1,7 @@
 """From generalised coordinates over time to a :class:`Motion`: bodies by MuJoCo's kinematics, speeds by differences.
 
-Generalised coordinates are base position, base orientation (w, x, y, z) and joint positions, (T, 7 + num_joints), with
-base velocity in the world, angular velocity in the base frame and joint velocities, (T, 6 + num_joints).
+``qpos`` (T, 7 + num_joints) are base position, base orientation (w, x, y, z) and joint positions, ``qvel``
+(T, 6 + num_joints) base velocity in the world, angular velocity in the base frame and joint velocities.
 """
 
 from __future__ import annotations

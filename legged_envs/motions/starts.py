@@ -44,9 +44,8 @@ class StartSampler(Stateful):
     """Draws clips and start times.
 
     Uniformly, a clip is drawn in proportion to its weight, then a time between two valid frames of it, all equally
-    likely. Adaptively, a start is uniform with probability ``uniform_fraction``, else in a bin b in proportion to
-    Σ_u decay^u f(b + u), f the running mean of failures in a bin per :meth:`record`, u < bins_ahead. The bins ahead of
-    the last one are the first ones where the clip loops, else the last one again.
+    likely. Adaptively, it is so with probability ``uniform_fraction``, else in a bin b in proportion to Σ_u decay^u
+    f(b + u), f the running mean of failures per :meth:`record`, u < bins_ahead; bins wrap where the clip loops.
     """
 
     STATE = ("failures",)

@@ -47,10 +47,9 @@ def load_lafan1_csv(
 ) -> Motion:
     """Read a clip of ``robot``, named after the file: ``frame_rate`` lines per second, with columns ``joint_names``.
 
-    ``ignore_extra_joints`` leaves out joints that the robot lacks, as the 12-joint G1 lacks waist and arms; ``lines``
-    are the first and last to read, counted from 1. MotionError, naming the line, for bytes that are no UTF-8, another
-    number of columns, text that is no finite number, or a quaternion that is not unit, and for joints that do not match
-    the robot.
+    ``ignore_extra_joints`` leaves out joints that the robot lacks, as the 12-joint G1 does; ``lines`` are the first and
+    last to read, from 1. MotionError, naming the line, for bytes that are no UTF-8, another number of columns, text
+    that is no finite number, a quaternion that is not unit, or joints that do not match the robot.
     """
     origin = str(path)
     try:
@@ -164,7 +163,6 @@ def _is_finite(value: object) -> bool:
 
 
 def _number(cell: str) -> float | str:
-    """The number that a text is, else the text."""
     try:
         return cell.strip() if "_" in cell else float(cell)  # float() would read 1_0 as 10
     except ValueError:

@@ -1,7 +1,5 @@
-"""Physics on the CPU with MuJoCo's own batch engine, ``mujoco.batch.Batch``, bit-identical to a plain ``mj_step`` loop.
-
-Its arrays are float64; each quantity is converted to float32 once per step, when it is first read.
-"""
+"""Physics on the CPU with ``mujoco.batch.Batch``, bit-identical to a plain ``mj_step`` loop. The engine's arrays are
+float64; each quantity is converted to float32 once per step, when it is first read."""
 
 import copy
 import math
@@ -136,7 +134,6 @@ class MujocoSimulation(Simulation):
         }
 
     def _driven_by(self, kind: str) -> Tensor:
-        """Which joints have an actuator of that kind. Shape: (num_joints,), bool."""
         return torch.tensor([actuator == kind for actuator in self.robot.actuators])
 
     def _read_quantity(self, name: str) -> Tensor:
@@ -150,7 +147,6 @@ class MujocoSimulation(Simulation):
         return part
 
     def _mark_stale(self, converted: Iterable[_Converted], rows: slice | Tensor) -> None:
-        """Note that the engine's arrays changed in ``rows``."""
         if isinstance(rows, Tensor) and len(rows) > _FEW * self.num_envs:
             rows = _ALL
         for array in converted:

@@ -36,14 +36,11 @@ class _Derived(ABC):
         self.sim = sim
 
     def take_in(self) -> None:
-        """Read the simulation's quantities."""
-        for name in self.QUANTITIES:
-            setattr(self, name, getattr(self.sim, name))
+        vars(self).update({name: getattr(self.sim, name) for name in self.QUANTITIES})
 
     def compute(self) -> None:
         """Derive every environment's tensors from what was read; pure, so that it can be recorded."""
-        for name, value in self._derive(self).items():
-            setattr(self, name, value)
+        vars(self).update(self._derive(self))
 
     def refresh_rows(self, env_ids: Tensor) -> None:
         """Read the simulation's quantities and derive the tensors of ``env_ids`` from them."""
@@ -94,9 +91,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     contact_force: Tensor
     """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
     foot_height: Tensor
-    """Height of each foot's origin above the ground, m. Shape: (num_envs, num_feet)."""
     foot_speed: Tensor
-    """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
+    """Height of each foot's origin above the ground, m, and its horizontal speed, m/s. Shape: (num_envs, num_feet)."""
 
     QUANTITIES = tuple(RobotQuantities.__annotations__)
     STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
@@ -122,7 +118,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         self._tables: dict[Hashable, Any] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
         self._owners: list[_Derived] = []
-
         self.take_in()
         super().compute()
         per_foot, per_joint = torch.zeros_like(self.foot_height), torch.zeros_like(self.joint_pos)

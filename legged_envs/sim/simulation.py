@@ -30,9 +30,8 @@ class SimCfg:
     decimation: int = 4
     """Physics steps per control step."""
     iterations: int = 10
-    """Most iterations of the constraint solver (it stops after one or two when the robot stands)."""
     ls_iterations: int = 20
-    """Most iterations of the solver's line search."""
+    """Most iterations of the constraint solver (one or two when the robot stands), and of its line search."""
     num_threads: int = 0
     """Threads of the CPU engine; 0 takes every core."""
 
@@ -53,9 +52,8 @@ class Pose:
     """Where one robot is, and its joints in the order of ``RobotCfg.joint_names``, as float tensors."""
 
     root_pos_w: Tensor
-    """Base position, m. Shape: (3,)."""
     root_quat_w: Tensor
-    """Base orientation (w, x, y, z). Shape: (4,)."""
+    """Base position, m, and orientation (w, x, y, z). Shapes: (3,), (4,)."""
     joint_pos: Tensor
     """rad. Shape: (num_joints,)."""
 
@@ -74,26 +72,22 @@ class RobotQuantities:
 
     # Current after every call of the simulation.
     root_pos_w: Tensor
-    """Base position, m. Shape: (num_envs, 3)."""
     root_quat_w: Tensor
-    """Base orientation. Shape: (num_envs, 4)."""
+    """Base position, m, and orientation. Shape: (num_envs, 3 or 4)."""
     root_lin_vel_w: Tensor
-    """Velocity of the base origin, m/s. Shape: (num_envs, 3)."""
     root_ang_vel_b: Tensor
-    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    """Velocity of the base origin, m/s, and angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
     joint_pos: Tensor
-    """rad. Shape: (num_envs, num_joints)."""
     joint_vel: Tensor
-    """rad/s. Shape: (num_envs, num_joints)."""
+    """rad and rad/s. Shape: (num_envs, num_joints)."""
     # Of the last physics step.
     joint_torque: Tensor
     """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
     contact_force_w: Tensor
     """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
     foot_pos_w: Tensor
-    """Foot origins, m. Shape: (num_envs, num_feet, 3)."""
     foot_lin_vel_w: Tensor
-    """Foot velocities, m/s. Shape: (num_envs, num_feet, 3)."""
+    """Foot origins, m, and velocities, m/s. Shape: (num_envs, num_feet, 3)."""
 
 
 class Quantities(RobotQuantities):
@@ -102,13 +96,11 @@ class Quantities(RobotQuantities):
     joint_acc: Tensor
     """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
     body_pos_w: Tensor
-    """Body origins, m. Shape: (num_envs, num_bodies, 3)."""
     body_quat_w: Tensor
-    """Body orientations. Shape: (num_envs, num_bodies, 4)."""
+    """Body origins, m, and orientations. Shape: (num_envs, num_bodies, 3 or 4)."""
     body_lin_vel_w: Tensor
-    """Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3)."""
     body_ang_vel_w: Tensor
-    """Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3)."""
+    """Velocities of the body origins, m/s, and angular velocities, rad/s. Shape: (num_envs, num_bodies, 3)."""
 
 
 class Simulation(Quantities, ABC):
@@ -154,7 +146,7 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def forward(self, env_ids: Tensor) -> None:
-        """Make every quantity of ``env_ids`` current without advancing time, after writes to their state."""
+        """Make every quantity of ``env_ids`` current, after writes to their state."""
 
     @abstractmethod
     def reset(self, env_ids: Tensor) -> None:
@@ -232,8 +224,7 @@ class Simulation(Quantities, ABC):
         does not fit this one, and then nothing changes."""
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
-        """A picture of one environment from the robot's tracking camera. Shape: (height, width, 3), uint8.
-        A ``ghost`` is a transparent robot in that pose, without a shadow, in the picture only."""
+        """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
         return self._renderer.render(env_id, width, height, ghost)
 
     def view(self, env_id: int = 0) -> bool:

@@ -3,14 +3,8 @@
 import copy
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers import (
-    CostTermCfg,
-    EventTermCfg,
-    ObservationGroupCfg,
-    ObservationTermCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
+from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
@@ -96,7 +90,6 @@ def _observations() -> dict[str, ObservationGroupCfg]:
 
 
 def _joints(robot: RobotCfg, *parts: str) -> tuple[int, ...]:
-    """Indices of the joints whose name contains one of ``parts``."""
     return tuple(i for i, name in enumerate(robot.joint_names) if any(part in name for part in parts))
 
 
