@@ -12,9 +12,8 @@ class Evaluation(NamedTuple):
     terminated: torch.Tensor
     """Whose episode the task ends. Shape: (N,), bool."""
     reward: torch.Tensor
-    """Shape: (N,)."""
     cost: torch.Tensor
-    """The scalar cost, at least 0. Shape: (N,)."""
+    """The reward, and the scalar cost, at least 0. Shape: (N,)."""
     costs: torch.Tensor
     """The cost terms in the order of ``cost_names``. Shape: (N, K)."""
     truncated: torch.Tensor | None = None
@@ -27,9 +26,8 @@ class TaskHooks(ABC):
     num_envs: int
     device: torch.device
     cost_names: tuple[str, ...] = ()
-    """Names of the columns of ``info["costs"]``."""
     cost_limits: tuple[float, ...] = ()
-    """What each column of ``info["costs"]`` may be on average per step."""
+    """Names of the columns of ``info["costs"]``, and what each may be on average per step."""
     log_names: tuple[str, ...] = ()
     """Names of the columns of what :meth:`_end_episodes` returns."""
 

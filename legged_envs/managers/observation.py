@@ -48,7 +48,6 @@ class ObservationGroup(TermColumns):
         self._random = env.random.stream(f"observation_noise/{name}")
         width = sum(self.sizes)
         self.size = width * cfg.history
-        """Length of the vector."""
         cfgs = cfg.terms.values()
         scale, noise = self._row("scale", [c.scale for c in cfgs]), self._row("noise", [c.noise for c in cfgs])
         self._scale = scale if (scale != 1.0).any() else None
@@ -62,7 +61,6 @@ class ObservationGroup(TermColumns):
         self._noise = noise[self._span] * 2.0**-23
         self._num_draws = len(self._noise)
         self.noise_draw = torch.zeros(env.num_envs, self._num_draws, dtype=torch.int32, device=env.device)
-        """Random integers for the noise of the next ``compute``. Shape: (num_envs, size of the span)."""
         if cfg.history > 1:
             self.STATE = ("past",)
             self.past = torch.zeros(env.num_envs, cfg.history, width, dtype=torch.float32, device=env.device)

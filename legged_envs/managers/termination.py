@@ -34,9 +34,8 @@ class TerminationManager(TermColumns):
         self.held_steps = self._grace_steps.new_zeros(env.num_envs, len(cfg))
         """For how many consecutive steps each condition has held. Shape: (num_envs, num_terms)."""
         self.reasons = self.held_steps.bool()
-        """Which condition ended which episode in the last step. Shape: (num_envs, num_terms)."""
         self.terminated = self.reasons.any(1)
-        """Which episodes the last step ended. Shape: (num_envs,)."""
+        """Which condition ended which episode in the last step, (num_envs, num_terms), and whose ended, (num_envs,)."""
 
     def compute(self) -> None:
         self.held_steps.add_(1).mul_(self.columns())

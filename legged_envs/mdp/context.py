@@ -26,9 +26,6 @@ def is_pure(function: Callable[..., Any]) -> bool:
     return getattr(function, "pure", None) is getattr(function, "__func__", function)
 
 
-# What terms read of the managers in legged_envs.managers, which say more.
-
-
 class Actions(Protocol):
     current: torch.Tensor
     previous: torch.Tensor
@@ -52,7 +49,7 @@ class Rewards(Protocol):
 
 
 class Env(Protocol):
-    """The environment as terms see it; every tensor starts with ``num_envs``."""
+    """The environment as terms see it, with what they read of the managers; tensors start with ``num_envs``."""
 
     num_envs: int
     device: torch.device

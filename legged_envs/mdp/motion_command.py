@@ -108,9 +108,8 @@ class MotionCommand(CommandTerm):
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """From their next reset on, let every environment start at its time [s] of its clip, by numbers in
-        ``player.library.names``. Shapes: () or (num_envs,). ValueError if a shape differs, a clip does not exist or a
-        time is not finite."""
+        """From their next reset on, let every environment start at its time [s] of its clip, a number in
+        ``player.library.names``, (num_envs,) or (); ValueError for another shape, an unknown clip or infinite time."""
         n, names = self._env.num_envs, self.player.library.names
         for name, values in (("clips", clips), ("times", times)):
             if values.shape not in ((), (n,)):

@@ -140,8 +140,7 @@ def _mode_time(env: Env) -> Tensor:
 
 @pure
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
-    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0 (Isaac Lab
-    ``feet_air_time_positive_biped``)."""
+    """How long a biped that is to move has stood on one foot, up to ``limit`` s (``feet_air_time_positive_biped``)."""
     single = env.robot.foot_contact.sum(1) == 1
     return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 

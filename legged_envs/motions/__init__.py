@@ -1,9 +1,5 @@
-"""Reference motions: load, sample and play them.
-
-:class:`Motion` is one clip in memory. :class:`MotionLibrary` puts clips of one robot on a device and samples them at
-arbitrary times; :class:`StartSampler` draws where episodes start, :class:`MotionPlayer` keeps clip and time per
-environment. :func:`shipped_motions` are the clips that come with the package.
-"""
+"""Reference motions: a :class:`Motion` is one clip, a :class:`MotionLibrary` samples those of a robot at any times, a
+:class:`StartSampler` draws where episodes start, a :class:`MotionPlayer` keeps clip and time per environment."""
 
 from legged_envs.motions.files import MotionFiles, load_beyondmimic_npz, load_motion, save_motion
 from legged_envs.motions.kinematics import motion_from_coordinates

@@ -32,9 +32,8 @@ class MotionSample:
     joint_pos: torch.Tensor
     joint_vel: torch.Tensor
     valid: torch.Tensor
-    """Whether every frame that the sample was made of may be imitated."""
     ended: torch.Tensor
-    """Whether the clip does not repeat and has come to its last frame."""
+    """Whether all frames of the sample may be imitated, and whether a clip that does not repeat is at its last one."""
 
     def __getitem__(self, index: object) -> MotionSample:
         return MotionSample(**{field: values[index] for field, values in vars(self).items()})
@@ -84,9 +83,7 @@ class MotionLibrary:
         _check_clips(motions, robot)
         self.robot, self.device, self.num_clips = robot, torch.device(device), len(motions)
         self.names = tuple(motion.name for motion in motions)
-        self.body_names = motions[0].body_names
-        """All bodies of the robot, the base first."""
-        self.frame_rate = motions[0].frame_rate
+        self.body_names, self.frame_rate = motions[0].body_names, motions[0].frame_rate
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         self.weight = torch.tensor([motion.weight for motion in motions], device=device)
         self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
@@ -137,7 +134,7 @@ class MotionLibrary:
         return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
 
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
-        """Base and joints of ``clips`` at ``times``, s from their first frames; the shapes broadcast."""
+        """Base and joints of ``clips`` at ``times``, s; the shapes broadcast."""
         at, num_joints = self._locate(clips, times), self.robot.num_joints
         base = self._bodies_at(at, self._base)
         joints = torch.lerp(embedding(at.low, self._joints), embedding(at.high, self._joints), at.blend.unsqueeze(-1))

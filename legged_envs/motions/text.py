@@ -30,8 +30,6 @@ _LEVELS = (*range(6), *range(6), *range(3), *range(3, 10), *range(3, 10))
 """How many joints are before each of those, from the base on: legs, waist, and the arms that go on from the waist."""
 G1_LEVEL_BY_LEVEL = tuple(joint for _, joint in sorted(zip(_LEVELS, G1_LIMB_BY_LIMB, strict=True), key=itemgetter(0)))
 """The same joints breadth first, as PhysX numbers them: Isaac Lab and the BeyondMimic files made with it."""
-QUADRUPED_JOINTS = GO2.joint_names
-"""Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
 _ROOT = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
 _CYCLE_OFFSETS = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation")
 
@@ -67,14 +65,14 @@ def load_lafan1_csv(
 
 
 def load_amp_json(
-    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = QUADRUPED_JOINTS, num_feet: int = 4
+    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = GO2.joint_names, num_feet: int = 4
 ) -> Motion:
     """Read a clip of ``robot``, named after the file, with columns ``joint_names`` and of ``num_feet`` feet.
 
-    Velocities are the file's where it has them. Foot positions and velocities are not used: ``robot``'s model gives its
-    own. But where a file has a foot for each of ``robot``'s, they must lie on the sides where its legs are, or the
-    joints are in another order. MotionError for text that is no JSON, missing or unknown keys, frames of an unknown
-    width, bad numbers or quaternions, or joints that do not match the robot.
+    The default order is that of AMP_for_hardware; forks of it have others, such as FL, FR, RL, RR. Velocities
+    are the file's where it has them; feet are ``robot``'s. But where a file has a foot for each of ``robot``'s, they
+    must lie on the sides where its legs are, or the joints are in another order. MotionError for text that is no JSON,
+    wrong keys, frames of an unknown width, bad numbers or quaternions, or joints that do not match the robot.
     """
     content, origin = _read_amp(path), str(path)
     rows = content["Frames"]

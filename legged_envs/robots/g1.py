@@ -33,6 +33,7 @@ the leg links with collision shapes. Waist, arms and head are part of ``pelvis``
 
 _WAIST = ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
 _ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
+_ARM_LINKS = tuple(f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw"))
 _ALL_JOINTS = (*G1.joint_names, *_WAIST, *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM))
 
 G1_29 = replace(
@@ -53,11 +54,7 @@ G1_29 = replace(
     # Motors as listed by mjlab `g1_constants`; why not those of the URDF, see `g1_29.xml`.
     torque_limits=(*G1.torque_limits, 88.0, 50.0, 50.0, *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2),
     velocity_limits=(*G1.velocity_limits, 32.0, 37.0, 37.0, *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2),
-    penalized_bodies=(
-        *G1.penalized_bodies,
-        "torso_link",
-        *(f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw")),
-    ),
+    penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
     mirror=mirror_left_and_right(_ALL_JOINTS),
 )
 """G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources of the model. As in

@@ -93,7 +93,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     foot_height: Tensor
     foot_speed: Tensor
     """Height of each foot's origin above the ground, m, and its horizontal speed, m/s. Shape: (num_envs, num_feet)."""
-
     QUANTITIES = tuple(RobotQuantities.__annotations__)
     STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
     STATE += ("previous_joint_vel", "last_joint_vel", "last_push_velocity")

@@ -35,8 +35,7 @@ class RobotView:
 
     @classmethod
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> RobotView:
-        """The view of ``robot``, of whose names in the model each begins with ``prefix``; ValueError if its joints are
-        not those of its ``RobotCfg``, or its parts not one after another."""
+        """The view of ``robot``, whose names in the model begin with ``prefix``; ValueError if its parts do not fit."""
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)
         joints = np.flatnonzero(np.isin(model.jnt_bodyid, bodies))

@@ -220,8 +220,7 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments; ValueError if it
-        does not fit this one, and then nothing changes."""
+        """Return exactly to a state from ``get_state`` of a like simulation; ValueError, and no change, if none."""
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
         """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
