@@ -79,6 +79,7 @@ class ObservationGroup(TermColumns):
         return torch.cat(parts).to(self._env.device)
 
     def draw(self) -> None:
+        """Draw the noise of the next ``compute``."""
         if self._num_draws:
             self.noise_draw = self._random.signed_24_bit(self._num_draws)
 

@@ -21,7 +21,8 @@ from torch import Tensor
 from legged_envs.managers.tape import Place, Tape, tensors_in
 
 _OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
-"""Scalar code on one thread keeps the order of sums, so that results do not depend on the number of environments."""
+"""Scalar code on one thread keeps the order of sums, so that results do not depend on the number of environments.
+Vector instructions need then not be tried out, which takes ten seconds."""
 
 Run = Callable[[], None]
 Attributes = Sequence[dict[str, Any]]

@@ -32,7 +32,8 @@ class GaitClockCfg:
 
 
 class GaitClock(CommandTerm):
-    """The clocks of every environment, which run all the time; an episode begins at a random time of the stride."""
+    """The clocks of every environment, which run all the time; an episode begins at a random time of the stride.
+    ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 

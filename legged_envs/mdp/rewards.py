@@ -140,7 +140,7 @@ def _mode_time(env: Env) -> Tensor:
 
 @pure
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
-    """How long a biped that is to move has stood on one foot, up to ``limit`` s (``feet_air_time_positive_biped``)."""
+    """How long a biped told to move stands on one foot, ≤ ``limit`` s (Isaac Lab ``feet_air_time_positive_biped``)."""
     single = env.robot.foot_contact.sum(1) == 1
     return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 

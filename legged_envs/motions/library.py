@@ -72,8 +72,9 @@ class MotionLibrary:
     Between two frames positions and velocities are interpolated linearly and rotations along the shorter arc. After
     its last frame a clip is *held* (the last pose at rest, likewise the first pose before time 0) or *looped*: the
     first frame follows, moved and turned on the ground to where the last one was. Times may be anything. ``end`` says
-    which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each :attr:`Motion.loop` says. MotionError
-    where a clip does not fit ``robot``, or has the name of another or another frame rate.
+    which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each :attr:`Motion.loop` says; a clip
+    that was not made for it jumps where it loops. MotionError where a clip does not fit ``robot``, or has the name of
+    another or another frame rate.
     """
 
     def __init__(

@@ -146,7 +146,7 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def forward(self, env_ids: Tensor) -> None:
-        """Make every quantity of ``env_ids`` current, after writes to their state."""
+        """Make every quantity of ``env_ids`` current without advancing time, after writes to their state."""
 
     @abstractmethod
     def reset(self, env_ids: Tensor) -> None:
@@ -220,7 +220,7 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of a like simulation; ValueError, and no change, if none."""
+        """Return exactly to a state from ``get_state``; ValueError, and no change, if it is of another simulation."""
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
         """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
