@@ -101,8 +101,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             self._log_counted = torch.tensor(counted, device=self.device)
             self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
             sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
-            zeros = torch.zeros(num_envs, 1, dtype=torch.float32, device=self.device)
-            self._last_observation = {name: zeros.repeat(1, size) for name, size in sizes.items()}
+            self._last_observation = {name: self._ended_rows.new_zeros(num_envs, sizes[name]) for name in sizes}
         self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         boxes: dict[str, gym.Space[Any]] = {
