@@ -23,7 +23,7 @@ from legged_envs.managers import (
 from legged_envs.managers.recorded import Piece
 from legged_envs.mdp import observations, rewards
 from legged_envs.mdp.actions import JointPositionCfg
-from legged_envs.mdp.command_term import CommandTerm
+from legged_envs.mdp.commands import CommandTerm
 from legged_envs.robots import GO2
 
 TASK = "Legged/Go2-Flat-v0"

@@ -13,7 +13,7 @@ from typing import Any, Union
 
 from legged_envs import managers
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
-from legged_envs.mdp.command_term import CommandTermCfg
+from legged_envs.mdp.commands import CommandTermCfg
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
 
@@ -41,8 +41,7 @@ class TaskCfg:
     events: dict[str, managers.EventTermCfg] = field(default_factory=dict)
     curriculum: dict[str, managers.CurriculumTermCfg] = field(default_factory=dict)
     advance_first: bool = False
-    """Whether commands and pushes advance before terminations, rewards and costs are evaluated, as LeggedGym-Ex's
-    ``_post_physics_step_callback`` does, and not after them."""
+    """Whether commands and pushes advance before the evaluation (LeggedGym-Ex ``_post_physics_step_callback``)."""
 
     @property
     def max_episode_length(self) -> int | None:
@@ -60,10 +59,7 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     """A copy of ``cfg`` with fields replaced, e.g. ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``.
 
     None in place of a term removes it: ``{"events.push": None}``. A term's ``params`` can be any of its function's.
-
-    Raises:
-        TypeError: If a path is no string, or a value is of another type than the field.
-        ValueError: If a path names a field or term that does not exist.
+    TypeError if a path is no string or a value not of its field's type, ValueError if there is no such field or term.
     """
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
@@ -104,10 +100,7 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether ``value`` is of the annotated type. An int is a float too, and a list serves as a tuple.
-
-    Which of several values a field may have, the manager that reads it checks.
-    """
+    """Whether ``value`` is of the annotated type. An int is a float too, and a list serves as a tuple."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, option) for option in arguments)

@@ -27,54 +27,38 @@ from legged_envs.state import copied, restored
 
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
-STATE = {
-    **{name: f"_{name}" for name in ("episode_steps", "bad_physics", "over", "ended_rows")},
-    "robot": "robot",
-    "observation": "_last_observation",
-}
+STATE = {"episode_steps": "_episode_steps", "bad_physics": "_bad_physics", "over": "_over", "ended_rows": "_ended_rows"}
+STATE |= {"robot": "robot", "observation": "_last_observation"}
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
 class CoreVectorEnv(VectorEnv, TaskHooks):
     """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both).
 
-    A subclass says what the task is by filling the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`. It never steps
-    or resets by itself.
+    A subclass says what the task is by filling the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`.
 
     A step: ``_act`` → recovery from bad physics → ``_evaluate`` → ``_advance`` → ``_observe``. With
-    ``cfg.advance_first`` commands and pushes advance before the evaluation, as LeggedGym-Ex has it. An environment
-    whose episode ended goes on until it is reset with ``reset(options={"reset_mask": mask})``.
-
-    A reset: ``_end_episodes`` → seed → default pose → ``_place`` → ``sim.forward`` → ``_begin_episodes`` →
-    ``_observe``. It leaves every other environment bit-identical.
+    ``cfg.advance_first`` commands and pushes advance before the evaluation. An environment whose episode ended goes on
+    until ``reset(options={"reset_mask": mask})``. A reset: ``_end_episodes`` → seed → default pose → ``_place`` →
+    ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it leaves every other environment bit-identical.
 
     ``info`` holds, of the kind of array that the observations are: on every step ``cost`` (num_envs,) and ``costs``
     (num_envs, K) in the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means
     over those episodes, and under ``termination/…`` how many ended for which reason.
 
     Args:
-        cfg: The task.
-        num_envs: Number of robots.
-        device: Torch device.
         sim: Name of the physics engine.
         array: ``"numpy"`` or ``"torch"``: the kind of arrays taken and given.
         observations: ``"policy"`` gives the policy's vector, ``"dict"`` every group by name.
         render_mode: None or ``"rgb_array"``.
-        compile: Fuse the maths of a step into C++ with TorchInductor. A step of one robot then takes about half the
-            time, and its results differ in the last digits. Compiling takes about half a minute on the first call for
-            a task and ``num_envs``; the result is kept in Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``), from
-            which loading it takes two seconds. Terms that are not marked pure run as they are written.
+        compile: Fuse the maths of a step into C++ with TorchInductor: a step of one robot takes about half the time,
+            and results differ in the last digits. The first call for a task and ``num_envs`` takes half a minute and
+            fills Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``). Terms not marked pure run as written.
 
-    Raises:
-        ValueError: If an argument or a field of ``cfg`` is not valid.
-        RuntimeError: If ``compile`` finds no C++ compiler.
+    ValueError if an argument or a field of ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "autoreset_mode": AutoresetMode.DISABLED,
-        "render_modes": ["rgb_array"],
-        "render_fps": 50,
-    }
+    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}  # noqa: RUF012
 
     def __init__(
         self,
@@ -98,12 +82,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._arguments: dict[str, Any] = {"device": device, "sim": sim, **choices}
         self.cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
         self.num_envs, self.array, self.render_mode = num_envs, array, render_mode
-        self.step_dt = cfg.sim.step_dt
-        """Control time step, s."""
+        self.step_dt, self.max_episode_length_s = cfg.sim.step_dt, cfg.episode_length_s
         self.max_episode_length = cfg.max_episode_length
-        """Time limit of the task, control steps; the ``TimeLimit`` wrapper keeps it."""
-        self.max_episode_length_s = cfg.episode_length_s
-        """Time limit of the task, s."""
+        """Control time step, s, and time limit of the task, s and control steps; the ``TimeLimit`` wrapper keeps it."""
         self._compile, self._dict_observations = compile, observations == "dict"
         self._process = os.getpid()
         with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
@@ -113,16 +94,14 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             self.robot = RobotState(self.sim, self.step_dt)
             self._all_ids = torch.arange(num_envs, device=self.device)
             self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
-            self._bad_physics = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
-            self._over = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
             sizes, num_actions = self._set_up()
             self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
             self._log_counted = torch.tensor(counted, device=self.device)
             self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
             sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
-            zeros = torch.zeros(num_envs, 1, dtype=torch.float32, device=self.device)
-            self._last_observation = {name: zeros.repeat(1, size) for name, size in sizes.items()}
+            self._last_observation = {name: self._ended_rows.new_zeros(num_envs, sizes[name]) for name in sizes}
         self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         boxes: dict[str, gym.Space[Any]] = {
@@ -136,17 +115,11 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start new episodes.
+        """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments.
 
-        Args:
-            seed: An int gives environment i the random streams of (seed, i); a list gives one seed to each. None goes
-                on with the streams as they are (the first reset seeds them from the operating system).
-            options: ``{"reset_mask": mask}`` resets only some environments. Shape: (num_envs,), bool.
-
-        Raises:
-            ValueError: If the mask or the list of seeds has the wrong length, or an option is unknown.
-            TypeError: If the mask is not boolean.
-            RuntimeError: If the first reset has a mask, or after ``close``.
+        A ``seed`` gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the
+        streams as they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option
+        is not valid, RuntimeError if the first reset has a mask, or after ``close``.
         """
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
@@ -166,16 +139,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance every environment by one control step.
-
-        Args:
-            actions: In [−1, 1]; values outside are clipped. Shape: (num_envs, num_actions), float32.
-
-        Raises:
-            RuntimeError: Before the first ``reset`` or after ``close``.
-            TypeError: If the actions are of the wrong kind or dtype.
-            ValueError: If the actions have the wrong shape or are not finite.
-        """
+        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), float32, clipped to
+        [−1, 1]; TypeError if their kind or dtype is wrong, ValueError if their shape is or they are not finite,
+        RuntimeError before the first ``reset`` or after ``close``."""
         self._check_usable("step")
         if not self._begun:
             raise RuntimeError("step() was called before reset()")
@@ -202,9 +168,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 
     def end_episodes(self, mask: Any) -> None:
         """Take in that the episodes of ``mask`` (num_envs,) are over: what follows until their reset enters no log.
-
-        An autoreset in the next step calls this, since the physics of an ended episode runs on for a step.
-        """
+        An autoreset in the next step calls this, since the physics of an ended episode runs on for a step."""
         with _torch_mode():
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
 
@@ -227,10 +191,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return {"own": self._own_state(), **{key: copied(getattr(self, name)) for key, name in STATE.items()}}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of an environment made with the same arguments.
-
-        ValueError if it is of another one, with other terms, robots or observations; then nothing has changed.
-        """
+        """Return exactly to a state from ``get_state`` of an environment made with the same arguments; ValueError if
+        terms, robots or observations are others, and then nothing has changed."""
         with torch.inference_mode(False):
             # The engine checks its own part; how many streams were made and how many episodes ended may differ.
             ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
@@ -244,7 +206,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._begun = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle or a deep copy holds: what the environment is made from, and its state."""
         # The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
         state = pickle.dumps(self.get_state()) if self._begun else None
         return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
@@ -273,8 +234,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
         """Put environments whose state is not finite back on their feet; returns which, or None."""
-        bad = self.sim.diverged()
-        if bad is None:
+        if (bad := self.sim.diverged()) is None:
             return None
         env_ids = bad.nonzero().squeeze(1)
         self.sim.reset(env_ids)
@@ -298,7 +258,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def _report_log(self) -> dict[str, Any]:
         """``info`` of a reset: the log of the episodes that ended since the last one."""
         rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
-        if len(rows) == 0:
+        if not len(rows):
             return {}
         sums = rows.sum(0)
         values = torch.where(self._log_counted, sums, sums / len(rows))
@@ -315,7 +275,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             )
 
     def _export(self, value: torch.Tensor) -> Any:
-        """A tensor as this environment's kind of array."""
         # A tensor made in inference mode could not take part in the caller's autograd, its clone can.
         return value.cpu().numpy() if self.array == "numpy" else value.clone()
 
@@ -330,9 +289,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
 @contextmanager
 def _torch_mode() -> Iterator[None]:
     """Inference mode on one thread of PyTorch, for the calling thread alone: one that learns meanwhile keeps its own.
-
-    The maths of a step gain nothing from more, and OpenMP's waiting threads would spin on the cores of the physics.
-    """
+    More would gain nothing, and OpenMP's waiting threads would spin on the cores of the physics."""
     threads, openmp = torch.get_num_threads(), _openmp()
     # torch.set_num_threads would also set what a thread that starts meanwhile takes for itself.
     set_threads = torch.set_num_threads if openmp is None else openmp.omp_set_num_threads

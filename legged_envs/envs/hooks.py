@@ -12,9 +12,8 @@ class Evaluation(NamedTuple):
     terminated: torch.Tensor
     """Whose episode the task ends. Shape: (N,), bool."""
     reward: torch.Tensor
-    """Shape: (N,)."""
     cost: torch.Tensor
-    """The scalar cost, at least 0. Shape: (N,)."""
+    """The reward, and the scalar cost, at least 0. Shape: (N,)."""
     costs: torch.Tensor
     """The cost terms in the order of ``cost_names``. Shape: (N, K)."""
     truncated: torch.Tensor | None = None
@@ -22,26 +21,20 @@ class Evaluation(NamedTuple):
 
 
 class TaskHooks(ABC):
-    """What a subclass of :class:`~legged_envs.envs.core.CoreVectorEnv` fills.
-
-    All run without gradients' bookkeeping; tensors that outlive a step are replaced or changed in place.
-    """
+    """What a subclass of :class:`~legged_envs.envs.core.CoreVectorEnv` fills; all run in inference mode."""
 
     num_envs: int
     device: torch.device
     cost_names: tuple[str, ...] = ()
-    """Names of the columns of ``info["costs"]``."""
     cost_limits: tuple[float, ...] = ()
-    """What each column of ``info["costs"]`` may be on average per step."""
+    """Names of the columns of ``info["costs"]``, and what each may be on average per step."""
     log_names: tuple[str, ...] = ()
     """Names of the columns of what :meth:`_end_episodes` returns."""
 
     @abstractmethod
     def _set_up(self) -> tuple[dict[str, int], int]:
-        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there.
-
-        Returns the size of each observation group, ``"policy"`` among them, and the number of actions.
-        """
+        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there. Returns the size of each
+        observation group, ``"policy"`` among them, and the number of actions."""
 
     @abstractmethod
     def _act(self, action: torch.Tensor) -> None:
@@ -56,25 +49,18 @@ class TaskHooks(ABC):
 
     @abstractmethod
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """New tensors of every group that the observation space names, of all environments or of ``env_ids``.
-
-        Other groups are ignored. Shape of each: (n, size).
-        """
+        """New tensors (n, size) of every group that the observation space names, of all environments or ``env_ids``;
+        other groups are ignored."""
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose the commands of ``env_ids`` (n,), and write the poses in which their episodes begin.
-
-        The simulation holds the default pose at rest. ``seeded`` says that the random streams have just begun anew.
-        """
+        """Choose the commands of ``env_ids`` (n,), and write the poses in which their episodes begin, over the default
+        pose at rest. ``seeded`` says that the random streams have just begun anew."""
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids``, whose robots stand in their first pose."""
 
     def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """What the log is to say of the episodes of ``env_ids``, which are over, each after ``steps`` (n,) steps.
-
-        Shape: (n, len(log_names)).
-        """
+        """What the log is to say, (n, len(log_names)), of episodes that are over, each after ``steps`` (n,) steps."""
         return torch.zeros(len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device)
 
     def _own_state(self) -> dict[str, Any]:

@@ -10,20 +10,15 @@ from legged_envs.envs.manager_env import LeggedVectorEnv
 
 
 class LeggedEnv(gym.Env):
-    """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit.
-
-    ``info`` holds ``cost`` (float) and ``costs`` (K,) on every step.
-    """
+    """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit. ``info`` holds
+    ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
     def __init__(self, cfg: TaskCfg, **kwargs: Any):
         batch = self._batch = LeggedVectorEnv(cfg, 1, array="numpy", **kwargs)
         self.cfg, self.render_mode = batch.cfg, batch.render_mode
         self.metadata = {key: value for key, value in batch.metadata.items() if key != "autoreset_mode"}
         self.observation_space, self.action_space = batch.single_observation_space, batch.single_action_space
-        self.cost_names = batch.cost_names
-        """Names of the entries of ``info["costs"]``."""
-        self.cost_limits = batch.cost_limits
-        """What each entry may be on average per step."""
+        self.cost_names, self.cost_limits = batch.cost_names, batch.cost_limits
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed does."""
@@ -54,7 +49,6 @@ class LeggedEnv(gym.Env):
         return self._batch.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state``."""
         self._batch.set_state(state)
 
     def __str__(self) -> str:

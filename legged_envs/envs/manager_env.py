@@ -17,9 +17,8 @@ MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminat
 class LeggedVectorEnv(CoreVectorEnv):
     """``num_envs`` robots with a task of terms: see :class:`CoreVectorEnv` for arguments and lifecycle.
 
-    The managers evaluate, in this order: terminations, rewards, costs → commands, events → observations. The log holds
-    the mean over the episodes that ended of each reward term (per second), cost term (per step) and curriculum, and
-    how many ended for which reason.
+    Managers evaluate in this order: terminations, rewards, costs → commands, events → observations. The log holds the
+    mean over the ended episodes of each reward term (per second), cost term (per step) and curriculum.
     """
 
     def _set_up(self) -> tuple[dict[str, int], int]:
@@ -102,7 +101,6 @@ class LeggedVectorEnv(CoreVectorEnv):
             names.update({name: None for name, value in names.items() if value is self})
 
     def __str__(self) -> str:
-        """The managers as tables."""
         return "\n\n".join(str(manager) for manager in self.managers.values())
 
 

@@ -12,13 +12,10 @@ from legged_envs.mdp.actions import JointActionCfg
 class ActionManager(Manager):
     """Turns actions into joint targets, term by term, and remembers the last three actions.
 
-    The action is the parts of the terms in their order. Actions are clipped to the action space [−1, 1] before
-    anything else sees them, since Gaussian policies leave it routinely; ``current`` holds the clipped action.
-    A joint without a term stays at its default position, without velocity or torque. An episode's actions act 0 to
-    ``max_delay`` control steps late.
-
-    Raises:
-        ValueError: If there is no term, two drive one joint, or ``max_delay`` is neither 0 nor 1.
+    The action is the parts of the terms in their order, clipped to [−1, 1] before anything else sees it, since Gaussian
+    policies leave that routinely. A joint without a term stays at its default position, without velocity or torque. An
+    episode's actions act 0 to ``max_delay`` control steps late. ValueError if there is no term, two drive one joint, or
+    ``max_delay`` is neither 0 nor 1.
     """
 
     STATE = ("current", "previous", "before_previous", "delayed")

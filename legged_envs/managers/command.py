@@ -5,11 +5,11 @@ from typing import Any
 import torch
 
 from legged_envs.managers.manager import Manager, table
-from legged_envs.mdp.command_term import CommandTermCfg
+from legged_envs.mdp.commands import CommandTermCfg
 
 
 class CommandManager(Manager):
-    """The command terms by name."""
+    """The command terms by name, which it calls as :class:`~legged_envs.mdp.commands.CommandTerm` says."""
 
     STATE = ("terms",)
 
@@ -25,17 +25,14 @@ class CommandManager(Manager):
         return list(self.terms.values())
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw the commands of ``env_ids`` anew, before their robots are placed."""
         for term in self.terms.values():
             term.reset(env_ids)
 
     def placed(self, env_ids: torch.Tensor) -> None:
-        """Take in that the robots of ``env_ids`` stand in their first pose."""
         for term in self.terms.values():
             term.placed(env_ids)
 
     def advance(self) -> None:
-        """Let one control step pass."""
         for term in self.terms.values():
             term.advance()
 

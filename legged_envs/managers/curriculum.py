@@ -15,8 +15,7 @@ class CurriculumTermCfg:
 
     func: Callable[..., float | torch.Tensor | None]
     """``func(env, env_ids, **params)``, called when the episodes of ``env_ids`` are over, changes the task for those to
-    come and returns a number to log, or None. What it changes must be part of the state of its owner, such as the
-    ranges of a command."""
+    come, in what its owner saves, such as ranges of a command, and returns a number to log, or None."""
     params: dict[str, Any] = field(default_factory=dict)
 
 
@@ -38,7 +37,6 @@ class CurriculumManager(Manager):
             value = term.func(self._env, env_ids, **term.params)
             value = torch.as_tensor(0.0 if value is None else value, dtype=torch.float32)
             if value.numel() != 1:
-                shape = tuple(value.shape)
-                raise ValueError(f"curriculum term {name!r} must return a number or None, got shape {shape}")
+                raise ValueError(f"curriculum term {name!r} must return a number or None, got shape {(*value.shape,)}")
             rows[:, column] = value
         return rows

@@ -27,8 +27,7 @@ class EventTermCfg:
     params: dict[str, Any] = field(default_factory=dict)
     purpose: Literal["randomise", "place", "disturb"] | None = None
     """``randomise``: to vary the robot; left out when a policy is watched. ``place``: to put the robot where an episode
-    starts. ``disturb``: to make it harder; left out when a policy is watched or evaluated. None stands for what its
-    mode is mostly for: startup randomises, reset places, interval disturbs."""
+    starts. ``disturb``: to make it harder; left out when a policy is watched or evaluated. None: as :data:`MODES`."""
 
     def __post_init__(self) -> None:
         if self.purpose is None:
@@ -59,7 +58,6 @@ class EventManager(Manager):
                 check_range(f"{where} range", span)
 
     def apply(self, mode: Literal["startup", "reset"], env_ids: torch.Tensor) -> None:
-        """Apply every term of ``mode`` to ``env_ids``."""
         for name, term in self.cfg.items():
             if term.mode == mode:
                 term.func(self._env, env_ids, self._streams[name], **term.params)

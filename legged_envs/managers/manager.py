@@ -28,19 +28,16 @@ def _cell(value: object) -> str:
 
 
 class Manager(Stateful):
-    """Evaluates the terms of one kind, whose configurations ``cfg`` has by name."""
+    """Evaluates the terms of one kind, whose configurations ``cfg`` has by their ``names``."""
 
     log_names: tuple[str, ...] = ()
     """Names of the columns of what :meth:`end_episodes` returns."""
     title = ""
-    """What stands above its table."""
     COLUMNS: ClassVar[dict[str, str]] = {"parameters": "params"}
-    """Columns of the table beside the names: header → field of the configurations."""
+    """What stands above its table, and columns beside the names: header → field of the configurations."""
 
     def __init__(self, env: Any, cfg: Mapping[str, Any]):
-        self._env, self.cfg = env, cfg
-        self.names = tuple(cfg)
-        """Names of the terms."""
+        self._env, self.cfg, self.names = env, cfg, tuple(cfg)
 
     def owners(self) -> list[object]:
         """Objects whose attributes are the tensors that terms and pieces read and set."""
@@ -91,14 +88,14 @@ class Term:
         return value
 
 
-class TermColumns(ABC):
-    """Terms whose values, (num_envs,) if ``scalar`` and else (num_envs, size), stand side by side in their order.
+class TermColumns(Manager, ABC):
+    """A manager of terms whose values, (num_envs,) if ``scalar`` and else (num_envs, size), stand side by side. Pure
+    terms are recorded together with :meth:`compute`; one that is not pure costs its own time alone."""
 
-    Pure terms are recorded together with :meth:`compute`; one that is not pure costs its own time alone.
-    """
-
-    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool):
-        self._env, self._dtype, self._scalar = env, dtype, scalar
+    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool = True):
+        super().__init__(env, cfg)
+        self._dtype, self._scalar = dtype, scalar
+        self.log_names = tuple(f"{kind}/{name}" for name in cfg) if scalar else ()
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         values = [term.check(env, dtype, scalar) for term in self.terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
@@ -115,7 +112,6 @@ class TermColumns(ABC):
         return [*before, Piece(self.compute, True)]
 
     def owners(self) -> list[object]:
-        """Objects whose attributes are the tensors that its pieces read and set."""
         return [self, *self._impure]
 
     def columns(self) -> torch.Tensor:
@@ -129,30 +125,3 @@ class TermColumns(ABC):
         """Evaluate the terms that are not pure, for the next :meth:`columns`."""
         for term in self._impure:
             term.value = term(self._env)
-
-
-class TermManager(TermColumns, Manager):
-    """A manager of terms of shape (num_envs,), which the log calls ``kind/name``."""
-
-    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype):
-        Manager.__init__(self, env, cfg)
-        TermColumns.__init__(self, env, kind, cfg, dtype, scalar=True)
-        self.log_names = tuple(f"{kind}/{name}" for name in cfg)
-
-
-class EpisodeSums(TermManager):
-    """Sums its terms over each episode; the log has sums over episode length · ``sums_dt``."""
-
-    STATE = ("episode_sums",)
-
-    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], sums_dt: float):
-        super().__init__(env, kind, cfg, torch.float32)
-        self._sums_dt = sums_dt
-        self.episode_sums = torch.zeros(env.num_envs, len(cfg), dtype=torch.float32, device=env.device)
-        """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
-
-    def reset(self, env_ids: torch.Tensor) -> None:
-        self.episode_sums.index_fill_(0, env_ids, 0.0)
-
-    def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        return self.episode_sums[env_ids] / (steps * self._sums_dt).unsqueeze(1)

@@ -9,7 +9,6 @@ import torch
 
 from legged_envs.checks import whole_number
 from legged_envs.managers.manager import Manager, TermColumns, table
-from legged_envs.state import Stateful
 
 
 @dataclass
@@ -35,22 +34,20 @@ class ObservationGroupCfg:
     noisy: bool = False
     """Whether the terms' noise is added."""
     history: int = 1
-    """How many steps' vectors it shows one after another, the oldest first; the first vector of an episode stands for
-    those before it (Isaac Lab ``history_length``)."""
+    """How many steps' vectors it shows, the oldest first; an episode's first vector stands for those before it."""
 
 
-class ObservationGroup(TermColumns, Stateful):
+class ObservationGroup(TermColumns):
     """One group of observation terms; ValueError if a field of the configuration makes no sense, naming it."""
 
     def __init__(self, env: Any, name: str, cfg: ObservationGroupCfg, limit: float):
         kind = f"observation group {name!r}:"
         whole_number(f"{kind} history", cfg.history)
         super().__init__(env, kind, cfg.terms, torch.float32, scalar=False)
-        self.name, self.cfg, self._limit = name, cfg, limit
+        self.name, self.history, self.noisy, self._limit = name, cfg.history, cfg.noisy, limit
         self._random = env.random.stream(f"observation_noise/{name}")
         width = sum(self.sizes)
         self.size = width * cfg.history
-        """Length of the vector."""
         cfgs = cfg.terms.values()
         scale, noise = self._row("scale", [c.scale for c in cfgs]), self._row("noise", [c.noise for c in cfgs])
         self._scale = scale if (scale != 1.0).any() else None
@@ -64,7 +61,6 @@ class ObservationGroup(TermColumns, Stateful):
         self._noise = noise[self._span] * 2.0**-23
         self._num_draws = len(self._noise)
         self.noise_draw = torch.zeros(env.num_envs, self._num_draws, dtype=torch.int32, device=env.device)
-        """Random integers for the noise of the next ``compute``. Shape: (num_envs, size of the span)."""
         if cfg.history > 1:
             self.STATE = ("past",)
             self.past = torch.zeros(env.num_envs, cfg.history, width, dtype=torch.float32, device=env.device)
@@ -90,7 +86,7 @@ class ObservationGroup(TermColumns, Stateful):
     def compute(self) -> None:
         """Set ``value``, and remember it if the group shows the past; pure."""
         value = self._finish(self.columns(), self.noise_draw)
-        if self.cfg.history > 1:
+        if self.history > 1:
             self.past = torch.cat((self.past[:, 1:], value.unsqueeze(1)), dim=1)
             value = self.past.flatten(1)
         self.value = value
@@ -100,8 +96,8 @@ class ObservationGroup(TermColumns, Stateful):
         draw = self._random.signed_24_bit(self._num_draws, env_ids) if self._num_draws else self.noise_draw
         self.evaluate_impure()
         rows = self._finish(self.columns()[env_ids], draw)
-        if self.cfg.history > 1:
-            past = rows.unsqueeze(1).expand(-1, self.cfg.history, -1)
+        if self.history > 1:
+            past = rows.unsqueeze(1).expand(-1, self.history, -1)
             self.past = self.past.index_copy(0, env_ids, past)
             rows = past.flatten(1)
         return rows
@@ -117,9 +113,9 @@ class ObservationGroup(TermColumns, Stateful):
         return value.clamp_(-self._limit, self._limit)
 
     def __str__(self) -> str:
-        noise = "noisy" if self.cfg.noisy else "no noise"
-        history = f", {self.cfg.history} steps" if self.cfg.history > 1 else ""
-        terms = zip(self.cfg.terms.items(), self.sizes, strict=True)
+        noise = "noisy" if self.noisy else "no noise"
+        history = f", {self.history} steps" if self.history > 1 else ""
+        terms = zip(self.cfg.items(), self.sizes, strict=True)
         rows = [(name, size, term.noise, term.scale, term.clip) for (name, term), size in terms]
         title = f"Observations {self.name!r} ({self.size}, {noise}{history})"
         return table(title, ("term", "size", "noise ±", "scale", "clip"), rows)

@@ -21,8 +21,8 @@ from torch import Tensor
 from legged_envs.managers.tape import Place, Tape, tensors_in
 
 _OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
-"""Scalar code on one thread: the compiler's own vectorisation keeps the order of every sum, so that an environment's
-results do not depend on how many there are. Vector instructions need then not be tried out, which takes ten seconds."""
+"""Scalar code on one thread keeps the order of sums, so that results do not depend on the number of environments.
+Vector instructions need then not be tried out, which takes ten seconds."""
 
 Run = Callable[[], None]
 Attributes = Sequence[dict[str, Any]]
@@ -35,31 +35,23 @@ class Piece(NamedTuple):
     run: Run
     """Reads tensors that are attributes of the owners; changes them in place, or sets the attributes to others."""
     pure: bool
-    """Whether it can be recorded: it consists of tensor operations that depend neither on the tensors' values nor on
-    anything else that changes, and it changes nothing but the owners' tensors."""
+    """Whether it can be recorded: tensor operations that depend neither on the tensors' values nor on anything else
+    that changes, and change nothing but the owners' tensors."""
 
 
 class Program:
     """Pieces of a step, run in order; pure pieces in succession run as one recording.
 
-    On small batches a step costs mostly the interpreter between hundreds of small tensor operations. So the operations
-    of pure pieces are recorded once and replayed from then on, with the same results bit for bit, or compiled, with
-    results that differ in the last digits.
+    Their operations are recorded once and replayed from then on, with the same results bit for bit, without the
+    interpreter between them; or compiled into C++ libraries, with results that differ in the last digits.
 
-    What a recording reads must be an attribute of an owner. Between two calls the attributes may be set to other
-    tensors, and tensors be changed in place. Tensors in an owner's tuples, lists and dicts, and in tables that
-    ``functools.lru_cache`` keeps, are constants: they may be read too, but not be replaced. What is computed goes to
-    new tensors with memory of their own, so that whoever keeps one keeps its values.
+    What a recording reads must be an attribute of one of the ``owners``, which exists already or which an earlier pure
+    piece sets. Between two calls the attributes may be set to other tensors, and tensors be changed in place. Tensors
+    in an owner's tuples, lists and dicts, and in tables that ``functools.lru_cache`` keeps, are constants: they may be
+    read too, but not be replaced. What is computed goes to new tensors, so that whoever keeps one keeps its values.
 
-    Args:
-        pieces: What to run. Every attribute that a pure piece reads exists already, or an earlier pure piece sets it.
-        owners: The objects whose attributes hold the tensors that pure pieces read, change and set.
-        compile: Whether to compile the recordings into C++ libraries, which Inductor's cache folder keeps.
-
-    Raises:
-        ValueError: If a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute
-            than a tensor, depends on the values of a tensor, or draws random numbers.
-        RuntimeError: If ``compile`` finds no C++ compiler.
+    ValueError if a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute than a
+    tensor, depends on the values of a tensor, or draws random numbers. RuntimeError if ``compile`` finds no compiler.
     """
 
     def __init__(self, pieces: Sequence[Piece], owners: Sequence[object], compile: bool = False):

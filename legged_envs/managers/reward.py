@@ -1,4 +1,4 @@
-"""Rewards: r = Σ weight · term · dt."""
+"""Rewards, r = Σ weight · term · dt, and costs, what a constrained policy must keep below a limit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,25 @@ from typing import Any, ClassVar
 import torch
 
 from legged_envs.checks import check_number
-from legged_envs.managers.manager import EpisodeSums
+from legged_envs.managers.manager import TermColumns
+
+
+class EpisodeSums(TermColumns):
+    """Sums its terms over each episode; the log has sums over episode length · ``sums_dt``."""
+
+    STATE = ("episode_sums",)
+
+    def __init__(self, env: Any, kind: str, cfg: dict[str, Any], sums_dt: float):
+        super().__init__(env, kind, cfg, torch.float32)
+        self._sums_dt = sums_dt
+        self.episode_sums = torch.zeros(env.num_envs, len(cfg), dtype=torch.float32, device=env.device)
+        """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
+
+    def reset(self, env_ids: torch.Tensor) -> None:
+        self.episode_sums.index_fill_(0, env_ids, 0.0)
+
+    def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        return self.episode_sums[env_ids] / (steps * self._sums_dt).unsqueeze(1)
 
 
 @dataclass
@@ -52,3 +70,37 @@ class RewardManager(EpisodeSums):
         else:
             floored, rest = weighted[:, : self._num_floored], weighted[:, self._num_floored :]
             self.total = floored.sum(1).clamp_min_(0.0) + rest.sum(1)
+
+
+@dataclass
+class CostTermCfg:
+    """A cost term."""
+
+    func: Callable[..., torch.Tensor]
+    """``func(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative."""
+    limit: float
+    """What the term may be on average per step."""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+class CostManager(EpisodeSums):
+    """Evaluates the cost terms; their sum is the scalar cost of a transition."""
+
+    title = "Costs"
+    COLUMNS: ClassVar[dict[str, str]] = {"limit [mean per step]": "limit", "parameters": "params"}
+
+    def __init__(self, env: Any, cfg: dict[str, CostTermCfg]):
+        for name, term in cfg.items():
+            if not term.limit >= 0.0:
+                raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
+        super().__init__(env, "cost", cfg, 1.0)
+        self.limits = tuple(term.limit for term in cfg.values())
+        """Limit of each term, average per step."""
+        self.values = torch.zeros_like(self.episode_sums)
+        self.total = self.values.sum(1)
+        """The costs of the last step, (num_envs, num_terms), and their sum, (num_envs,)."""
+
+    def compute(self) -> None:
+        self.values = self.columns()
+        self.episode_sums.add_(self.values)
+        self.total = self.values.sum(1)

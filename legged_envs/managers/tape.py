@@ -31,13 +31,8 @@ class Tape(TorchDispatchMode):
     """Writes the tensor operations that run in its context down as a Python function: see :meth:`function`.
 
     The function gives the same results bit for bit; the tensors that the operations made are its memory. NumPy computes
-    what it computes to the same bits: a call of it takes a third of the time of one of PyTorch.
-
-    Args:
-        inputs: Where the tensors come from that the operations start from, by the id of the tensor.
-
-    Raises:
-        ValueError: If an operation makes what follows depend on the values of a tensor, or on chance.
+    what it computes to the same bits, a call in a third of the time. ``inputs`` says where the tensors come from that
+    the operations start from, by id. ValueError if an operation depends on the values of a tensor, or on chance.
     """
 
     def __init__(self, inputs: Mapping[int, Place]) -> None:
@@ -74,10 +69,8 @@ class Tape(TorchDispatchMode):
         return result
 
     def function(self, outputs: Sequence[tuple[Place, Tensor]]) -> Callable[[], bool]:
-        """What does the operations again and puts each of ``outputs`` in its place, in memory of its own.
-
-        It returns False, with nothing done, if an input has another shape, type or order in memory.
-        """
+        """What does the operations again and puts each of ``outputs`` in its place, in memory of its own. It returns
+        False, with nothing done, if an input has another shape, type or order in memory."""
         copies = {self._tensor(tensor): tensor for _, tensor in outputs}
         lines = [*self._lines, *(f"{name}_copy = {self._result(name, tensor)}" for name, tensor in copies.items())]
         for (owner, attribute), tensor in outputs:
@@ -104,7 +97,6 @@ class Tape(TorchDispatchMode):
         return name if id(tensor) in self._taking_in else f"{name}.clone()"
 
     def _name(self, value: Any) -> str:
-        """A name for a constant or a function."""
         name = f"{getattr(value, '__name__', 'c').replace('.', '_')}_{len(self._space)}"
         self._space[name] = value
         return name
@@ -135,7 +127,6 @@ class Tape(TorchDispatchMode):
         return array
 
     def _argument(self, value: Any) -> str:
-        """An argument of an operation of PyTorch."""
         if isinstance(value, Tensor):
             return self._tensor(value)
         if isinstance(value, (list, tuple)):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from legged_envs.managers.manager import TermManager
+from legged_envs.managers.manager import TermColumns
 
 
 @dataclass
@@ -20,7 +20,7 @@ class TerminationTermCfg:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-class TerminationManager(TermManager):
+class TerminationManager(TermColumns):
     """Evaluates the conditions. The grace time counts consecutive steps, as LeggedGym-Ex documents it."""
 
     title = "Terminations"
@@ -34,9 +34,8 @@ class TerminationManager(TermManager):
         self.held_steps = self._grace_steps.new_zeros(env.num_envs, len(cfg))
         """For how many consecutive steps each condition has held. Shape: (num_envs, num_terms)."""
         self.reasons = self.held_steps.bool()
-        """Which condition ended which episode in the last step. Shape: (num_envs, num_terms)."""
         self.terminated = self.reasons.any(1)
-        """Which episodes the last step ended. Shape: (num_envs,)."""
+        """Which condition ended which episode in the last step, (num_envs, num_terms), and whose ended, (num_envs,)."""
 
     def compute(self) -> None:
         self.held_steps.add_(1).mul_(self.columns())

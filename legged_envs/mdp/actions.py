@@ -1,5 +1,4 @@
-"""Action terms: how a part of the action becomes targets of joints, which are positions [rad], velocities [rad/s] or
-torques [N·m], as the robot's actuators take them."""
+"""Action terms: how a part of the action becomes targets of joints: positions [rad], velocities or torques [N·m]."""
 
 from __future__ import annotations
 
@@ -26,7 +25,6 @@ class JointActionCfg:
     """Bounds of the targets."""
 
     def build(self, env: Env) -> JointAction:
-        """The term of an environment."""
         return JointAction(self, env)
 
 
@@ -36,9 +34,8 @@ class JointPositionCfg(JointActionCfg):
 
     kind = "position"
     around: str | None = None
-    """A motion command or gait clock whose joint positions, one control step ahead, take the place of
-    ``default_joint_pos`` where there are any: the policy corrects them (Xie et al. 2018, "Feedback control for
-    Cassie")."""
+    """A motion command or gait clock whose joint positions, one control step ahead, replace ``default_joint_pos`` where
+    there are any: the policy corrects them (Xie et al. 2018, "Feedback control for Cassie")."""
 
 
 @dataclass
@@ -62,9 +59,8 @@ class JointAction:
         self.cfg = cfg
         name, robot, kinds = type(cfg).__name__, env.sim.robot, env.sim.robot.actuators
         self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
-        """Numbers of its joints among those of the robot."""
+        """Numbers of its joints, ``size`` in all, among those of the robot."""
         self.size = len(self.joints)
-        """Number of actions that it takes."""
         if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
             raise ValueError(
                 f"{name} needs joints with {cfg.kind} actuators, but {robot.joint_names[wrong[0]]!r} of robot "
@@ -87,8 +83,8 @@ class JointAction:
         if isinstance(cfg, JointPositionCfg) and cfg.around is not None:
             self._reference = env.commands.terms.get(cfg.around)
             if not hasattr(self._reference, "target_joint_pos"):
-                known = f"is no motion command or gait clock; commands: {', '.join(env.commands.terms)}"
-                raise ValueError(f"JointPositionCfg.around: {cfg.around!r} {known}")
+                known = ", ".join(env.commands.terms)
+                raise ValueError(f"{name}.around: {cfg.around!r} is no motion command or gait clock; commands: {known}")
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:
         """The targets of its joints. Shapes: (num_envs, size)."""
@@ -101,7 +97,6 @@ class JointAction:
 
 
 def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
-    """Numbers of the joints that a pattern matches, in the robot's order."""
     for pattern in patterns:
         if not any(re.fullmatch(pattern, name) for name in names):
             raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")

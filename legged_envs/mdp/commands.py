@@ -1,15 +1,17 @@
-"""Velocity commands."""
+"""What every kind of command has, and velocity commands."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
 from legged_envs.checks import check_choice, check_number, check_range
-from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
+from legged_envs.state import Stateful
 
 STILL_COMMAND = 0.1
 """A command with a norm below this asks the robot to stand still (m/s and rad/s together)."""
@@ -17,14 +19,42 @@ RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 """Names of the ranges that velocity commands are drawn from."""
 
 
+class CommandTerm(Stateful, ABC):
+    """One kind of command, for every environment; ``STATE`` names what its future depends on."""
+
+    value: torch.Tensor
+    """The present command. Shape: (num_envs, size)."""
+    moving: torch.Tensor
+    still: torch.Tensor
+    """1 where the command asks the robot to move, else 0, and 1 minus that. Shape: (num_envs,), float32."""
+
+    @abstractmethod
+    def reset(self, env_ids: torch.Tensor) -> None:
+        """Draw anew for ``env_ids``, before their robots are placed."""
+
+    def placed(self, env_ids: torch.Tensor) -> None:
+        """Take in that the robots of ``env_ids`` stand in their first pose."""
+
+    @abstractmethod
+    def advance(self) -> None:
+        """Let one control step pass."""
+
+    def end_episodes(self, env_ids: torch.Tensor) -> None:
+        """Take in that the episodes of ``env_ids`` are over, before they begin anew."""
+
+
+class CommandTermCfg(Protocol):
+    def build(self, env: Env) -> CommandTerm:
+        """The term of an environment; ``env.random.stream(name)`` has its random numbers."""
+
+
 @dataclass
 class VelocityCommandCfg:
     """A velocity command (vx, vy, ωz) in the base frame, drawn uniformly and held for a random time."""
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
-    """m/s."""
     lin_vel_y: tuple[float, float] = (-0.5, 0.5)
-    """m/s."""
+    """Ranges of vx and vy, m/s."""
     ang_vel_z: tuple[float, float] = (-1.0, 1.0)
     """rad/s; with ``heading`` the range to which the turn towards it is limited."""
     resampling_time_s: tuple[float, float] = (10.0, 10.0)
@@ -55,14 +85,13 @@ class VelocityCommand(CommandTerm):
         check_range("VelocityCommandCfg.resampling_time_s", cfg.resampling_time_s, above=0.0)
         check_number("VelocityCommandCfg.standing_fraction", cfg.standing_fraction, 0.0, 1.0)
         self.cfg, self._env, self._random = cfg, env, env.random.stream("command/velocity")
-        n, device = env.num_envs, env.device
         bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
-        self._low, self._high = torch.tensor(bounds, device=device, dtype=torch.float32).unbind(1)
-        self._resampling = Timer(n, env.step_dt, device)
-        self.heading = torch.zeros(n, dtype=torch.float32, device=device)
-        """Drawn heading, towards which ωz steers if the configuration says so, rad. Shape: (num_envs,)."""
-        self._steering = torch.zeros(n, dtype=torch.bool, device=device)
-        self._set(torch.zeros(n, 3, dtype=torch.float32, device=device))
+        self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(1)
+        self._resampling = Timer(env.num_envs, env.step_dt, env.device)
+        self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
+        """Drawn headings, rad. Shape: (num_envs,)."""
+        self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        self._set(self.heading.new_zeros(env.num_envs, 3))
 
     def _set(self, velocity: torch.Tensor) -> None:
         column = self.cfg.heading_column
@@ -96,7 +125,6 @@ class VelocityCommand(CommandTerm):
         self._resampling.start(env_ids, draw[:, 5])
 
     def placed(self, env_ids: torch.Tensor) -> None:
-        """Steer towards the headings, now that the robots of ``env_ids`` have one."""
         if self.cfg.heading:
             self._steer()
 

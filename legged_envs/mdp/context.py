@@ -15,11 +15,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def pure(function: Function) -> Function:
-    """Mark a term as pure, so that a step can replay a recording of it in place of calling it.
-
-    A pure term consists of tensor operations on the environment's state alone: it has no branch that depends on the
-    values of tensors, changes nothing, and reads nothing else that changes.
-    """
+    """Mark a term as pure, so that a step can replay a recording of it: tensor operations on the environment's state
+    alone, without a branch on their values, that change nothing and read nothing else that changes."""
     function.pure = function  # type: ignore[attr-defined]
     return function
 
@@ -27,9 +24,6 @@ def pure(function: Function) -> Function:
 def is_pure(function: Callable[..., Any]) -> bool:
     """Whether ``function`` itself is marked with :func:`pure`; a wrapper that copies its attributes is not."""
     return getattr(function, "pure", None) is getattr(function, "__func__", function)
-
-
-# What terms read of the managers in legged_envs.managers, which say more.
 
 
 class Actions(Protocol):
@@ -55,14 +49,13 @@ class Rewards(Protocol):
 
 
 class Env(Protocol):
-    """The environment as terms see it; every tensor starts with ``num_envs``."""
+    """The environment as terms see it, with what they read of the managers; tensors start with ``num_envs``."""
 
     num_envs: int
     device: torch.device
     step_dt: float
-    """Control time step, s."""
     max_episode_length_s: float
-    """Time limit of the task, s."""
+    """Control time step and time limit of the task, s."""
     random: RandomStreams
     sim: Simulation
     robot: RobotState

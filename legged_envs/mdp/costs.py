@@ -14,7 +14,6 @@ from legged_envs.mdp.context import Env, pure
 
 
 def _fraction(violated: Tensor) -> Tensor:
-    """The fraction of the joints at which a bound is violated. Shape: (num_envs, num_joints) → (num_envs,)."""
     return violated.sum(1, dtype=torch.float32).div_(violated.shape[1])
 
 
@@ -51,13 +50,11 @@ def body_contact(env: Env, threshold: float = 1.0) -> Tensor:
 
 @pure
 def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
-    """1[base tilted by more than ``max_tilt`` rad], tilt = acos(−g_z): the orientation part of the "CoM frame"
-    constraint of Kim et al. 2023 (arXiv 2308.12517), limit 0.025."""
+    """1[tilt acos(−g_z) > ``max_tilt`` rad] (Kim et al. 2023, arXiv 2308.12517, "CoM frame", limit 0.025)."""
     return (env.robot.projected_gravity[:, 2] > -math.cos(max_tilt)).float()
 
 
 @pure
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
-    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s: the "contact velocity" constraint of Kim et al. 2023
-    (arXiv 2308.12517) as a hinge, so that it is 0 when satisfied."""
+    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s ("contact velocity" of Kim et al. 2023 as a hinge)."""
     return (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact).mean(1)

@@ -2,6 +2,7 @@
 
 import torch
 
+from legged_envs.checks import check_known
 from legged_envs.mdp.context import Env
 
 
@@ -14,15 +15,11 @@ def widen_velocity_command(
     largest: float = 1.0,
     command: str = "velocity",
 ) -> float:
-    """Ask for faster walking once the robots follow well (LeggedGym-Ex ``_update_command_curriculum``).
-
-    If the mean sum of ``reward`` over the episodes that ended is above ``threshold`` of the most that a whole episode
-    gives, the range of vx grows by ``step`` m/s at both ends, to ±``largest`` at most. Returns its upper end, m/s;
-    ValueError if the task has no such reward term.
-    """
+    """Widen the range of vx by ``step`` m/s at both ends, to ±``largest`` at most, if the mean sum of ``reward`` over
+    the ended episodes is above ``threshold`` of the most that an episode gives (LeggedGym-Ex
+    ``_update_command_curriculum``). Returns its upper end, m/s; ValueError if there is no such reward term."""
     names = env.rewards.names
-    if reward not in names:
-        raise ValueError(f"widen_velocity_command: there is no reward term {reward!r}; terms: {', '.join(names)}")
+    check_known("widen_velocity_command: there is no reward term", (reward,), names, "terms")
     column, term = names.index(reward), env.commands.terms[command]
     low, high = term.ranges[0].tolist()
     most = env.rewards.weights[column] * env.max_episode_length_s

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from legged_envs.checks import check_number
-from legged_envs.mdp.command_term import CommandTerm
+from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
 
 
@@ -24,15 +24,15 @@ class GaitClockCfg:
     offsets: tuple[float, ...] = (0.0, 0.5)
     """How far ahead of the first each foot is, in strides."""
     swing: tuple[Mapping[str, float], ...] = ()
-    """For each foot the joints that lift it, and how far they are from the default pose in the middle of its swing,
-    rad; empty if none are to. ``JointPositionCfg.around`` makes actions corrections of this motion."""
+    """For each foot the joints that lift it, and how far in the middle of its swing, rad; empty if none are to. With
+    ``JointPositionCfg.around`` actions correct this motion."""
 
     def build(self, env: Env) -> GaitClock:
         return GaitClock(self, env)
 
 
 class GaitClock(CommandTerm):
-    """The clocks of every environment, which all run all the time. Each episode begins at a random time of the stride.
+    """The clocks of every environment, which run all the time; an episode begins at a random time of the stride.
     ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
@@ -43,8 +43,8 @@ class GaitClock(CommandTerm):
         check_number("GaitClockCfg.stance", cfg.stance, above=0.0, below=1.0)
         for name, entries in (("offsets", cfg.offsets), ("swing", cfg.swing)):
             if len(entries) != len(robot.foot_names) and (entries or name == "offsets"):
-                feet = f"each foot of {robot.name}: {', '.join(robot.foot_names)}"
-                raise ValueError(f"GaitClockCfg.{name} needs one entry for {feet}")
+                feet = f"{robot.name}: {', '.join(robot.foot_names)}"
+                raise ValueError(f"GaitClockCfg.{name} needs one entry for each foot of {feet}")
         if unknown := [joint for joints in cfg.swing for joint in joints if joint not in robot.joint_names]:
             raise ValueError(f"GaitClockCfg.swing: {robot.name} has no joint {unknown[0]!r}")
         self.cfg, self._default = cfg, env.robot.default_joint_pos
@@ -58,7 +58,6 @@ class GaitClock(CommandTerm):
         self._set(torch.zeros_like(self.available))
 
     def _set(self, phase: torch.Tensor) -> None:
-        """Set the clocks to ``phase`` (num_envs,), in strides from 0 to 1."""
         self._phase = phase
         angle = phase * (2.0 * math.pi)
         self.value = torch.stack((angle.sin(), angle.cos()), dim=1)
@@ -73,7 +72,6 @@ class GaitClock(CommandTerm):
             self.target_joint_pos = self.target_joint_pos + lift[:, foot, None] * swing
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Draw the time of the stride at which the episodes of ``env_ids`` begin."""
         self._set(self._phase.index_copy(0, env_ids, self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)))
 
     def hold(self, command: torch.Tensor) -> None:

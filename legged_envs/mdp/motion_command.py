@@ -9,8 +9,8 @@ from typing import Any, Literal
 import torch
 
 from legged_envs import rotation
-from legged_envs.checks import check_number
-from legged_envs.mdp.command_term import CommandTerm
+from legged_envs.checks import check_known, check_number
+from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSample, shipped_motions
 from legged_envs.motions.starts import StartCfg, StartSampler
@@ -18,8 +18,7 @@ from legged_envs.robots import RobotCfg
 
 MOVING_SPEED = 0.1
 """A reference whose base moves faster than this asks the robot to move (m/s and rad/s together)."""
-JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25
-"""Scales in the window, those of the policy's own observation."""
+JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25  # in the window, as in the policy's own observation
 
 
 @dataclass
@@ -39,8 +38,7 @@ class MotionCommandCfg:
     end: Literal["clip", "loop", "hold"] = "clip"
     """What follows the end of a clip: see :class:`MotionLibrary`."""
     starts: StartCfg = field(default_factory=StartCfg)
-    """Where episodes start. Adaptive starts depend on the failures of all environments since they were made, also of
-    those before a ``reset`` with a seed."""
+    """Where episodes start. Adaptive starts depend on all failures so far, also those before a seeded ``reset``."""
 
     def build(self, env: Env) -> MotionCommand:
         return MotionCommand(self, env)
@@ -48,9 +46,8 @@ class MotionCommandCfg:
     def load(self, robot: RobotCfg) -> list[Motion]:
         """The clips of ``robot`` to imitate; ValueError if there is none of one of the names."""
         motions = list(self.motions(robot))
-        known = [motion.name for motion in motions]
-        if unknown := [name for name in self.clips if name not in known]:
-            raise ValueError(f"MotionCommandCfg.clips: there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
+        names = [motion.name for motion in motions]
+        check_known("MotionCommandCfg.clips: there is no clip", self.clips, names, "clips")
         return [motion for motion in motions if not self.clips or motion.name in self.clips]
 
 
@@ -58,9 +55,9 @@ class MotionCommand(CommandTerm):
     """The reference of every environment: its target one control step ahead, and a window of the steps to come.
 
     After a step the robot should be where the ``target_…`` of before the step said; those of the bodies are one physics
-    step older than the others, as are the simulation's own body positions. Where there is no reference (``available``
-    0), also where a frame of the window is not valid, the window is 0, and the targets are those of a clip that plays
-    on unseen. The command's ``value`` is the window frame after frame, see :meth:`frame_sizes`.
+    step older, as are the simulation's own body positions. Without a reference (``available`` 0), also where a frame of
+    the window is not valid, the window is 0, and the targets are those of a clip that plays on unseen. The command's
+    ``value`` is the window frame after frame, see :meth:`frame_sizes`.
     """
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
@@ -104,20 +101,15 @@ class MotionCommand(CommandTerm):
 
     @property
     def frame_sizes(self) -> dict[str, int]:
-        """What a frame of the window consists of, in this order, and how many numbers each is.
-
-        Joint positions relative to the default pose [rad], joint velocities [rad/s] · 0.05, direction of gravity and
-        velocity [m/s] in the base frame, angular velocity [rad/s] · 0.25, height of the base [m].
-        """
+        """What a frame of the window consists of, and how many numbers each is: joint positions relative to the default
+        pose [rad], joint velocities [rad/s] · 0.05, direction of gravity and velocity [m/s] in the base frame, angular
+        velocity [rad/s] · 0.25, height of the base [m]."""
         joints = self._env.sim.robot.num_joints
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """From their next reset on, let every environment start at its time [s] of its clip. Shapes: () or (num_envs,).
-
-        ``clips`` are numbers in ``player.library.names``. Raises a ValueError if a shape differs, a clip does not exist
-        or a time is not finite.
-        """
+        """From their next reset on, let every environment start at its time [s] of its clip, a number in
+        ``player.library.names``, (num_envs,) or (); ValueError for another shape, an unknown clip or infinite time."""
         n, names = self._env.num_envs, self.player.library.names
         for name, values in (("clips", clips), ("times", times)):
             if values.shape not in ((), (n,)):
@@ -132,8 +124,8 @@ class MotionCommand(CommandTerm):
     def withhold(self, mask: torch.Tensor) -> None:
         """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference."""
         if mask.shape != (self._env.num_envs,) or mask.dtype != torch.bool:
-            expected = f"({self._env.num_envs},) torch.bool"
-            raise ValueError(f"withhold needs a mask {expected}, got {tuple(mask.shape)} {mask.dtype}")
+            got = f"{tuple(mask.shape)} {mask.dtype}"
+            raise ValueError(f"withhold needs a mask ({self._env.num_envs},) torch.bool, got {got}")
         self._withheld = mask.to(self._env.device).clone()
 
     def release(self) -> None:
@@ -170,11 +162,9 @@ class MotionCommand(CommandTerm):
         return env_ids, self.player.sample(env_ids=env_ids)
 
     def _set(self, targets: dict[str, torch.Tensor]) -> None:
-        for name, value in targets.items():
-            setattr(self, name, value.contiguous())  # compiled terms trust the strides
+        vars(self).update({name: value.contiguous() for name, value in targets.items()})  # compiled terms trust strides
 
     def _targets(self, env_ids: torch.Tensor | slice) -> dict[str, torch.Tensor]:
-        """Every tensor that terms read, for ``env_ids``."""
         window = self.player.sample(self._window, env_ids)
         available = self._has_reference[env_ids] & window.valid.all(dim=1)
         to_base = rotation.conjugate(window.root_quat_w)
@@ -186,6 +176,9 @@ class MotionCommand(CommandTerm):
         visible = available.float()
         speed = window.root_lin_vel_w[:, 0].norm(dim=1) + window.root_ang_vel_b[:, 0].norm(dim=1)
         moving = (speed > MOVING_SPEED).float()
+        clip, body_time = self.player.clip[env_ids], self.player.time[env_ids] + self._body_offset
+        bodies = self.player.library.sample_bodies(clip, body_time, self._body_ids)
+        ways = bodies.pos_w[:, 1:] - bodies.pos_w[:, :1]
         return {
             "value": (frames * visible[:, None, None]).flatten(1),
             "moving": moving,
@@ -198,14 +191,8 @@ class MotionCommand(CommandTerm):
             "target_ang_vel_b": window.root_ang_vel_b[:, 0],
             "target_joint_pos": window.joint_pos[:, 0],
             "target_joint_vel": window.joint_vel[:, 0],
-            "target_key_pos_b": self._key_pos_b(env_ids),
+            "target_key_pos_b": rotation.rotate(rotation.conjugate(bodies.quat_w[:, :1]), ways),
         }
-
-    def _key_pos_b(self, env_ids: torch.Tensor | slice) -> torch.Tensor:
-        clip, time = self.player.clip[env_ids], self.player.time[env_ids]
-        bodies = self.player.library.sample_bodies(clip, time + self._body_offset, self._body_ids)
-        base, others = bodies.pos_w[:, :1], bodies.pos_w[:, 1:]
-        return rotation.rotate(rotation.conjugate(bodies.quat_w[:, :1]), others - base)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)

@@ -51,7 +51,7 @@ def last_action(env: Env) -> Tensor:
 
 @pure
 def before_previous_action(env: Env) -> Tensor:
-    """The action two steps before that of :func:`last_action`, clipped to [−1, 1]; 0 where the episode had none."""
+    """The action two steps before that of :func:`last_action`; 0 where the episode had none."""
     return env.actions.before_previous
 
 
@@ -136,8 +136,8 @@ def command_or_reference_velocity(env: Env, command: str = "velocity", motion: s
 
 @pure
 def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
-    """Each frame of :func:`reference_window`, followed by where the base is to be from where it is: the way there in
-    the base frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small]."""
+    """Each frame of :func:`reference_window`, then where the base is to be from where it is: the way there in the base
+    frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small]."""
     reference, robot = env.commands.terms[motion], env.robot
     to_base = rotation.conjugate(robot.root_quat_w).unsqueeze(1)
     way = rotation.rotate(to_base, reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1))

@@ -16,7 +16,7 @@ from legged_envs.mdp.context import Env, pure
 
 
 def _kernel(error: Tensor, sigma: float) -> Tensor:
-    """exp(−error / sigma), in place. Shape: (num_envs,)."""
+    """exp(−error / sigma), in place."""
     return error.mul_(-1.0 / sigma).exp_()
 
 
@@ -126,11 +126,8 @@ def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
 
 @pure
 def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> Tensor:
-    """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move.
-
-    ``longest`` keeps a long training from stretching the swings ever further. LeggedGym-Ex's term has none, and its
-    condition is ‖c_xy‖ > 0.2; here a turn on the spot counts as moving too.
-    """
+    """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move, if only to
+    turn on the spot. LeggedGym-Ex's has no ``longest``, which keeps training from stretching swings ever further."""
     swing = env.robot.foot_air_time.clamp(max=longest) - target
     return (swing * env.robot.foot_landed).sum(1).mul_(env.commands.terms[command].moving)
 
@@ -143,19 +140,15 @@ def _mode_time(env: Env) -> Tensor:
 
 @pure
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
-    """How long a biped has stood on one foot, up to ``limit`` s, while the command asks to move, else 0: Isaac Lab's
-    ``feet_air_time_positive_biped``, the shortest time for which a foot has been standing or swinging."""
+    """How long a biped told to move stands on one foot, ≤ ``limit`` s (Isaac Lab ``feet_air_time_positive_biped``)."""
     single = env.robot.foot_contact.sum(1) == 1
     return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
 
 @pure
 def foot_clearance(env: Env, target: float) -> Tensor:
-    """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m.
-
-    LeggedGym-Ex's is exp(−Σ ‖v_f,xy‖ (z_f − z*)² / 0.01); as a penalty, without the exponential, it does not fade
-    where the foot is far from the target.
-    """
+    """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m. LeggedGym-Ex's is
+    exp(−Σ ‖v_f,xy‖ (z_f − z*)² / 0.01), which fades where the foot is far from the target."""
     error = env.robot.foot_height - (target + env.sim.robot.foot_radius)
     return error.square_().mul_(env.robot.foot_speed).sum(1)
 
@@ -168,11 +161,9 @@ def feet_slip(env: Env) -> Tensor:
 
 @pure
 def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> Tensor:
-    """How much the contacts look like an unhurried trot while moving, 0 to 1, without a clock.
-
-    (1[b_i = b_j] + 1[b_k = b_l]) / 2 · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2 for two pairs of feet (i, j) and
-    (k, l) with contacts b, and T the shortest time for which a foot has been standing or swinging.
-    """
+    """How much the contacts look like an unhurried trot while moving, 0 to 1: (1[b_i = b_j] + 1[b_k = b_l]) / 2
+    · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2 for two pairs of feet (i, j) and (k, l) with contacts b, and T the
+    shortest time for which a foot has been standing or swinging."""
     scores = env.robot.table(("trot", pairs), lambda: _trot_scores(pairs, env.device))
     unhurried = _mode_time(env).clamp_max_(phase_time).mul_(0.5 / phase_time).add_(0.5)
     return scores[env.robot.contact_code()].mul_(unhurried).mul_(env.commands.terms[command].moving)
@@ -246,12 +237,9 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tenso
 
 @pure
 def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> Tensor:
-    """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference.
-
-    d² = 2 (1 − |⟨quat, quat̂⟩|) is LeggedGym-Ex's ``tracking_ref_root_pose`` (σ 0.2) with the nearer of the rotation's
-    two quaternions. Without ``planar``, for policies that cannot know where on the ground they are, the heights alone
-    are compared, and d² = ‖g − ĝ‖² / 4, which is the same for small tilts without a turn.
-    """
+    """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference, d² = 2 (1 − |⟨quat, quat̂⟩|) (LeggedGym-Ex
+    ``tracking_ref_root_pose``, σ 0.2). Without ``planar``, for policies that cannot know where on the ground they are,
+    the heights alone are compared, and d² = ‖g − ĝ‖² / 4, the same for small tilts without a turn."""
     reference, robot = env.commands.terms[motion], env.robot
     if planar:
         distance = (robot.root_pos_w - reference.window_root_pos_w[:, 0]).square_().sum(1)
@@ -264,8 +252,8 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
 
 @pure
 def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> Tensor:
-    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference. LeggedGym-Ex's
-    ``tracking_ref_root_vel`` has σ 1 and ``angular`` 1; a gait's fast rocking then hides the rest."""
+    """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference (LeggedGym-Ex
+    ``tracking_ref_root_vel``: σ 1, ``angular`` 1, where a gait's fast rocking hides the rest)."""
     reference, robot = env.commands.terms[motion], env.robot
     error = (robot.lin_vel_b - reference.target_lin_vel_b).square_().sum(1)
     turning = (robot.ang_vel_b - reference.target_ang_vel_b).square_().sum(1)

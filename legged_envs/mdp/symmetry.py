@@ -24,13 +24,12 @@ KINDS: dict[str, Kind] = {
     "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
 }
 """How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); as (sin, cos) of a
-clock by which left and right take turns, half a stride later; joints or feet swapped left for right, joints with their
-signs."""
+clock half a stride later; joints or feet swapped left for right, joints with their signs."""
 
 
 class Mirror:
-    """Mirrors vectors made of ``terms`` (name, kind of ``KINDS``, size) in order: ``y = x[..., index] * sign``.
-    ValueError, naming the term, if a kind is unknown or missing, or a size does not fit it."""
+    """Mirrors vectors of ``terms`` (name, kind of ``KINDS``, size): ``y = x[..., index] * sign``. ValueError, naming
+    the term, if a kind is unknown or missing, or a size does not fit it."""
 
     def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]]):
         index: list[int] = []
@@ -47,5 +46,4 @@ class Mirror:
         self.sign = torch.tensor(signs, dtype=torch.float32)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape: (..., size) → (..., size)."""
         return x.index_select(-1, self.index.to(x.device)).mul_(self.sign.to(x.device))

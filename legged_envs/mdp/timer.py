@@ -13,15 +13,12 @@ class Timer(Stateful):
     STATE = ("_now", "_due", "_earliest")
 
     def __init__(self, num_envs: int, step_dt: float, device: torch.device):
-        self._step_dt = step_dt
-        self._now = 0
+        self._step_dt, self._now, self._earliest = step_dt, 0, _NEVER
         self._due = torch.full((num_envs,), _NEVER, dtype=torch.int64, device=device)
-        self._earliest = _NEVER
 
     def start(self, env_ids: torch.Tensor, seconds: torch.Tensor) -> None:
         """Let the timers of ``env_ids`` run out after ``seconds``, at least one step. Shape of both: (n,)."""
-        due = (seconds / self._step_dt).round_().clamp_(1, 1e15).long().add_(self._now)
-        self._due[env_ids] = due
+        self._due[env_ids] = due = (seconds / self._step_dt).round_().clamp_(1, 1e15).long().add_(self._now)
         self._earliest = min(self._earliest, int(due.min()))
 
     def stop(self) -> None:

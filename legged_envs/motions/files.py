@@ -37,10 +37,8 @@ _SAME_PLACE = 0.05
 
 @dataclass(frozen=True)
 class MotionFiles:
-    """The clips of a task from files: ``cfg={"commands.motion.motions": MotionFiles(("kick.npz",))}``.
-
-    ``.npz`` is our own format or BeyondMimic's, ``.csv`` LAFAN1 retargeted to the G1, ``.json`` and ``.txt`` AMP's.
-    """
+    """The clips of a task from files: ``cfg={"commands.motion.motions": MotionFiles(("kick.npz",))}``. ``.npz`` is our
+    own format or BeyondMimic's, ``.csv`` LAFAN1 retargeted to the G1, ``.json`` and ``.txt`` AMP's."""
 
     paths: Sequence[str | Path]
 
@@ -67,10 +65,8 @@ def save_motion(path: str | Path, motion: Motion) -> None:
 
 
 def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
-    """Read a file of :func:`save_motion`, with the body poses of ``robot``.
-
-    Raises MotionError for another format or robot, missing or unknown keys, or joints that do not match.
-    """
+    """Read a file of :func:`save_motion`, with the body poses of ``robot``; MotionError for another format or robot,
+    missing or unknown keys, or joints that do not match."""
     content = _read_archive(path, {"format": "text", **_OWN})
     for field, expected in (("format", FORMAT), ("robot", robot.name)):
         got = content.pop(field)
@@ -87,13 +83,11 @@ def load_beyondmimic_npz(
 ) -> Motion:
     """Read a clip of ``robot``, named after the file.
 
-    Base pose, angular velocity and joints are the file's. Its other body states are replaced by those of ``robot``,
-    after a check that they agree, which fails when the joints are in another order. The base's linear velocity is
-    computed from its position, because Isaac Lab writes that of the base's centre of mass.
-
-    ``joint_names`` are the joints of the file's columns: ``G1_LIMB_BY_LIMB``, the default, for mjlab,
-    ``G1_LEVEL_BY_LEVEL`` for files made with Isaac Lab; ``ignore_extra_joints`` leaves out those that the robot lacks.
-    Raises MotionError for missing or unknown keys, bad numbers or shapes, joints or bodies that do not match the robot.
+    Base pose, angular velocity and joints are the file's. Other body states are ``robot``'s, after a check that the
+    file's agree, which fails when the joints are in another order. The base's linear velocity is computed from its
+    position, because Isaac Lab writes that of its centre of mass. ``joint_names`` are the joints of the file's columns:
+    ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for Isaac Lab; ``ignore_extra_joints`` leaves out those that
+    the robot lacks. MotionError for wrong keys, numbers or shapes, and joints or bodies that do not match the robot.
     """
     content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
     frame_rate, body_pos = content.pop("fps"), content["body_pos_w"]
@@ -119,8 +113,7 @@ def load_beyondmimic_npz(
 
 def _read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an ``.npz`` file by key, no pickled objects; raises MotionError where one cannot be read."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    key = ""
+    arrays, key = dict[str, np.ndarray[Any, Any]](), ""
     with open(path, "rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)

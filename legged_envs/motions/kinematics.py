@@ -1,7 +1,7 @@
 """From generalised coordinates over time to a :class:`Motion`: bodies by MuJoCo's kinematics, speeds by differences.
 
-Generalised coordinates are base position, base orientation (w, x, y, z) and joint positions, (T, 7 + num_joints), with
-base velocity in the world, angular velocity in the base frame and joint velocities, (T, 6 + num_joints).
+``qpos`` (T, 7 + num_joints) are base position, base orientation (w, x, y, z) and joint positions, ``qvel``
+(T, 6 + num_joints) base velocity in the world, angular velocity in the base frame and joint velocities.
 """
 
 from __future__ import annotations
@@ -39,23 +39,20 @@ def motion_from_coordinates(
     weight: float = 1.0,
     source: str = "",
 ) -> Motion:
-    """A motion with the robot's own body poses.
+    """A motion with the robot's own body poses; fields are those of a :class:`Motion`.
 
     Velocities that are not given are finite differences of the frames, across the seam where the clip loops.
-    Quaternions are made exactly unit and continuous in sign. Computed in float64, kept in float32.
-
-    ``joint_names`` are the joints of the columns of ``joint_pos`` and ``joint_vel``, default the robot's in its order;
-    ``ignore_extra_joints`` leaves out those that the robot lacks. Frames are ``valid`` unless told otherwise. All else
-    is as in a :class:`Motion`. Raises MotionError for what that refuses, and for joints that do not match the robot.
+    Quaternions are made exactly unit and continuous in sign. Computed in float64, kept in float32. ``joint_names`` are
+    the joints of the columns, default the robot's in its order; ``ignore_extra_joints`` leaves out those that it lacks.
+    MotionError for what a :class:`Motion` refuses, and for joints that do not match the robot.
     """
     origin = source or f"motion {name!r}"
     check_frame_rate(frame_rate, origin)
     joint_names = robot.joint_names if joint_names is None else joint_names
     joints = _joint_columns(robot, joint_names, origin, ignore_extra_joints)
+    poses = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
     velocities = {"root_lin_vel_w": root_lin_vel_w, "root_ang_vel_b": root_ang_vel_b, "joint_vel": joint_vel}
-    frames = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
-    frames |= {field: values for field, values in velocities.items() if values is not None}
-    frames = {field: values.double() for field, values in frames.items()}
+    frames = {field: values.double() for field, values in (poses | velocities).items() if values is not None}
     check_frames(frames, joint_names, (), origin)
     frames |= {field: frames[field][:, joints] for field in FIELDS["joint"] if field in frames}
     frames["root_quat_w"] = quat = continuous(frames["root_quat_w"])
@@ -80,10 +77,9 @@ def _joint_columns(robot: RobotCfg, columns: Sequence[str], origin: str, ignore_
         require(joint in columns, origin, f"joint {joint!r}", expected, f"only {', '.join(columns)}")
     extra = [joint for joint in columns if joint not in robot.joint_names]
     if extra and not ignore_extra:
-        raise MotionError(
-            f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} ({len(extra)} such columns); load it for a "
-            "robot that has them, or pass ignore_extra_joints=True"
-        )
+        advice = "load it for a robot that has them, or pass ignore_extra_joints=True"
+        number = f"{len(extra)} such columns"
+        raise MotionError(f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} ({number}); {advice}")
     return [list(columns).index(joint) for joint in robot.joint_names]
 
 
@@ -98,10 +94,8 @@ def continuous(quat: torch.Tensor) -> torch.Tensor:
 def linear_velocity(
     values: torch.Tensor, frame_rate: float, loop: bool = False, quat: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Central differences of ``values`` (T, n), one-sided at both ends; those two are averaged in a loop.
-
-    Where a loop turns about z, by the orientations ``quat`` (T, 4) of a base, its end is turned back before that.
-    """
+    """Central differences of ``values`` (T, n), one-sided at both ends; those two are averaged in a loop. Where a loop
+    turns about z, by the orientations ``quat`` (T, 4) of a base, its end is turned back before that."""
     velocity = torch.gradient(values, spacing=1.0 / frame_rate, dim=0)[0]
     if loop and quat is not None:
         turn = rotation.twist_about_z(rotation.multiply(quat[-1], rotation.conjugate(quat[0])))
@@ -113,10 +107,8 @@ def linear_velocity(
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Angular velocity in the turning frame by differences log(q₋⁻¹ q₊) / (t₊ − t₋): (T, 4) → (T, 3).
-
-    They are central, but one-sided at both ends; a loop's are central across its seam.
-    """
+    """Angular velocity in the turning frame by differences log(q₋⁻¹ q₊) / (t₊ − t₋), (T, 4) → (T, 3): central, but
+    one-sided at both ends; a loop's are central across its seam."""
     before, after = torch.cat((quat[:1], quat[:-1])), torch.cat((quat[1:], quat[-1:]))
     turned = rotation.multiply(rotation.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)
@@ -144,27 +136,25 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
     return tuple(model.body(i).name for i in range(1, model.nbody))
 
 
-def posed(robot: RobotCfg, qpos: torch.Tensor) -> Iterator[mujoco.MjData]:
-    """The robot in each of the poses ``qpos`` (T, 7 + num_joints), its bodies computed."""
+def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None) -> Iterator[mujoco.MjData]:
+    """The robot in each of the poses ``qpos`` (T, 7 + num_joints), at rest or with ``qvel``, its bodies computed."""
     import mujoco
 
     model = robot_model(robot)
     data = mujoco.MjData(model)
-    for pose in qpos.double().numpy():
-        data.qpos[:] = pose
+    speeds = torch.zeros(len(qpos), model.nv) if qvel is None else qvel
+    for pose, speed in zip(qpos.double().numpy(), speeds.double().numpy(), strict=True):
+        data.qpos[:], data.qvel[:] = pose, speed
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
+        mujoco.mj_comVel(model, data)
         yield data
 
 
 def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
     """The fields of a :class:`Motion` that say where its bodies are, float64."""
-    import mujoco
-
     frames = []
-    for speeds, data in zip(qvel.double().numpy(), posed(robot, qpos), strict=True):
-        data.qvel[:] = speeds
-        mujoco.mj_comVel(data.model, data)
+    for data in posed(robot, qpos, qvel):
         pos, ang_vel = data.xpos[1:], data.cvel[1:, :3]
         # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
         lin_vel = data.cvel[1:, 3:] + np.cross(ang_vel, pos - data.subtree_com[1])

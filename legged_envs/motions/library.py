@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import embedding  # rows by number, several times as fast as an index
 
 from legged_envs import rotation
-from legged_envs.checks import check_choice
+from legged_envs.checks import check_choice, check_known
 from legged_envs.motions.kinematics import body_names, continuous
 from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
@@ -32,12 +32,10 @@ class MotionSample:
     joint_pos: torch.Tensor
     joint_vel: torch.Tensor
     valid: torch.Tensor
-    """Whether every frame that the sample was made of may be imitated."""
     ended: torch.Tensor
-    """Whether the clip does not repeat and has come to its last frame."""
+    """Whether all frames of the sample may be imitated, and whether a clip that does not repeat is at its last one."""
 
     def __getitem__(self, index: object) -> MotionSample:
-        """The reference at some of the times."""
         return MotionSample(**{field: values[index] for field, values in vars(self).items()})
 
 
@@ -73,13 +71,10 @@ class MotionLibrary:
 
     Between two frames positions and velocities are interpolated linearly and rotations along the shorter arc. After
     its last frame a clip is *held* (the last pose at rest, likewise the first pose before time 0) or *looped*: the
-    first frame follows, moved on the ground to where the last one was, so that a walking robot walks on and a turning
-    one turns on. Times may be anything: before 0, and as far after the end as float32 or float64 carries.
-
-    ``end`` says what becomes of clips: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each
-    :attr:`Motion.loop` says. A clip that was not made to be looped jumps where it starts again. Frames are kept, and
-    samples made, on ``device``. Raises MotionError where a clip does not fit ``robot``, or has the name of another or
-    another frame rate.
+    first frame follows, moved and turned on the ground to where the last one was. Times may be anything. ``end`` says
+    which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each :attr:`Motion.loop` says; a clip
+    that was not made for it jumps where it loops. MotionError where a clip does not fit ``robot``, or has the name of
+    another or another frame rate.
     """
 
     def __init__(
@@ -89,16 +84,14 @@ class MotionLibrary:
         _check_clips(motions, robot)
         self.robot, self.device, self.num_clips = robot, torch.device(device), len(motions)
         self.names = tuple(motion.name for motion in motions)
-        self.body_names = motions[0].body_names
-        """All bodies of the robot, the base first."""
-        self.frame_rate = motions[0].frame_rate
+        self.body_names, self.frame_rate = motions[0].body_names, motions[0].frame_rate
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         self.weight = torch.tensor([motion.weight for motion in motions], device=device)
         self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
-        """What each :class:`Motion` says. Shape: (num_clips,)."""
-        loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
-        self.loops = torch.tensor(loops, device=device)
-        """Whether each clip is looped. Shape: (num_clips,)."""
+        self.loops = torch.tensor(
+            [motion.loop if end == "clip" else end == "loop" for motion in motions], device=device
+        )
+        """What each :class:`Motion` says, and whether ``end`` has it looped. Shape: (num_clips,)."""
         self.first_frame = self.num_frames.cumsum(0) - self.num_frames
         """Place of each clip's first frame among all frames. Shape: (num_clips,)."""
         self._base = torch.zeros(1, dtype=torch.int64, device=device)
@@ -133,19 +126,16 @@ class MotionLibrary:
 
     def clip_ids(self, *names: str) -> torch.Tensor:
         """Numbers of clips by name. Shape: (len(names),)."""
-        return self._places(names, self.names, "there is no clip {}; clips: {}")
+        check_known("there is no clip", names, self.names, "clips")
+        return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
     def body_ids(self, *names: str) -> torch.Tensor:
         """Numbers of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),)."""
-        return self._places(names, self.body_names, f"robot {self.robot.name!r} has no body {{}}; bodies: {{}}")
-
-    def _places(self, names: Sequence[str], known: Sequence[str], message: str) -> torch.Tensor:
-        if unknown := [name for name in names if name not in known]:
-            raise ValueError(message.format(repr(unknown[0]), ", ".join(known)))
-        return torch.tensor([known.index(name) for name in names], device=self.device)
+        check_known(f"robot {self.robot.name!r} has no body", names, self.body_names, "bodies")
+        return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
 
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
-        """Base and joints of ``clips`` at ``times``, s from their first frames; the shapes broadcast."""
+        """Base and joints of ``clips`` at ``times``, s; the shapes broadcast."""
         at, num_joints = self._locate(clips, times), self.robot.num_joints
         base = self._bodies_at(at, self._base)
         joints = torch.lerp(embedding(at.low, self._joints), embedding(at.high, self._joints), at.blend.unsqueeze(-1))
@@ -225,7 +215,7 @@ class MotionPlayer(Stateful):
         return torch.where(self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)).float()
 
     def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """Put ``env_ids`` at ``times`` of ``clips``, as drawn by a :class:`StartSampler`. Shapes: (n,)."""
+        """Put ``env_ids`` at ``times`` of ``clips``, s. Shapes: (n,)."""
         if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < self.library.num_clips:
             raise ValueError(f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}")
         self.clip[env_ids] = clips
@@ -236,10 +226,8 @@ class MotionPlayer(Stateful):
         self.time += dt
 
     def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:
-        """The reference of n environments ``env_ids``, default of all. Shapes start with (n,).
-
-        With ``offsets`` (K,), times from the present one, s, it is a window of the reference: (n, K).
-        """
+        """The reference of n environments, default all, (n, …); with ``offsets`` (K,), s from the present time, a
+        window of it, (n, K, …)."""
         clip, time = self.clip[env_ids], self.time[env_ids]
         if offsets is None:
             return self.library.sample(clip, time)
@@ -247,11 +235,8 @@ class MotionPlayer(Stateful):
 
 
 def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
-    """The motion interpolated at another frame rate.
-
-    Up to one new frame of time is lost at the end of a clip that does not loop. Raises MotionError where the frame rate
-    is not positive and finite, or a looping clip does not last a whole number of new frames and so would not close.
-    """
+    """The motion interpolated at another frame rate; it loses up to one new frame at its end if it does not loop.
+    MotionError for a frame rate that is not positive and finite, or that does not divide a loop into whole frames."""
     check_frame_rate(frame_rate, motion.origin)
     frames = motion.duration * frame_rate
     closes = not motion.loop or abs(frames - round(frames)) <= 1e-6 * frames

@@ -24,12 +24,9 @@ class MotionError(ValueError):
 class Motion:
     """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies.
 
-    Frame i is at time i / frame_rate, so the clip lasts (T − 1) / frame_rate. World z is up, quaternions are
-    (w, x, y, z), ``_w`` is the world frame and ``_b`` the base frame; the names are those of
-    :class:`~legged_envs.sim.Simulation`. Numbers are float32 and SI, also in frames that are not valid.
-
-    Raises MotionError where it contradicts itself: less than two frames, wrong shapes or dtypes, numbers that are not
-    finite, quaternions that are not unit, a frame rate that is not positive, a negative weight, repeated names.
+    Frame i is at time i / frame_rate. Names and frames are those of :class:`~legged_envs.sim.Simulation`. MotionError
+    for less than two frames, wrong shapes, dtypes other than float32, numbers that are not finite, quaternions that are
+    not unit, a frame rate that is not positive, a negative weight, repeated names.
     """
 
     name: str
@@ -119,8 +116,7 @@ def check_frames(
         columns = {"root": (axes,), "joint": (joint_names,), "body": (body_names, axes)}[field.split("_")[0]]
         expected, got = f"{(num_frames, *map(len, columns))} {dtype}", f"{tuple(values.shape)} {values.dtype}"
         require(got == expected, origin, field, expected, got)
-        bad = (~values.isfinite()).nonzero()
-        if len(bad):
+        if len(bad := (~values.isfinite()).nonzero()):
             frame, *place = bad[0].tolist()
             column = ".".join(names[i] for names, i in zip(columns, place, strict=True))
             number = values[(frame, *place)].item()
@@ -132,8 +128,7 @@ def check_frames(
 def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0) -> None:
     """Raise MotionError at the first of ``quaternions`` (T, …, 4) not of length 1; rows count from ``first``."""
     length = torch.linalg.vector_norm(quaternions, dim=-1)
-    bad = ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()
-    if len(bad):
+    if len(bad := ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()):
         place = tuple(bad[0].tolist())
         got = f"{quaternions[place].tolist()} of length {length[place].item():.4g}"
         require(False, f"{origin}: {row} {place[0] + first}", field, "a unit quaternion", got)

@@ -71,7 +71,6 @@ def foot_contacts(motion: Motion, robot: RobotCfg) -> torch.Tensor:
 
 
 def _foot_pos(motion: Motion, robot: RobotCfg) -> torch.Tensor:
-    """Origins of the feet, m. Shape: (T, num_feet, 3)."""
     return motion.body_pos_w[:, [motion.body_names.index(foot) for foot in robot.foot_names]]
 
 

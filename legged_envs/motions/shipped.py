@@ -11,11 +11,8 @@ FOLDER = Path(__file__).resolve().parent / "data"
 
 
 def shipped_motions(robot: RobotCfg, *names: str) -> list[Motion]:
-    """The clips of ``robot`` called ``names``, or all in alphabetical order; ValueError where there are none.
-
-    ``GO2`` has stand, trot, pace, bound, pronk, turn_left, turn_right and sit_to_stand; ``G1_29`` has stand, march,
-    squat and wave. For ``G1``, which has no arms, none are made.
-    """
+    """The clips of ``robot`` called ``names``, or all by name; ValueError where there are none. ``GO2`` has stand,
+    trot, pace, bound, pronk, turn_left, turn_right and sit_to_stand, ``G1_29`` has stand, march, squat and wave."""
     paths = {path.stem: path for path in sorted((FOLDER / robot.name).glob("*.npz"))}
     if not paths:
         others = ", ".join(sorted(folder.name for folder in FOLDER.iterdir()))

@@ -43,10 +43,9 @@ class StartCfg:
 class StartSampler(Stateful):
     """Draws clips and start times.
 
-    Uniformly, a clip is drawn in proportion to its weight and then a time between two valid frames of it, all equally
-    likely. Adaptively, a start is uniform with probability :attr:`StartCfg.uniform_fraction`, else in a bin b of some
-    clip in proportion to Σ_u decay^u f(b + u), f the running mean of the failures per call of :meth:`record` in a bin,
-    u < bins_ahead. The bins ahead of the last one are the first ones where the clip loops, else the last one again.
+    Uniformly, a clip is drawn in proportion to its weight, then a time between two valid frames of it, all equally
+    likely. Adaptively, it is so with probability ``uniform_fraction``, else in a bin b in proportion to Σ_u decay^u
+    f(b + u), f the running mean of failures per :meth:`record`, u < bins_ahead; bins wrap where the clip loops.
     """
 
     STATE = ("failures",)
@@ -64,7 +63,7 @@ class StartSampler(Stateful):
         self._update_probabilities()
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-        """The bins in which ``times`` of ``clips`` lie; a looping clip's times count from its last repetition."""
+        """The bins in which ``times`` of ``clips`` lie."""
         duration, times, count = self.library.duration[clips].double(), times.double(), self._bins_per_clip[clips]
         times = torch.where(self.library.loops[clips], torch.remainder(times, duration), times)
         inside = (times / duration * count).long()
@@ -101,11 +100,9 @@ class StartSampler(Stateful):
         usable = library.valid & library.valid.roll(-1) & (following <= last[clip] + ON_FRAME)
         number = torch.bincount(clip[usable], minlength=library.num_clips)
         if not number.all():
-            raise MotionError(
-                f"clip {library.names[int(number.argmin())]!r} has no two successive valid frames at least "
-                f"{self.cfg.margin:g} s before its end, so no episode can start in it; leave it out or lower "
-                "StartCfg.margin"
-            )
+            where = f"at least {self.cfg.margin:g} s before its end, so no episode can start in it"
+            clip_name, advice = library.names[int(number.argmin())], "leave it out or lower StartCfg.margin"
+            raise MotionError(f"clip {clip_name!r} has no two successive valid frames {where}; {advice}")
         if not library.weight.any():
             raise MotionError("the weights of all clips are 0, so none can be drawn")
         return usable.double() / number[clip] * library.weight[clip].double()

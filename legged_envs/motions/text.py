@@ -5,9 +5,8 @@ columns, in the order of :data:`~legged_envs.robots.G1_29`.
 
 AMP for quadrupeds (AMP_for_hardware and what builds on it) is JSON, named ``.txt`` or ``.json``: ``LoopMode`` ("Wrap"
 or "Clamp"), ``FrameDuration`` [s], ``EnableCycleOffsetPosition``, ``EnableCycleOffsetRotation``, ``MotionWeight``,
-``Frames``. A frame goes on with foot positions in the base frame, linear and angular velocity of the base in its own
-frame, joint velocities, foot velocities: 61 numbers for a quadruped with 12 joints. Files of Peng et al. 2020
-("Learning agile robotic locomotion skills by imitating animals") end after the joint positions: 19 numbers.
+``Frames``. A frame goes on with foot positions, linear and angular velocity of the base, all in the base frame, joint
+velocities, foot velocities: 61 numbers for 12 joints. Files of Peng et al. 2020 end after the joint positions.
 """
 
 import json
@@ -31,8 +30,6 @@ _LEVELS = (*range(6), *range(6), *range(3), *range(3, 10), *range(3, 10))
 """How many joints are before each of those, from the base on: legs, waist, and the arms that go on from the waist."""
 G1_LEVEL_BY_LEVEL = tuple(joint for _, joint in sorted(zip(_LEVELS, G1_LIMB_BY_LIMB, strict=True), key=itemgetter(0)))
 """The same joints breadth first, as PhysX numbers them: Isaac Lab and the BeyondMimic files made with it."""
-QUADRUPED_JOINTS = GO2.joint_names
-"""Joint order of the files of AMP_for_hardware. Forks of it have others, such as FL, FR, RL, RR."""
 _ROOT = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
 _CYCLE_OFFSETS = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation")
 
@@ -46,16 +43,11 @@ def load_lafan1_csv(
     ignore_extra_joints: bool = False,
     lines: tuple[int, int] | None = None,
 ) -> Motion:
-    """Read a clip of ``robot``, named after the file.
+    """Read a clip of ``robot``, named after the file: ``frame_rate`` lines per second, with columns ``joint_names``.
 
-    Args:
-        frame_rate: Lines per second.
-        joint_names: The joints of the file's columns, default those of G1.
-        ignore_extra_joints: Leave out joints that the robot lacks, as the 12-joint G1 lacks waist and arms.
-        lines: First and last line to read, counted from 1, default all.
-
-    Raises MotionError, which names the line, for bytes that are no UTF-8, another number of columns, text that is no
-    finite number, or a quaternion that is not unit, and also for joints that do not match the robot.
+    ``ignore_extra_joints`` leaves out joints that the robot lacks, as the 12-joint G1 does; ``lines`` are the first and
+    last to read, from 1. MotionError, naming the line, for bytes that are no UTF-8, another number of columns, text
+    that is no finite number, a quaternion that is not unit, or joints that do not match the robot.
     """
     origin = str(path)
     try:
@@ -73,17 +65,14 @@ def load_lafan1_csv(
 
 
 def load_amp_json(
-    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = QUADRUPED_JOINTS, num_feet: int = 4
+    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = GO2.joint_names, num_feet: int = 4
 ) -> Motion:
-    """Read a clip of ``robot``, named after the file.
+    """Read a clip of ``robot``, named after the file, with columns ``joint_names`` and of ``num_feet`` feet.
 
-    Velocities are the file's where it has them. Foot positions and velocities are not used: they are those of the
-    robot that the file was made for, and ``robot``'s model gives its own. But where a file has a foot for each of
-    ``robot``'s, they must lie on the sides where its legs are, or the joints are in another order.
-
-    ``joint_names`` are the joints in the order of the file's columns, ``num_feet`` is how many feet it has columns for.
-    Raises MotionError for text that is no JSON, missing or unknown keys, frames of an unknown width, bad numbers or
-    quaternions, or joints that do not match the robot.
+    The default order is that of AMP_for_hardware; forks of it have others, such as FL, FR, RL, RR. Velocities
+    are the file's where it has them; feet are ``robot``'s. But where a file has a foot for each of ``robot``'s, they
+    must lie on the sides where its legs are, or the joints are in another order. MotionError for text that is no JSON,
+    wrong keys, frames of an unknown width, bad numbers or quaternions, or joints that do not match the robot.
     """
     content, origin = _read_amp(path), str(path)
     rows = content["Frames"]
@@ -152,10 +141,8 @@ def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_name
 def _read_frames(
     rows: Sequence[Any], columns: Sequence[str], origin: str, row: str = "frame", first: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of a table, float64.
-
-    A MotionError names the file ``origin``, and the number of the ``row`` from ``first`` on.
-    """
+    """The base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of a table, float64. A
+    MotionError names the file ``origin``, and the number of the ``row`` from ``first`` on."""
     columns = (*_ROOT, *columns)
     for i, values in enumerate(rows, first):
         got = len(values) if isinstance(values, list) else type(values).__name__
@@ -174,7 +161,6 @@ def _is_finite(value: object) -> bool:
 
 
 def _number(cell: str) -> float | str:
-    """The number that a text is, else the text."""
     try:
         return cell.strip() if "_" in cell else float(cell)  # float() would read 1_0 as 10
     except ValueError:

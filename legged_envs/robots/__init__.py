@@ -1,7 +1,6 @@
 """Robots: an MJCF model in primitive shapes and a :class:`RobotCfg` each."""
 
-from legged_envs.robots.g1 import G1
-from legged_envs.robots.g1_29 import G1_29
+from legged_envs.robots.g1 import G1, G1_29
 from legged_envs.robots.go2 import GO2
 from legged_envs.robots.robot import RobotCfg
 

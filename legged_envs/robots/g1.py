@@ -1,4 +1,6 @@
-"""Unitree G1 with 12 actuated leg joints: biped, 32.1 kg, waist and arms fixed."""
+"""Unitree G1, a biped: 12 leg joints, waist and arms fixed, 32.1 kg; or 29 joints with waist and arms, 33.3 kg."""
+
+from dataclasses import replace
 
 from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
@@ -26,8 +28,36 @@ G1 = RobotCfg(
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
 )
-"""G1 as in Unitree's own training; sources of the model are listed in ``g1.xml``.
+"""G1 as in Unitree's own training; ``g1.xml`` lists the sources. Thigh (``hip_yaw``) and shin (``knee``) are penalised,
+the leg links with collision shapes. Waist, arms and head are part of ``pelvis``."""
 
-Thigh (``hip_yaw``) and shin (``knee``) are the leg links that carry collision shapes, hence the penalised ones. Waist,
-arms and head are part of ``pelvis``.
+_WAIST = ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
+_ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
+_ARM_LINKS = tuple(f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw"))
+_ALL_JOINTS = (*G1.joint_names, *_WAIST, *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM))
+
+G1_29 = replace(
+    G1,  # whose legs, pelvis and feet it has
+    name="g1_29",
+    xml="g1_29.xml",
+    joint_names=_ALL_JOINTS,
+    actuators=(),
+    # Pose and gains of LeggedGym-Ex `G1MimicCfg`.
+    default_joint_pos=(
+        *G1.default_joint_pos,
+        *(0.0, 0.0, 0.0),
+        *(0.3, 0.25, 0.0, 0.97, 0.15, 0.0, 0.0),
+        *(0.3, -0.25, 0.0, 0.97, -0.15, 0.0, 0.0),
+    ),
+    kp=(*G1.kp, 200.0, 40.0, 40.0, *(40.0,) * 14),
+    kd=(*G1.kd, 5.0, 5.0, 5.0, *(1.0,) * 14),
+    # Motors as listed by mjlab `g1_constants`; why not those of the URDF, see `g1_29.xml`.
+    torque_limits=(*G1.torque_limits, 88.0, 50.0, 50.0, *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2),
+    velocity_limits=(*G1.velocity_limits, 32.0, 37.0, 37.0, *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2),
+    penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
+    mirror=mirror_left_and_right(_ALL_JOINTS),
+)
+"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources of the model. As in
+LeggedGym-Ex `G1MimicCfg` only the pelvis ends an episode; every other link with a collision shape is penalised: thigh
+(``hip_yaw``), shin (``knee``), torso and head, upper arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``).
 """

@@ -9,18 +9,14 @@ from legged_envs.checks import check_choice, check_number
 ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
 """Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
 of kd (u − q̇), and of u: u is in rad, rad/s and N·m."""
-
 _BOUNDS: dict[str, dict[str, float]] = {"default_joint_pos": {}, "kp": {"least": 0.0}, "kd": {"least": 0.0}}
 _BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 """Fields of numbers per joint, and what each number must be."""
 
 
 def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
-    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle.
-
-    A joint takes the place of its namesake on the other side, one in the middle its own; those that roll or yaw change
-    their sign, those that pitch do not.
-    """
+    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle: a
+    joint takes the place of its namesake on the other side; those that roll or yaw change their sign."""
     mirror = []
     for name in joint_names:
         side, _, rest = name.partition("_")
@@ -31,12 +27,8 @@ def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, floa
 
 @dataclass(frozen=True)
 class RobotCfg:
-    """A legged robot: its MJCF file, its actuators and the names of the parts that a task refers to.
-
-    The MJCF file holds the bodies only; the simulation adds ground, light and one actuator per joint from the kinds,
-    gains and limits given here. Per-joint fields follow :attr:`joint_names`, per-foot fields :attr:`foot_names`. Raises
-    a ValueError if the description contradicts itself.
-    """
+    """A legged robot: its MJCF file, which holds the bodies only, its actuators and the names of its parts. Fields per
+    joint follow ``joint_names``, per foot ``foot_names``. ValueError if the description contradicts itself."""
 
     name: str
     """Short name, also the prefix of task ids."""
@@ -49,9 +41,8 @@ class RobotCfg:
     default_joint_pos: tuple[float, ...]
     """Joint positions of the standing pose [rad]; a zero action asks for this pose."""
     kp: tuple[float, ...]
-    """Proportional gains [N m/rad]; 0 for actuators other than ``"position"``."""
     kd: tuple[float, ...]
-    """Derivative gains [N m s/rad]; positive for ``"velocity"``, 0 for ``"torque"``."""
+    """Gains [N m/rad] and [N m s/rad]: 0 where :data:`ACTUATOR_GAINS` has none; kd positive for ``"velocity"``."""
     torque_limits: tuple[float, ...]
     velocity_limits: tuple[float, ...]
     """Largest absolute joint torques [N m], and joint velocities of the real actuators [rad/s]."""

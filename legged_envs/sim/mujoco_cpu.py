@@ -1,8 +1,5 @@
-"""Physics on the CPU with MuJoCo's own batch engine, ``mujoco.batch.Batch``.
-
-It steps all copies on its thread pool with the interpreter lock released, bit-identically to a plain ``mj_step`` loop.
-Its arrays are float64; each quantity is converted to float32 once per step, when it is first read.
-"""
+"""Physics on the CPU with ``mujoco.batch.Batch``, bit-identical to a plain ``mj_step`` loop. The engine's arrays are
+float64; each quantity is converted to float32 once per step, when it is first read."""
 
 import copy
 import math
@@ -41,7 +38,6 @@ class _Converted:
         self._stale: slice | Tensor | None = _ALL
 
     def mark_stale(self, rows: slice | Tensor) -> None:
-        """Note that ``rows`` of the source changed."""
         self._stale = rows if self._stale is None or self._stale is rows else _ALL
 
     def read(self) -> Tensor:
@@ -55,9 +51,7 @@ class _Converted:
 
 class MujocoSimulation(Simulation):
     """``num_envs`` robots on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg)`` in options.
-
-    MuJoCo's actuators drive the joints, so their laws act in every physics step, with the damping treated implicitly.
-    """
+    The laws of MuJoCo's actuators act in every physics step, with the damping treated implicitly."""
 
     def __init__(
         self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, model: mujoco.MjModel | None = None
@@ -140,7 +134,6 @@ class MujocoSimulation(Simulation):
         }
 
     def _driven_by(self, kind: str) -> Tensor:
-        """Which joints have an actuator of that kind. Shape: (num_joints,), bool."""
         return torch.tensor([actuator == kind for actuator in self.robot.actuators])
 
     def _read_quantity(self, name: str) -> Tensor:
@@ -154,7 +147,6 @@ class MujocoSimulation(Simulation):
         return part
 
     def _mark_stale(self, converted: Iterable[_Converted], rows: slice | Tensor) -> None:
-        """Note that the engine's arrays changed in ``rows``."""
         if isinstance(rows, Tensor) and len(rows) > _FEW * self.num_envs:
             rows = _ALL
         for array in converted:
@@ -212,7 +204,6 @@ class MujocoSimulation(Simulation):
             self._constants_changed[env_ids.numpy()] = True
 
     def _update_constants(self) -> None:
-        """Let the constants that follow from the model's parameters follow where these changed."""
         if self._constants_changed.any():
             self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
             self._constants_changed[:] = False
@@ -260,8 +251,6 @@ class MujocoSimulation(Simulation):
 
 def _flatten(state: dict[str, Any]) -> dict[str, Any]:
     """The arrays of a state under ``entry`` or ``entry.name``."""
-    arrays: dict[str, Any] = {}
-    for entry, value in state.items():
-        nested = isinstance(value, dict)
-        arrays |= {f"{entry}.{name}": array for name, array in value.items()} if nested else {entry: value}
-    return arrays
+    nested = {entry: value for entry, value in state.items() if isinstance(value, dict)}
+    arrays = {f"{entry}.{name}": array for entry, arrays in nested.items() for name, array in arrays.items()}
+    return {entry: value for entry, value in state.items() if entry not in nested} | arrays

@@ -23,9 +23,8 @@ class SceneRenderer:
 
     model: mujoco.MjModel
     robot: RobotCfg
-    """Whose ghost can be drawn."""
     view: RobotView
-    """Where that robot is in the scene."""
+    """The robot whose ghost can be drawn, and where it is in the scene."""
     num_envs: int
     get_data: Callable[[int, mujoco.MjData], object]
     """``get_data(env_id, data)`` writes the state of an environment to ``data``."""
@@ -57,7 +56,6 @@ class SceneRenderer:
         return bool(self._window.is_running())
 
     def close(self) -> None:
-        """Free the renderer and close the window."""
         for part in (self._window, self.renderer):
             if part is not None:
                 part.close()

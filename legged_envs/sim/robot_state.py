@@ -36,14 +36,11 @@ class _Derived(ABC):
         self.sim = sim
 
     def take_in(self) -> None:
-        """Read the simulation's quantities."""
-        for name in self.QUANTITIES:
-            setattr(self, name, getattr(self.sim, name))
+        vars(self).update({name: getattr(self.sim, name) for name in self.QUANTITIES})
 
     def compute(self) -> None:
         """Derive every environment's tensors from what was read; pure, so that it can be recorded."""
-        for name, value in self._derive(self).items():
-            setattr(self, name, value)
+        vars(self).update(self._derive(self))
 
     def refresh_rows(self, env_ids: Tensor) -> None:
         """Read the simulation's quantities and derive the tensors of ``env_ids`` from them."""
@@ -80,11 +77,8 @@ class Bodies(_Derived):
 
 
 class RobotState(_Derived, RobotQuantities, Stateful):
-    """The batch of robots as the terms see it. ``read`` and ``compute`` run once after each control step.
-
-    All tensors are float32 (or bool) and start with ``num_envs``; see :class:`Simulation` for units, frames and for
-    which quantities lag by one physics step.
-    """
+    """The robots as the terms see them. ``read`` and ``compute`` run once after each control step. Tensors are float32
+    or bool; see :class:`Simulation` for units, frames and for which quantities lag by one physics step."""
 
     lin_vel_b: Tensor
     """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
@@ -97,10 +91,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     contact_force: Tensor
     """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
     foot_height: Tensor
-    """Height of each foot's origin above the ground, m. Shape: (num_envs, num_feet)."""
     foot_speed: Tensor
-    """Horizontal speed of each foot, m/s. Shape: (num_envs, num_feet)."""
-
+    """Height of each foot's origin above the ground, m, and its horizontal speed, m/s. Shape: (num_envs, num_feet)."""
     QUANTITIES = tuple(RobotQuantities.__annotations__)
     STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
     STATE += ("previous_joint_vel", "last_joint_vel", "last_push_velocity")
@@ -111,40 +103,29 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         robot, device = sim.robot, sim.device
         row = partial(torch.tensor, dtype=torch.float32, device=device)
         self.default_joint_pos = row(robot.default_joint_pos)
-        """Shape: (num_joints,)."""
-        self.torque_limits = row(robot.torque_limits)
-        """N·m. Shape: (num_joints,)."""
-        self.joint_vel_limits = row(robot.velocity_limits)
-        """rad/s. Shape: (num_joints,)."""
+        self.torque_limits, self.joint_vel_limits = row(robot.torque_limits), row(robot.velocity_limits)
+        """Pose at action 0 [rad], and the actuators' limits [N·m] and [rad/s]. Shapes: (num_joints,)."""
         self.joint_pos_limits = sim.joint_pos_limits.to(device)
         """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
         self.feet = _index(sim.body_ids(robot.foot_names), device)
-        """Index of the feet among the bodies."""
         self.penalized_bodies = _index(sim.body_ids(robot.penalized_bodies), device)
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
         self.undesired_bodies = _index(sim.body_ids((*robot.penalized_bodies, *robot.termination_bodies)), device)
-        """Penalised and terminating bodies together."""
+        """Indices among the bodies; the undesired ones are the penalised and the terminating ones together."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
         self._tables: dict[Hashable, Any] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
         self._owners: list[_Derived] = []
-
         self.take_in()
         super().compute()
         per_foot, per_joint = torch.zeros_like(self.foot_height), torch.zeros_like(self.joint_pos)
-        self.foot_contact = per_foot.bool()
-        """Whether each foot stands. Shape: (num_envs, num_feet)."""
-        self.foot_landed = per_foot.bool()
-        """Whether each foot touched down in this control step, after a swing. Shape: (num_envs, num_feet)."""
-        self.foot_air_time = per_foot
-        """Duration of the swing so far, or in the step in which a foot lands of the swing that ended, s."""
-        self.foot_contact_time = per_foot.clone()
-        """Duration of the stance so far, s. Shape: (num_envs, num_feet)."""
-        self.previous_joint_vel = per_joint
-        """Joint velocities one control step ago, rad/s. Shape: (num_envs, num_joints)."""
-        self.last_joint_vel = per_joint.clone()
-        """Joint velocities of the last control step or reset, rad/s. Shape: (num_envs, num_joints)."""
+        self.foot_contact, self.foot_landed = per_foot.bool(), per_foot.bool()
+        """Whether each foot stands, and whether it touched down in this control step, after a swing. (n, num_feet)."""
+        self.foot_air_time, self.foot_contact_time = per_foot, per_foot.clone()
+        """Duration of the swing so far, or of that which ended in this step, and of the stance, s. (n, num_feet)."""
+        self.previous_joint_vel, self.last_joint_vel = per_joint, per_joint.clone()
+        """Joint velocities one control step ago, and of the last control step or reset, rad/s. (n, num_joints)."""
         self.last_push_velocity = torch.zeros_like(self.root_pos_w)
         """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
 
@@ -226,8 +207,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         return self._bodies[names]
 
     def owners(self) -> list[_Derived]:
-        """The holders of the tensors that terms read: this one, and each of :meth:`bodies` up to the first call. In a
-        step, after :meth:`read`, the caller calls ``compute`` of each; for bodies asked for later ``read`` does."""
+        """The holders of the tensors that terms read: this one, and each of :meth:`bodies` up to the first call. After
+        :meth:`read` the caller calls ``compute`` of each; for bodies asked for later ``read`` does."""
         self._owners = self._owners or [self, *self._bodies.values()]
         return self._owners
 

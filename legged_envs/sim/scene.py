@@ -18,9 +18,8 @@ class RobotView:
     """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
     root_qpos: slice | None
-    """Its free joint in ``qpos``: position and quaternion. None if the base is fixed."""
     root_qvel: slice | None
-    """Its free joint in ``qvel``: linear and angular velocity. None if the base is fixed."""
+    """Its free joint: position and quaternion, linear and angular velocity. None if the base is fixed."""
     joints: slice
     """Its joints without the free one."""
     joint_qpos: slice
@@ -36,8 +35,7 @@ class RobotView:
 
     @classmethod
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> RobotView:
-        """The view of ``robot``, of whose names in the model each begins with ``prefix``; ValueError if its joints are
-        not those of its ``RobotCfg``, or its parts not one after another."""
+        """The view of ``robot``, whose names in the model begin with ``prefix``; ValueError if its parts do not fit."""
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)
         joints = np.flatnonzero(np.isin(model.jnt_bodyid, bodies))
@@ -89,24 +87,16 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
-    """The file of ``robot`` with its actuators, sensors and light, to be compiled or attached to a scene; ValueError if
-    it lacks what is needed, or does not fit the ``RobotCfg``."""
+    """The file of ``robot`` with its actuators, sensors and light; ValueError if it does not fit the ``RobotCfg``."""
     spec = mujoco.MjSpec.from_file(str(robot.path))
     _check_file(spec, robot)
     for geom in spec.geoms:
         geom.priority = 1  # the robot's friction decides, not the larger one
     # The shadow map covers what is near the light, so the light travels with the robot.
-    spec.body(robot.base_body).add_light(
-        mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
-        pos=[-0.8, -0.6, 3.0],
-        dir=[0.25, 0.19, -1.0],
-        type=mujoco.mjtLightType.mjLIGHT_SPOT,
-        cutoff=50.0,
-        exponent=3.0,
-        diffuse=[0.55, 0.55, 0.55],
-        ambient=[0.1, 0.1, 0.1],
-        castshadow=True,
-    )
+    light = spec.body(robot.base_body).add_light(pos=[-0.8, -0.6, 3.0], dir=[0.25, 0.19, -1.0], castshadow=True)
+    light.mode, light.type = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM, mujoco.mjtLightType.mjLIGHT_SPOT
+    light.cutoff, light.exponent = 50.0, 3.0
+    light.diffuse, light.ambient = [0.55, 0.55, 0.55], [0.1, 0.1, 0.1]
     _add_actuators(spec, robot)
     _add_sensors(spec, robot)
     return spec
@@ -139,8 +129,7 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """One actuator per joint, of the kind of ``RobotCfg.actuators``, evaluated in every physics step. With the target
-    u, τ = clip(kp (u − q) − kd q̇, ±limit), clip(kd (u − q̇), ±limit) or clip(u, ±limit)."""
+    """One actuator per joint, of the kind of ``RobotCfg.actuators``: :data:`ACTUATOR_GAINS` has their laws."""
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(

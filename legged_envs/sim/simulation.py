@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.checks import check_number, whole_number
+from legged_envs.checks import check_known, check_number, whole_number
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ class SimCfg:
     decimation: int = 4
     """Physics steps per control step."""
     iterations: int = 10
-    """Most iterations of the constraint solver (it stops after one or two when the robot stands)."""
     ls_iterations: int = 20
-    """Most iterations of the solver's line search."""
+    """Most iterations of the constraint solver (one or two when the robot stands), and of its line search."""
     num_threads: int = 0
     """Threads of the CPU engine; 0 takes every core."""
 
@@ -53,9 +52,8 @@ class Pose:
     """Where one robot is, and its joints in the order of ``RobotCfg.joint_names``, as float tensors."""
 
     root_pos_w: Tensor
-    """Base position, m. Shape: (3,)."""
     root_quat_w: Tensor
-    """Base orientation (w, x, y, z). Shape: (4,)."""
+    """Base position, m, and orientation (w, x, y, z). Shapes: (3,), (4,)."""
     joint_pos: Tensor
     """rad. Shape: (num_joints,)."""
 
@@ -74,26 +72,22 @@ class RobotQuantities:
 
     # Current after every call of the simulation.
     root_pos_w: Tensor
-    """Base position, m. Shape: (num_envs, 3)."""
     root_quat_w: Tensor
-    """Base orientation. Shape: (num_envs, 4)."""
+    """Base position, m, and orientation. Shape: (num_envs, 3 or 4)."""
     root_lin_vel_w: Tensor
-    """Velocity of the base origin, m/s. Shape: (num_envs, 3)."""
     root_ang_vel_b: Tensor
-    """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    """Velocity of the base origin, m/s, and angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
     joint_pos: Tensor
-    """rad. Shape: (num_envs, num_joints)."""
     joint_vel: Tensor
-    """rad/s. Shape: (num_envs, num_joints)."""
+    """rad and rad/s. Shape: (num_envs, num_joints)."""
     # Of the last physics step.
     joint_torque: Tensor
     """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
     contact_force_w: Tensor
     """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
     foot_pos_w: Tensor
-    """Foot origins, m. Shape: (num_envs, num_feet, 3)."""
     foot_lin_vel_w: Tensor
-    """Foot velocities, m/s. Shape: (num_envs, num_feet, 3)."""
+    """Foot origins, m, and velocities, m/s. Shape: (num_envs, num_feet, 3)."""
 
 
 class Quantities(RobotQuantities):
@@ -102,22 +96,20 @@ class Quantities(RobotQuantities):
     joint_acc: Tensor
     """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
     body_pos_w: Tensor
-    """Body origins, m. Shape: (num_envs, num_bodies, 3)."""
     body_quat_w: Tensor
-    """Body orientations. Shape: (num_envs, num_bodies, 4)."""
+    """Body origins, m, and orientations. Shape: (num_envs, num_bodies, 3 or 4)."""
     body_lin_vel_w: Tensor
-    """Velocities of the body origins, m/s. Shape: (num_envs, num_bodies, 3)."""
     body_ang_vel_w: Tensor
-    """Angular velocities of the bodies, rad/s. Shape: (num_envs, num_bodies, 3)."""
+    """Velocities of the body origins, m/s, and angular velocities, rad/s. Shape: (num_envs, num_bodies, 3)."""
 
 
 class Simulation(Quantities, ABC):
     """``num_envs`` copies of one robot on one ground, stepped together.
 
     Quantities are float32 tensors on ``device`` whose first dimension is the environment. They are the simulation's
-    own buffers: read them, or clone what must outlive the next call. Root and joint quantities are current after
-    every call. Body, foot, contact, torque and acceleration quantities describe the last physics step of ``step``
-    (they lag the root and joint state by one physics step, as after ``mj_step``) and are current after ``forward``.
+    own buffers: clone what must outlive the next call. Root and joint quantities are current after every call. Body,
+    foot, contact, torque and acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, and
+    are current after ``forward``.
 
     World z is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame; joints are in the
     order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
@@ -130,7 +122,6 @@ class Simulation(Quantities, ABC):
     survives_fork: bool = True
     """Whether a process that is forked later can step it."""
     closed: bool = False
-    """Whether :meth:`close` was called."""
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
     _renderer: SceneRenderer
 
@@ -188,9 +179,8 @@ class Simulation(Quantities, ABC):
         return getattr(self.parameters, name)
 
     def default_parameter(self, name: str) -> Tensor:
-        """What ``get_parameter`` returned before anything was set."""
-        if name not in self.parameter_names:
-            raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
+        """What ``get_parameter`` returned before anything was set; ValueError for another name than it has."""
+        check_known("unknown parameter", (name,), self.parameter_names, "parameters")
         if name not in self._default_parameters:
             with torch.inference_mode(False):
                 self._default_parameters[name] = self._read_parameter(name, default=True)
@@ -230,12 +220,10 @@ class Simulation(Quantities, ABC):
 
     @abstractmethod
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of a simulation made with the same arguments; ValueError if it
-        does not fit this one, and then nothing changes."""
+        """Return exactly to a state from ``get_state``; ValueError, and no change, if it is of another simulation."""
 
     def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
-        """A picture of one environment from the robot's tracking camera. Shape: (height, width, 3), uint8.
-        A ``ghost`` is a transparent robot in that pose, without a shadow, in the picture only."""
+        """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
         return self._renderer.render(env_id, width, height, ghost)
 
     def view(self, env_id: int = 0) -> bool:
@@ -258,9 +246,7 @@ class Simulation(Quantities, ABC):
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
         """Indices of bodies in ``body_names``; ValueError if the robot has no body of one of the names."""
-        if unknown := [name for name in names if name not in self.body_names]:
-            known = ", ".join(self.body_names)
-            raise ValueError(f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {known}")
+        check_known(f"robot {self.robot.name!r} has no body", names, self.body_names, "bodies")
         return [self.body_names.index(name) for name in names]
 
 

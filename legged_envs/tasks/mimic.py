@@ -1,7 +1,4 @@
-"""Imitation of reference motions on flat ground.
-
-Rewards and randomisation start from LeggedGym-Ex's ``g1_mimic``; terminations are BeyondMimic's.
-"""
+"""Imitation on flat ground: LeggedGym-Ex's ``g1_mimic`` is where it starts from; terminations are BeyondMimic's."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,14 +6,10 @@ from typing import Any
 
 import torch
 
+from legged_envs.checks import check_known
 from legged_envs.envs.cfg import TaskCfg, override
-from legged_envs.managers import (
-    EventTermCfg,
-    ObservationGroupCfg,
-    ObservationTermCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
+from legged_envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
@@ -37,8 +30,7 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
     """The names ``clips``, or of all clips of a mimic task if empty; ValueError if the task has not got one of them."""
     known = [motion.name for motion in motion_cfg(cfg)[1].load(cfg.robot)]
-    if unknown := [name for name in clips if name not in known]:
-        raise ValueError(f"there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
+    check_known("there is no clip", clips, known, "clips")
     return tuple(clips or known)
 
 
@@ -50,10 +42,8 @@ def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | P
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
-    """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards.
-
-    The reference's velocity stands in for the command, and the reference itself has observation groups of its own.
-    """
+    """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards. The reference's
+    velocity stands in for the command, and the reference itself has observation groups of its own."""
     cfg = velocity_task(robot)
     cfg.commands = {"velocity": VelocityCommandCfg(standing_fraction=0.15), "motion": motion}
     groups = cfg.observations

@@ -1,19 +1,10 @@
-"""Velocity tracking on flat ground.
-
-The observation, terms and randomisation are LeggedGym-Ex's ``go2`` and ``g1`` tasks.
-"""
+"""Velocity tracking on flat ground: observations, terms and randomisation of LeggedGym-Ex's ``go2`` and ``g1``."""
 
 import copy
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers import (
-    CostTermCfg,
-    EventTermCfg,
-    ObservationGroupCfg,
-    ObservationTermCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
+from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
@@ -99,7 +90,6 @@ def _observations() -> dict[str, ObservationGroupCfg]:
 
 
 def _joints(robot: RobotCfg, *parts: str) -> tuple[int, ...]:
-    """Indices of the joints whose name contains one of ``parts``."""
     return tuple(i for i, name in enumerate(robot.joint_names) if any(part in name for part in parts))
 
 
@@ -115,11 +105,8 @@ def go2_flat() -> TaskCfg:
 
 
 def g1_flat() -> TaskCfg:
-    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock.
-
-    As LeggedGym-Ex's ``g1``, it sees the clock, and when it is to stand still it walks on the spot. Action 0 lifts the
-    feet in turn.
-    """
+    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock, which it sees,
+    also on the spot when it is to stand still (LeggedGym-Ex ``g1``). Action 0 lifts the feet in turn."""
     cfg = velocity_task(G1)
     cfg.commands["velocity"] = VelocityCommandCfg(
         lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8), standing_fraction=0.15
