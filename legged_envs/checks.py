@@ -1,7 +1,7 @@
 """Checks of plain arguments and configuration fields. Each error says what was given and what is expected."""
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from math import inf, isfinite
 from typing import Any
 
@@ -41,6 +41,12 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
         fits = False
     if not fits:
         raise ValueError(f"{name} must be (low, high){f' above {above:g}' if isfinite(above) else ''}, got {value!r}")
+
+
+def check_known(what: str, names: Iterable[str], known: Collection[str], kind: str) -> None:
+    """Raise a ``ValueError`` that says ``what`` about the first of ``names`` that is not ``known``, and lists these."""
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"{what} {unknown[0]!r}; {kind}: {', '.join(known)}")
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:

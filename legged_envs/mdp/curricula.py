@@ -2,6 +2,7 @@
 
 import torch
 
+from legged_envs.checks import check_known
 from legged_envs.mdp.context import Env
 
 
@@ -21,8 +22,7 @@ def widen_velocity_command(
     ValueError if the task has no such reward term.
     """
     names = env.rewards.names
-    if reward not in names:
-        raise ValueError(f"widen_velocity_command: there is no reward term {reward!r}; terms: {', '.join(names)}")
+    check_known("widen_velocity_command: there is no reward term", [reward], names, "terms")
     column, term = names.index(reward), env.commands.terms[command]
     low, high = term.ranges[0].tolist()
     most = env.rewards.weights[column] * env.max_episode_length_s

@@ -8,6 +8,8 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
+from legged_envs.checks import check_known
+
 _NAMED: tuple[tuple[Any, str], ...] = (
     (operator, "add sub mul truediv neg getitem gt lt ge le and_ or_"),
     (torch, "cat where tanh sigmoid softmax gru_cell lstm_cell"),
@@ -81,8 +83,7 @@ class Network:
         self._steps: list[tuple[str, Callable[..., Any], Getter, list[tuple[str, Getter]]]] = []
         known = {*self.inputs, *weights}
         for step in description["steps"]:
-            if step["operation"] not in OPERATIONS:
-                raise ValueError(f"unknown operation {step['operation']!r}; known: {', '.join(OPERATIONS)}")
+            check_known("unknown operation", [step["operation"]], OPERATIONS, "known")
             options = [(key, _getter(option, known)) for key, option in step["options"].items()]
             arguments = _getter(step["arguments"], known)
             self._steps.append((step["name"], OPERATIONS[step["operation"]], arguments, options))
