@@ -1,5 +1,4 @@
-"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between. Each is declared
-once, in one of three dataclasses; :data:`FIELDS` is the table that follows from them."""
+"""The fields of a rollout, declared once in one of three dataclasses; :data:`FIELDS` is the table that follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -10,7 +9,7 @@ import torch
 from legged_envs.checks import whole_number
 
 HiddenState = torch.Tensor | tuple[torch.Tensor, ...] | None
-"""State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without one."""
+"""State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without memory."""
 Item = TypeVar("Item")
 """A tensor in a batch; a tensor or None in a transition, which is filled bit by bit."""
 OptionalTensor = torch.Tensor | None
@@ -40,7 +39,7 @@ def _stored(shape: str, **options: Any) -> Any:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Recorded(Generic[Item]):
-    """What a transition brings and a batch gives back. The shapes are those of one environment's entry."""
+    """What a transition brings and a batch gives back; shapes are those of one environment's entry."""
 
     observations: Item = _stored("obs_shape")
     """What the actor saw. Shape: ``obs_shape``."""
@@ -71,8 +70,8 @@ class _Recorded(Generic[Item]):
     action_sigma: Item = _stored("actions_shape", buffer="sigma", only="rl")
     """Standard deviations of the policy's distribution at the time. Shape: ``actions_shape``."""
     hidden_states: tuple[HiddenState, HiddenState] | None = None
-    """Recurrent states that actor and critic went into the step with; of a batch of trajectories, into each of them.
-    Shape: (num_layers, num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
+    """Recurrent states of actor and critic before the step, or before each trajectory of a batch. Shape: (num_layers,
+    num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
     """What random network distillation looks at. Shape: ``rnd_state_shape``."""
     cost_values: OptionalTensor = _stored("costs")
@@ -81,8 +80,10 @@ class _Recorded(Generic[Item]):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Transition(_Recorded[OptionalTensor]):
-    """One step of every environment: filled while the step happens, then given to the storage, which ignores fields
-    that it was not configured to keep. Shapes start with (num_envs,). A column may be (num_envs,) or (num_envs, 1)."""
+    """One step of every environment; the storage ignores fields that it was not configured to keep.
+
+    Shapes start with (num_envs,). A column may be (num_envs,) or (num_envs, 1).
+    """
 
     privileged_actions: OptionalTensor = _stored("actions_shape", only="distillation")
     """What the teacher would have done; distillation only. Shape: ``actions_shape``."""
@@ -103,8 +104,8 @@ class Transition(_Recorded[OptionalTensor]):
 class MiniBatch(_Recorded[torch.Tensor]):
     """Transitions for one step of the optimiser; what the storage does not keep is None.
 
-    Shapes start with (batch,), those of whole trajectories with (num_transitions_per_env, num_trajectories): there a
-    shorter trajectory repeats its last transition and ``masks`` tells which count.
+    Shapes start with (batch,), those of trajectories with (num_transitions_per_env, num_trajectories): there a shorter
+    one repeats its last transition and ``masks`` tells which count.
     """
 
     indices: torch.Tensor
@@ -151,8 +152,8 @@ FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, if it can be copied to ``like`` as it is; a column may lack its last dimension. Raises ValueError if
-    it is None, or of another shape or device, TypeError if it is no tensor or of another dtype."""
+    """``tensor``, if it can be copied to ``like`` as it is; a column may lack its last dimension. ValueError if it is
+    None, or of another shape or device, TypeError if it is no tensor or of another dtype."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):
@@ -177,7 +178,7 @@ def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
 
 def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
     """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
-    Raises ValueError if it is empty or a size is no positive integer, TypeError if it is no sequence."""
+    ValueError if it is empty or a size is no positive integer, TypeError if it is no sequence."""
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
     if shape is None or (len(shape) == 1 and shape[0] is None):
