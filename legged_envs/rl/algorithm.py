@@ -28,12 +28,8 @@ def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
-    """The algorithm of ``cfg`` for the environment, its networks as they are at the start.
-
-    Raises:
-        FileNotFoundError: If there is no teacher's policy at the path given.
-        ValueError: If a teacher is needed and none is given, or it is one of another task.
-    """
+    """The algorithm of ``cfg`` for the environment, its networks as they are at the start. FileNotFoundError if there
+    is no teacher's policy at the path given; ValueError if one is needed and not given, or is one of another task."""
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
     core = unwrap(env.env)

@@ -20,7 +20,7 @@ SIZES = (64, 512, 4096)
 ROUND_ENV_STEPS = 12_000
 """Environment steps in a round, about 0.4 s on two cores."""
 MIN_STEPS, MAX_STEPS = 6, 25
-"""Control steps in a round. The engine alone resets nobody: it must not run long enough for many robots to fall."""
+"""Control steps in a round: few, as the engine alone resets nobody who falls."""
 STYLES = ("d", ",.0f", ".2f", ".2f", ".2f")
 """How the figures of a size are printed."""
 
@@ -62,8 +62,7 @@ def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path 
 
     Robots swing their joints slowly about the standing pose. The figures are printed and, if asked, written as JSON:
     for each size ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and ``ratio``, the
-    median of the ratios within a round. ``quick`` is two rounds without the largest size. Raises a ValueError if
-    ``rounds`` is not positive.
+    median of the ratios within a round. ``quick`` is two rounds without the largest size.
     """
     whole_number("rounds", rounds)
     sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)

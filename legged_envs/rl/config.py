@@ -13,7 +13,7 @@ from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPol
 
 
 def _parsed(text: str) -> Any:
-    """What a word says in Python, ``"2"``, ``"False"``, ``"(-0.5, 0.5)"`` or ``"None"``; else the word itself."""
+    """What a word says in Python, such as ``2``, ``False``, ``(-0.5, 0.5)`` or ``None``; else the word itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError):
@@ -30,7 +30,7 @@ Value = Annotated[
         str_from_instance=lambda value: [repr(value)],
     ),
 ]
-"""Any value; a command line reads ``2``, ``False``, ``"(-0.5, 0.5)"`` and ``None`` as in Python, else a word."""
+"""Any value; a command line's word is read as in Python where it can be."""
 
 
 @dataclass
@@ -97,10 +97,8 @@ class TrainCfg:
 
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
-    """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``.
-
-    Raises a ValueError by its name if the algorithm is not one for such a task, or an option has no meaning.
-    """
+    """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``; ValueError if the
+    algorithm is not one for such a task, or an option has no meaning."""
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
     for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
     if type(algo) not in [ALGORITHMS[name] for name in for_task]:

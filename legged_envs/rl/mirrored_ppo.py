@@ -15,11 +15,8 @@ from legged_envs.wrappers.rsl_rl import BootstrapPPO
 
 
 class HalfMirror:
-    """Mirrors one half of each mini-batch in place of rsl_rl's ``Symmetry``, which doubles the mini-batch.
-
-    Mini-batches are random, so over the epochs most transitions are seen both ways. The old log-probability of a
-    mirrored action is that of the action itself, as for a symmetric policy (Mittal et al. 2024).
-    """
+    """Mirrors one half of each mini-batch, in place of rsl_rl's ``Symmetry``. The old log-probability of a mirrored
+    action is that of the action itself, as for a symmetric policy (Mittal et al. 2024)."""
 
     use_mirror_loss = False
 

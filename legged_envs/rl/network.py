@@ -35,8 +35,8 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
     ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is
     ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant.
 
-    The module is not to be used any more, for tracing leaves marks on it. Raises a ValueError if it has branches that
-    depend on values, or does something that is not one of :data:`OPERATIONS`.
+    Tracing leaves marks on the module: do not use it any more. ValueError if it has branches that depend on values, or
+    does something that is not one of :data:`OPERATIONS`.
     """
     who = f"a policy's network, {type(module).__name__},"
     try:
@@ -71,14 +71,10 @@ def _encoded(argument: Any) -> Any:
 
 class Network:
     """A function of tensors that was written down by :func:`describe`, with ``weights`` on the device to compute on.
-
-    Raises a ValueError if the ``description`` has an operation that is not one of :data:`OPERATIONS`, or a step takes a
-    value that is not known yet.
-    """
+    ValueError if it has an operation that is not one of :data:`OPERATIONS`, or takes a value that is not known yet."""
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
-        """Names of the arguments."""
         self._weights = weights
         self._steps: list[tuple[str, Callable[..., Any], Getter, list[tuple[str, Getter]]]] = []
         known = {*self.inputs, *weights}
@@ -91,7 +87,7 @@ class Network:
         self._results = _getter([{"of": name} for name in description["outputs"]], known)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        """The result for ``inputs``, a tuple if there are several."""
+        """The result, a tuple if there are several."""
         if len(inputs) != len(self.inputs):
             raise TypeError(f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments")
         values: dict[str, Any] = {**self._weights, **dict(zip(self.inputs, inputs, strict=True))}

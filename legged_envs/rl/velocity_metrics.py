@@ -18,10 +18,8 @@ from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_ste
 
 @dataclass
 class Evaluation:
-    """Means over time after the first second, then over episodes. A robot that fell counts until it fell.
-
-    Each quantity has its unit; % marks a fraction that is shown as a percentage.
-    """
+    """Means over time after the first second, then over episodes; a robot counts until it falls. Each quantity has its
+    unit; % marks a fraction that is shown as a percentage."""
 
     episodes: int
     commands: dict[str, tuple[float, float]]
@@ -100,7 +98,7 @@ class VelocityMetrics:
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """How far the robots are from what they are asked to do, at this moment."""
+        """How far the robots are from their commands at this moment."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     @staticmethod
@@ -139,10 +137,8 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What a rollout says: ``values`` of :meth:`measures` (steps, num_envs, …), ``alive`` (steps, num_envs) bool.
-
-        A robot is alive until its episode ends. ``still`` are the two for the zero command, None if not asked for.
-        """
+        """What a rollout says: ``values`` of :meth:`measures` (steps, num_envs, …); ``alive`` (steps, num_envs), bool,
+        until its episode ends; ``still``, the two for the zero command, or None."""
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         landed = values["landed"] * counted.unsqueeze(2)

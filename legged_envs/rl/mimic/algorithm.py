@@ -25,8 +25,8 @@ class MimicAlgorithm:
     """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
 
     ``env_obs`` is an observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`. Each
-    reference window has so many ``frames``, and the actor sees ``groups``. Raises a ValueError if a group is missing or
-    a window does not divide into frames.
+    reference window has so many ``frames``, and the actor sees ``groups``. ValueError if one is missing or a window
+    does not divide into frames.
     """
 
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
@@ -35,10 +35,8 @@ class MimicAlgorithm:
         self.cfg = cfg
         self.iteration, self.learning_rate = 0, cfg.learning_rate
         """Number of updates so far; and the rate, which is set together with ``lr`` of ``optimizer.param_groups``."""
-        self.groups = groups
-        """The policy's arguments: observation groups, in order."""
-        self.transition = Transition()
-        """The present step, from :meth:`act` to :meth:`process_env_step`."""
+        self.groups, self.transition = groups, Transition()
+        """The policy's arguments; and the present step, from :meth:`act` to :meth:`process_env_step`."""
         self.device = env_obs[groups[0]].device
         self._sizes = {names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)}
         self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
@@ -112,8 +110,8 @@ class MimicAlgorithm:
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
         """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names.
 
-        Returns whether the iteration was loaded. Raises a ValueError if a part is asked for that the state or this
-        algorithm does not have, with ``strict`` a RuntimeError if the parameters of a network differ.
+        Returns whether the iteration was loaded. ValueError if a part is asked for that the state or this algorithm
+        does not have, with ``strict`` RuntimeError if the parameters of a network differ.
         """
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
@@ -133,8 +131,7 @@ class MimicAlgorithm:
 
 class MimicDistillation(MimicAlgorithm):
     """A student that sees ``policy`` and ``reference`` acts, ``teacher`` labels every visited state, and the student
-    learns its actions: DAgger (Ross et al. 2011) without mixing, as every rollout is the student's own. Other arguments
-    and errors are those of :class:`MimicAlgorithm`."""
+    learns its actions: DAgger (Ross et al. 2011) without mixing, as every rollout is the student's own."""
 
     cfg: MimicDistillationCfg
 

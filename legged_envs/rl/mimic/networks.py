@@ -14,8 +14,8 @@ from legged_envs.rl.mimic_config import MimicNetworkCfg
 class FrameTransformer(nn.Module):
     """Encodes a window of frames by attention among them: frames as tokens, learnt positions, mean over the frames.
 
-    Layers are normalised before attention and MLP (Xiong et al. 2020). It is written out because PyTorch's own layers
-    do not export to ONNX with a free batch size. Raises a ValueError if the heads do not divide ``encoder_size``.
+    Layers are normalised before attention and MLP (Xiong et al. 2020). PyTorch's own layers do not export to ONNX with
+    a free batch size. ValueError if the heads do not divide ``encoder_size``.
     """
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
@@ -85,8 +85,7 @@ class MimicNetwork(nn.Module):
 
 
 class MimicGaussian(GaussianDistribution):
-    """A Gaussian with one learnt standard deviation where there is a reference, around which little has to be explored,
-    and one where there is none."""
+    """A Gaussian with one learnt standard deviation where there is a reference and one where there is none."""
 
     def __init__(self, num_actions: int, init_std: float, init_free_std: float):
         super().__init__(num_actions, init_std, std_type="log")
