@@ -106,11 +106,9 @@ class RandomStreams:
         return self._streams[name]
 
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
-        """Restart every stream of ``env_ids`` (n,).
-
-        An int keys environment i by (seed, i). A list holds one seed per environment and keys it by (seed, 0), so that
-        environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
-        """
+        """Restart every stream of ``env_ids`` (n,). An int keys environment i by (seed, i). A list holds one seed per
+        environment and keys it by (seed, 0), so that environment i does what environment 0 of a batch seeded with
+        ``seed[i]`` does."""
         keys = [_hash_64(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0") for i in env_ids.tolist()]
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():

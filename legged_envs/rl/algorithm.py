@@ -6,12 +6,12 @@ from pathlib import Path
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.config import AlgorithmCfg, PPOCfg
+from legged_envs.rl.half_mirror import HalfMirror
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of
-from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
@@ -54,9 +54,8 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
     optimizer = {"learning_rate": ppo.learning_rate, "schedule": "fixed", "max_grad_norm": ppo.max_grad_norm}
     returns = {"gamma": ppo.gamma, "lam": ppo.gae_lambda}
     loss = {"clip_param": ppo.clip, "entropy_coef": ppo.entropy, "value_loss_coef": ppo.value_loss}
-    cls = MirroredPPO if ppo.mirror else BootstrapPPO
     cfg = {
-        "algorithm": {"class_name": cls, **passes, **optimizer, **returns, **loss},
+        "algorithm": {"class_name": BootstrapPPO, **passes, **optimizer, **returns, **loss},
         "actor": {**model, "distribution_cfg": distribution},
         "critic": dict(model),
         "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
@@ -64,7 +63,10 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
         "multi_gpu": None,
     }
     with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
-        return cls.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+        algorithm = BootstrapPPO.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+    if ppo.mirror:
+        algorithm.symmetry = HalfMirror(unwrap(env.env))
+    return algorithm
 
 
 def _load_teacher(path: Path | None, core: LeggedVectorEnv) -> Policy:

@@ -25,11 +25,9 @@ def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
 
 
 class Evaluator:
-    """Holds the evaluation environment of the task ``cfg``, to evaluate policies one by one.
-
-    Each evaluation has so many ``episodes``, on a mimic task for each clip and without a reference. ``groups`` are what
-    a policy takes of the observation; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``.
-    """
+    """Holds the evaluation environment of the task ``cfg``, to evaluate policies one by one. Each evaluation has so
+    many ``episodes``, on a mimic task for each clip and without a reference. ``groups`` are what a policy takes of the
+    observation; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``."""
 
     def __init__(
         self, task_id: str, cfg: TaskCfg, episodes: int = 256, sim: str = "mujoco", groups: Sequence[str] = ()

@@ -74,11 +74,9 @@ def scenes(
 
 
 def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
-    """Let the robots act one scene after the other; gives the scene after each control step.
-
-    ``envs`` are made with the options ``EVALUATED``; ``policy`` takes the observations of ``groups``. A robot whose
-    episode ends begins the scene again.
-    """
+    """Let the robots act one scene after the other; gives the scene after each control step. ``envs`` are made with the
+    options ``EVALUATED``; ``policy`` takes the observations of ``groups``. A robot whose episode ends begins the scene
+    again."""
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     for scene in scenes:

@@ -11,13 +11,11 @@ from legged_envs.storage.fields import fitting
 
 
 class AmpExtractors:
-    """The two functions of an AMP configuration ``cfg``, which keep the leading dimensions.
-
-    ``amp_obs_extractor(observations)`` gives the policy's AMP states. ``amp_ref_obs_extractor((reference_observations,
-    mask))``, needed ``with_reference`` observations, gives the reference's and a mask of those that are there. Each is
-    a function or its import string ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as ``env=…``.
-    ValueError if one is missing or its import string leads nowhere, TypeError if it is no function.
-    """
+    """The functions of an AMP configuration ``cfg``, which keep the leading dimensions: ``amp_obs_extractor``
+    (observations) → AMP states, and, needed ``with_reference`` observations, ``amp_ref_obs_extractor``
+    ((reference_observations, mask)) → their AMP states and which are there. Each is a function or its import string
+    ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as ``env=…``. ValueError if one is missing or
+    its import string leads nowhere, TypeError if it is no function."""
 
     def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
         self._obs = _resolve(cfg, "amp_obs_extractor")

@@ -224,11 +224,9 @@ class RolloutStorageMM:
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Single transitions: every one of them exactly once per epoch, in an order from the device's generator.
-
-        The sizes of an epoch's ``num_mini_batches`` differ by at most one. RuntimeError if the rollout is not full or
-        its returns are not computed; ValueError if there are more batches than transitions, or in distillation.
-        """
+        """Single transitions: every one of them exactly once per epoch, in an order from the device's generator. The
+        sizes of an epoch's ``num_mini_batches`` differ by at most one. RuntimeError if the rollout is not full or its
+        returns are not computed; ValueError if there are more batches than transitions, or in distillation."""
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
@@ -240,11 +238,9 @@ class RolloutStorageMM:
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Whole trajectories of environments in random order, with the recurrent states that they began with.
-
-        Each epoch deals out all environments anew; their numbers in its at most num_envs batches differ by at most one.
-        The trajectories of an environment stand one after another in time. Errors are those of :meth:`mini_batches`.
-        """
+        """Whole trajectories of environments in random order, with the recurrent states that they began with. Each
+        epoch deals out all environments anew; their numbers in its at most num_envs batches differ by at most one. The
+        trajectories of an environment stand one after another in time. Errors are those of :meth:`mini_batches`."""
         return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
 
     def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:

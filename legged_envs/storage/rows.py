@@ -43,11 +43,9 @@ def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[tor
 
 
 class HiddenStates:
-    """The states that actor and critic went into each step with. The first ones given decide what is kept.
-
-    They are kept as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as networks
-    take them: (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory.
-    """
+    """The states that actor and critic went into each step with. The first ones given decide what is kept. They are
+    kept as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as networks take them:
+    (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory."""
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
         self._num_steps, self._num_envs, self._device = num_steps, num_envs, device
@@ -55,11 +53,9 @@ class HiddenStates:
         """Of actor and critic: whether a state is a tuple, and a buffer for each tensor of it; empty without memory."""
 
     def copies(self, step: int, given: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """What to copy for a step: pairs of (row of a buffer, part of a state).
-
-        TypeError if ``given`` is not (actor's state, critic's state) or None, or a dtype is not that of the first;
-        ValueError if a shape or a device is wrong, or a state differs in kind from the first one.
-        """
+        """What to copy for a step: pairs of (row of a buffer, part of a state). TypeError if ``given`` is not (actor's
+        state, critic's state) or None, or a dtype is not that of the first; ValueError if a shape or a device is wrong,
+        or a state differs in kind from the first one."""
         given = (None, None) if given is None else given
         if not isinstance(given, tuple) or len(given) != 2:
             raise TypeError(f"{_NAME} must be (actor's, critic's) with None where there is none, got {given!r}")

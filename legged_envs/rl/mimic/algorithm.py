@@ -108,11 +108,9 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names.
-
-        Returns whether the iteration was loaded. ValueError if a part is asked for that the state or this algorithm
-        does not have, with ``strict`` RuntimeError if the parameters of a network differ.
-        """
+        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names. Returns
+        whether the iteration was loaded. ValueError if a part is asked for that the state or this algorithm does not
+        have, with ``strict`` RuntimeError if the parameters of a network differ."""
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
         if missing := sorted(wanted - (state.keys() & known)):

@@ -13,10 +13,8 @@ from legged_envs.rl.mimic_config import MimicNetworkCfg
 
 class FrameTransformer(nn.Module):
     """Encodes a window of frames by attention among them: frames as tokens, learnt positions, mean over the frames.
-
     Layers are normalised before attention and MLP (Xiong et al. 2020). PyTorch's own layers do not export to ONNX with
-    a free batch size. ValueError if the heads do not divide ``encoder_size``.
-    """
+    a free batch size. ValueError if the heads do not divide ``encoder_size``."""
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
         super().__init__()

@@ -1,17 +1,12 @@
-"""PPO that learns from every transition and its mirror image, at the cost of one."""
-
-from __future__ import annotations
+"""Learning from every transition and its mirror image with rsl_rl's PPO, at the cost of one."""
 
 from typing import Any
 
 import torch
-from rsl_rl.env import VecEnv
 from rsl_rl.storage import RolloutStorage
-from tensordict import TensorDict
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.mdp.symmetry import Mirror
-from legged_envs.wrappers.rsl_rl import BootstrapPPO
 
 
 class HalfMirror:
@@ -40,13 +35,3 @@ class HalfMirror:
 
     def compute_loss(self, *args: Any) -> torch.Tensor:
         return torch.zeros(())
-
-
-class MirroredPPO(BootstrapPPO):
-    """:class:`~legged_envs.wrappers.rsl_rl.BootstrapPPO` with :class:`HalfMirror`."""
-
-    @staticmethod
-    def construct_algorithm(obs: TensorDict, env: VecEnv, cfg: dict, device: str) -> MirroredPPO:
-        algorithm = BootstrapPPO.construct_algorithm(obs, env, cfg, device)
-        algorithm.symmetry = HalfMirror(env.env.unwrapped)
-        return algorithm
