@@ -62,9 +62,8 @@ def make_vector_env(
 
 
 def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **kwargs: Any) -> gym.Env:
-    """One robot as a plain ``gymnasium.Env`` with the time limit of its task. The ``max_episode_steps`` of
-    ``gymnasium.make`` is a second limit around it, which can only be shorter; a longer one is
-    ``cfg={"episode_length_s": …}``. Raises a TypeError if a keyword is unknown or one of ``gymnasium.make_vec``."""
+    """One robot as a plain ``gymnasium.Env`` with the time limit of its task; ``max_episode_steps`` can only shorten
+    it, while ``cfg={"episode_length_s": …}`` sets it. TypeError for a keyword of ``make_vec`` alone."""
     if "num_envs" in kwargs:
         raise TypeError(
             f"gymnasium.make makes one environment; for a batch call gymnasium.make_vec({task_id!r}, "

@@ -16,9 +16,8 @@ from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
-"""Learns from rollouts. One iteration is ``steps_per_env`` times ``act``, a step of the environment and
-``process_env_step``; then ``compute_returns`` and ``update``. Whoever sets ``learning_rate`` sets ``lr`` of the
-optimizer's ``param_groups`` as well. ``save`` gives everything that learns, between two iterations."""
+"""Learns from rollouts: ``steps_per_env`` times ``act``, a step of the environment, ``process_env_step``;
+``compute_returns``; ``update``. ``learning_rate`` is set together with ``lr`` of the optimizer's ``param_groups``."""
 
 
 def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:

@@ -59,11 +59,9 @@ def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict
 
 def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path | None) -> None:
     """Time full environment steps, and the engine alone from the same states with the same joint targets, in turns.
-
-    Robots swing their joints slowly about the standing pose. The figures are printed and, if asked, written as JSON:
-    for each size ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and ``ratio``, the
-    median of the ratios within a round. ``quick`` is two rounds without the largest size.
-    """
+    Robots swing their joints slowly about the standing pose. Printed and, if asked, written are for each size
+    ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and their median ``ratio`` within
+    a round."""
     whole_number("rounds", rounds)
     sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)
     threads = torch.get_num_threads()

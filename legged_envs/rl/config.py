@@ -97,8 +97,7 @@ class TrainCfg:
 
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
-    """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``; ValueError if the
-    algorithm is not one for such a task, or an option has no meaning."""
+    """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``."""
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
     for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
     if type(algo) not in [ALGORITHMS[name] for name in for_task]:

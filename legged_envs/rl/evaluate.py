@@ -25,9 +25,9 @@ def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
 
 
 class Evaluator:
-    """Holds the evaluation environment of the task ``cfg``, to evaluate policies one by one. Each evaluation has so
-    many ``episodes``, on a mimic task for each clip and without a reference. ``groups`` are what a policy takes of the
-    observation; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``."""
+    """The evaluation of policies on the task ``cfg`` over so many ``episodes``, on a mimic task for each clip and
+    without a reference. ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the
+    reference."""
 
     def __init__(
         self, task_id: str, cfg: TaskCfg, episodes: int = 256, sim: str = "mujoco", groups: Sequence[str] = ()
@@ -40,15 +40,13 @@ class Evaluator:
         self.metrics = metrics(self.core)
 
     def run(self, policy: PolicyFunction, still: bool = True, seed: int = EVALUATION_SEED) -> Any:
-        """Evaluate ``policy``, if ``still`` on a velocity task with the zero command too; gives an ``Evaluation``, on
-        a mimic task a ``MimicEvaluation``."""
+        """Evaluate ``policy``, ``still`` for standing as well; gives an ``Evaluation`` or a ``MimicEvaluation``."""
         moving = self.rollout(policy, seed)
         standing = self.rollout(policy, seed, still=True) if still and self.metrics.STANDS else None
         return self.metrics.result(*moving, standing)
 
     def rollout(self, policy: PolicyFunction, seed: int, still: bool = False) -> tuple[dict[str, Any], torch.Tensor]:
-        """What is measured in every step of ``SECONDS``, (steps, num_envs, …), and which episodes had not ended by
-        then, (steps, num_envs)."""
+        """Measures of each step, (steps, num_envs, …), and which episodes had not ended by then, (steps, num_envs)."""
         observation = self.metrics.start(self._envs, seed, still)
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
         rows, alive = [], []

@@ -10,8 +10,8 @@ from legged_envs.mdp.symmetry import Mirror
 
 
 class HalfMirror:
-    """Mirrors one half of each mini-batch, in place of rsl_rl's ``Symmetry``. The old log-probability of a mirrored
-    action is that of the action itself, as for a symmetric policy (Mittal et al. 2024)."""
+    """Mirrors one half of each mini-batch, in place of rsl_rl's ``Symmetry``. A mirrored action keeps its old
+    log-probability, as for a symmetric policy (Mittal et al. 2024)."""
 
     use_mirror_loss = False
 

@@ -29,14 +29,13 @@ class _Tracer(fx.Tracer):
 
 
 def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """What ``module`` computes, as values that JSON has, and its weights by name, on the CPU.
+    """What ``module`` computes, as values that JSON has, and its weights by name, on the CPU; tracing leaves marks on
+    it.
 
     The description has ``inputs``, the names of the arguments; ``steps``, each with the ``name`` of its result, its
-    ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is
-    ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant.
-
-    Tracing leaves marks on the module: do not use it any more. ValueError if it has branches that depend on values, or
-    does something that is not one of :data:`OPERATIONS`.
+    ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is ``{"of":
+    name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant. ValueError if the module
+    has branches that depend on values, or does something that is not one of :data:`OPERATIONS`.
     """
     who = f"a policy's network, {type(module).__name__},"
     try:

@@ -20,8 +20,8 @@ NUM_PARTS = 40
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
-    """Draw reward, tracking errors and action noise over training time. ``curve`` has a row per update; ``errors`` are
-    the entries of a row that are errors, and their units."""
+    """Draw reward, tracking ``errors`` (entry of a row → unit) and action noise over training time; a row per
+    update."""
     from matplotlib.figure import Figure
 
     titles = ("reward per second", "error while exploring", "action noise (standard deviation)")

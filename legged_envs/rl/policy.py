@@ -39,9 +39,8 @@ SHIPPED = {
 def contract(
     task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("policy",), changes: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot. It takes the
-    observation ``groups``, one argument each; ``changes``, values that JSON has, make its task of the registered one.
-    """
+    """What a policy's inputs and outputs mean, to run it on another simulator or on the robot. It takes the observation
+    ``groups``, one argument each; ``changes``, values that JSON has, make its task of the registered one."""
     robot, commands = env.cfg.robot, env.commands.terms.values()
     inputs = {group: _terms(env, group) for group in groups}
     around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
@@ -195,12 +194,11 @@ def policy_and_task(
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
-    """The policy at ``path``, a file or run folder (None: the one that ships with the package), the task with the
-    changes that it was trained with and ``changes`` on top, and all of these changes.
+    """The policy at ``path``, a file or run folder (None: the shipped one), the task with the changes that it was
+    trained with and ``changes`` on top, and all of these changes.
 
-    On a mimic task ``clips`` are imitated, by default those that the policy was trained on, of the files ``motions`` or
-    else of the task's own. FileNotFoundError if there is no such file; ValueError if it is no policy, or for another
-    kind of task, or the task has not got a clip.
+    On a mimic task ``clips`` are imitated, by default the policy's, of the files ``motions`` or else of the task's own.
+    FileNotFoundError if there is no such file; ValueError if it is no policy of such a task, or there is no such clip.
     """
     cfg = make_task_cfg(task_id)
     if (clips or motions) and not is_mimic(cfg):

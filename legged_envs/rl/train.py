@@ -47,12 +47,10 @@ def train(cfg: TrainCfg) -> Path:
 
 
 class Trainer:
-    """One training run of ``cfg``, reported on ``console``.
-
-    ``wrap`` puts wrappers on top of the training environment; evaluations are of the task itself. FileExistsError if
-    another run's checkpoint is in the folder to write to; FileNotFoundError if there is none to resume or to begin
-    with; ValueError if the algorithm is not one for the task, or an option has no meaning or is not the resumed run's.
-    """
+    """One training run of ``cfg``, reported on ``console``; ``wrap`` puts wrappers on top of the training environment
+    only. FileExistsError if another run's checkpoint is in the folder to write to; FileNotFoundError if there is none
+    to resume or to begin with; ValueError if the algorithm is not one for the task, or an option has no meaning or is
+    not the resumed run's."""
 
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         cfg, checkpoint = going_on(cfg)

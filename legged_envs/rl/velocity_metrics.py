@@ -18,8 +18,7 @@ from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_ste
 
 @dataclass
 class Evaluation:
-    """Means over time after the first second, then over episodes; a robot counts until it falls. Each quantity has its
-    unit; % marks a fraction that is shown as a percentage."""
+    """Means over time after the first second, then over episodes, of a robot until it falls; % marks a fraction."""
 
     episodes: int
     commands: dict[str, tuple[float, float]]
@@ -137,8 +136,8 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What a rollout says: ``values`` of :meth:`measures` (steps, num_envs, …); ``alive`` (steps, num_envs), bool,
-        until its episode ends; ``still``, the two for the zero command, or None."""
+        """What a rollout, its measures (steps, num_envs, …) and who is alive, says; ``still`` is one with the zero
+        command."""
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         landed = values["landed"] * counted.unsqueeze(2)

@@ -62,8 +62,7 @@ TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
 def scenes(
     cfg: TaskCfg, command: Command | None = None, clips: Sequence[str] = (), seconds: float | None = None
 ) -> list[Scene]:
-    """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour;
-    ValueError if there is no such clip, or ``seconds`` is not at least a control step."""
+    """What to show of a policy: on a mimic task ``clips``, by default all, else ``command``, by default a tour."""
     if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
         raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
     if is_mimic(cfg):
@@ -74,9 +73,8 @@ def scenes(
 
 
 def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
-    """Let the robots act one scene after the other; gives the scene after each control step. ``envs`` are made with the
-    options ``EVALUATED``; ``policy`` takes the observations of ``groups``. A robot whose episode ends begins the scene
-    again."""
+    """Let the robots act one scene after the other; gives the scene after each control step. ``envs`` have the options
+    ``EVALUATED``. A robot whose episode ends begins the scene again."""
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     for scene in scenes:
@@ -154,8 +152,7 @@ def _label(text: str) -> np.ndarray:
 
 
 def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
-    """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start;
-    ValueError if the policy is not for the task."""
+    """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
     cfg = override(evaluation_cfg(cfg), {"events": placing | exact})

@@ -12,8 +12,8 @@ from legged_envs.storage.fields import fitting
 
 class AmpExtractors:
     """The functions of an AMP configuration ``cfg``, which keep the leading dimensions: ``amp_obs_extractor``
-    (observations) → AMP states, and, needed ``with_reference`` observations, ``amp_ref_obs_extractor``
-    ((reference_observations, mask)) → their AMP states and which are there. Each is a function or its import string
+    (observations) → AMP states and, needed ``with_reference`` observations, ``amp_ref_obs_extractor``
+    ((reference_observations, mask)) → states and which are there. Each is a function or its import string
     ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as ``env=…``. ValueError if one is missing or
     its import string leads nowhere, TypeError if it is no function."""
 
@@ -22,15 +22,14 @@ class AmpExtractors:
         self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor") if with_reference else None
 
     def states(self, observations: torch.Tensor) -> torch.Tensor:
-        """The AMP states in ``observations``; TypeError if the function does not return a tensor."""
+        """The AMP states in ``observations``."""
         states = self._obs(observations)
         if not isinstance(states, torch.Tensor):
             raise TypeError(f"amp_obs_extractor must return a tensor, returned {type(states).__name__}")
         return states
 
     def reference_states(self, observations: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says. TypeError
-        unless the function returns (states, mask of bool), ValueError if its mask is not like ``mask``."""
+        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says."""
         assert self._ref_obs is not None
         result = self._ref_obs((observations, mask))
         if not isinstance(result, tuple) or len(result) != 2:

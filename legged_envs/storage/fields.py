@@ -95,9 +95,8 @@ class Transition(_Recorded[OptionalTensor]):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class MiniBatch(_Recorded[torch.Tensor]):
-    """Transitions for one step of the optimiser; what the storage does not keep is None. Shapes start with (batch,),
-    those of trajectories with (num_transitions_per_env, num_trajectories): there a shorter one repeats its last
-    transition and ``masks`` tells which count."""
+    """Transitions for one step of the optimiser; what the storage does not keep is None. Shapes start with (batch,), or
+    with (num_transitions_per_env, num_trajectories), where a shorter trajectory repeats its last transition."""
 
     indices: torch.Tensor
     """Which transitions these are: step · num_envs + env, int64. Shape: ()."""
@@ -141,8 +140,8 @@ FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, if it can be copied to ``like`` as it is; a column may lack its last dimension. ValueError if it is
-    None, or of another shape or device, TypeError if it is no tensor or of another dtype."""
+    """``tensor``, if it can be copied to ``like`` as it is, maybe without a last dimension of 1; else a ValueError or
+    TypeError."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):
@@ -166,8 +165,7 @@ def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
 
 
 def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
-    """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
-    ValueError if it is empty or a size is no positive integer, TypeError if it is no sequence."""
+    """The shape of one environment's entry, None if ``shape`` is None or [None]; ValueError or TypeError if bad."""
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
     if shape is None or (len(shape) == 1 and shape[0] is None):

@@ -26,12 +26,10 @@ class Returns:
     """Whether the advantages are brought to mean 0 and standard deviation 1."""
 
     def next_values(self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any) -> torch.Tensor:
-        """What each transition bootstraps from: the value of the state that it led to.
-
-        That is 0 after a terminal state, ``final_values`` after a time-out, else the value of the next row, for the
-        last row in ``last_values`` (num_envs, K). ``dones`` and ``time_outs``: (num_steps, num_envs, 1), bool. Errors
-        are those of :func:`~legged_envs.storage.fields.fitting`; a ValueError too if only one of the two is None.
-        """
+        """The value of the state that each transition led to: 0 after a terminal state, ``final_values`` after a
+        time-out, else that of the next row, for the last row in ``last_values`` (num_envs, K). ``dones`` and
+        ``time_outs``: (num_steps, num_envs, 1), bool. Errors are those of :func:`fitting`; a ValueError if only one of
+        time-outs and final values is None."""
         last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):
             missing = "time_outs" if time_outs is None else final_name
@@ -52,8 +50,7 @@ class Returns:
         torch.add(out, self.values, out=self.returns)
 
     def finish(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
-        """Normalise each of the K columns of advantages, where asked for; one of equal values becomes 0. ValueError at
-        the first number that keeps the returns from being finite."""
+        """Normalise each column of advantages, where asked for; ValueError where something is not finite."""
         if not torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
             self._check_finite(next_values, time_outs)
         if self.normalise:

@@ -120,8 +120,7 @@ class RolloutStorageMM:
 
     def add_transitions(self, transition: _Transition) -> None:
         """Copy one step of all environments behind those that are there. OverflowError if the rollout is full,
-        ValueError if a field is missing or of another shape or device than its buffer, TypeError if of another dtype.
-        """
+        ValueError if a field is missing or of wrong shape or device, TypeError if of another dtype."""
         if (step := self.step) >= (steps := self.num_transitions_per_env):
             raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")
         rows, tensors, buffers = [], [], self._rows
@@ -217,16 +216,16 @@ class RolloutStorageMM:
         self._stale_returns = None, 0
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean length of the trajectories, which end with the episode or the rollout, and mean reward of a step, both
-        scalars; RuntimeError if the rollout is not full."""
+        """Mean length of trajectories, which end with their episode or the rollout, and mean reward of a step, both
+        scalars."""
         self._require("get_statistics")
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Single transitions: every one of them exactly once per epoch, in an order from the device's generator. The
-        sizes of an epoch's ``num_mini_batches`` differ by at most one. RuntimeError if the rollout is not full or its
-        returns are not computed; ValueError if there are more batches than transitions, or in distillation."""
+        """Single transitions: every one of them exactly once per epoch, in random order, in batches of sizes that
+        differ by at most one. RuntimeError if the rollout is not full or has no returns; ValueError if there are more
+        batches than transitions."""
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
@@ -238,9 +237,9 @@ class RolloutStorageMM:
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Whole trajectories of environments in random order, with the recurrent states that they began with. Each
-        epoch deals out all environments anew; their numbers in its at most num_envs batches differ by at most one. The
-        trajectories of an environment stand one after another in time. Errors are those of :meth:`mini_batches`."""
+        """Whole trajectories of environments in random order, one after another in time, with the recurrent states that
+        they began with. The numbers of environments in an epoch's batches differ by at most one. Errors: see
+        :meth:`mini_batches`."""
         return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
 
     def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
@@ -281,12 +280,10 @@ class RolloutStorageMM:
         return MiniBatch(indices=indices, masks=masks, hidden_states=hidden_states, **items)
 
     def generator(self) -> Iterator[tuple[Any, ...]]:
-        """The steps of a distillation rollout in order, as views of the buffers.
-
-        Each is a tuple of 7: observations, the teacher's observations (the student's if it has none of its own),
-        (reference observations, mask) or None, (privileged reference observations, mask) or None, actions, the
-        teacher's actions, dones. RuntimeError if the rollout is not full, ValueError unless in distillation.
-        """
+        """The steps of a distillation rollout in order, as views of the buffers: tuples of observations, the teacher's
+        observations (the student's if it has none of its own), (reference observations, mask) or None, (privileged
+        reference observations, mask) or None, actions, the teacher's actions, dones. RuntimeError if the rollout is not
+        full, ValueError unless in distillation."""
         self._require("generator", "distillation")
         teacher = self.observations if self.privileged_observations is None else self.privileged_observations
         actor = self.reference_observations, self.reference_observations_mask

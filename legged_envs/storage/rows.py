@@ -20,17 +20,15 @@ def take(buffer: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def has_previous(dones: torch.Tensor) -> torch.Tensor:
-    """Where the step before is of the same episode: not at the first step, nor right after an end. Shape of ``dones``,
-    bool, and of the result: (num_steps, num_envs)."""
+    """Where the step before is of the same episode. Shape, bool, of ``dones`` and result: (num_steps, num_envs)."""
     return torch.cat((torch.zeros_like(dones[:1]), ~dones[:-1]))
 
 
 def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another.
 
-    A trajectory begins where ``continues``, the result of :func:`has_previous`, is false; shorter ones are filled up
-    with their own last transition. Returns indices step · num_envs + env, int64, and which of them count, bool.
-    Shapes: (num_steps, num_trajectories).
+    A trajectory begins where ``continues``, see :func:`has_previous`, is false; it is filled up with its last
+    transition. Returns indices step · num_envs + env, int64, and which count, bool, both (num_steps, num_trajectories).
     """
     num_steps, num_envs = continues.shape
     rows, begins = continues[:, envs].logical_not().T.nonzero(as_tuple=True)
@@ -43,9 +41,9 @@ def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[tor
 
 
 class HiddenStates:
-    """The states that actor and critic went into each step with. The first ones given decide what is kept. They are
-    kept as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as networks take them:
-    (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory."""
+    """The states of actor and critic before each step; the first ones given decide what is kept. They are kept as
+    (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as the networks take them, as
+    ``HiddenState``."""
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
         self._num_steps, self._num_envs, self._device = num_steps, num_envs, device
@@ -53,9 +51,8 @@ class HiddenStates:
         """Of actor and critic: whether a state is a tuple, and a buffer for each tensor of it; empty without memory."""
 
     def copies(self, step: int, given: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """What to copy for a step: pairs of (row of a buffer, part of a state). TypeError if ``given`` is not (actor's
-        state, critic's state) or None, or a dtype is not that of the first; ValueError if a shape or a device is wrong,
-        or a state differs in kind from the first one."""
+        """What to copy for a step: pairs of (row of a buffer, part of a state). TypeError or ValueError if ``given`` is
+        not (actor's state, critic's) or None, or one is not of the kind, shape, dtype and device of the first ones."""
         given = (None, None) if given is None else given
         if not isinstance(given, tuple) or len(given) != 2:
             raise TypeError(f"{_NAME} must be (actor's, critic's) with None where there is none, got {given!r}")

@@ -26,11 +26,11 @@ Expert = Callable[[int], Pairs]
 
 
 class RewardBonus(ABC):
-    """A reward made by a network that learns from the states of each rollout.
+    """A reward made by a network that learns from the states of each rollout, ``num_steps`` of ``group`` of
+    ``env_obs``.
 
-    It is for any algorithm that calls :meth:`add` after every step of the environment, then :meth:`learn` for each
-    mini-batch and :meth:`update_normalizer` once, and puts the states of :attr:`network` and :attr:`optimizer` into its
-    checkpoints. ``group`` of ``env_obs`` has the states, ``num_steps`` in a rollout; ValueError if there is none.
+    An algorithm calls :meth:`add` after every step of the environment, then :meth:`learn` for each mini-batch and
+    :meth:`update_normalizer` once, and saves :attr:`network` and :attr:`optimizer`.
     """
 
     option: str
@@ -79,8 +79,8 @@ class RewardBonus(ABC):
 
 
 class Discriminator(nn.Module):
-    """Tells the reference's pairs of successive states (D = 1) from the policy's (D = −1), with least-squares loss,
-    gradient penalty and reward of Peng et al. 2021 ("AMP", eq. 6 to 8) as Escontrela et al. 2022."""
+    """Tells pairs of successive states of motions (D = 1) from the policy's (D = −1): least-squares loss, gradient
+    penalty and reward of Peng et al. 2021 ("AMP", eq. 6 to 8) as Escontrela et al. 2022."""
 
     def __init__(self, state_size: int, cfg: AmpCfg):
         super().__init__()
@@ -110,8 +110,7 @@ class Discriminator(nn.Module):
 
 
 class StylePrior(RewardBonus):
-    """Adversarial motion prior: a reward from 0 to 1 for what a :class:`Discriminator` takes for motions of ``expert``,
-    as drawn by :meth:`ExpertTransitions.sample`."""
+    """Adversarial motion prior: a reward from 0 to 1 for what a :class:`Discriminator` takes for motions."""
 
     option, reward_name = "amp", "style_reward"
     network: Discriminator

@@ -12,9 +12,8 @@ from legged_envs.rl.mimic_config import MimicNetworkCfg
 
 
 class FrameTransformer(nn.Module):
-    """Encodes a window of frames by attention among them: frames as tokens, learnt positions, mean over the frames.
-    Layers are normalised before attention and MLP (Xiong et al. 2020). PyTorch's own layers do not export to ONNX with
-    a free batch size. ValueError if the heads do not divide ``encoder_size``."""
+    """Encodes a window by attention among its frames, with learnt positions, and their mean. Layers are normalised
+    first (Xiong et al. 2020). PyTorch's own layers do not export to ONNX with a free batch size."""
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -53,8 +52,8 @@ class _AttentionLayer(nn.Module):
 
 
 class MimicNetwork(nn.Module):
-    """MLP over the normalised observation and the encoded reference; a learnt code where there is no reference.
-    ``sizes`` are P and R, of observation and reference window, which has so many ``frames``."""
+    """MLP over normalised observation and encoded reference, of ``sizes`` P and R; a learnt code without a
+    reference."""
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()

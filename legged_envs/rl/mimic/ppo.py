@@ -21,13 +21,11 @@ class MimicPPO(MimicAlgorithm):
     """PPO (Schulman et al. 2017) for an actor that follows a reference, with the interface of rsl_rl's PPO.
 
     One iteration is ``steps_per_env`` times :meth:`act`, step of the environment, :meth:`process_env_step`; then
-    :meth:`compute_returns` and :meth:`update`, which ends with moving the normalizers. The rewards become
-    task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty, as far as these are switched on.
-
-    ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a
-    ``teacher`` that labels every visited state, ``cfg.amp`` an ``expert`` that draws pairs of successive states of
-    motions as :meth:`~legged_envs.rl.mimic.bonus.ExpertTransitions.sample`. Others are those of
-    :class:`~legged_envs.rl.mimic.algorithm.MimicAlgorithm`. ValueError if one is missing or they do not fit together.
+    :meth:`compute_returns` and :meth:`update`, which moves the normalizers last. Rewards become task_reward_weight · r
+    + amp_reward_weight · style + rnd weight · novelty, as far as these are on. ``cfg.lagrange`` needs ``cost_names``
+    and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a ``teacher`` that labels every visited state,
+    ``cfg.amp`` an ``expert`` that draws pairs of successive states of motions; ValueError if one is missing or they do
+    not fit together.
     """
 
     cfg: MimicPPOCfg
@@ -198,15 +196,13 @@ class MimicPPO(MimicAlgorithm):
 
 
 class Lagrange:
-    """A multiplier λ_k ≥ 0 for each cost term, and the costs in units that compare with the limits.
+    """A multiplier λ_k ≥ 0 for each cost term, with and without a reference by itself, and costs in units of their
+    limits.
 
-    Steps with and without a reference have multipliers of their own, as both are to keep the limits. The storage gets
-    (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add up to
-    1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
-
+    The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
+    up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
     ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
-    ``discount`` is γλ. ValueError if a limit is missing or not positive, ``cfg.costs`` has an unknown name,
-    ``discount`` is not below 1, or a gain or the bound is negative.
+    ``discount`` is γλ. ValueError if a limit, a name, ``discount``, a gain or the bound is not as it must be.
     """
 
     def __init__(
@@ -235,19 +231,16 @@ class Lagrange:
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
         """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per control
-        step without and with a reference; where there was no such step they are NaN, and the multipliers stay. Shapes:
-        (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
+        step without and with a reference, NaN where there was no such step. Shapes: (num_steps, num_envs, K),
+        (num_steps, num_envs) → (2, K)."""
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
 
     def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
-        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised.
-
-        Each A^c_k is centred and divided by its standard deviation, with and without a reference by itself, but by no
-        less than 1 − γλ, one step's cost at the limit: so noise of a term far below its limit is not blown up. Shapes:
-        (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs).
-        """
+        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised. Each A^c_k is centred and
+        divided by its standard deviation, with and without a reference by itself, but by no less than 1 − γλ, one
+        step's cost at the limit. Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs)."""
         for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
             costs = cost_advantages[rows]
             if not len(costs):
