@@ -12,23 +12,17 @@ from legged_envs.checks import check_number, whole_number
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
-def _parsed(text: str) -> Any:
+def _parsed(words: list[str]) -> Any:
     """What a word says in Python, such as ``2``, ``False``, ``(-0.5, 0.5)`` or ``None``; else the word itself."""
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(words[0])
     except (ValueError, TypeError, SyntaxError):
-        return text
+        return words[0]
 
 
 Value = Annotated[
     Any,
-    PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="VALUE",
-        instance_from_str=lambda words: _parsed(words[0]),
-        is_instance=lambda _: True,
-        str_from_instance=lambda value: [repr(value)],
-    ),
+    PrimitiveConstructorSpec(1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)]),
 ]
 """Any value; a command line's word is read as in Python where it can be."""
 

@@ -35,8 +35,7 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
     The description has ``inputs``, the names of the arguments; ``steps``, each with the ``name`` of its result, its
     ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is ``{"of":
     name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant. ValueError if the module
-    has branches that depend on values, or does something that is not one of :data:`OPERATIONS`.
-    """
+    has branches that depend on values, or does something that is not one of :data:`OPERATIONS`."""
     who = f"a policy's network, {type(module).__name__},"
     try:
         graph = _Tracer().trace(module)

@@ -118,7 +118,7 @@ class MiniBatch(_Recorded[torch.Tensor]):
     """With AMP: where ``ref_obs_prev_state`` is that of an earlier step with a reference, bool. Shape: ()."""
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """The 18 items of :meth:`RolloutStorageMM.mini_batch_generator`, references as (observations, mask) or None."""
+        """The 18 items below in this order, references as (observations, mask); None where there is none."""
         actor = self.reference_observations, self.reference_observations_mask
         critic = self.critic_reference_observations, self.critic_reference_observations_mask
         reference, critic_reference = (None if pair[0] is None else pair for pair in (actor, critic))

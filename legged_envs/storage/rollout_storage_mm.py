@@ -229,11 +229,7 @@ class RolloutStorageMM:
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
-        """:meth:`mini_batches` as tuples of 18: observations, (reference observations, mask) or None, critic
-        observations, (critic reference observations, mask) or None, actions, values, advantages, returns,
-        log-probabilities, action means, action standard deviations, DAgger actions or None, hidden states (actor's,
-        critic's), None, RND states or None, and with AMP the states before (observations', reference's, reference's
-        mask), else None three times."""
+        """:meth:`mini_batches` as tuples of 18, which :meth:`MiniBatch.as_tuple` lists."""
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:

@@ -25,8 +25,7 @@ class MimicAlgorithm:
     """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
 
     ``env_obs`` is an observation of all environments, see :mod:`legged_envs.rl.mimic`, on the device to learn on. The
-    actor sees ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``.
-    """
+    actor sees ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``."""
 
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
         if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:

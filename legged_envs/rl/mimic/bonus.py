@@ -30,8 +30,7 @@ class RewardBonus(ABC):
     ``env_obs``.
 
     An algorithm calls :meth:`add` after every step of the environment, then :meth:`learn` for each mini-batch and
-    :meth:`update_normalizer` once, and saves :attr:`network` and :attr:`optimizer`.
-    """
+    :meth:`update_normalizer` once, and saves :attr:`network` and :attr:`optimizer`."""
 
     option: str
     """What the bonus is called among the options, in checkpoints and losses."""
@@ -149,8 +148,7 @@ class ExpertTransitions:
     States are what an observation group sees of a robot that does exactly what the clip does. The group's terms may
     read of ``env.robot``: ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``,
     ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``; ValueError if one reads something else.
-    Clips count by their weights, all pairs of a clip's valid frames alike; MotionError if there is no such pair.
-    """
+    Clips count by their weights, all pairs of a clip's valid frames alike; MotionError if there is no such pair."""
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group

@@ -25,8 +25,7 @@ class MimicPPO(MimicAlgorithm):
     + amp_reward_weight · style + rnd weight · novelty, as far as these are on. ``cfg.lagrange`` needs ``cost_names``
     and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a ``teacher`` that labels every visited state,
     ``cfg.amp`` an ``expert`` that draws pairs of successive states of motions; ValueError if one is missing or they do
-    not fit together.
-    """
+    not fit together."""
 
     cfg: MimicPPOCfg
 
@@ -202,8 +201,7 @@ class Lagrange:
     The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
     up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
     ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
-    ``discount`` is γλ. ValueError if a limit, a name, ``discount``, a gain or the bound is not as it must be.
-    """
+    ``discount`` is γλ. ValueError if a limit, a name, ``discount``, a gain or the bound is not as it must be."""
 
     def __init__(
         self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
