@@ -15,8 +15,7 @@ _NAMES = (f"{_NAME}[0] (actor)", f"{_NAME}[1] (critic)")
 def take(buffer: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
     """The entries step · num_envs + env of a buffer (num_steps, num_envs, …). Shape: (``*indices.shape``, …)."""
     # index_select copies whole rows: on a CPU it is several times as fast as buffer[indices].
-    taken = buffer.flatten(0, 1).index_select(0, indices.flatten())
-    return taken if indices.ndim == 1 else taken.unflatten(0, indices.shape)
+    return buffer.flatten(0, 1).index_select(0, indices.flatten()).unflatten(0, indices.shape)
 
 
 def has_previous(dones: torch.Tensor) -> torch.Tensor:
