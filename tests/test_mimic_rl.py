@@ -22,10 +22,10 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.rl import evaluate
+from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-from legged_envs.rl.half_mirror import HalfMirror
 from legged_envs.rl.metrics import mean_over_steps
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.networks import MimicNetwork

@@ -98,7 +98,7 @@ class LagrangeCfg:
     """Part of the environments that act without exploration noise. As the limits are for a policy without noise, their
     costs alone move the multipliers; the others alone move the policy. With 0 all act with noise and are measured."""
     maximum: float = 1.0
-    """Upper bound of the multipliers: at 1 a cost weighs as much as the reward; with several robots learn to fall."""
+    """Upper bound of the multipliers: at 1 a cost weighs as much as the reward; far above 1, robots learn to fall."""
 
 
 @dataclass
