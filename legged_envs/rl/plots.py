@@ -20,8 +20,7 @@ NUM_PARTS = 40
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
-    """Draw reward, tracking ``errors`` (entry of a row → unit) and action noise over training time; a row per
-    update."""
+    """Draw reward, tracking ``errors`` (key → unit) and action noise over time; ``curve`` has a row per update."""
     from matplotlib.figure import Figure
 
     titles = ("reward per second", "error while exploring", "action noise (standard deviation)")

@@ -133,8 +133,7 @@ class Policy:
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
-    """Write a policy as safetensors: weights, and as metadata its network's description and its contract. ValueError
-    if the network has operations that :func:`~legged_envs.rl.network.describe` does not know."""
+    """Write a policy as safetensors, with its network and its contract as metadata; ValueError as :func:`describe`."""
     description, weights = describe(copy.deepcopy(module).cpu().eval())
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
@@ -160,8 +159,7 @@ def policy_file(path: Path | str) -> Path:
 
 
 def load_policy(path: Path | str, device: str = "cpu") -> Policy:
-    """Read a policy written by :func:`save_policy`, the file or its run folder; no code is run. FileNotFoundError if
-    there is no such file, ValueError if it is not such a policy."""
+    """Read a policy, the file or its run folder, running no code; FileNotFoundError or ValueError if there is none."""
     path = policy_file(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")

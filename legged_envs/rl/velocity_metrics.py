@@ -136,8 +136,7 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What a rollout, its measures (steps, num_envs, …) and who is alive, says; ``still`` is one with the zero
-        command."""
+        """What a rollout's measures (steps, num_envs, …) say, and who is ``alive`` in it; ``still`` is one standing."""
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         landed = values["landed"] * counted.unsqueeze(2)

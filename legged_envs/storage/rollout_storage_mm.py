@@ -32,16 +32,10 @@ class RolloutStorageMM:
     ``torch.save`` takes the storage with its ``amp_cfg``, whose functions must then be importable; :meth:`state_dict`
     does not hold them. ValueError if an argument is out of range or has no meaning, TypeError if of the wrong type.
 
-    Args:
-        obs_shape, actions_shape: Shapes of the actor's observation and of the action of one environment.
-        ref_obs_shape: Of the actor's reference observation, or None or [None] without one.
-        privileged_obs_shape: Of the critic's (or teacher's) observation, or None or [None] if it sees the actor's.
-        privileged_ref_obs_shape: Of the critic's reference observation; kept only if the actor has one too.
-        apply_dagger_actions: Keep the actions of a DAgger network.
-        rnd_state_shape: Of the state for random network distillation, or None.
-        amp_cfg: Adds previous AMP states to the batches: see :class:`legged_envs.storage.amp.AmpExtractors`.
-        num_costs: Number of cost terms, each with its own critic.
-    """
+    Shapes are those of one environment's entry, None or [None] where there is none. ``privileged_…`` is of the critic
+    or teacher, who else sees what the actor sees; its reference is kept only if the actor has one too. Each of
+    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to the batches: see
+    :class:`~legged_envs.storage.amp.AmpExtractors`."""
 
     Transition = _Transition
 
@@ -177,12 +171,10 @@ class RolloutStorageMM:
         Args:
             last_values: Values of the observations after the last step. A column: (num_envs,) or (num_envs, 1).
             gamma, lam: Discount factor, and λ of the estimate.
-            normalize_advantage, normalize_cost_advantage: Bring the advantages of the rewards, or of each cost term, to
-                mean 0 and standard deviation 1.
+            normalize_advantage, normalize_cost_advantage: Bring each advantage to mean 0 and standard deviation 1.
             time_outs: Which dones are time-outs, bool. Shape: (num_transitions_per_env, num_envs) or (…, 1).
             final_values: Values of the last observations of these episodes; other rows are not read. Shape: the same.
-            last_cost_values, final_cost_values: The same for the costs. Shapes: (num_envs, num_costs) and
-                (num_transitions_per_env, num_envs, num_costs).
+            last_cost_values, final_cost_values: Of costs: (num_envs, K), (num_transitions_per_env, num_envs, K).
             cost_gamma, cost_lam: For the costs; ``gamma`` and ``lam`` if None.
 
         RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite or of
@@ -310,8 +302,7 @@ class RolloutStorageMM:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return exactly to a state from :meth:`state_dict`, from whatever device; ValueError if it is of a storage
-        with other buffers, or buffers of other shapes, or with more steps."""
+        """Return exactly to a state from :meth:`state_dict`, of any device; ValueError if it is of another storage."""
         buffers, saved = self._buffers(), state["buffers"]
         if buffers.keys() != saved.keys():
             differing = sorted(buffers.keys() ^ saved.keys())

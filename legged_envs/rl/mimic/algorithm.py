@@ -126,8 +126,7 @@ class MimicAlgorithm:
 
 
 class MimicDistillation(MimicAlgorithm):
-    """A student acts and learns what ``teacher`` would do in every visited state: DAgger (Ross et al. 2011) without
-    mixing."""
+    """A student acts and learns what ``teacher`` would do in every state: DAgger (Ross et al. 2011) without mixing."""
 
     cfg: MimicDistillationCfg
 

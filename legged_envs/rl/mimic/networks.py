@@ -52,8 +52,8 @@ class _AttentionLayer(nn.Module):
 
 
 class MimicNetwork(nn.Module):
-    """MLP over normalised observation and encoded reference, of ``sizes`` P and R; a learnt code without a
-    reference."""
+    """MLP over the normalised observation (P of ``sizes``) and the encoded reference (R) or, without one, a learnt
+    code."""
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
