@@ -52,8 +52,7 @@ class _AttentionLayer(nn.Module):
 
 
 class MimicNetwork(nn.Module):
-    """MLP over the normalised observation (P of ``sizes``) and the encoded reference (R) or, without one, a learnt
-    code."""
+    """MLP over normalised observation (P of ``sizes``) and encoded reference (R) or, without one, a learnt code."""
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
