@@ -2,7 +2,6 @@
 
 import torch
 
-from legged_envs.checks import check_known
 from legged_envs.mdp.context import Env
 
 
@@ -22,7 +21,8 @@ def widen_velocity_command(
     ValueError if the task has no such reward term.
     """
     names = env.rewards.names
-    check_known("widen_velocity_command: there is no reward term", [reward], names, "terms")
+    if reward not in names:
+        raise ValueError(f"widen_velocity_command: there is no reward term {reward!r}; terms: {', '.join(names)}")
     column, term = names.index(reward), env.commands.terms[command]
     low, high = term.ranges[0].tolist()
     most = env.rewards.weights[column] * env.max_episode_length_s

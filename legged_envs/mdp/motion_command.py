@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from legged_envs import rotation
-from legged_envs.checks import check_known, check_number
+from legged_envs.checks import check_number
 from legged_envs.mdp.command_term import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSample, shipped_motions
@@ -49,7 +49,8 @@ class MotionCommandCfg:
         """The clips of ``robot`` to imitate; ValueError if there is none of one of the names."""
         motions = list(self.motions(robot))
         known = [motion.name for motion in motions]
-        check_known("MotionCommandCfg.clips: there is no clip", self.clips, known, "clips")
+        if unknown := [name for name in self.clips if name not in known]:
+            raise ValueError(f"MotionCommandCfg.clips: there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
         return [motion for motion in motions if not self.clips or motion.name in self.clips]
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import embedding  # rows by number, several times as fast as an index
 
 from legged_envs import rotation
-from legged_envs.checks import check_choice, check_known
+from legged_envs.checks import check_choice
 from legged_envs.motions.kinematics import body_names, continuous
 from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
@@ -133,13 +133,16 @@ class MotionLibrary:
 
     def clip_ids(self, *names: str) -> torch.Tensor:
         """Numbers of clips by name. Shape: (len(names),)."""
-        check_known("there is no clip", names, self.names, "clips")
-        return torch.tensor([self.names.index(name) for name in names], device=self.device)
+        return self._places(names, self.names, "there is no clip {}; clips: {}")
 
     def body_ids(self, *names: str) -> torch.Tensor:
         """Numbers of bodies by name, for :meth:`sample_bodies`. Shape: (len(names),)."""
-        check_known(f"robot {self.robot.name!r} has no body", names, self.body_names, "bodies")
-        return torch.tensor([self.body_names.index(name) for name in names], device=self.device)
+        return self._places(names, self.body_names, f"robot {self.robot.name!r} has no body {{}}; bodies: {{}}")
+
+    def _places(self, names: Sequence[str], known: Sequence[str], message: str) -> torch.Tensor:
+        if unknown := [name for name in names if name not in known]:
+            raise ValueError(message.format(repr(unknown[0]), ", ".join(known)))
+        return torch.tensor([known.index(name) for name in names], device=self.device)
 
     def sample(self, clips: torch.Tensor, times: torch.Tensor) -> MotionSample:
         """Base and joints of ``clips`` at ``times``, s from their first frames; the shapes broadcast."""

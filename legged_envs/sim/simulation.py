@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.checks import check_known, check_number, whole_number
+from legged_envs.checks import check_number, whole_number
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
 
 if TYPE_CHECKING:
@@ -189,7 +189,8 @@ class Simulation(Quantities, ABC):
 
     def default_parameter(self, name: str) -> Tensor:
         """What ``get_parameter`` returned before anything was set."""
-        check_known("unknown parameter", [name], self.parameter_names, "parameters")
+        if name not in self.parameter_names:
+            raise ValueError(f"unknown parameter {name!r}; parameters: {', '.join(self.parameter_names)}")
         if name not in self._default_parameters:
             with torch.inference_mode(False):
                 self._default_parameters[name] = self._read_parameter(name, default=True)
@@ -257,7 +258,9 @@ class Simulation(Quantities, ABC):
 
     def body_ids(self, names: tuple[str, ...]) -> list[int]:
         """Indices of bodies in ``body_names``; ValueError if the robot has no body of one of the names."""
-        check_known(f"robot {self.robot.name!r} has no body", names, self.body_names, "bodies")
+        if unknown := [name for name in names if name not in self.body_names]:
+            known = ", ".join(self.body_names)
+            raise ValueError(f"robot {self.robot.name!r} has no body {unknown[0]!r}; bodies: {known}")
         return [self.body_names.index(name) for name in names]
 
 

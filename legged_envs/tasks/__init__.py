@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from legged_envs.checks import check_known
-
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
@@ -22,7 +20,8 @@ TASKS: dict[str, str | Callable[[], TaskCfg]] = {
 
 def make_task_cfg(task_id: str) -> TaskCfg:
     """A fresh configuration of a registered task, to change and pass as ``cfg=``; ValueError if no task has that id."""
-    check_known("unknown task", [task_id], TASKS, "tasks")
+    if task_id not in TASKS:
+        raise ValueError(f"unknown task {task_id!r}; tasks: {', '.join(TASKS)}")
     factory = TASKS[task_id]
     return (resolve_name(factory) if isinstance(factory, str) else factory)()
 

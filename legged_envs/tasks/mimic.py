@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from legged_envs.checks import check_known
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
     EventTermCfg,
@@ -38,7 +37,8 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
     """The names ``clips``, or of all clips of a mimic task if empty; ValueError if the task has not got one of them."""
     known = [motion.name for motion in motion_cfg(cfg)[1].load(cfg.robot)]
-    check_known("there is no clip", clips, known, "clips")
+    if unknown := [name for name in clips if name not in known]:
+        raise ValueError(f"there is no clip {unknown[0]!r}; clips: {', '.join(known)}")
     return tuple(clips or known)
 
 
