@@ -21,8 +21,7 @@ def _parsed(words: list[str]) -> Any:
 
 
 Value = Annotated[
-    Any,
-    PrimitiveConstructorSpec(1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)]),
+    Any, PrimitiveConstructorSpec(1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)])
 ]
 """Any value; a command line's word is read as in Python where it can be."""
 

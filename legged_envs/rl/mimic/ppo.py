@@ -96,10 +96,9 @@ class MimicPPO(MimicAlgorithm):
     ) -> None:
         """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both. ValueError if
         ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends."""
-        step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs")
-        if following is None and dones.any():
+        step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs", obs)
+        if "final_obs" not in extras and dones.any():
             raise ValueError("extras must have final_obs, the true last observations, when episodes end")
-        following = obs if following is None else following
         if self.lagrange is not None:
             if extras.get("costs") is None:
                 raise ValueError("extras must have costs, (num_envs, K), as lagrange.enabled is on; got none")
