@@ -145,7 +145,6 @@ class Trainer:
             signal.signal(signal.SIGINT, previous)
 
     def _progress(self) -> float:
-        """Fraction of the run that is done."""
         if self.cfg.iterations is not None:
             return self.iteration / self.cfg.iterations
         return self.seconds / (60.0 * self.cfg.minutes)
@@ -159,7 +158,6 @@ class Trainer:
                 group["lr"] = self.algorithm.learning_rate
 
     def _iterate(self) -> dict[str, float]:
-        """One rollout and one update."""
         algorithm, steps = self.algorithm, self._algo.steps_per_env
         begun = time.perf_counter()
         observation, reward_sum = self.env.get_observations(), torch.zeros(())
@@ -231,7 +229,6 @@ class Trainer:
             plot_tracking(curves, self._run_dir / "tracking.png")
 
     def _write(self, name: str, values: dict[str, Any]) -> None:
-        """Write values into the run folder as JSON."""
         (self._run_dir / name).write_text(json.dumps(values, indent=1, default=_as_json) + "\n")
 
     def _save(self) -> None:

@@ -175,7 +175,6 @@ def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
 
 
 def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
-    """Sizes of observation and reference window."""
     observation, reference, _ = (obs[group].shape[1] for group in groups)
     if frames < 1 or reference % frames:
         raise ValueError(f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}")
