@@ -65,8 +65,7 @@ def play(
         wz: Turning command, rad/s.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
-        changes: Changes to the task beside those that the policy was trained with, e.g. --changes
-            actions.joint_position.scale 0.8
+        changes: Changes to the task beside the policy's own, e.g. --changes actions.joint_position.scale 0.8
         seconds: How long each command holds or each motion is imitated.
     """
     if video is not None:
@@ -102,8 +101,7 @@ def evaluate(
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
-        changes: Changes to the task beside those that the policy was trained with, e.g. --changes
-            costs.joint_torque.params.soft_limit 0.3
+        changes: Changes to the task beside the policy's own, e.g. --changes costs.joint_torque.params.soft_limit 0.3
         json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
     """
     from rich.console import Console

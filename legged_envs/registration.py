@@ -39,14 +39,12 @@ def make_vector_env(
     """The environment with ``TimeLimit``, ``EpisodeStatistics`` and, unless it is DISABLED, ``AutoReset``.
 
     Args:
-        task_id: A registered id.
-        num_envs: Number of robots.
         cfg: A task configuration in place of the registered one, or a mapping of changes to that one, such as
             ``{"rewards.torques.weight": 0.0}``.
         autoreset_mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: Time limit, control steps; None takes the task's ``episode_length_s``.
-        statistics: Whether ``EpisodeStatistics`` is there. Gymnasium's ``RecordEpisodeStatistics`` uses the same key of
-            ``info``, ``"episode"``, and cannot be put around it.
+        statistics: Whether ``EpisodeStatistics`` is there, which Gymnasium's ``RecordEpisodeStatistics`` with the same
+            key of ``info``, ``"episode"``, cannot be put around.
         kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``, ``compile``: see
             :class:`~legged_envs.envs.LeggedVectorEnv`; another one raises a TypeError.
     """
@@ -64,11 +62,8 @@ def make_vector_env(
 
 
 def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **kwargs: Any) -> gym.Env:
-    """One robot as a plain ``gymnasium.Env`` with the time limit of its task.
-
-    The ``max_episode_steps`` of ``gymnasium.make`` is a second limit around it, which can only be shorter; a longer
-    one is ``cfg={"episode_length_s": …}``. Raises a TypeError if a keyword is unknown or one of ``gymnasium.make_vec``.
-    """
+    """One robot as a plain ``gymnasium.Env`` with the time limit of its task; ``max_episode_steps`` can only shorten
+    it, while ``cfg={"episode_length_s": …}`` sets it. TypeError for a keyword of ``make_vec`` alone."""
     if "num_envs" in kwargs:
         raise TypeError(
             f"gymnasium.make makes one environment; for a batch call gymnasium.make_vec({task_id!r}, "

@@ -1,8 +1,7 @@
 """Counter-based random numbers: one independent stream per environment and purpose.
 
-Draw ``n`` of stream ``name`` in environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)``: a pure
-function of those four things. So an environment draws the same numbers whatever the batch size is and whichever other
-environments reset. SplitMix64 is from Steele, Lea & Flood, "Fast splittable pseudorandom number generators" (2014).
+Draw ``n`` of stream ``name`` in environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` (Steele,
+Lea & Flood 2014, "Fast splittable pseudorandom number generators"), whatever the batch size is and whoever else resets.
 """
 
 import hashlib
@@ -106,11 +105,8 @@ class RandomStreams:
         return self._streams[name]
 
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
-        """Restart every stream of ``env_ids`` (n,).
-
-        An int keys environment i by (seed, i). A list holds one seed per environment and keys it by (seed, 0), so that
-        environment i does what environment 0 of a batch seeded with ``seed[i]`` does.
-        """
+        """Restart every stream of ``env_ids`` (n,). An int keys environment i by (seed, i); a list has one seed per
+        environment and keys it by (seed, 0), as environment 0 of a batch with that seed."""
         keys = [_hash_64(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0") for i in env_ids.tolist()]
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():

@@ -35,11 +35,8 @@ def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
 
 
 def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.Tensor:
-    """The rotation a fraction ``blend`` (...,) of the shorter way from ``start`` to ``end`` (..., 4).
-
-    Shoemake, "Animating rotation with quaternion curves" (1985). The angle comes from the lengths of sum and
-    difference, which is accurate for small angles in float32 where the arc cosine of the dot product is not.
-    """
+    """The rotation a fraction ``blend`` (...,) of the shorter way from ``start`` to ``end`` (..., 4) (Shoemake 1985).
+    Sum and difference give the angle accurately in float32; an arc cosine would not."""
     end = torch.where((start * end).sum(-1, keepdim=True) < 0.0, -end, end)
     difference = torch.linalg.vector_norm(end - start, dim=-1)
     angle = 2.0 * torch.atan2(difference, torch.linalg.vector_norm(end + start, dim=-1)) / torch.pi

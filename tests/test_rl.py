@@ -20,11 +20,11 @@ from safetensors.torch import save_file
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import evaluation_cfg
-from legged_envs.rl.mirrored_ppo import HalfMirror
 from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.velocity_metrics import hold_velocity

@@ -2,23 +2,26 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
+
+import torch
+from rsl_rl.storage import RolloutStorage
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rl.config import AlgorithmCfg, PPOCfg
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of
-from legged_envs.rl.mirrored_ppo import MirroredPPO
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
-"""Learns from rollouts. One iteration is ``steps_per_env`` times ``act``, a step of the environment and
-``process_env_step``; then ``compute_returns`` and ``update``. Whoever sets ``learning_rate`` sets ``lr`` of the
-optimizer's ``param_groups`` as well. ``save`` gives everything that learns, between two iterations."""
+"""Learns from rollouts: ``steps_per_env`` times ``act``, a step of the environment, ``process_env_step``;
+``compute_returns``; ``update``. ``learning_rate`` is set together with ``lr`` of the optimizer's ``param_groups``."""
 
 
 def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
@@ -28,12 +31,8 @@ def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
-    """The algorithm of ``cfg`` for the environment, its networks as they are at the start.
-
-    Raises:
-        FileNotFoundError: If there is no teacher's policy at the path given.
-        ValueError: If a teacher is needed and none is given, or it is one of another task.
-    """
+    """The algorithm of ``cfg`` for the environment, its networks as they are at the start. FileNotFoundError if there
+    is no teacher's policy at the path given; ValueError if one is needed and not given, or is one of another task."""
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
     core = unwrap(env.env)
@@ -58,9 +57,8 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
     optimizer = {"learning_rate": ppo.learning_rate, "schedule": "fixed", "max_grad_norm": ppo.max_grad_norm}
     returns = {"gamma": ppo.gamma, "lam": ppo.gae_lambda}
     loss = {"clip_param": ppo.clip, "entropy_coef": ppo.entropy, "value_loss_coef": ppo.value_loss}
-    cls = MirroredPPO if ppo.mirror else BootstrapPPO
     cfg = {
-        "algorithm": {"class_name": cls, **passes, **optimizer, **returns, **loss},
+        "algorithm": {"class_name": BootstrapPPO, **passes, **optimizer, **returns, **loss},
         "actor": {**model, "distribution_cfg": distribution},
         "critic": dict(model),
         "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
@@ -68,7 +66,38 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
         "multi_gpu": None,
     }
     with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
-        return cls.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+        algorithm = BootstrapPPO.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+    if ppo.mirror:
+        algorithm.symmetry = HalfMirror(unwrap(env.env))
+    return algorithm
+
+
+class HalfMirror:
+    """Mirrors one half of each mini-batch, in place of rsl_rl's ``Symmetry``. A mirrored action keeps its old
+    log-probability, as for a symmetric policy (Mittal et al. 2024)."""
+
+    use_mirror_loss = False
+
+    def __init__(self, env: LeggedVectorEnv):
+        robot, self._observation = env.cfg.robot, {}
+        for group, cfg in env.cfg.observations.items():
+            sizes = env.observations.term_sizes(group).items()
+            self._observation[group] = Mirror(robot, [(name, cfg.terms[name].mirror, size) for name, size in sizes])
+        self._action = Mirror(robot, [("action", "joint", robot.num_joints)])
+
+    def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
+        """Mirror the first half of ``batch``, in place."""
+        half = original_batch_size // 2
+        assert batch.observations is not None and batch.actions is not None and batch.old_distribution_params
+        for group, mirror in self._observation.items():
+            batch.observations[group][:half] = mirror(batch.observations[group][:half])
+        batch.actions[:half] = self._action(batch.actions[:half])
+        mean, std = batch.old_distribution_params
+        mean[:half] = self._action(mean[:half])
+        std[:half] = std[:half, self._action.index]
+
+    def compute_loss(self, *args: Any) -> torch.Tensor:
+        return torch.zeros(())
 
 
 def _load_teacher(path: Path | None, core: LeggedVectorEnv) -> Policy:

@@ -20,7 +20,7 @@ SIZES = (64, 512, 4096)
 ROUND_ENV_STEPS = 12_000
 """Environment steps in a round, about 0.4 s on two cores."""
 MIN_STEPS, MAX_STEPS = 6, 25
-"""Control steps in a round. The engine alone resets nobody: it must not run long enough for many robots to fall."""
+"""Control steps in a round: few, as the engine alone resets nobody who falls."""
 STYLES = ("d", ",.0f", ".2f", ".2f", ".2f")
 """How the figures of a size are printed."""
 
@@ -59,12 +59,9 @@ def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict
 
 def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path | None) -> None:
     """Time full environment steps, and the engine alone from the same states with the same joint targets, in turns.
-
-    Robots swing their joints slowly about the standing pose. The figures are printed and, if asked, written as JSON:
-    for each size ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and ``ratio``, the
-    median of the ratios within a round. ``quick`` is two rounds without the largest size. Raises a ValueError if
-    ``rounds`` is not positive.
-    """
+    Robots swing their joints slowly about the standing pose. Printed and, if asked, written are for each size
+    ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and their median ``ratio`` within
+    a round."""
     whole_number("rounds", rounds)
     sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)
     threads = torch.get_num_threads()

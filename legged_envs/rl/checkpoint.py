@@ -43,11 +43,8 @@ def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
 
 
 def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
-    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one.
-
-    An option counts as given where it differs from its default. A ValueError names one that is given, defines the run
-    and is not the run's.
-    """
+    """The options of the run that ``cfg`` asks for and the checkpoint that it goes on from, None for a new one. A
+    ValueError names an option that is given (differs from its default), defines the run and is not the run's."""
     if cfg.resume is None:
         return cfg, None
     checkpoint, usual = read_checkpoint(cfg.resume, cfg.task_id), TrainCfg(cfg.task_id)

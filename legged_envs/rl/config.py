@@ -12,25 +12,18 @@ from legged_envs.checks import check_number, whole_number
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
-def _parsed(text: str) -> Any:
-    """What a word says in Python, ``"2"``, ``"False"``, ``"(-0.5, 0.5)"`` or ``"None"``; else the word itself."""
+def _parsed(words: list[str]) -> Any:
+    """What a word says in Python, such as ``2``, ``False``, ``(-0.5, 0.5)`` or ``None``; else the word itself."""
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(words[0])
     except (ValueError, TypeError, SyntaxError):
-        return text
+        return words[0]
 
 
 Value = Annotated[
-    Any,
-    PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="VALUE",
-        instance_from_str=lambda words: _parsed(words[0]),
-        is_instance=lambda _: True,
-        str_from_instance=lambda value: [repr(value)],
-    ),
+    Any, PrimitiveConstructorSpec(1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)])
 ]
-"""Any value; a command line reads ``2``, ``False``, ``"(-0.5, 0.5)"`` and ``None`` as in Python, else a word."""
+"""Any value; a command line's word is read as in Python where it can be."""
 
 
 @dataclass
@@ -97,10 +90,7 @@ class TrainCfg:
 
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
-    """A copy of ``cfg`` with its algorithm, and that, for a task that imitates motions if ``mimic``.
-
-    Raises a ValueError by its name if the algorithm is not one for such a task, or an option has no meaning.
-    """
+    """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``."""
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
     for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
     if type(algo) not in [ALGORITHMS[name] for name in for_task]:

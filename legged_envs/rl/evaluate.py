@@ -20,16 +20,14 @@ SECONDS = 10.0
 
 
 def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
-    """What is measured on a task; :class:`~legged_envs.rl.velocity_metrics.VelocityMetrics` says how."""
+    """What is measured on a task."""
     return MimicMetrics if is_mimic(cfg) else VelocityMetrics
 
 
 class Evaluator:
-    """Holds the evaluation environment of the task ``cfg`` on the engine ``sim``, to evaluate policies one by one.
-
-    Each evaluation has so many ``episodes``, on a mimic task for each clip and without a reference. ``groups`` are what
-    a policy takes of the observation; by default ``policy``, on a mimic task with ``reference`` and ``reference_mask``.
-    """
+    """The evaluation of policies on the task ``cfg`` over so many ``episodes``, on a mimic task for each clip and
+    without a reference. ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the
+    reference."""
 
     def __init__(
         self, task_id: str, cfg: TaskCfg, episodes: int = 256, sim: str = "mujoco", groups: Sequence[str] = ()
@@ -42,20 +40,13 @@ class Evaluator:
         self.metrics = metrics(self.core)
 
     def run(self, policy: PolicyFunction, still: bool = True, seed: int = EVALUATION_SEED) -> Any:
-        """Evaluate ``policy``; ``still`` adds the zero command, on a velocity task.
-
-        Returns an :class:`~legged_envs.rl.velocity_metrics.Evaluation`, on a mimic task a
-        :class:`~legged_envs.rl.mimic_metrics.MimicEvaluation`.
-        """
+        """Evaluate ``policy``, ``still`` for standing as well; gives an ``Evaluation`` or a ``MimicEvaluation``."""
         moving = self.rollout(policy, seed)
         standing = self.rollout(policy, seed, still=True) if still and self.metrics.STANDS else None
         return self.metrics.result(*moving, standing)
 
     def rollout(self, policy: PolicyFunction, seed: int, still: bool = False) -> tuple[dict[str, Any], torch.Tensor]:
-        """What is measured in every step of ``SECONDS``, and which episodes had not ended by then.
-
-        Shapes: (steps, num_envs, …), (steps, num_envs).
-        """
+        """Measures of each step, (steps, num_envs, …), and which episodes had not ended by then, (steps, num_envs)."""
         observation = self.metrics.start(self._envs, seed, still)
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
         rows, alive = [], []

@@ -15,7 +15,7 @@ PolicyFunction = Callable[..., torch.Tensor]
 COMMAND_RANGES = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
 """Commands of an evaluation, m/s and rad/s, as far as the task has them too."""
 EVALUATED: dict[str, Any] = dict(array="torch", observations="dict", autoreset_mode="Disabled", max_episode_steps=10**9)
-"""Options of every environment that a policy is evaluated or watched in: nothing but a termination ends an episode."""
+"""Options of environments that a policy is evaluated or watched in: nothing but a termination ends an episode."""
 SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet."""
 

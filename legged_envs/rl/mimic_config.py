@@ -29,7 +29,7 @@ class MimicNetworkCfg:
     init_std: float = 0.3
     """Standard deviation of the first actions where there is a reference; 1 is the whole action range."""
     init_free_std: float = 0.5
-    """Standard deviation of the first actions where there is none."""
+    """The same where there is no reference."""
 
 
 @dataclass
@@ -85,8 +85,7 @@ class LagrangeCfg:
 
     enabled: bool = False
     costs: tuple[str, ...] = ()
-    """Names of the cost terms to keep under their limits; empty for all of them. A motion may need some: who is to sit
-    up cannot keep the base level."""
+    """Names of the cost terms to keep under their limits; empty for all of them."""
     integral: float = 0.02
     """What a multiplier rises by in an iteration whose mean cost is twice the limit or more."""
     proportional: float = 0.5
@@ -96,12 +95,10 @@ class LagrangeCfg:
     initial: float = 0.0
     """Multipliers at the start."""
     calm_fraction: float = 1 / 16
-    """Part of the environments that act without exploration noise. Their costs alone move the multipliers, since the
-    limits are for the policy that is learnt, which acts without noise too; what the others get alone moves the policy.
-    With 0 all act with noise and all are measured."""
+    """Part of the environments that act without exploration noise. As the limits are for a policy without noise, their
+    costs alone move the multipliers; the others alone move the policy. With 0 all act with noise and are measured."""
     maximum: float = 1.0
-    """Upper bound of the multipliers: at 1 a cost weighs as much as the reward. If it weighs several times as much, a
-    robot that can end its episode by falling learns to fall."""
+    """Upper bound of the multipliers: at 1 a cost weighs as much as the reward; far above 1, robots learn to fall."""
 
 
 @dataclass
@@ -138,13 +135,11 @@ class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     """Motion-mimic PPO."""
 
     schedule: Literal["fixed", "adaptive"] = "fixed"
-    """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] ·
-    ``desired_kl``; nobody else should then set it."""
+    """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] desired_kl."""
     desired_kl: float = 0.01
     """KL divergence between the policies before and after an update, for the adaptive schedule."""
     privileged_actor: bool = False
-    """Whether the actor sees ``critic`` and ``critic_reference`` in place of ``policy`` and ``reference``, as teachers
-    do."""
+    """Whether the actor sees ``critic`` and ``critic_reference``, as teachers do, not ``policy`` and ``reference``."""
     amp: AmpCfg = field(default_factory=AmpCfg)
     dagger: DaggerCfg = field(default_factory=DaggerCfg)
     rnd: RndCfg = field(default_factory=RndCfg)

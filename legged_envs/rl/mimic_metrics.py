@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp import rewards
-from legged_envs.mdp.motion_command import MotionCommand
+from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.rl.metrics import command_errors, mean_over_steps, print_costs, settled
 from legged_envs.rl.mimic_config import ACTOR_GROUPS
@@ -34,18 +34,12 @@ CURVES = ("phase", "joint_error", "lin_vel_error")
 
 def motion_of(core: LeggedVectorEnv) -> MotionCommand:
     """The motion command of an environment; ValueError if it has none."""
-    for term in core.commands.terms.values():
-        if isinstance(term, MotionCommand):
-            return term
-    raise ValueError(f"the task has no motion command; its commands: {', '.join(core.commands.terms)}")
+    return motion_command(core.commands, motion_cfg(core.cfg)[0])
 
 
 @dataclass
 class ClipEvaluation:
-    """Means over time, then over the episodes of one clip. A robot that fell or lost it counts until then.
-
-    Each field has the head of its column in the table and its format there.
-    """
+    """Means over time, then over the episodes of a clip, of a robot until it falls or loses it; with column heads."""
 
     joint_error: Annotated[float, "joint\nrad", ".3f"]
     """Mean over joints of |q − q̂|, rad."""
@@ -60,9 +54,9 @@ class ClipEvaluation:
     contact_agreement: Annotated[float, "feet", ".1%"]
     """Fraction of time and feet for which robot and reference agree whether a foot stands."""
     style_agreement: Annotated[float, "style", ".1%"]
-    """The agreement with the reference shifted in time, by up to half a second per episode, to where it fits best."""
+    """The agreement at each episode's best shift in time by up to half a second."""
     tracking: Annotated[float, "reward", ".1%"]
-    """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN for a task without them."""
+    """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN without them."""
     falls: Annotated[float, "falls", ".1%"]
     """Fraction of the episodes that ended early."""
 
@@ -108,10 +102,8 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """What is measured on a task that imitates motions, with the interface of ``VelocityMetrics``.
-
-    As many environments as there are episodes imitate each clip, and as many follow commands without a reference.
-    """
+    """What is measured on a task that imitates motions, as in ``VelocityMetrics``: as many environments as there are
+    episodes imitate each clip, and as many follow commands without a reference."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}

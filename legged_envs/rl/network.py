@@ -8,6 +8,8 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
+from legged_envs.checks import check_known
+
 _NAMED: tuple[tuple[Any, str], ...] = (
     (operator, "add sub mul truediv neg getitem gt lt ge le and_ or_"),
     (torch, "cat where tanh sigmoid softmax gru_cell lstm_cell"),
@@ -27,15 +29,13 @@ class _Tracer(fx.Tracer):
 
 
 def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """What ``module`` computes, as values that JSON has, and its weights by name, on the CPU.
+    """What ``module`` computes, as values that JSON has, and its weights by name, on the CPU; tracing leaves marks on
+    it.
 
     The description has ``inputs``, the names of the arguments; ``steps``, each with the ``name`` of its result, its
-    ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is
-    ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant.
-
-    The module is not to be used any more, for tracing leaves marks on it. Raises a ValueError if it has branches that
-    depend on values, or does something that is not one of :data:`OPERATIONS`.
-    """
+    ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is ``{"of":
+    name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant. ValueError if the module
+    has branches that depend on values, or does something that is not one of :data:`OPERATIONS`."""
     who = f"a policy's network, {type(module).__name__},"
     try:
         graph = _Tracer().trace(module)
@@ -69,20 +69,15 @@ def _encoded(argument: Any) -> Any:
 
 class Network:
     """A function of tensors that was written down by :func:`describe`, with ``weights`` on the device to compute on.
-
-    Raises a ValueError if the ``description`` has an operation that is not one of :data:`OPERATIONS`, or a step takes a
-    value that is not known yet.
-    """
+    ValueError if it has an operation that is not one of :data:`OPERATIONS`, or takes a value that is not known yet."""
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
-        """Names of the arguments."""
         self._weights = weights
         self._steps: list[tuple[str, Callable[..., Any], Getter, list[tuple[str, Getter]]]] = []
         known = {*self.inputs, *weights}
         for step in description["steps"]:
-            if step["operation"] not in OPERATIONS:
-                raise ValueError(f"unknown operation {step['operation']!r}; known: {', '.join(OPERATIONS)}")
+            check_known("unknown operation", [step["operation"]], OPERATIONS, "known")
             options = [(key, _getter(option, known)) for key, option in step["options"].items()]
             arguments = _getter(step["arguments"], known)
             self._steps.append((step["name"], OPERATIONS[step["operation"]], arguments, options))
@@ -90,7 +85,7 @@ class Network:
         self._results = _getter([{"of": name} for name in description["outputs"]], known)
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
-        """The result for ``inputs``, a tuple if there are several."""
+        """The result, a tuple if there are several."""
         if len(inputs) != len(self.inputs):
             raise TypeError(f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments")
         values: dict[str, Any] = {**self._weights, **dict(zip(self.inputs, inputs, strict=True))}

@@ -14,16 +14,13 @@ _TRACKING = {
     "joint_error": ("joints, rad", "tab:blue", JOINT_ERROR_BAR),
     "lin_vel_error": ("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
 }
-"""Field of ``plot_tracking``'s rows → its name in the legend, its colour and its bar."""
+"""Field of ``plot_tracking``'s rows → name in the legend, colour, bar."""
 NUM_PARTS = 40
 """Parts of a clip that ``plot_tracking`` averages over."""
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
-    """Draw reward, tracking errors and action noise over training time.
-
-    ``curve`` has a row per update; ``errors`` are the entries of a row that are errors, and their units.
-    """
+    """Draw reward, tracking ``errors`` (key → unit) and action noise over time; ``curve`` has a row per update."""
     from matplotlib.figure import Figure
 
     titles = ("reward per second", "error while exploring", "action noise (standard deviation)")
@@ -49,14 +46,9 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Draw how well each clip is imitated in each part of it: a panel per clip, with the bars dashed.
 
     Lines are means over the environments, bands reach from the 10th to the 90th percentile of them. ``rows`` holds
-    arrays or CPU tensors of each clip, for T steps and N environments, NaN where one does not count, as after a fall:
-
-    - ``phase``, place in the clip, in [0, 1]: (T, N) or (T,)
-    - ``joint_error``, mean over joints of |q − q_ref|, rad: (T, N)
-    - ``lin_vel_error``, ‖v − v_ref‖ of the root, m/s: (T, N)
-
-    Raises a ValueError if there is no clip, or an array is missing or of the wrong shape.
-    """
+    arrays or CPU tensors (T, N) of each clip, for T steps and N environments, NaN where one does not count: ``phase``,
+    place in the clip in [0, 1], also (T,); ``joint_error``, mean over joints of |q − q_ref|, rad; ``lin_vel_error``,
+    ‖v − v_ref‖ of the root, m/s. ValueError if there is no clip, or an array is missing or of the wrong shape."""
     if not rows:
         raise ValueError("rows must hold at least one clip, got none")
     from matplotlib.figure import Figure

@@ -39,11 +39,8 @@ SHIPPED = {
 def contract(
     task_id: str, env: LeggedVectorEnv, groups: Sequence[str] = ("policy",), changes: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What a policy's inputs and outputs mean: enough to run it on another simulator or on the robot.
-
-    It takes the observation ``groups``, one argument each. ``changes`` are those that make its task of the registered
-    one, as values that JSON has.
-    """
+    """What a policy's inputs and outputs mean, to run it on another simulator or on the robot. It takes the observation
+    ``groups``, one argument each; ``changes``, values that JSON has, make its task of the registered one."""
     robot, commands = env.cfg.robot, env.commands.terms.values()
     inputs = {group: _terms(env, group) for group in groups}
     around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
@@ -93,9 +90,8 @@ class Policy:
         self.inputs: Inputs = contract.get("inputs") or {"policy": contract.get("observation", [])}
         """The observation groups that it takes, in order, and their terms."""
         self.task_id: str = contract.get("task_id", "")
-        """The task that it was trained on."""
         self.changes: dict[str, Any] = dict(contract.get("changes", {}))
-        """The changes to that task that it was trained with; empty if the file does not say."""
+        """The changes to the task that it was trained with; empty if the file does not say."""
         self.clips: tuple[str, ...] = tuple(contract.get("clips", ()))
         """The clips that it was trained to imitate; empty if the file does not say."""
 
@@ -104,8 +100,7 @@ class Policy:
             return self._network(*observations)
 
     def check_task(self, task_id: str, cfg: TaskCfg) -> None:
-        """Raise a ValueError if the task is of another robot, or imitates motions and this policy does not, or the
-        reverse."""
+        """Raise a ValueError if the task is of another robot, or only one of task and policy imitates motions."""
         own, robot, has = self.task_id, self.contract.get("robot"), cfg.robot.name
         if robot != has:
             raise ValueError(f"the policy of {own!r} was trained with robot = {robot}, {task_id!r} has {has}")
@@ -115,8 +110,7 @@ class Policy:
             raise ValueError(f"the policy is one of {own!r}, which {theirs}, and {task_id!r} {ours}")
 
     def check(self, env: LeggedVectorEnv, groups: Sequence[str] | None = None) -> None:
-        """Raise a ValueError if this policy is not for the environment, or does not take ``groups``. It names what
-        differs: robot, joints, action scale, time step or observations."""
+        """Raise a ValueError that names what differs if this policy is not for the environment or not of ``groups``."""
         if groups is not None and tuple(self.inputs) != tuple(groups):
             takes = ", ".join(self.inputs)
             raise ValueError(f"the policy must take {', '.join(groups)}, but that of {self.task_id!r} takes {takes}")
@@ -139,8 +133,7 @@ class Policy:
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
-    """Write a policy as safetensors: its weights, and as metadata its network's description and its contract. Raises a
-    ValueError if the network is of operations that :func:`~legged_envs.rl.network.describe` does not know."""
+    """Write a policy as safetensors, with its network and its contract as metadata; ValueError as :func:`describe`."""
     description, weights = describe(copy.deepcopy(module).cpu().eval())
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
@@ -166,8 +159,7 @@ def policy_file(path: Path | str) -> Path:
 
 
 def load_policy(path: Path | str, device: str = "cpu") -> Policy:
-    """Read a policy written by :func:`save_policy`: the file, or the run folder that it is in. No code is run. Raises a
-    FileNotFoundError if there is no such file, a ValueError if it is not such a policy."""
+    """Read a policy, the file or its run folder, running no code; FileNotFoundError or ValueError if there is none."""
     path = policy_file(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
@@ -200,18 +192,11 @@ def policy_and_task(
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
-    """A policy, the task with the changes that the policy was trained with and ``changes`` on top, and all of these.
+    """The policy at ``path``, a file or run folder (None: the shipped one), the task with the changes that it was
+    trained with and ``changes`` on top, and all of these changes.
 
-    Args:
-        task_id: Registered id.
-        path: A policy.safetensors, or the run folder with it; None for the policy that ships with the package.
-        changes: Changes to the task, by path.
-        clips, motions: On a mimic task, clips to imitate, by default those that the policy was trained on, and files
-            of motions in place of the task's own.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is no policy, or for another kind of task, or the task has not got a clip.
+    On a mimic task ``clips`` are imitated, by default the policy's, of the files ``motions`` or else of the task's own.
+    FileNotFoundError if there is no such file; ValueError if it is no policy of such a task, or there is no such clip.
     """
     cfg = make_task_cfg(task_id)
     if (clips or motions) and not is_mimic(cfg):

@@ -36,27 +36,21 @@ from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 GOAL_INTERVAL = 15.0
 """Least time between two checks whether a training has reached its goal, s."""
 NEAR = 0.1
-"""How much larger than the goal's the errors in training may be for a check to be worth its time."""
+"""By how much training errors may exceed the goal's for a check to be worth its time."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
 """Attributes of :class:`Trainer` that a checkpoint holds as they are."""
 
 
 def train(cfg: TrainCfg) -> Path:
-    """Run a training, which raises what :class:`Trainer` does. Returns the run folder."""
+    """Run a training; returns the run folder, raises what :class:`Trainer` does."""
     return Trainer(cfg, Console()).run()
 
 
 class Trainer:
-    """One training run of ``cfg``, reported on ``console``.
-
-    ``wrap`` puts wrappers on top of the training environment; evaluations are of the task itself.
-
-    Raises:
-        FileExistsError: If another run's checkpoint is in the folder to write to.
-        FileNotFoundError: If there is no checkpoint to resume or to begin with.
-        ValueError: If the algorithm is not one for the task, or an option has no meaning, or differs from that of the
-            run to resume.
-    """
+    """One training run of ``cfg``, reported on ``console``; ``wrap`` puts wrappers on top of the training environment
+    only. FileExistsError if another run's checkpoint is in the folder to write to; FileNotFoundError if there is none
+    to resume or to begin with; ValueError if the algorithm is not one for the task, or an option has no meaning or is
+    not the resumed run's."""
 
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         cfg, checkpoint = going_on(cfg)
@@ -80,18 +74,16 @@ class Trainer:
         self.algorithm = make_algorithm(self._algo, self.env)
         self.algorithm.train_mode()
         self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
-        """The observation groups that the policy takes, one argument each."""
+        """The policy's arguments: observation groups."""
         if cfg.warm_start is not None and checkpoint is None:
             state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
             self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
-        self.iteration = 0
-        self.seconds = 0.0
-        """Training time so far, checks for the goal included, s."""
+        self.iteration, self.seconds = 0, 0.0
+        """Updates so far, and training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []
         """One row per update: the learning curve."""
         self.time_to_walk: dict[str, float] | None = None
-        self._goal_checked = 0.0
-        self._interrupted = False
+        self._goal_checked, self._interrupted = 0.0, False
         if checkpoint is not None:
             self._load(checkpoint)
 
@@ -153,7 +145,6 @@ class Trainer:
             signal.signal(signal.SIGINT, previous)
 
     def _progress(self) -> float:
-        """Fraction of the run that is done."""
         if self.cfg.iterations is not None:
             return self.iteration / self.cfg.iterations
         return self.seconds / (60.0 * self.cfg.minutes)
@@ -167,7 +158,6 @@ class Trainer:
                 group["lr"] = self.algorithm.learning_rate
 
     def _iterate(self) -> dict[str, float]:
-        """One rollout and one update."""
         algorithm, steps = self.algorithm, self._algo.steps_per_env
         begun = time.perf_counter()
         observation, reward_sum = self.env.get_observations(), torch.zeros(())
@@ -196,10 +186,9 @@ class Trainer:
 
     def _check_goal(self, row: dict[str, float]) -> None:
         """Evaluate, now and then, once the training errors are near the task's goal and until it is reached."""
-        goal = self.metrics.GOAL
-        if not goal or self.time_to_walk is not None or self.seconds - self._goal_checked < GOAL_INTERVAL:
-            return
-        if not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
+        goal, waited = self.metrics.GOAL, self.seconds - self._goal_checked >= GOAL_INTERVAL
+        wanted = goal and self.time_to_walk is None and waited
+        if not wanted or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
             return
         self._goal_checked = self.seconds
         result = self._evaluator.run(self.algorithm.get_policy().as_jit(), still=False)
@@ -240,7 +229,6 @@ class Trainer:
             plot_tracking(curves, self._run_dir / "tracking.png")
 
     def _write(self, name: str, values: dict[str, Any]) -> None:
-        """Write values into the run folder as JSON; configurations as dicts, functions by their dotted names."""
         (self._run_dir / name).write_text(json.dumps(values, indent=1, default=_as_json) + "\n")
 
     def _save(self) -> None:
@@ -258,7 +246,7 @@ class Trainer:
 
 
 def _as_json(value: Any) -> Any:
-    """What stands in JSON for a value that JSON has not got."""
+    """What stands in JSON for a value that it has not got: a dict for a dataclass, a function's dotted name."""
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
     return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)

@@ -12,16 +12,12 @@ from rich.table import Column, Table
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import observations
-from legged_envs.mdp.commands import VelocityCommand
 from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_steps, print_costs, settled
 
 
 @dataclass
 class Evaluation:
-    """Means over time after the first second, then over episodes. A robot that fell counts until it fell.
-
-    Each quantity has its unit; % marks a fraction that is shown as a percentage.
-    """
+    """Means over time after the first second, then over episodes, of a robot until it falls; % marks a fraction."""
 
     episodes: int
     commands: dict[str, tuple[float, float]]
@@ -100,7 +96,7 @@ class VelocityMetrics:
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """How far the robots are from what they are asked to do, at this moment."""
+        """How far the robots are from their commands at this moment."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     @staticmethod
@@ -139,10 +135,7 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What a rollout says: ``values`` of :meth:`measures` (steps, num_envs, …), ``alive`` (steps, num_envs) bool.
-
-        A robot is alive until its episode ends. ``still`` are the two for the zero command, None if not asked for.
-        """
+        """What a rollout's measures (steps, num_envs, …) say, and who is ``alive`` in it; ``still`` is one standing."""
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         landed = values["landed"] * counted.unsqueeze(2)
@@ -164,9 +157,8 @@ class VelocityMetrics:
 
 def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]) -> None:
     """Give every robot one velocity command until its next reset, and write it to an observation made before."""
+    term: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
-    term = core.commands.terms["velocity"]
-    assert isinstance(term, VelocityCommand)
     term.hold(value)
     for group, columns in observation.items():
         sizes = core.observations.term_sizes(group)

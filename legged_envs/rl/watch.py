@@ -33,9 +33,9 @@ VIDEO_WIDTH = 720
 """Frames are rendered larger than the video and scaled down: the cheapest antialiasing without a GPU."""
 FRAMES_PER_SECOND = 25
 REFERENCE_OFFSET = (0.0, 0.7, 0.0)
-"""Where the reference is drawn, from where it is, m in the world: in the picture to the right of the robot."""
+"""Where the reference is drawn, from where it is, m in the world: to the right of the robot."""
 LARGEST_DRIFT = 0.2
-"""Distance of robot and reference along x and y that is shown, m; the reference would leave the picture by more."""
+"""Distance of robot and reference along x and y that is shown, m; with more it would leave the picture."""
 LABEL_HEIGHT = 90
 """Pixels at the top of a frame, as rendered, that hold the name of the clip."""
 Command = tuple[float, float, float]
@@ -44,13 +44,11 @@ Command = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Scene:
-    """What a robot is asked to do for a while: to follow a velocity command, or to imitate a clip."""
+    """What a robot is asked to do for a while: to follow a velocity command, or to imitate a clip from its start."""
 
     seconds: float
     command: Command = (0.0, 0.0, 0.0)
-    """On a task without motions."""
     clip: str | None = None
-    """Name of a clip of a mimic task, imitated from its first frame on."""
 
 
 _FORWARD = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
@@ -64,10 +62,7 @@ TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
 def scenes(
     cfg: TaskCfg, command: Command | None = None, clips: Sequence[str] = (), seconds: float | None = None
 ) -> list[Scene]:
-    """What to show of a policy: on a mimic task ``clips``, by default all, on another ``command``, by default a tour.
-
-    Raises a ValueError if there is no such clip, or if ``seconds`` is not at least a control step.
-    """
+    """What to show of a policy: on a mimic task ``clips``, by default all, else ``command``, by default a tour."""
     if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
         raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
     if is_mimic(cfg):
@@ -78,11 +73,8 @@ def scenes(
 
 
 def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
-    """Let the first robot act one scene after the other; gives the scene after each control step.
-
-    ``envs`` are made with the options ``EVALUATED``; ``policy`` takes the observations of ``groups``. A robot whose
-    episode ends begins the scene again. Later resets of ``envs`` draw their starts.
-    """
+    """Let the robots act one scene after the other; gives the scene after each control step. ``envs`` have the options
+    ``EVALUATED``. A robot whose episode ends begins the scene again."""
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
     for scene in scenes:
@@ -114,11 +106,8 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
 
 
 def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
-    """Write an mp4 of the first robot in ``scenes``; the other arguments are those of :func:`watch`.
-
-    Clips have their name above, and the reference as a transparent robot beside the robot. Raises a RuntimeError if
-    this machine cannot render; there is no file then.
-    """
+    """Write an mp4 of the first robot in ``scenes``, see :func:`watch`; clips have their name above, and the reference
+    as a transparent robot beside the robot. RuntimeError, and no file, if this machine cannot render."""
     import imageio_ffmpeg
 
     core = unwrap(envs)
@@ -163,10 +152,7 @@ def _label(text: str) -> np.ndarray:
 
 
 def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
-    """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start.
-
-    Raises a ValueError if the policy is not for the task.
-    """
+    """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
     cfg = override(evaluation_cfg(cfg), {"events": placing | exact})
@@ -190,8 +176,7 @@ def play(task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: 
         Console().print(f"wrote {video}")
         return
     envs = make_watched(task_id, cfg, policy)
-    core = unwrap(envs)
-    next_frame = time.perf_counter()
+    core, next_frame = unwrap(envs), time.perf_counter()
     for _ in watch(envs, policy, tuple(policy.inputs), shown):
         if not core.sim.view(0):  # its window was closed
             break

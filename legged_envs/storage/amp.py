@@ -11,31 +11,25 @@ from legged_envs.storage.fields import fitting
 
 
 class AmpExtractors:
-    """The two functions of an AMP configuration ``cfg``, whose other keys are of no concern here.
-
-    ``amp_obs_extractor(observations)`` gives the policy's AMP states. ``amp_ref_obs_extractor((reference_observations,
-    mask))``, needed ``with_reference`` observations, gives the reference's and a mask of those that are there. Both
-    keep the leading dimensions. Each is a function or the import string of one, ``"package.module:function"``. If the
-    configuration has a key ``"_env"``, its value is passed on as ``env=…``.
-
-    Raises:
-        ValueError: If a function is missing or its import string leads nowhere; TypeError if it is no function.
-    """
+    """The functions of an AMP configuration ``cfg``, which keep the leading dimensions: ``amp_obs_extractor``
+    (observations) → AMP states and, needed ``with_reference`` observations, ``amp_ref_obs_extractor``
+    ((reference_observations, mask)) → states and which are there. Each is a function or its import string
+    ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as ``env=…``. ValueError if one is missing or
+    its import string leads nowhere, TypeError if it is no function."""
 
     def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
         self._obs = _resolve(cfg, "amp_obs_extractor")
         self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor") if with_reference else None
 
     def states(self, observations: torch.Tensor) -> torch.Tensor:
-        """The AMP states in ``observations``; raises TypeError if the function does not return a tensor."""
+        """The AMP states in ``observations``."""
         states = self._obs(observations)
         if not isinstance(states, torch.Tensor):
             raise TypeError(f"amp_obs_extractor must return a tensor, returned {type(states).__name__}")
         return states
 
     def reference_states(self, observations: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says. Raises
-        TypeError unless the function returns (states, mask of bool), ValueError if its mask is not like ``mask``."""
+        """The AMP states of reference ``observations``, and which are there: never more than ``mask`` says."""
         assert self._ref_obs is not None
         result = self._ref_obs((observations, mask))
         if not isinstance(result, tuple) or len(result) != 2:

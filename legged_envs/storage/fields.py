@@ -1,5 +1,4 @@
-"""The fields of a rollout: what a transition brings, what a batch carries, and the buffers in between. Each is declared
-once, in one of three dataclasses; :data:`FIELDS` is the table that follows from them."""
+"""The fields of a rollout, declared once in one of three dataclasses; :data:`FIELDS` is the table that follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -10,7 +9,7 @@ import torch
 from legged_envs.checks import whole_number
 
 HiddenState = torch.Tensor | tuple[torch.Tensor, ...] | None
-"""State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without one."""
+"""State of a recurrent network: (num_layers, num_envs, size), a tuple of them (LSTM), or None without memory."""
 Item = TypeVar("Item")
 """A tensor in a batch; a tensor or None in a transition, which is filled bit by bit."""
 OptionalTensor = torch.Tensor | None
@@ -40,58 +39,53 @@ def _stored(shape: str, **options: Any) -> Any:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Recorded(Generic[Item]):
-    """What a transition brings and a batch gives back. The shapes are those of one environment's entry."""
+    """What a transition brings and a batch gives back. Each field names the shape of one environment's entry: one of
+    the storage's, ``column`` (1,) or ``costs`` (num_costs,); a mask, bool, is a number beside it."""
 
     observations: Item = _stored("obs_shape")
-    """What the actor saw. Shape: ``obs_shape``."""
     reference_observations: OptionalTensor = _stored("ref_obs_shape")
-    """What the actor saw of the reference motion. Shape: ``ref_obs_shape``."""
+    """What the actor saw of the reference motion."""
     reference_observations_mask: OptionalTensor = _stored("ref_obs_shape", dtype=torch.bool)
-    """Where there was a reference, bool. Shape: ()."""
+    """Where there was a reference."""
     critic_observations: Item = _stored("privileged_obs_shape", buffer="privileged_observations")
-    """What the critic, or the teacher, saw; in a batch the actor's without one. Shape: ``privileged_obs_shape``."""
+    """What the critic, or the teacher, saw; in a batch the actor's without one."""
     critic_reference_observations: OptionalTensor = _stored(
         "privileged_ref_obs_shape", buffer="privileged_reference_observations"
     )
-    """What the critic saw of the reference; in a batch the actor's without one. Shape: ``privileged_ref_obs_shape``."""
+    """What the critic saw of the reference; in a batch, as its mask, the actor's without one."""
     critic_reference_observations_mask: OptionalTensor = _stored(
         "privileged_ref_obs_shape", buffer="privileged_reference_observations_mask", dtype=torch.bool
     )
-    """Where there was a reference for the critic, bool. Shape: ()."""
     actions: Item = _stored("actions_shape")
-    """What was done. Shape: ``actions_shape``."""
     dagger_actions: OptionalTensor = _stored("dagger_actions_shape")
-    """What the DAgger network would have done. Shape: ``actions_shape``."""
+    """What the DAgger network would have done."""
     values: Item = _stored("column", only="rl")
-    """The critic's values of the observations before the step. Shape: (1,)."""
+    """The critic's values of the observations before the step."""
     actions_log_prob: Item = _stored("column", only="rl")
-    """Log-probabilities of the actions at the time. Shape: (1,)."""
     action_mean: Item = _stored("actions_shape", buffer="mu", only="rl")
-    """Means of the policy's distribution at the time. Shape: ``actions_shape``."""
     action_sigma: Item = _stored("actions_shape", buffer="sigma", only="rl")
-    """Standard deviations of the policy's distribution at the time. Shape: ``actions_shape``."""
+    """Standard deviations of the policy's distribution at the time; ``action_mean`` are its means."""
     hidden_states: tuple[HiddenState, HiddenState] | None = None
-    """Recurrent states that actor and critic went into the step with; of a batch of trajectories, into each of them.
-    Shape: (num_layers, num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
+    """Recurrent states of actor and critic before the step, or before each trajectory of a batch. Shape: (num_layers,
+    num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
-    """What random network distillation looks at. Shape: ``rnd_state_shape``."""
+    """What random network distillation looks at."""
     cost_values: OptionalTensor = _stored("costs")
-    """The cost critics' values of the observations before the step. Shape: (num_costs,)."""
+    """The cost critics' values of the observations before the step."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Transition(_Recorded[OptionalTensor]):
-    """One step of every environment: filled while the step happens, then given to the storage, which ignores fields
-    that it was not configured to keep. Shapes start with (num_envs,). A column may be (num_envs,) or (num_envs, 1)."""
+    """One step of every environment; the storage ignores fields that it was not configured to keep. Shapes start with
+    (num_envs,). A column may be (num_envs,) or (num_envs, 1)."""
 
     privileged_actions: OptionalTensor = _stored("actions_shape", only="distillation")
-    """What the teacher would have done; distillation only. Shape: ``actions_shape``."""
+    """What the teacher would have done."""
     rewards: OptionalTensor = _stored("column")
-    """Rewards of the step. Shape: (1,)."""
     dones: OptionalTensor = _stored("column", dtype=torch.uint8)
-    """Whether an episode ended with the step, whatever the reason, bool or integer. Shape: (1,)."""
+    """Whether an episode ended with the step, whatever the reason, bool or integer."""
     cost_rewards: OptionalTensor = _stored("costs")
-    """Costs of the step, one per term. Shape: (num_costs,)."""
+    """Costs of the step, one per term."""
 
     def clear(self) -> None:
         """Empty every field for the next step."""
@@ -101,35 +95,30 @@ class Transition(_Recorded[OptionalTensor]):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class MiniBatch(_Recorded[torch.Tensor]):
-    """Transitions for one step of the optimiser; what the storage does not keep is None.
-
-    Shapes start with (batch,), those of whole trajectories with (num_transitions_per_env, num_trajectories): there a
-    shorter trajectory repeats its last transition and ``masks`` tells which count.
-    """
+    """Transitions for one step of the optimiser; what the storage does not keep is None. Shapes start with (batch,), or
+    with (num_transitions_per_env, num_trajectories), where a shorter trajectory repeats its last transition."""
 
     indices: torch.Tensor
     """Which transitions these are: step · num_envs + env, int64. Shape: ()."""
     masks: OptionalTensor = None
     """Which transitions of a batch of trajectories count, bool; None in a batch of single transitions. Shape: ()."""
     advantages: torch.Tensor = _stored("column", only="rl")
-    """Generalised advantage estimates. Shape: (1,)."""
+    """Generalised advantage estimates."""
     returns: torch.Tensor = _stored("column", only="rl")
-    """What the critic is to learn. Shape: (1,)."""
+    """What the critic is to learn."""
     cost_advantages: OptionalTensor = _stored("costs")
-    """Advantages of each cost term. Shape: (num_costs,)."""
     cost_returns: OptionalTensor = _stored("costs")
-    """What the cost critics are to learn. Shape: (num_costs,)."""
+    """What the cost critics are to learn."""
     has_previous: OptionalTensor = None
     """With AMP: where the transition before is in the rollout and in the same episode, bool. Shape: ()."""
     obs_prev_state: OptionalTensor = None
-    """With AMP: the AMP state one step earlier; the present one where there is no previous one."""
     ref_obs_prev_state: OptionalTensor = None
-    """With AMP: the reference's AMP state one step earlier; the present one where there is no previous one."""
+    """With AMP: the AMP states of policy and reference one step earlier; the present ones where there is none."""
     ref_obs_prev_mask: OptionalTensor = None
     """With AMP: where ``ref_obs_prev_state`` is that of an earlier step with a reference, bool. Shape: ()."""
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """The 18 items of :meth:`RolloutStorageMM.mini_batch_generator`, references as (observations, mask) or None."""
+        """The 18 items below in this order, references as (observations, mask); None where there is none."""
         actor = self.reference_observations, self.reference_observations_mask
         critic = self.critic_reference_observations, self.critic_reference_observations_mask
         reference, critic_reference = (None if pair[0] is None else pair for pair in (actor, critic))
@@ -151,8 +140,8 @@ FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, if it can be copied to ``like`` as it is; a column may lack its last dimension. Raises ValueError if
-    it is None, or of another shape or device, TypeError if it is no tensor or of another dtype."""
+    """``tensor``, if it can be copied to ``like`` as it is, maybe without a last dimension of 1; else a ValueError or
+    TypeError."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):
@@ -176,8 +165,7 @@ def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
 
 
 def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
-    """The shape of one environment's entry as a tuple, or None if ``shape`` is None or [None]: there is no entry.
-    Raises ValueError if it is empty or a size is no positive integer, TypeError if it is no sequence."""
+    """The shape of one environment's entry, None if ``shape`` is None or [None]; ValueError or TypeError if bad."""
     if shape is not None and not isinstance(shape, Sequence):
         raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
     if shape is None or (len(shape) == 1 and shape[0] is None):

@@ -13,7 +13,7 @@ class Returns:
     """Returns of rewards, or of K costs, and what they are computed from. Shapes: (num_steps, num_envs, K)."""
 
     prefix: str
-    """Begins names in messages: ``""`` for rewards and ``"cost_"`` for costs."""
+    """Begins names in messages: empty for rewards, ``cost_`` for costs."""
     rewards: torch.Tensor
     values: torch.Tensor
     """Of the states before each transition."""
@@ -26,13 +26,10 @@ class Returns:
     """Whether the advantages are brought to mean 0 and standard deviation 1."""
 
     def next_values(self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any) -> torch.Tensor:
-        """What each transition bootstraps from: the value of the state that it led to.
-
-        That is 0 after a terminal state, ``final_values`` after a time-out, the value of the next row otherwise, which
-        is in ``last_values`` (num_envs, K) for the last row. ``dones`` and ``time_outs`` are (num_steps, num_envs, 1),
-        bool. Of ``final_values``, shaped as the values, only the rows of time-outs are read; both may be None. Raises
-        ValueError if values are missing, or have another shape or device, TypeError for another dtype.
-        """
+        """The value of the state that each transition led to: 0 after a terminal state, ``final_values`` after a
+        time-out, else that of the next row, for the last row in ``last_values`` (num_envs, K). ``dones`` and
+        ``time_outs``: (num_steps, num_envs, 1), bool. Errors are those of :func:`fitting`; a ValueError if only one of
+        time-outs and final values is None."""
         last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):
             missing = "time_outs" if time_outs is None else final_name
@@ -44,8 +41,7 @@ class Returns:
         return torch.where(time_outs, fitting(final_name, final_values, self.values), following)
 
     def write(self, next_values: torch.Tensor, dones: torch.Tensor) -> None:
-        """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns A_t + V_t, where V' are
-        ``next_values`` (num_steps, num_envs, K)."""
+        """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1} and the returns A_t + V_t; V' are next_values."""
         out = self.advantages
         torch.add(self.rewards, next_values, alpha=self.gamma, out=out).sub_(self.values)
         decay = dones.logical_not().to(out.dtype).mul_(self.gamma * self.lam)
@@ -54,10 +50,7 @@ class Returns:
         torch.add(out, self.values, out=self.returns)
 
     def finish(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
-        """Normalise each of the K columns of advantages, where asked for; one of equal values becomes 0.
-
-        Raises a ValueError at the first number that keeps the returns from being finite.
-        """
+        """Normalise each column of advantages, where asked for; ValueError where something is not finite."""
         if not torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
             self._check_finite(next_values, time_outs)
         if self.normalise:

@@ -19,35 +19,23 @@ class RolloutStorageMM:
 
     Fill it with :meth:`add_transitions`, call :meth:`compute_returns`, learn from :meth:`mini_batches` (by name) or
     :meth:`mini_batch_generator` (the same as a tuple), :meth:`clear` it and start again. ``training_type``
-    ``"distillation"`` keeps the teacher's actions instead of PPO's quantities, and :meth:`generator` reads them.
+    ``"distillation"`` in place of ``"rl"`` keeps the teacher's actions, which :meth:`generator` reads.
 
     Every field of a :class:`Transition` has a buffer, an attribute of the same name but for ``mu`` (``action_mean``),
     ``sigma`` (``action_sigma``), ``privileged_observations``, ``privileged_reference_observations`` and its ``…_mask``
     (``critic_…`` in a transition). So have ``returns``, ``advantages``, ``cost_returns`` and ``cost_advantages``. Those
     that the arguments do not ask for are None; those of the other training type are no attributes. A buffer is
-    (num_transitions_per_env, num_envs, …) on ``device``, of torch's default dtype, masks bool and ``dones`` uint8.
-    Another tensor may be assigned to the attribute. Nothing is cast, moved or broadcast: a field that does not fit
-    raises, and leaves the storage as it was.
+    (num_transitions_per_env, num_envs, …), of torch's default dtype, masks bool and ``dones`` uint8. Another tensor may
+    be assigned to the attribute. Nothing is cast, moved or broadcast: a field that does not fit raises, and leaves the
+    storage as it was.
 
-    ``torch.save`` takes the storage with its ``amp_cfg``, whose functions must then be importable: no lambdas, nor
-    functions inside others. With such functions save :meth:`state_dict`, which does not hold them.
+    ``torch.save`` takes the storage with its ``amp_cfg``, whose functions must then be importable; :meth:`state_dict`
+    does not hold them. ValueError if an argument is out of range or has no meaning, TypeError if of the wrong type.
 
-    Args:
-        training_type: ``"rl"`` or ``"distillation"``.
-        num_envs, num_transitions_per_env: Number of environments, and steps of a rollout.
-        obs_shape, actions_shape: Shapes of the actor's observation and of the action of one environment.
-        ref_obs_shape: Of the actor's reference observation, or None or [None] without one.
-        privileged_obs_shape: Of the critic's (or teacher's) observation, or None or [None] if it sees the actor's.
-        privileged_ref_obs_shape: Of the critic's reference observation; kept only if the actor has one too.
-        apply_dagger_actions: Keep the actions of a DAgger network.
-        rnd_state_shape: Of the state for random network distillation, or None.
-        amp_cfg: Adds previous AMP states to the batches: see :class:`legged_envs.storage.amp.AmpExtractors`.
-        device: Where the buffers are.
-        num_costs: Number of cost terms, each with its own critic.
-
-    Raises:
-        ValueError: If an argument is out of range or has no meaning; TypeError if it has the wrong type.
-    """
+    Shapes are those of one environment's entry, None or [None] where there is none. ``privileged_…`` is of the critic
+    or teacher, who else sees what the actor sees; its reference is kept only if the actor has one too. Each of
+    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to the batches: see
+    :class:`~legged_envs.storage.amp.AmpExtractors`."""
 
     Transition = _Transition
 
@@ -68,7 +56,7 @@ class RolloutStorageMM:
         num_costs: int = 0,
     ):
         self._rows: dict[str, list[torch.Tensor]] = {}
-        """Buffer → its rows, none if it is None. Slicing at each step would take long."""
+        """Buffer → its rows, none if it is None: slicing at each step would take long."""
         check_choice("training_type", training_type, ("rl", "distillation"))
         self.training_type = training_type
         self.num_envs = whole_number("num_envs", num_envs)
@@ -78,10 +66,10 @@ class RolloutStorageMM:
         self.privileged_obs_shape = entry_shape("privileged_obs_shape", privileged_obs_shape)
         self.privileged_ref_obs_shape = entry_shape("privileged_ref_obs_shape", privileged_ref_obs_shape)
         self.actions_shape = entry_shape("actions_shape", actions_shape)
+        self.rnd_state_shape = entry_shape("rnd_state_shape", rnd_state_shape)
         if self.obs_shape is None or self.actions_shape is None:
             raise ValueError(f"obs_shape and actions_shape are needed, got {obs_shape!r} and {actions_shape!r}")
         self.apply_dagger_actions = bool(apply_dagger_actions)
-        self.rnd_state_shape = entry_shape("rnd_state_shape", rnd_state_shape)
         self.num_costs = whole_number("num_costs", num_costs, 0)
         if self.num_costs and training_type != "rl":
             raise ValueError(f"num_costs must be 0 in distillation, which learns from no cost, got {num_costs}")
@@ -125,11 +113,8 @@ class RolloutStorageMM:
         return {name: getattr(self, name) for name, rows in self._rows.items() if rows}
 
     def add_transitions(self, transition: _Transition) -> None:
-        """Copy one step of all environments behind those that are there.
-
-        Raises OverflowError if the rollout is full, ValueError if a field is missing, or has another shape or device
-        than its buffer, TypeError if it has another dtype.
-        """
+        """Copy one step of all environments behind those that are there. OverflowError if the rollout is full,
+        ValueError if a field is missing or of wrong shape or device, TypeError if of another dtype."""
         if (step := self.step) >= (steps := self.num_transitions_per_env):
             raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")
         rows, tensors, buffers = [], [], self._rows
@@ -180,25 +165,20 @@ class RolloutStorageMM:
     ) -> None:
         """Write ``returns`` and ``advantages`` (generalised advantage estimates), and those of the costs.
 
-        A terminal done ends the return; a time-out does not: the return goes on with the value of that episode's true
-        last observation. Without ``time_outs`` every done is terminal.
+        A terminal done ends the return; after a time-out it goes on with the value of that episode's true last
+        observation. Without ``time_outs`` every done is terminal.
 
         Args:
             last_values: Values of the observations after the last step. A column: (num_envs,) or (num_envs, 1).
             gamma, lam: Discount factor, and λ of the estimate.
-            normalize_advantage, normalize_cost_advantage: Bring the advantages of the rewards, or of each cost term, to
-                mean 0 and standard deviation 1.
+            normalize_advantage, normalize_cost_advantage: Bring each advantage to mean 0 and standard deviation 1.
             time_outs: Which dones are time-outs, bool. Shape: (num_transitions_per_env, num_envs) or (…, 1).
             final_values: Values of the last observations of these episodes; other rows are not read. Shape: the same.
-            last_cost_values, final_cost_values: The same for the costs. Shapes: (num_envs, num_costs) and
-                (num_transitions_per_env, num_envs, num_costs).
+            last_cost_values, final_cost_values: Of costs: (num_envs, K), (num_transitions_per_env, num_envs, K).
             cost_gamma, cost_lam: For the costs; ``gamma`` and ``lam`` if None.
 
-        Raises:
-            RuntimeError: If the rollout is not full.
-            ValueError: If a value is missing, out of range, or has another shape or device than the buffers, if a
-                time-out is where no episode ended, or if a number that the returns are made of is not finite.
-            TypeError: If a tensor has another dtype than its buffer.
+        RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite or of
+        another shape or device than its buffer, or a time-out is where no episode ended; TypeError for another dtype.
         """
         self._require("compute_returns", "rl")
         cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
@@ -228,42 +208,26 @@ class RolloutStorageMM:
         self._stale_returns = None, 0
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean length of the trajectories and mean reward of a step, both scalars. Changes nothing.
-
-        A trajectory ends with its episode or with the rollout. Raises RuntimeError if the rollout is not full.
-        """
+        """Mean length of trajectories, which end with their episode or the rollout, and mean reward of a step, both
+        scalars."""
         self._require("get_statistics")
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Single transitions: every one of them exactly once per epoch, each epoch in its own random order.
-
-        The sizes of an epoch's ``num_mini_batches`` differ by at most one. The order is drawn from torch's generator of
-        the storage's device.
-
-        Raises:
-            RuntimeError: If the rollout is not full, or its returns are not computed.
-            ValueError: If there are more batches than transitions, or in distillation.
-        """
+        """Single transitions: every one of them exactly once per epoch, in random order, in batches of sizes that
+        differ by at most one. RuntimeError if the rollout is not full or has no returns; ValueError if there are more
+        batches than transitions."""
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
-        """:meth:`mini_batches` as tuples of 18: observations, (reference observations, mask) or None, critic
-        observations, (critic reference observations, mask) or None, actions, values, advantages, returns,
-        log-probabilities, action means, action standard deviations, DAgger actions or None, hidden states (actor's,
-        critic's), None, RND states or None, and with AMP the states before: observations', reference's, reference's
-        mask, else None three times.
-        """
+        """:meth:`mini_batches` as tuples of 18, which :meth:`MiniBatch.as_tuple` lists."""
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Whole trajectories of environments in random order, with the recurrent states that they began with.
-
-        Each epoch deals out all environments anew; their numbers differ by at most one between batches, of which there
-        may be as many as environments. The trajectories of an environment stand one after another in time. See
-        :class:`MiniBatch` for the shapes, :meth:`mini_batches` for arguments and errors.
-        """
+        """Whole trajectories of environments in random order, one after another in time, with the recurrent states that
+        they began with. The numbers of environments in an epoch's batches differ by at most one. Errors: see
+        :meth:`mini_batches`."""
         return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
 
     def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
@@ -284,8 +248,7 @@ class RolloutStorageMM:
         return (self._batch(indices, masks, continues.flatten()) for indices, masks in chosen)
 
     def _batch(self, indices: torch.Tensor, masks: torch.Tensor | None, continues: torch.Tensor) -> MiniBatch:
-        """The transitions at ``indices``, with ``masks`` trajectories. ``continues`` (num_steps · num_envs,) says of
-        each transition of the rollout whether its episode has one before it."""
+        """The transitions at ``indices``, with ``masks`` trajectories; ``continues`` is :func:`has_previous`, flat."""
         items: dict[str, Any] = {}
         for field in BATCH_FIELDS:
             buffer = getattr(self, field.buffer)
@@ -305,12 +268,10 @@ class RolloutStorageMM:
         return MiniBatch(indices=indices, masks=masks, hidden_states=hidden_states, **items)
 
     def generator(self) -> Iterator[tuple[Any, ...]]:
-        """The steps of a distillation rollout in order, as views of the buffers.
-
-        Each is a tuple of 7: observations, the teacher's observations (the student's if it has none of its own),
-        (reference observations, mask) or None, (privileged reference observations, mask) or None, actions, the
-        teacher's actions, dones. Raises RuntimeError if the rollout is not full, ValueError unless in distillation.
-        """
+        """The steps of a distillation rollout in order, as views of the buffers: tuples of observations, the teacher's
+        observations (the student's if it has none of its own), (reference observations, mask) or None, (privileged
+        reference observations, mask) or None, actions, the teacher's actions, dones. RuntimeError if the rollout is not
+        full, ValueError unless in distillation."""
         self._require("generator", "distillation")
         teacher = self.observations if self.privileged_observations is None else self.privileged_observations
         actor = self.reference_observations, self.reference_observations_mask
@@ -341,10 +302,7 @@ class RolloutStorageMM:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return exactly to a state from :meth:`state_dict`, from whatever device it was saved on.
-
-        Raises a ValueError if it is of a storage with other buffers, or buffers of other shapes, or with more steps.
-        """
+        """Return exactly to a state from :meth:`state_dict`, of any device; ValueError if it is of another storage."""
         buffers, saved = self._buffers(), state["buffers"]
         if buffers.keys() != saved.keys():
             differing = sorted(buffers.keys() ^ saved.keys())

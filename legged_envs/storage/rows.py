@@ -1,5 +1,6 @@
 """Rows of a rollout for a batch: single transitions, whole trajectories, and the recurrent states before them."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,24 +15,19 @@ _NAMES = (f"{_NAME}[0] (actor)", f"{_NAME}[1] (critic)")
 def take(buffer: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
     """The entries step · num_envs + env of a buffer (num_steps, num_envs, …). Shape: (``*indices.shape``, …)."""
     # index_select copies whole rows: on a CPU it is several times as fast as buffer[indices].
-    taken = buffer.flatten(0, 1).index_select(0, indices.flatten())
-    return taken if indices.ndim == 1 else taken.unflatten(0, indices.shape)
+    return buffer.flatten(0, 1).index_select(0, indices.flatten()).unflatten(0, indices.shape)
 
 
 def has_previous(dones: torch.Tensor) -> torch.Tensor:
-    """Where the step before is of the same episode: not at the first step, nor right after an end. Shape of ``dones``,
-    bool, and of the result: (num_steps, num_envs)."""
-    previous = torch.zeros_like(dones)
-    torch.logical_not(dones[:-1], out=previous[1:])
-    return previous
+    """Where the step before is of the same episode. Shape, bool, of ``dones`` and result: (num_steps, num_envs)."""
+    return torch.cat((torch.zeros_like(dones[:1]), ~dones[:-1]))
 
 
 def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another.
 
-    A trajectory begins where ``continues``, the result of :func:`has_previous`, is false. Shorter ones are filled up to
-    num_steps with their own last transition, so padding never holds values that a network could not have seen. Returns
-    indices step · num_envs + env, int64, and which of them count, bool. Shapes: (num_steps, num_trajectories).
+    A trajectory begins where ``continues``, see :func:`has_previous`, is false; it is filled up with its last
+    transition. Returns indices step · num_envs + env, int64, and which count, bool, both (num_steps, num_trajectories).
     """
     num_steps, num_envs = continues.shape
     rows, begins = continues[:, envs].logical_not().T.nonzero(as_tuple=True)
@@ -44,23 +40,18 @@ def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[tor
 
 
 class HiddenStates:
-    """The states that actor and critic went into each step with. The first ones given decide what is kept.
-
-    They are kept on ``device`` as (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out
-    as the networks take them: (num_layers, n, size), a tuple of such tensors (LSTM), or None without memory.
-    """
+    """The states of actor and critic before each step; the first ones given decide what is kept. They are kept as
+    (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as the networks take them, as
+    ``HiddenState``."""
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
         self._num_steps, self._num_envs, self._device = num_steps, num_envs, device
         self._networks: list[tuple[bool, list[torch.Tensor]]] = []
-        """Of actor and critic: whether a state is a tuple, and a buffer for each tensor of it. Empty without memory."""
+        """Of actor and critic: whether a state is a tuple, and a buffer for each tensor of it; empty without memory."""
 
     def copies(self, step: int, given: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """What to copy for a step: pairs of (row of a buffer, part of a state).
-
-        Raises TypeError if ``given`` is not (actor's state, critic's state) or None, or a dtype is not that of the
-        first; ValueError if a shape or a device is wrong, or a state differs in kind from the first one.
-        """
+        """What to copy for a step: pairs of (row of a buffer, part of a state). TypeError or ValueError if ``given`` is
+        not (actor's state, critic's) or None, or one is not of the kind, shape, dtype and device of the first ones."""
         given = (None, None) if given is None else given
         if not isinstance(given, tuple) or len(given) != 2:
             raise TypeError(f"{_NAME} must be (actor's, critic's) with None where there is none, got {given!r}")
@@ -102,17 +93,14 @@ class HiddenStates:
             states[i] = parts if is_tuple else parts[0] if parts else None
         return states[0], states[1]
 
-    def state_dict(self) -> list[dict[str, Any]] | None:
-        """Copies of the buffers of actor and critic; None if there are none."""
-        return [{"is_tuple": i, "buffers": [b.clone() for b in buffers]} for i, buffers in self._networks] or None
+    def state_dict(self) -> list[tuple[bool, list[torch.Tensor]]]:
+        """For actor and critic, whether a state is a tuple, and copies of its buffers; empty without memory."""
+        return copy.deepcopy(self._networks)
 
-    def load_state_dict(self, state: Sequence[dict[str, Any]] | None) -> None:
+    def load_state_dict(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:
         """Return to what :meth:`state_dict` gave, from whatever device."""
         with torch.inference_mode(False):
-            self._networks = [
-                (network["is_tuple"], [buffer.to(self._device, copy=True) for buffer in network["buffers"]])
-                for network in state or ()
-            ]
+            self._networks = [(i, [part.to(self._device, copy=True) for part in buffers]) for i, buffers in state]
 
 
 def _kind(is_tuple: bool, num_tensors: int) -> str:

@@ -24,10 +24,8 @@ OBSERVED = ("observations", "reference_observations", "reference_observations_ma
 class MimicAlgorithm:
     """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
 
-    ``env_obs`` is an observation of all environments, on the device to learn on: see :mod:`legged_envs.rl.mimic`. Each
-    reference window has so many ``frames``, and the actor sees ``groups``. Raises a ValueError if a group is missing or
-    a window does not divide into frames.
-    """
+    ``env_obs`` is an observation of all environments, see :mod:`legged_envs.rl.mimic`, on the device to learn on. The
+    actor sees ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``."""
 
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
         if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
@@ -35,10 +33,8 @@ class MimicAlgorithm:
         self.cfg = cfg
         self.iteration, self.learning_rate = 0, cfg.learning_rate
         """Number of updates so far; and the rate, which is set together with ``lr`` of ``optimizer.param_groups``."""
-        self.groups = groups
-        """The policy's arguments: observation groups, in order."""
-        self.transition = Transition()
-        """The present step, from :meth:`act` to :meth:`process_env_step`."""
+        self.groups, self.transition = groups, Transition()
+        """The policy's arguments; and the present step, from :meth:`act` to :meth:`process_env_step`."""
         self.device = env_obs[groups[0]].device
         self._sizes = {names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)}
         self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
@@ -66,7 +62,7 @@ class MimicAlgorithm:
         self.optimizer.step()
 
     def _see(self, obs: TensorDict, groups: Groups, prefix: str = "") -> list[torch.Tensor]:
-        """What a network sees of ``obs``, kept in the transition under names with ``prefix``."""
+        """What a network sees of ``obs``, put into the transition under names with ``prefix``."""
         seen = inputs(obs, groups)
         for name, part in zip(OBSERVED, (*seen[:2], seen[2].squeeze(1) > 0.5), strict=True):
             setattr(self.transition, prefix + name, part)
@@ -110,11 +106,9 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names.
-
-        Returns whether the iteration was loaded. Raises a ValueError if a part is asked for that the state or this
-        algorithm does not have, with ``strict`` a RuntimeError if the parameters of a network differ.
-        """
+        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names; gives
+        whether the iteration was loaded. ValueError if a part is in only one of both, with ``strict`` RuntimeError if
+        parameters differ."""
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
         if missing := sorted(wanted - (state.keys() & known)):
@@ -132,9 +126,7 @@ class MimicAlgorithm:
 
 
 class MimicDistillation(MimicAlgorithm):
-    """A student that sees ``policy`` and ``reference`` acts, ``teacher`` labels every visited state, and the student
-    learns its actions: DAgger (Ross et al. 2011) without mixing, as every rollout is the student's own. Other arguments
-    and errors are those of :class:`MimicAlgorithm`."""
+    """A student acts and learns what ``teacher`` would do in every state: DAgger (Ross et al. 2011) without mixing."""
 
     cfg: MimicDistillationCfg
 
@@ -183,7 +175,6 @@ def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
 
 
 def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
-    """Sizes of observation and reference window."""
     observation, reference, _ = (obs[group].shape[1] for group in groups)
     if frames < 1 or reference % frames:
         raise ValueError(f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}")

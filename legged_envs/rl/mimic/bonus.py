@@ -26,13 +26,11 @@ Expert = Callable[[int], Pairs]
 
 
 class RewardBonus(ABC):
-    """A reward made by a network that learns from the states of each rollout.
+    """A reward made by a network that learns from the states of each rollout, ``num_steps`` of ``group`` of
+    ``env_obs``.
 
-    It is for any algorithm, rsl_rl's PPO as well, that calls :meth:`add` after every step of the environment, then
-    :meth:`learn` for each mini-batch and :meth:`update_normalizer` once, and puts the states of :attr:`network` and
-    :attr:`optimizer` into its checkpoints. ``group`` is the group of ``env_obs`` with the states, of which a rollout
-    has ``num_steps``. Raises a ValueError if there is no such group.
-    """
+    An algorithm calls :meth:`add` after every step of the environment, then :meth:`learn` for each mini-batch and
+    :meth:`update_normalizer` once, and saves :attr:`network` and :attr:`optimizer`."""
 
     option: str
     """What the bonus is called among the options, in checkpoints and losses."""
@@ -80,8 +78,8 @@ class RewardBonus(ABC):
 
 
 class Discriminator(nn.Module):
-    """Tells the reference's pairs of successive states (D = 1) from the policy's (D = −1), with least-squares loss,
-    gradient penalty and reward of Peng et al. 2021 ("AMP", eq. 6 to 8) as Escontrela et al. 2022."""
+    """Tells pairs of successive states of motions (D = 1) from the policy's (D = −1): least-squares loss, gradient
+    penalty and reward of Peng et al. 2021 ("AMP", eq. 6 to 8) as Escontrela et al. 2022."""
 
     def __init__(self, state_size: int, cfg: AmpCfg):
         super().__init__()
@@ -111,8 +109,7 @@ class Discriminator(nn.Module):
 
 
 class StylePrior(RewardBonus):
-    """Adversarial motion prior: a reward from 0 to 1 for what a :class:`Discriminator` takes for motions, of which
-    ``expert`` draws so many pairs: see :meth:`ExpertTransitions.sample`."""
+    """Adversarial motion prior: a reward from 0 to 1 for what a :class:`Discriminator` takes for motions."""
 
     option, reward_name = "amp", "style_reward"
     network: Discriminator
@@ -135,8 +132,7 @@ class StylePrior(RewardBonus):
 
 
 def amp_observations() -> ObservationGroupCfg:
-    """The states that robots and motions are compared by, as noisy as what a policy sees: differences too small for a
-    motion to show tell nothing."""
+    """The states that robots and motions are compared by, as noisy as what a policy sees."""
     terms = {
         "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05, mirror="vector"),
         "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"),
@@ -150,13 +146,9 @@ class ExpertTransitions:
     """Pairs of states one control step apart, ``step_dt`` in s, at every control step of all clips of a library.
 
     States are what an observation group sees of a robot that does exactly what the clip does. The group's terms may
-    read what a motion says of base and joints: ``env.robot``'s ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``,
-    ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``. Clips count
-    by their weights, and within a clip all pairs of valid frames count alike.
-
-    Raises a ValueError if a term of the group reads something else, a MotionError if no clip with a weight has two
-    valid states one after the other.
-    """
+    read of ``env.robot``: ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``,
+    ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``; ValueError if one reads something else.
+    Clips count by their weights, all pairs of a clip's valid frames alike; MotionError if there is no such pair."""
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group

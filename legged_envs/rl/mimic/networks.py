@@ -12,11 +12,8 @@ from legged_envs.rl.mimic_config import MimicNetworkCfg
 
 
 class FrameTransformer(nn.Module):
-    """Encodes a window of frames by attention among them: frames as tokens, learnt positions, mean over the frames.
-
-    Layers are normalised before attention and MLP (Xiong et al. 2020). It is written out because PyTorch's own layers
-    do not export to ONNX with a free batch size. Raises a ValueError if the heads do not divide ``encoder_size``.
-    """
+    """Encodes a window by attention among its frames, with learnt positions, and their mean. Layers are normalised
+    first (Xiong et al. 2020). PyTorch's own layers do not export to ONNX with a free batch size."""
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -55,8 +52,7 @@ class _AttentionLayer(nn.Module):
 
 
 class MimicNetwork(nn.Module):
-    """MLP over the normalised observation and the encoded reference; a learnt code where there is no reference.
-    ``sizes`` are P and R, of observation and reference window, which has so many ``frames``."""
+    """MLP over normalised observation (P of ``sizes``) and encoded reference (R) or, without one, a learnt code."""
 
     def __init__(self, sizes: tuple[int, int], frames: int, outputs: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -85,8 +81,7 @@ class MimicNetwork(nn.Module):
 
 
 class MimicGaussian(GaussianDistribution):
-    """A Gaussian with one learnt standard deviation where there is a reference, around which little has to be explored,
-    and one where there is none."""
+    """A Gaussian with one learnt standard deviation where there is a reference and one where there is none."""
 
     def __init__(self, num_actions: int, init_std: float, init_free_std: float):
         super().__init__(num_actions, init_std, std_type="log")

@@ -21,20 +21,11 @@ class MimicPPO(MimicAlgorithm):
     """PPO (Schulman et al. 2017) for an actor that follows a reference, with the interface of rsl_rl's PPO.
 
     One iteration is ``steps_per_env`` times :meth:`act`, step of the environment, :meth:`process_env_step`; then
-    :meth:`compute_returns` and :meth:`update`. The normalizers move once, at the end of an update. The rewards become
-    task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty, as far as these are switched on.
-
-    Args:
-        env_obs, num_actions, frames, cfg: As for :class:`~legged_envs.rl.mimic.algorithm.MimicAlgorithm`.
-        cost_names, cost_limits: Names of the cost terms, and what each may cost per control step on average; needed if
-            ``cfg.lagrange`` is on.
-        teacher: Labels every visited state; needed if ``cfg.dagger`` is on.
-        expert: Draws so many pairs of successive states of motions, in the terms of the group ``cfg.amp.group``: see
-            :meth:`legged_envs.rl.mimic.bonus.ExpertTransitions.sample`. Needed if ``cfg.amp`` is on.
-
-    Raises:
-        ValueError: If a group or an argument that ``cfg`` needs is missing, or arguments do not fit together.
-    """
+    :meth:`compute_returns` and :meth:`update`, which moves the normalizers last. Rewards become task_reward_weight · r
+    + amp_reward_weight · style + rnd weight · novelty, as far as these are on. ``cfg.lagrange`` needs ``cost_names``
+    and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a ``teacher`` that labels every visited state,
+    ``cfg.amp`` an ``expert`` that draws pairs of successive states of motions; ValueError if one is missing or they do
+    not fit together."""
 
     cfg: MimicPPOCfg
 
@@ -56,9 +47,8 @@ class MimicPPO(MimicAlgorithm):
             raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
         self.teacher = teacher if cfg.dagger.coefficient else None
         self.critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, 1, cfg)
-        self.critics = {"values": self.critic}
+        self.critics, critics = {"values": self.critic}, {"critic": self.critic}
         """Who predicts which column of the storage: ``values``, and with constraints ``cost_values``."""
-        critics = {"critic": self.critic}
         self.lagrange: Lagrange | None = None
         self.calm_envs = num_costs = 0
         """Number of environments, the first ones, that act without noise."""
@@ -104,12 +94,11 @@ class MimicPPO(MimicAlgorithm):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both. Raises a
-        ValueError if ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends."""
-        step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs")
-        if following is None and dones.any():
+        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both. ValueError if
+        ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends."""
+        step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs", obs)
+        if "final_obs" not in extras and dones.any():
             raise ValueError("extras must have final_obs, the true last observations, when episodes end")
-        following = obs if following is None else following
         if self.lagrange is not None:
             if extras.get("costs") is None:
                 raise ValueError("extras must have costs, (num_envs, K), as lagrange.enabled is on; got none")
@@ -205,17 +194,13 @@ class MimicPPO(MimicAlgorithm):
 
 
 class Lagrange:
-    """A multiplier λ_k ≥ 0 for each cost term, and the costs in units that compare with the limits.
+    """A multiplier λ_k ≥ 0 for each cost term, with and without a reference by itself, and costs in units of their
+    limits.
 
-    Steps with and without a reference have multipliers of their own: who follows commands has other costs than who
-    imitates, and both are to keep the limits. The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums
-    temporal differences with weights that add up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per
-    control step, 1 being as much as the limit.
-
+    The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
+    up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
     ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
-    ``discount`` is γλ of the advantages. Raises a ValueError if a limit is missing or not positive, ``cfg.costs`` has
-    none of the names, ``discount`` is not below 1, or a gain or the bound is negative.
-    """
+    ``discount`` is γλ. ValueError if a limit, a name, ``discount``, a gain or the bound is not as it must be."""
 
     def __init__(
         self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
@@ -242,21 +227,17 @@ class Lagrange:
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the :func:`relative_excess` of the costs of a rollout. Returns the mean costs per
-        control step without and with a reference; NaN where there was no such step, and then the multipliers stay.
-        Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
+        """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per control
+        step without and with a reference, NaN where there was no such step. Shapes: (num_steps, num_envs, K),
+        (num_steps, num_envs) → (2, K)."""
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
 
     def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
-        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised.
-
-        Each A^c_k is centred and divided by its standard deviation, with and without a reference by itself, but by no
-        less than 1 − γλ, which is one step's cost at the limit. So a term near its limit weighs λ_k times as much as
-        the reward, and the noise of one that hardly costs anything beside its limit is not blown up.
-        Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs).
-        """
+        """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised. Each A^c_k is centred and
+        divided by its standard deviation, with and without a reference by itself, but by no less than 1 − γλ, one
+        step's cost at the limit. Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs)."""
         for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
             costs = cost_advantages[rows]
             if not len(costs):
