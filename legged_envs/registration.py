@@ -1,7 +1,5 @@
 """Register the tasks with Gymnasium, and build the default wrapper stack. Torch and MuJoCo load when one is made."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,7 +28,7 @@ def make_vector_env(
     task_id: str,
     num_envs: int,
     *,
-    cfg: TaskCfg | Mapping[str, Any] | None = None,
+    cfg: "TaskCfg | Mapping[str, Any] | None" = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     max_episode_steps: int | None = None,
     statistics: bool = True,
@@ -61,7 +59,7 @@ def make_vector_env(
     return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
 
 
-def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **kwargs: Any) -> gym.Env:
+def make_env(task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, **kwargs: Any) -> gym.Env:
     """One robot as a plain ``gymnasium.Env`` with the time limit of its task; ``max_episode_steps`` can only shorten
     it, while ``cfg={"episode_length_s": …}`` sets it. TypeError for a keyword of ``make_vec`` alone."""
     if "num_envs" in kwargs:
@@ -76,7 +74,7 @@ def make_env(task_id: str, *, cfg: TaskCfg | Mapping[str, Any] | None = None, **
     return env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
 
 
-def _resolve_cfg(task_id: str, cfg: TaskCfg | Mapping[str, Any] | None) -> TaskCfg:
+def _resolve_cfg(task_id: str, cfg: "TaskCfg | Mapping[str, Any] | None") -> "TaskCfg":
     from legged_envs.envs.cfg import TaskCfg, override
 
     if cfg is None or isinstance(cfg, Mapping):

@@ -1,7 +1,5 @@
 """Scale costs by running statistics."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -44,7 +42,7 @@ class CostNormalize(NormalizingWrapper):
     def __init__(
         self,
         env: Any,
-        norm: Normalizers | None = None,
+        norm: "Normalizers | None" = None,
         *,
         scale: str = "return",
         gamma: float = 0.99,

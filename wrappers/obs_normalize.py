@@ -1,7 +1,5 @@
 """Normalise observations by their running mean and variance."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np
@@ -43,7 +41,7 @@ class ObsNormalize(NormalizingWrapper):
 
     saved_as = "obs_normalizer"
 
-    def __init__(self, env: Any, norm: Normalizers | None = None, *, clip: float | None = None):
+    def __init__(self, env: Any, norm: "Normalizers | None" = None, *, clip: float | None = None):
         super().__init__(env)
         self.normalizer = _normalizers(self.env.single_observation_space, norm, clip, "ObsNormalize")
         self.single_observation_space = _space(self.env.single_observation_space, self.normalizer)
@@ -86,7 +84,7 @@ class ObsNormalize(NormalizingWrapper):
         return cast(Tree, map_leaves(Normalizer.normalize, self.normalizer, observation))
 
 
-def _normalizers(space: Space[Any], norm: Normalizers | None, clip: float | None, owner: str) -> Normalizers:
+def _normalizers(space: Space[Any], norm: "Normalizers | None", clip: float | None, owner: str) -> Normalizers:
     if isinstance(space, Dict):
         if norm is not None and not (isinstance(norm, dict) and set(norm) == set(space)):
             given = sorted(norm) if isinstance(norm, dict) else norm

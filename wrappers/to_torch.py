@@ -1,7 +1,5 @@
 """Torch tensors from an environment of any other kind of arrays."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from legged_envs.wrappers.arrays import Array, as_numpy, shareable
@@ -27,13 +25,13 @@ class ToTorch(ArrayConversion):
         tensor([1., 1.])
     """
 
-    def __init__(self, env: Any, device: torch.device | str = "cpu"):
+    def __init__(self, env: Any, device: "torch.device | str" = "cpu"):
         import torch  # here, so that the other wrappers can be imported without it
 
         super().__init__(env)
         self.device = torch.device(device)
 
-    def convert(self, array: Array) -> torch.Tensor:
+    def convert(self, array: Array) -> "torch.Tensor":
         import torch
 
         given = array if isinstance(array, torch.Tensor) else shareable(as_numpy(array))

@@ -1,7 +1,5 @@
 """Action terms: how a part of the action becomes targets of joints: positions [rad], velocities or torques [N·m]."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,7 +22,7 @@ class JointActionCfg:
     clip: tuple[float, float] | None = None
     """Bounds of the targets."""
 
-    def build(self, env: Env) -> JointAction:
+    def build(self, env: Env) -> "JointAction":
         return JointAction(self, env)
 
 

@@ -1,7 +1,5 @@
 """What every kind of command has, and velocity commands."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
@@ -70,7 +68,7 @@ class VelocityCommandCfg:
     heading_column: bool = False
     """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
 
-    def build(self, env: Env) -> VelocityCommand:
+    def build(self, env: Env) -> "VelocityCommand":
         return VelocityCommand(self, env)
 
 

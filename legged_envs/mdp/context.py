@@ -1,7 +1,5 @@
 """What a term may read: the part of an environment that the managers and terms see."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -56,9 +54,9 @@ class Env(Protocol):
     step_dt: float
     max_episode_length_s: float
     """Control time step and time limit of the task, s."""
-    random: RandomStreams
-    sim: Simulation
-    robot: RobotState
+    random: "RandomStreams"
+    sim: "Simulation"
+    robot: "RobotState"
     actions: Actions
     commands: Commands
     terminations: Terminations

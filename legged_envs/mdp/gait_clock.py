@@ -1,7 +1,5 @@
 """A clock that tells each foot when to stand and when to swing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ class GaitClockCfg:
     """For each foot the joints that lift it, and how far in the middle of its swing, rad; empty if none are to. With
     ``JointPositionCfg.around`` actions correct this motion."""
 
-    def build(self, env: Env) -> GaitClock:
+    def build(self, env: Env) -> "GaitClock":
         return GaitClock(self, env)
 
 

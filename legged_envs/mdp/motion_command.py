@@ -1,7 +1,5 @@
 """Reference motions as a command: imitate this clip from here on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -40,7 +38,7 @@ class MotionCommandCfg:
     starts: StartCfg = field(default_factory=StartCfg)
     """Where episodes start. Adaptive starts depend on all failures so far, also those before a seeded ``reset``."""
 
-    def build(self, env: Env) -> MotionCommand:
+    def build(self, env: Env) -> "MotionCommand":
         return MotionCommand(self, env)
 
     def load(self, robot: RobotCfg) -> list[Motion]:
@@ -199,7 +197,7 @@ class MotionCommand(CommandTerm):
         self._set(self._targets(slice(None)))
 
 
-def motion_command(commands: Any, name: str = "motion") -> MotionCommand:
+def motion_command(commands: Any, name: str = "motion") -> "MotionCommand":
     """The motion command ``name`` of a :class:`~legged_envs.managers.CommandManager`; ValueError if it has none."""
     term = commands.terms.get(name)
     if not isinstance(term, MotionCommand):

@@ -4,8 +4,6 @@
 (T, 6 + num_joints) base velocity in the world, angular velocity in the base frame and joint velocities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -120,7 +118,7 @@ def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False
 
 
 @lru_cache
-def robot_model(robot: RobotCfg) -> mujoco.MjModel:
+def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
     import mujoco
 
     model = mujoco.MjSpec.from_file(str(robot.path)).compile()
@@ -136,7 +134,7 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
     return tuple(model.body(i).name for i in range(1, model.nbody))
 
 
-def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None) -> Iterator[mujoco.MjData]:
+def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None) -> "Iterator[mujoco.MjData]":
     """The robot in each of the poses ``qpos`` (T, 7 + num_joints), at rest or with ``qvel``, its bodies computed."""
     import mujoco
 

@@ -1,7 +1,5 @@
 """Many clips of one robot on a device, sampled at arbitrary times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -35,7 +33,7 @@ class MotionSample:
     ended: torch.Tensor
     """Whether all frames of the sample may be imitated, and whether a clip that does not repeat is at its last one."""
 
-    def __getitem__(self, index: object) -> MotionSample:
+    def __getitem__(self, index: object) -> "MotionSample":
         return MotionSample(**{field: values[index] for field, values in vars(self).items()})
 
 

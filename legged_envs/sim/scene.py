@@ -1,7 +1,5 @@
 """A robot on a ground: one compiled MuJoCo model per scene, and where in its arrays the robot is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +32,7 @@ class RobotView:
     """Three values per foot in ``sensordata``."""
 
     @classmethod
-    def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> RobotView:
+    def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> "RobotView":
         """The view of ``robot``, whose names in the model begin with ``prefix``; ValueError if its parts do not fit."""
         base = model.body(prefix + robot.base_body).id
         bodies = np.flatnonzero(model.body_rootid == base)

@@ -1,7 +1,5 @@
 """The interface of a batch of simulated robots. One file per engine implements it."""
 
-from __future__ import annotations
-
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -123,7 +121,7 @@ class Simulation(Quantities, ABC):
     """Whether a process that is forked later can step it."""
     closed: bool = False
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
-    _renderer: SceneRenderer
+    _renderer: "SceneRenderer"
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device

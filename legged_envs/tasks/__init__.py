@@ -1,7 +1,5 @@
 """Tasks: which robot, terms and weights make which registered id."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from legged_envs.checks import check_known
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
-TASKS: dict[str, str | Callable[[], TaskCfg]] = {
+TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat",
     "Legged/G1-Flat-v0": "legged_envs.tasks.velocity:g1_flat",
     "Legged/Go2-Mimic-v0": "legged_envs.tasks.mimic:go2_mimic",
@@ -20,14 +18,14 @@ TASKS: dict[str, str | Callable[[], TaskCfg]] = {
 """Registered id → the function that makes a fresh configuration, or its name as ``module:function``."""
 
 
-def make_task_cfg(task_id: str) -> TaskCfg:
+def make_task_cfg(task_id: str) -> "TaskCfg":
     """A fresh configuration of a registered task, to change and pass as ``cfg=``; ValueError if no task has that id."""
     check_known("unknown task", (task_id,), TASKS, "tasks")
     factory = TASKS[task_id]
     return (resolve_name(factory) if isinstance(factory, str) else factory)()
 
 
-def is_mimic(cfg: TaskCfg) -> bool:
+def is_mimic(cfg: "TaskCfg") -> bool:
     """Whether a task imitates motions: one of its commands is a motion."""
     from legged_envs.mdp.motion_command import MotionCommandCfg
 
