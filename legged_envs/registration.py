@@ -63,10 +63,8 @@ def make_env(task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, 
     """One robot as a plain ``gymnasium.Env`` with the time limit of its task; ``max_episode_steps`` can only shorten
     it, while ``cfg={"episode_length_s": …}`` sets it. TypeError for a keyword of ``make_vec`` alone."""
     if "num_envs" in kwargs:
-        raise TypeError(
-            f"gymnasium.make makes one environment; for a batch call gymnasium.make_vec({task_id!r}, "
-            f"num_envs={kwargs['num_envs']})"
-        )
+        call = f"gymnasium.make_vec({task_id!r}, num_envs={kwargs['num_envs']})"
+        raise TypeError(f"gymnasium.make makes one environment; for a batch call {call}")
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 

@@ -64,10 +64,8 @@ class Stream(Stateful):
     def signed_24_bit(self, size: int, env_ids: torch.Tensor | None = None) -> torch.Tensor:
         """Uniform integers in [-2**23, 2**23), the cheapest draw. Shape: (num_envs or len(env_ids), size), int32."""
         words = (size + 1) // 2
-        steps = self._steps.get(words)
-        if steps is None:
-            steps = torch.arange(1, words + 1, device=self._key.device).mul_(_GOLDEN_GAMMA)
-            self._steps[words] = steps
+        if words not in self._steps:
+            self._steps[words] = torch.arange(1, words + 1, device=self._key.device).mul_(_GOLDEN_GAMMA)
         if env_ids is None:
             start = torch.add(self._key, self.counter, alpha=_GOLDEN_GAMMA)
             self.counter.add_(words)
@@ -77,7 +75,7 @@ class Stream(Stateful):
             self.counter[env_ids] = count + words
         if start.shape[0] == 0:
             return torch.empty(0, size, dtype=torch.int32, device=self._key.device)
-        bits = splitmix64(start + steps).view(torch.int32)
+        bits = splitmix64(start + self._steps[words]).view(torch.int32)
         return bits[:, :size].bitwise_right_shift(8)
 
     def uniform(

@@ -268,11 +268,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         if self.closed:
             raise RuntimeError(f"{call}() was called after close()")
         if self._process != os.getpid() and not self.sim.survives_fork:
-            raise RuntimeError(
-                f"{call}() was called in a process forked after this environment was made, where the physics' threads "
-                "do not exist: make the environment in the new process, start that by 'spawn', or use "
-                "cfg={'sim.num_threads': 1}"
-            )
+            wrong = "in a process forked after this environment was made, where the physics' threads do not exist"
+            how = "make the environment in the new process, start that by 'spawn', or use cfg={'sim.num_threads': 1}"
+            raise RuntimeError(f"{call}() was called {wrong}: {how}")
 
     def _export(self, value: torch.Tensor) -> Any:
         # A tensor made in inference mode could not take part in the caller's autograd, its clone can.

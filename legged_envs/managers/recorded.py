@@ -128,21 +128,20 @@ def _check_constants(tensors: Sequence[Tensor]) -> None:
             continue
         owned = [(vars(holder), type(holder).__name__) for holder in holders if hasattr(holder, "__dict__")]
         named = [f" ({name!r} of {kind})" for names, kind in owned for name in names if names[name] is tensor]
-        raise ValueError(
-            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])} that is an attribute of "
-            "none of the owners: a recording would not see it replaced. Make what holds it an owner, keep it in a "
-            "table of functools.lru_cache if it never changes, or do not mark the piece pure"
+        wrong = (
+            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])} that is an attribute of"
         )
+        how = "keep it in env.robot.table if it never changes, or do not mark the piece pure"
+        why = f"none of the owners: a recording would not see it replaced. Make what holds it an owner, {how}"
+        raise ValueError(f"{wrong} {why}")
 
 
 def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tensor]) -> Any:
     """``function`` as machine code for tensors of the shapes, strides and types of ``tensors``, which it trusts."""
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     if shutil.which(compiler) is None:
-        raise RuntimeError(
-            f"compile=True needs a C++ compiler, and there is no {compiler!r}: install one (Debian: apt-get install "
-            "g++), name another in the environment variable CXX, or leave compile=False"
-        )
+        how = "install one (Debian: apt-get install g++), name another in the environment variable CXX"
+        raise RuntimeError(f"compile=True needs a C++ compiler, not {compiler!r}: {how}, or leave compile=False")
     # Of TorchInductor's doors this is the one with the least to do on a call: torch.compile checks guards for tens of
     # microseconds, and its compile_fx goes through a generated Python wrapper.
     import torch._inductor

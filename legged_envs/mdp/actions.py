@@ -60,10 +60,8 @@ class JointAction:
         """Numbers of its joints, ``size`` in all, among those of the robot."""
         self.size = len(self.joints)
         if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
-            raise ValueError(
-                f"{name} needs joints with {cfg.kind} actuators, but {robot.joint_names[wrong[0]]!r} of robot "
-                f"{robot.name!r} has a {kinds[wrong[0]]} actuator: see RobotCfg.actuators"
-            )
+            has = f"{robot.joint_names[wrong[0]]!r} of robot {robot.name!r} has a {kinds[wrong[0]]} actuator"
+            raise ValueError(f"{name} needs joints with {cfg.kind} actuators, but {has}: see RobotCfg.actuators")
         scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=env.device)
         if scale.ndim > 0 and scale.shape != (self.size,):
             raise ValueError(f"{name}.scale needs 1 or {self.size} values, got {scale.numel()}")

@@ -103,11 +103,10 @@ def load_beyondmimic_npz(
     distance = torch.cdist(motion.body_pos_w[:, ours], body_pos.float()).amin(2)
     if distance.max() > _SAME_PLACE:
         frame, body = divmod(int(distance.argmax()), len(ours))
-        raise MotionError(
-            f"{origin}: frame {frame}: body_pos_w has no body within {_SAME_PLACE:g} m of robot {robot.name!r}'s "
-            f"{motion.body_names[ours[body]]!r} ({distance.max():.2f} m to the nearest): another robot, or its joints "
-            "are in another order; say which with joint_names"
-        )
+        near = f"within {_SAME_PLACE:g} m of robot {robot.name!r}'s {motion.body_names[ours[body]]!r}"
+        wrong = f"has no body {near} ({distance.max():.2f} m to the nearest)"
+        why = "another robot, or its joints are in another order; say which with joint_names"
+        raise MotionError(f"{origin}: frame {frame}: body_pos_w {wrong}: {why}")
     return motion
 
 

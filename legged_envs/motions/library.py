@@ -86,9 +86,8 @@ class MotionLibrary:
         self.duration = torch.tensor([motion.duration for motion in motions], device=device)
         self.weight = torch.tensor([motion.weight for motion in motions], device=device)
         self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
-        self.loops = torch.tensor(
-            [motion.loop if end == "clip" else end == "loop" for motion in motions], device=device
-        )
+        loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
+        self.loops = torch.tensor(loops, device=device)
         """What each :class:`Motion` says, and whether ``end`` has it looped. Shape: (num_clips,)."""
         self.first_frame = self.num_frames.cumsum(0) - self.num_frames
         """Place of each clip's first frame among all frames. Shape: (num_clips,)."""

@@ -49,10 +49,8 @@ def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
         return cfg, None
     checkpoint, usual = read_checkpoint(cfg.resume, cfg.task_id), TrainCfg(cfg.task_id)
     if "cfg" not in checkpoint:
-        raise ValueError(
-            f"{str(cfg.resume / CHECKPOINT)!r} is of an older version and does not hold the options of its run, which "
-            "cannot go on; --warm-start begins a new run with its networks"
-        )
+        wrong = f"{str(cfg.resume / CHECKPOINT)!r} is of an older version and does not hold the options of its run"
+        raise ValueError(f"{wrong}, which cannot go on; --warm-start begins a new run with its networks")
     given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
     if "minutes" in given:
         given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
@@ -78,7 +76,6 @@ def check_changes(changes: Any, path: str = "changes") -> None:
         for key, value in changes.items() if isinstance(changes, dict) else enumerate(changes):
             check_changes(value, f"{path}[{key!r}]")
     elif type(changes) not in (str, int, float, bool, type(None)):
-        raise ValueError(
-            f"{path} = {changes!r}: changes must be values that a checkpoint can hold, which are numbers, strings, "
-            "None, and tuples, lists and dicts of these; for functions and objects, register a task of your own"
-        )
+        which = "numbers, strings, None, and tuples, lists and dicts of these"
+        how = f"which are {which}; for functions and objects, register a task of your own"
+        raise ValueError(f"{path} = {changes!r}: changes must be values that a checkpoint can hold, {how}")

@@ -120,10 +120,9 @@ class Policy:
         needed = Policy(self._network, ours)._in_common()
         for key, theirs in self._in_common().items():
             if theirs != (has := needed[key]):
-                raise ValueError(
-                    f"the policy of {self.task_id!r} was trained with {key} = {theirs}, this environment has {has}; "
-                    "if it was trained with --changes, this environment needs the same"
-                )
+                wrong = f"was trained with {key} = {theirs}, this environment has {has}"
+                how = "if it was trained with --changes, this environment needs the same"
+                raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
 
     def _in_common(self) -> dict[str, Any]:
         """What a policy must share with those that its environment makes."""

@@ -88,8 +88,7 @@ class SceneRenderer:
         try:
             return mujoco.Renderer(self.model, height=height, width=width)
         except Exception as error:
-            raise RuntimeError(
-                f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}. "
-                "Without a display, set MUJOCO_GL=egl before mujoco is first imported and install EGL "
-                "(Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0)"
-            ) from error
+            wrong = f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}"
+            how = "install EGL (Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0)"
+            how = f"Without a display, set MUJOCO_GL=egl before mujoco is first imported and {how}"
+            raise RuntimeError(f"{wrong}. {how}") from error

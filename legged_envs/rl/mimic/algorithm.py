@@ -112,10 +112,9 @@ class MimicAlgorithm:
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
         if missing := sorted(wanted - (state.keys() & known)):
-            raise ValueError(
-                f"load: {missing} must be in the state, which has {sorted(state)}, and in this algorithm, which has "
-                f"{sorted(known)}; use the configuration that it was saved with, or choose parts with load_cfg"
-            )
+            where = f"in the state, which has {sorted(state)}, and in this algorithm, which has {sorted(known)}"
+            how = "use the configuration that it was saved with, or choose parts with load_cfg"
+            raise ValueError(f"load: {missing} must be {where}; {how}")
         for name in wanted - {"iteration"}:
             part = self._parts[name]
             options = {"strict": strict} if isinstance(part, nn.Module) else {}
