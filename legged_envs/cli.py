@@ -166,12 +166,9 @@ def bench(
 
 def main() -> None:
     """Entry point of the command ``legged-envs``."""
-    tyro.extras.subcommand_cli_from_dict(
-        {"list": list_tasks, "train": train, "play": play, "eval": evaluate, "bench": bench},
-        config=(tyro.conf.CascadeSubcommandArgs,),
-        prog="legged-envs",
-        description="Legged robots as vectorized Gymnasium environments.",
-    )
+    verbs: dict[str, Any] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate, "bench": bench}
+    about, config = "Legged robots as vectorized Gymnasium environments.", (tyro.conf.CascadeSubcommandArgs,)
+    tyro.extras.subcommand_cli_from_dict(verbs, prog="legged-envs", description=about, config=config)
 
 
 if __name__ == "__main__":

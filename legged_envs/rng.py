@@ -12,8 +12,7 @@ import torch
 from legged_envs.state import Stateful, copied
 
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
-_MIX_1 = 0xBF58476D1CE4E5B9
-_MIX_2 = 0x94D049BB133111EB
+_MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _NUMPY = {value: np.uint64(value) for value in (27, 30, 31, _MIX_1, _MIX_2)}
 """The same numbers as NumPy takes them: making one costs as much as an operation on a small batch."""
 

@@ -104,9 +104,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             self._last_observation = {name: self._ended_rows.new_zeros(num_envs, sizes[name]) for name in sizes}
         self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
-        boxes: dict[str, gym.Space[Any]] = {
-            name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in sizes.items()
-        }
+        box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
+        boxes: dict[str, gym.Space[Any]] = {name: box((size,)) for name, size in sizes.items()}
         self.single_observation_space = gym.spaces.Dict(boxes) if self._dict_observations else boxes["policy"]
         self.single_action_space = gym.spaces.Box(-1.0, 1.0, (num_actions,))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)

@@ -131,11 +131,10 @@ def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_name
     theirs = feet.mean(0)[:, 1].tolist()
     for k, leg in enumerate(legs):
         if ours[k] * theirs[k] < 0.0:
-            raise MotionError(
-                f"{motion.origin}: foot {k} of the file lies at y = {theirs[k]:.3f} m in the base frame, but leg "
-                f"{leg!r} of {robot.name!r} puts it at {ours[k]:.3f} m: the file's joints are not in the order "
-                f"{', '.join(legs)}; give their order as joint_names"
-            )
+            file = f"foot {k} of the file lies at y = {theirs[k]:.3f} m in the base frame"
+            model = f"leg {leg!r} of {robot.name!r} puts it at {ours[k]:.3f} m"
+            how = f"the file's joints are not in the order {', '.join(legs)}; give their order as joint_names"
+            raise MotionError(f"{motion.origin}: {file}, but {model}: {how}")
 
 
 def _read_frames(
