@@ -144,6 +144,7 @@ class Imitation(LeggedVectorEnv):
         self.sim = make_simulation("mujoco", GO2, SimCfg(), 1, "cpu")
         self.device, self.step_dt = self.sim.device, self.sim.cfg.step_dt
         self.motion = HeldMotion(1)
+        self.cfg = make_task_cfg("Legged/Go2-Mimic-v0")
         self.commands = SimpleNamespace(terms={"motion": self.motion})
         self.resets: list[dict] = []
         """Seed or options of each reset, and the clip that it started."""
