@@ -1,5 +1,3 @@
-"""Commands: what the robots are asked to do, resampled at random times."""
-
 from typing import Any
 
 import torch

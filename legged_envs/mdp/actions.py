@@ -13,8 +13,6 @@ from legged_envs.mdp.context import Env
 
 @dataclass
 class JointActionCfg:
-    """What the joint actions have in common."""
-
     kind: ClassVar[str] = ""
     """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
     scale: float | tuple[float, ...] = 0.5
@@ -76,7 +74,6 @@ class JointAction:
         self.scale = scale.expand(self.size).contiguous()
         """Shape: (size,)."""
         self.index = env.robot.joint_index(self.joints)
-        """Index of its joints."""
         zero = torch.zeros_like(self.scale)
         self._default = env.robot.default_joint_pos[self.index] if cfg.kind == "position" else zero
         self._reference: Any = None

@@ -1,5 +1,3 @@
-"""What every kind of command has, and velocity commands."""
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -54,9 +52,8 @@ class VelocityCommandCfg:
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
     lin_vel_y: tuple[float, float] = (-0.5, 0.5)
-    """Ranges of vx and vy, m/s."""
     ang_vel_z: tuple[float, float] = (-1.0, 1.0)
-    """rad/s; with ``heading`` the range to which the turn towards it is limited."""
+    """Ranges of vx and vy, m/s, and ωz, rad/s; with ``heading`` the last limits the turn towards it."""
     resampling_time_s: tuple[float, float] = (10.0, 10.0)
     """Range of the time for which a command holds, s."""
     standing_fraction: float = 0.1
@@ -64,9 +61,8 @@ class VelocityCommandCfg:
     small_command: float = 0.0
     """Linear commands with a norm at most this become 0, m/s (LeggedGym-Ex: 0.2)."""
     heading: bool = False
-    """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ))."""
     heading_stiffness: float = 0.5
-    """1/s."""
+    """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ)), stiffness in 1/s."""
     heading_column: bool = False
     """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
 

@@ -1,5 +1,3 @@
-"""What a term may read: the part of an environment that the managers and terms see."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""A clock that tells each foot when to stand and when to swing."""
-
 from __future__ import annotations
 
 import math
@@ -15,7 +13,7 @@ from legged_envs.mdp.context import Env
 
 @dataclass
 class GaitClockCfg:
-    """A gait at a fixed pace; that of LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
+    """When each foot stands and swings, at a fixed pace; LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
 
     period: float = 0.8
     """Duration of a stride, in which every foot stands once and swings once, s."""
@@ -24,16 +22,16 @@ class GaitClockCfg:
     offsets: tuple[float, ...] = (0.0, 0.5)
     """How far ahead of the first each foot is, in strides."""
     swing: tuple[Mapping[str, float], ...] = ()
-    """For each foot the joints that lift it, and how far in the middle of its swing, rad; empty if none are to. With
-    ``JointPositionCfg.around`` actions correct this motion."""
+    """For each foot the joints that lift it, and how far in mid-swing, rad; ``JointPositionCfg.around`` adds
+    actions."""
 
     def build(self, env: Env) -> GaitClock:
         return GaitClock(self, env)
 
 
 class GaitClock(CommandTerm):
-    """The clocks of every environment, which run all the time; an episode begins at a random time of the stride.
-    ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
+    """Clocks that run all the time; each episode begins at a random time of the stride. ValueError if ``cfg`` is
+    wrong."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 

@@ -1,5 +1,3 @@
-"""Per-environment timers that cost nothing while none is due."""
-
 import torch
 
 from legged_envs.state import Stateful
@@ -8,7 +6,7 @@ _NEVER = 1 << 62
 
 
 class Timer(Stateful):
-    """Counts down in every environment, in whole control steps of ``step_dt`` s."""
+    """Counts down in every environment, in whole control steps of ``step_dt`` s; costs nothing while none is due."""
 
     STATE = ("_now", "_due", "_earliest")
 

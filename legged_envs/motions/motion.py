@@ -1,5 +1,3 @@
-"""One reference motion of one robot, in memory: the format that every loader makes and everything else reads."""
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,18 +20,15 @@ class MotionError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies.
-
+    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies, as every loader makes it.
     Frame i is at time i / frame_rate. Names and frames are those of :class:`~legged_envs.sim.Simulation`. MotionError
     for less than two frames, wrong shapes, dtypes other than float32, numbers that are not finite, quaternions that are
-    not unit, a frame rate that is not positive, a negative weight, repeated names.
-    """
+    not unit, a frame rate that is not positive, a negative weight, repeated names."""
 
     name: str
     robot: str
-    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves."""
     frame_rate: float
-    """Frames per second."""
+    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves, and frames per second."""
     joint_names: tuple[str, ...]
     body_names: tuple[str, ...]
     root_pos_w: torch.Tensor

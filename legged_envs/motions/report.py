@@ -1,5 +1,3 @@
-"""Whether a robot can make a motion: foot slip, ground, joint and speed limits."""
-
 from dataclasses import dataclass
 
 import torch
@@ -45,7 +43,7 @@ class MotionReport:
 
 
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
-    """Measure ``motion`` on flat ground. Invalid frames count too."""
+    """Measure whether ``robot`` can make ``motion`` on flat ground. Invalid frames count too."""
     model, joint_pos = robot_model(robot), motion.joint_pos.double()
     low, high = torch.from_numpy(model.jnt_range[1:]).unbind(1)
     unlimited = torch.from_numpy(model.jnt_limited[1:]) == 0

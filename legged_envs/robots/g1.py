@@ -57,7 +57,6 @@ G1_29 = replace(
     penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
     mirror=mirror_left_and_right(_ALL_JOINTS),
 )
-"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources of the model. As in
-LeggedGym-Ex `G1MimicCfg` only the pelvis ends an episode; every other link with a collision shape is penalised: thigh
-(``hip_yaw``), shin (``knee``), torso and head, upper arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``).
-"""
+"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources. As in LeggedGym-Ex
+`G1MimicCfg` only the pelvis ends an episode; every other link with a collision shape is penalised: thigh (``hip_yaw``),
+shin (``knee``), torso and head, upper arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``)."""

@@ -1,11 +1,9 @@
-"""Unitree Go2: quadruped, 12 joints, 15.2 kg."""
+"""Unitree Go2: quadruped, 12 joints, 15.2 kg; ``go2.xml`` lists the sources of the model."""
 
 from legged_envs.robots.robot import RobotCfg
 
-_LEGS = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}
-"""Each leg, and the one that takes its place when left and right are swapped."""
-_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
-"""The joints of a leg, and their signs in the mirror."""
+_LEGS = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}  # each leg, and the one in its place in the mirror
+_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}  # of a leg, and their signs in the mirror
 
 GO2 = RobotCfg(
     name="go2",
@@ -33,4 +31,3 @@ GO2 = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )
-"""Go2 with the standing pose of LeggedGym-Ex; sources of the model are listed in ``go2.xml``."""

@@ -1,5 +1,3 @@
-"""What the rest of the package needs to know about a robot beyond its MJCF model."""
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +88,6 @@ class RobotCfg:
 
     @property
     def path(self) -> Path:
-        """Absolute path of the MJCF file."""
         return Path(__file__).resolve().parent / self.xml
 
     @property

@@ -1,5 +1,3 @@
-"""What reward, cost, observation and termination terms read about the robots: derived quantities and contact timers."""
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -81,9 +79,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     or bool; see :class:`Simulation` for units, frames and for which quantities lag by one physics step."""
 
     lin_vel_b: Tensor
-    """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
     projected_gravity: Tensor
-    """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
+    """Velocity [m/s] and direction of gravity, (0, 0, −1) when upright, in the base frame. Shape: (num_envs, 3)."""
     base_height: Tensor
     """Height of the base above the ground, m. Shape: (num_envs,)."""
     joint_offset: Tensor
@@ -139,7 +136,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
                 bodies.compute()
 
     def compute(self) -> None:
-        """Compute what follows from what was read; pure, so that it can be recorded."""
         super().compute()
         self.last_joint_vel = self.joint_vel.clone()
         in_contact = self._touching(self.contact_force)
@@ -220,7 +216,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
 
     @property
     def ang_vel_b(self) -> Tensor:
-        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
         return self.root_ang_vel_b
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
@@ -239,7 +234,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         return (self.foot_contact * self._foot_bits).sum(1)
 
     def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
-        """A fast index for some joints, by their numbers."""
         return self.table(("joint_index", joints), lambda: _index(list(joints), self.sim.device))
 
     def heading(self) -> Tensor:

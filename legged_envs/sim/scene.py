@@ -1,5 +1,3 @@
-"""A robot on a ground: one compiled MuJoCo model per scene, and where in its arrays the robot is."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,9 +24,8 @@ class RobotView:
     joint_qvel: slice
     actuators: slice
     bodies: slice
-    """The base first."""
     geoms: slice
-    """From its first collision shape to its last."""
+    """Its bodies, the base first, and all shapes from its first that collides to its last."""
     foot_sites: slice
     foot_velocities: slice
     """Three values per foot in ``sensordata``."""
@@ -129,7 +126,6 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """One actuator per joint, of the kind of ``RobotCfg.actuators``: :data:`ACTUATOR_GAINS` has their laws."""
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(

@@ -28,7 +28,6 @@ def make_task_cfg(task_id: str) -> TaskCfg:
 
 
 def is_mimic(cfg: TaskCfg) -> bool:
-    """Whether a task imitates motions: one of its commands is a motion."""
     from legged_envs.mdp.motion_command import MotionCommandCfg
 
     return any(isinstance(command, MotionCommandCfg) for command in cfg.commands.values())
