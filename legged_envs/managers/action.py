@@ -11,7 +11,7 @@ class ActionManager(Manager):
     """Turns actions into joint targets, term by term, and remembers the last three actions. The action is the parts of
     the terms in their order, clipped to [−1, 1] before anything else sees it, since Gaussian policies leave that
     routinely. A joint without a term stays at its default position, without velocity or torque. An episode's actions
-    act 0 to ``max_delay`` control steps late, 0 or 1. ValueError if there is no term, or two drive one joint."""
+    act 0 to ``max_delay`` (0 or 1) control steps late. ValueError if there is no term, or two drive one joint."""
 
     STATE = ("current", "previous", "before_previous", "delayed")
 
@@ -27,7 +27,6 @@ class ActionManager(Manager):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
         self.size = len(driven)
         self.scale = torch.cat([term.scale for term in self.terms.values()])
-        """What action 1 commands. Shape: (size,)."""
         self._random = env.random.stream("action_delay")
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         self.previous, self.before_previous = torch.zeros_like(self.current), torch.zeros_like(self.current)

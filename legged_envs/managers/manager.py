@@ -96,7 +96,6 @@ class TermColumns(Manager, ABC):
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         values = [term.check(env, dtype, scalar) for term in self.terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
-        """Number of columns of each term."""
         self._impure = [term for term in self.terms if not term.pure]
 
     @abstractmethod

@@ -21,10 +21,8 @@ from legged_envs.managers.tape import Place, Tape, tensors_in
 _OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
 """Scalar code on one thread keeps the order of sums, so that results do not depend on the number of environments.
 Vector instructions need then not be tried out, which takes ten seconds."""
-
 Run = Callable[[], None]
-Attributes = Sequence[dict[str, Any]]
-"""The attributes of the owners."""
+Attributes = Sequence[dict[str, Any]]  # those of the owners
 
 
 class Piece(NamedTuple):

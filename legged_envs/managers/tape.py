@@ -7,11 +7,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-Place = tuple[dict[str, Any], str]
-"""An attribute that holds a tensor: the attributes of its owner, and its name among them."""
-SMALL = 128
-"""Rows up to which NumPy takes less time than PyTorch also for what is not contiguous."""
-
+Place = tuple[dict[str, Any], str]  # an attribute that holds a tensor: its owner's attributes, its name among them
+SMALL = 128  # rows up to which NumPy takes less time than PyTorch also for what is not contiguous
 _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
 _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}

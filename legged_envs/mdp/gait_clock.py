@@ -18,20 +18,17 @@ class GaitClockCfg:
     period: float = 0.8
     """Duration of a stride, in which every foot stands once and swings once, s."""
     stance: float = 0.55
-    """Part of the stride for which a foot stands."""
     offsets: tuple[float, ...] = (0.0, 0.5)
-    """How far ahead of the first each foot is, in strides."""
+    """Part of the stride for which a foot stands, and how far ahead of the first each foot is, in strides."""
     swing: tuple[Mapping[str, float], ...] = ()
-    """For each foot the joints that lift it, and how far in mid-swing, rad; ``JointPositionCfg.around`` adds
-    actions."""
+    """For each foot the joints that lift it, and how far in mid-swing, rad: see ``JointPositionCfg.around``."""
 
     def build(self, env: Env) -> GaitClock:
         return GaitClock(self, env)
 
 
 class GaitClock(CommandTerm):
-    """Clocks that run all the time; each episode begins at a random time of the stride. ValueError if ``cfg`` is
-    wrong."""
+    """Clocks that run all the time, from a random time of the stride on; ValueError if ``cfg`` does not fit."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 
@@ -51,7 +48,6 @@ class GaitClock(CommandTerm):
         swing = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing]
         self._swing = torch.tensor(swing, dtype=torch.float32, device=env.device)
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
-        """1: there is always a target. Shape: (num_envs,)."""
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
 

@@ -14,8 +14,7 @@ from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSampl
 from legged_envs.motions.starts import StartCfg, StartSampler
 from legged_envs.robots import RobotCfg
 
-MOVING_SPEED = 0.1
-"""A reference whose base moves faster than this asks the robot to move (m/s and rad/s together)."""
+MOVING_SPEED = 0.1  # a reference whose base moves faster than this asks the robot to move (m/s and rad/s together)
 JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25  # in the window, as in the policy's own observation
 
 
@@ -97,9 +96,8 @@ class MotionCommand(CommandTerm):
 
     @property
     def frame_sizes(self) -> dict[str, int]:
-        """Lengths of the parts of a window's frame: joint positions relative to the default pose [rad], joint
-        velocities [rad/s] · 0.05, gravity and velocity [m/s] in the base frame, angular velocity [rad/s] · 0.25, height
-        [m]."""
+        """Lengths of a window frame's parts: joint positions relative to the default pose [rad], joint velocities
+        [rad/s] · 0.05, gravity and velocity [m/s] in the base frame, angular velocity [rad/s] · 0.25, height [m]."""
         joints = self._env.sim.robot.num_joints
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 

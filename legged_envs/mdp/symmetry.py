@@ -28,8 +28,7 @@ clock half a stride later; joints or feet swapped left for right, joints with th
 
 
 class Mirror:
-    """Mirrors vectors of ``terms``, each a name, a kind of ``KINDS`` and a size; ValueError if one has not that
-    size."""
+    """Mirrors vectors of ``terms`` (name, kind of ``KINDS``, size); ValueError if one has no such kind or size."""
 
     def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]]):
         index: list[int] = []

@@ -20,7 +20,6 @@ class Timer(Stateful):
         self._earliest = min(self._earliest, int(due.min()))
 
     def stop(self) -> None:
-        """Let no timer run out until it is started."""
         self._due = torch.full_like(self._due, _NEVER)
         self._earliest = _NEVER
 

@@ -76,10 +76,9 @@ def load_beyondmimic_npz(
 ) -> Motion:
     """Read a clip of ``robot``, named after the file. Base pose, angular velocity and joints are the file's. Other body
     states are ``robot``'s, after a check that the file's agree, which fails when joints are in another order. The
-    base's linear velocity comes from its position, because Isaac Lab writes that of its centre of mass. ``joint_names``
-    are the file's joints: ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for Isaac Lab; ``ignore_extra_joints``
-    leaves out those that the robot lacks. MotionError for wrong keys, numbers or shapes, and joints or bodies unlike
-    the robot's."""
+    base's linear velocity comes from its position, as Isaac Lab writes that of its centre of mass. The file's joints
+    are ``joint_names``: ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for Isaac Lab; ``ignore_extra_joints``
+    leaves out those that the robot lacks. MotionError for wrong keys, numbers, shapes, joints or bodies."""
     content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
     frame_rate, body_pos = content.pop("fps"), content["body_pos_w"]
     num_frames, num_bodies = (*body_pos.shape, 0, 0)[:2]

@@ -103,8 +103,7 @@ def linear_velocity(
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Angular velocity in its own frame, log(q₋⁻¹ q₊) / (t₊ − t₋), (T, 4) → (T, 3); one-sided at ends that do not
-    loop."""
+    """Angular velocity in the turning frame: log(q₋⁻¹ q₊) / (t₊ − t₋), one-sided at open ends. (T, 4) → (T, 3)."""
     before, after = torch.cat((quat[:1], quat[:-1])), torch.cat((quat[1:], quat[-1:]))
     turned = rotation.multiply(rotation.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)

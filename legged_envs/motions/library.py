@@ -15,8 +15,7 @@ from legged_envs.robots import RobotCfg
 from legged_envs.state import Stateful
 
 End = Literal["clip", "loop", "hold"]
-ON_FRAME = 1e-4
-"""A time this close to a frame, in frames, is that frame: control steps then read frames and not mixtures of two."""
+ON_FRAME = 1e-4  # a time this close to a frame, in frames, is that frame: control steps then read frames, not mixtures
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,6 @@ class MotionLibrary:
             return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1).flatten(0, 1)
 
         self.valid = joined("valid")
-        """Whether each frame may be imitated. Shape: (total number of frames,)."""
         ang_vel = joined("body_ang_vel_w")
         ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1).flatten(0, 1)
         self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-UNIT_TOLERANCE = 1e-3
-"""How far the length of a quaternion may be from 1. Text files with four decimals stay below."""
+UNIT_TOLERANCE = 1e-3  # how far the length of a quaternion may be from 1; text files with four decimals stay below
 FIELDS = {
     "root": ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b"),
     "joint": ("joint_pos", "joint_vel"),
@@ -35,10 +34,9 @@ class Motion:
     root_quat_w: torch.Tensor
     root_lin_vel_w: torch.Tensor
     root_ang_vel_b: torch.Tensor
-    """Pose of the base, velocity of its origin, and its angular velocity in its own frame. Shape: (T, 3 or 4)."""
     joint_pos: torch.Tensor
     joint_vel: torch.Tensor
-    """Shape: (T, J)."""
+    """Pose of the base, velocity of its origin, angular velocity in its own frame, (T, 3 or 4), and joints, (T, J)."""
     body_pos_w: torch.Tensor
     body_quat_w: torch.Tensor
     body_lin_vel_w: torch.Tensor
@@ -49,9 +47,8 @@ class Motion:
     loop: bool = False
     """Whether the last frame is the first of the next repetition, up to a displacement and a turn on the ground."""
     weight: float = 1.0
-    """How often the clip is drawn, relative to others."""
     source: str = ""
-    """Where the clip comes from, for error messages: a file or a function."""
+    """How often the clip is drawn, relative to others, and the file or function it is from, for error messages."""
 
     def __post_init__(self) -> None:
         check_frame_rate(self.frame_rate, self.origin)
@@ -65,7 +62,6 @@ class Motion:
 
     @property
     def origin(self) -> str:
-        """What error messages call the motion."""
         return self.source or f"motion {self.name!r}"
 
     @property

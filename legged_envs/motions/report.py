@@ -7,16 +7,12 @@ from legged_envs.motions.kinematics import lowest_point, robot_model
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 
-STANDING_HEIGHT = 0.002
-"""A foot this close above its height in stance stands, m."""
-TOLERANCE = 1e-3
-"""Most that a standing foot may move in a frame, a part be below the ground, and a loop's ends differ, m and rad."""
+STANDING_HEIGHT = 0.002  # a foot this close above its height in stance stands, m
+TOLERANCE = 1e-3  # most that a standing foot moves in a frame, a part is below ground, a loop's ends differ, m and rad
 
 
 @dataclass(frozen=True)
 class MotionReport:
-    """What :func:`inspect_motion` measured."""
-
     foot_slip: float
     """Largest way of a standing foot over the ground from one frame to the next, m."""
     joint_margin: float

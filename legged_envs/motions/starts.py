@@ -15,7 +15,7 @@ class StartCfg:
     """How episodes choose where to start: uniformly, or more often before the places where robots fail."""
 
     adaptive: bool = False
-    """Start more often shortly before failures (BeyondMimic, Liao et al. 2025)."""
+    """Start more often shortly before the places where robots failed (BeyondMimic, Liao et al. 2025)."""
     margin: float = 0.0
     """Starts keep at least this long before the end of a clip that does not loop, s."""
     bin_length: float = 0.5
@@ -25,9 +25,8 @@ class StartCfg:
     smoothing: float = 0.001
     """Weight of the newest step in the running mean of failures (BeyondMimic 0.001)."""
     bins_ahead: int = 3
-    """A start is drawn to its own bin's failures and those of the following ones, this many in all (mjlab 3)."""
     decay: float = 0.8
-    """How much less a failure one bin further ahead counts (BeyondMimic 0.8)."""
+    """How many bins' failures draw a start, its own first (mjlab 3), and each next one's weight (BeyondMimic 0.8)."""
 
     def check(self) -> None:
         check_number("StartCfg.margin", self.margin, 0.0)
@@ -38,10 +37,9 @@ class StartCfg:
 
 
 class StartSampler(Stateful):
-    """Draws clips and start times. Uniformly, a clip is drawn in proportion to its weight, then a time between two
-    valid frames of it, all equally likely. Adaptively, it is so with probability ``uniform_fraction``, else in a bin b
-    in proportion to Σ_u decay^u f(b + u), f the running mean of failures per :meth:`record`, u < bins_ahead, around in
-    a loop."""
+    """Draws clips and start times. Uniformly, a clip is drawn by its weight, then a time between two valid frames of
+    it, all equally likely. Adaptively, it is so with probability ``uniform_fraction``, else in a bin b in proportion to
+    Σ_u decay^u f(b + u), f the running mean of failures per :meth:`record`, u < bins_ahead; bins wrap in a loop."""
 
     STATE = ("failures",)
 

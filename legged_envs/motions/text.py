@@ -90,7 +90,6 @@ def load_amp_json(
 
 
 def _read_amp(path: str | Path) -> dict[str, Any]:
-    """The file's content, every entry checked, of the frames only that there are at least two."""
     origin = str(path)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -11,8 +11,7 @@ GO2 = RobotCfg(
     base_body="base",
     # Order of LeggedGym-Ex, so that its policies and ours read the same vectors.
     joint_names=tuple(f"{leg}_{joint}_joint" for leg in _LEGS for joint in _JOINTS),
-    # Pose of LeggedGym-Ex `GO2Cfg`.
-    default_joint_pos=(0.0, 0.8, -1.5) * 4,
+    default_joint_pos=(0.0, 0.8, -1.5) * 4,  # LeggedGym-Ex `GO2Cfg`
     # LeggedGym-Ex has 20 / 0.5: held open loop at this pose, the robot then sinks until its knees touch the ground.
     # 40 / 1 holds it at 0.30 m; unitree_rl_mjlab has 40 for the calf, which carries most of the load.
     kp=(40.0,) * 12,

@@ -245,7 +245,6 @@ class MujocoSimulation(Simulation):
 
 
 def _flatten(state: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of a state under ``entry`` or ``entry.name``."""
     nested = {entry: value for entry, value in state.items() if isinstance(value, dict)}
     arrays = {f"{entry}.{name}": array for entry, arrays in nested.items() for name, array in arrays.items()}
     return {entry: value for entry, value in state.items() if entry not in nested} | arrays

@@ -22,7 +22,6 @@ class SceneRenderer:
     model: mujoco.MjModel
     robot: RobotCfg
     view: RobotView
-    """The robot whose ghost can be drawn, and where it is in the scene."""
     num_envs: int
     get_data: Callable[[int, mujoco.MjData], object]
     """``get_data(env_id, data)`` writes the state of an environment to ``data``."""

@@ -11,8 +11,7 @@ from legged_envs import rotation
 from legged_envs.sim.simulation import RobotQuantities, Simulation
 from legged_envs.state import Stateful
 
-CONTACT_FORCE = 1.0
-"""Contact force above which a foot counts as standing, N (legged_gym's threshold)."""
+CONTACT_FORCE = 1.0  # contact force above which a foot counts as standing, N (legged_gym's threshold)
 
 
 def _index(ids: list[int], device: torch.device) -> slice | Tensor:
@@ -127,7 +126,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
 
     def read(self) -> None:
-        """Take in the simulation's state after a control step."""
         self.previous_joint_vel = self.last_joint_vel
         self.take_in()
         for bodies in self._bodies.values():
@@ -175,7 +173,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             part.refresh_rows(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
         self.sim.push(env_ids, lin_vel_w)
         self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
         self.refresh(env_ids)

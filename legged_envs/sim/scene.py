@@ -19,13 +19,12 @@ class RobotView:
     root_qvel: slice | None
     """Its free joint: position and quaternion, linear and angular velocity. None if the base is fixed."""
     joints: slice
-    """Its joints without the free one."""
     joint_qpos: slice
     joint_qvel: slice
     actuators: slice
     bodies: slice
     geoms: slice
-    """Its bodies, the base first, and all shapes from its first that collides to its last."""
+    """Joints without the free one, bodies, the base first, and shapes from the first that collides to the last."""
     foot_sites: slice
     foot_velocities: slice
     """Three values per foot in ``sensordata``."""

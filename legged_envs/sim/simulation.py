@@ -24,9 +24,8 @@ class SimCfg:
     """Physics settings; docs/physics.md has the measurements behind the defaults."""
 
     dt: float = 0.005
-    """Physics time step, s."""
     decimation: int = 4
-    """Physics steps per control step."""
+    """Physics time step, s, and physics steps per control step."""
     iterations: int = 10
     ls_iterations: int = 20
     """Most iterations of the constraint solver (one or two when the robot stands), and of its line search."""
@@ -73,9 +72,8 @@ class RobotQuantities:
     """Base origin, m, orientation, velocity, m/s, and angular velocity in the base frame, rad/s. (num_envs, 3 or 4)."""
     joint_pos: Tensor
     joint_vel: Tensor
-    """rad and rad/s. Shape: (num_envs, num_joints)."""
     joint_torque: Tensor
-    """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
+    """rad, rad/s, and the torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
     contact_force_w: Tensor
     """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
     foot_pos_w: Tensor
@@ -95,10 +93,9 @@ class Quantities(RobotQuantities):
 
 class Simulation(Quantities, ABC):
     """``num_envs`` copies of one robot on one ground, stepped together; one file per engine implements it. Quantities
-    are float32 tensors on ``device`` whose first dimension is the environment. They are its own buffers: clone what
-    must outlive the next call. Root and joint quantities are current after every call. Body, foot, contact, torque and
-    acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, and are current after
-    ``forward``.
+    are float32 tensors on ``device``, their first dimension the environment. They are its own buffers: clone what must
+    outlive the next call. Root and joint quantities are current after every call. Body, foot, contact, torque and
+    acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, not after ``forward``.
     World z is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame; joints are in the
     order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``."""
 
