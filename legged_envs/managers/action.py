@@ -1,5 +1,3 @@
-"""Actions in [−1, 1] → joint targets."""
-
 from typing import Any
 
 import torch
@@ -10,13 +8,10 @@ from legged_envs.mdp.actions import JointActionCfg
 
 
 class ActionManager(Manager):
-    """Turns actions into joint targets, term by term, and remembers the last three actions.
-
-    The action is the parts of the terms in their order, clipped to [−1, 1] before anything else sees it, since Gaussian
-    policies leave that routinely. A joint without a term stays at its default position, without velocity or torque. An
-    episode's actions act 0 to ``max_delay`` control steps late. ValueError if there is no term, two drive one joint, or
-    ``max_delay`` is neither 0 nor 1.
-    """
+    """Turns actions into joint targets, term by term, and remembers the last three actions. The action is the parts of
+    the terms in their order, clipped to [−1, 1] before anything else sees it, since Gaussian policies leave that
+    routinely. A joint without a term stays at its default position, without velocity or torque. An episode's actions
+    act 0 to ``max_delay`` (0 or 1) control steps late. ValueError if there is no term, or two drive one joint."""
 
     STATE = ("current", "previous", "before_previous", "delayed")
 
@@ -31,14 +26,11 @@ class ActionManager(Manager):
         if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
         self.size = len(driven)
-        """Number of actions."""
         self.scale = torch.cat([term.scale for term in self.terms.values()])
-        """What action 1 commands. Shape: (size,)."""
         self._random = env.random.stream("action_delay")
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
-        """The action of this step. Shape: (num_envs, size)."""
         self.previous, self.before_previous = torch.zeros_like(self.current), torch.zeros_like(self.current)
-        """The actions one and two steps ago."""
+        """The actions of this step, and one and two steps ago. Shape: (num_envs, size)."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
         self._whole = len(self.terms) == 1 and self.size == robot.num_joints

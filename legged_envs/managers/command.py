@@ -1,5 +1,3 @@
-"""Commands: what the robots are asked to do, resampled at random times."""
-
 from typing import Any
 
 import torch
@@ -18,7 +16,6 @@ class CommandManager(Manager):
         self.terms = {name: term.build(env) for name, term in cfg.items()}
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        """The present command called ``name``. Shape: (num_envs, size)."""
         return self.terms[name].value
 
     def owners(self) -> list[object]:

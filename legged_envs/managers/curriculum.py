@@ -1,5 +1,3 @@
-"""Curricula: how a task gets harder as robots succeed, decided when episodes end."""
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +9,7 @@ from legged_envs.managers.manager import Manager
 
 @dataclass
 class CurriculumTermCfg:
-    """A curriculum term."""
+    """How a task gets harder as robots succeed."""
 
     func: Callable[..., float | torch.Tensor | None]
     """``func(env, env_ids, **params)``, called when the episodes of ``env_ids`` are over, changes the task for those to

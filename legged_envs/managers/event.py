@@ -1,5 +1,3 @@
-"""Events: what happens to the robots besides the policy, at seeding, at resets and at random intervals."""
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -16,7 +14,7 @@ MODES = {"startup": "randomise", "reset": "place", "interval": "disturb"}
 
 @dataclass
 class EventTermCfg:
-    """An event term."""
+    """What happens to the robots besides the policy."""
 
     func: Callable[..., None]
     """``func(env, env_ids, random, **params)``; ``random`` is the term's own :class:`~legged_envs.rng.Stream`."""
@@ -63,7 +61,6 @@ class EventManager(Manager):
                 term.func(self._env, env_ids, self._streams[name], **term.params)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Apply the reset terms and start the interval timers of ``env_ids`` afresh."""
         self.apply("reset", env_ids)
         for name in self._timers:
             self._restart(name, env_ids)

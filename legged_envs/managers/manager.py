@@ -1,5 +1,3 @@
-"""What managers share: named terms, what they log, their saved state and their tables."""
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,7 +10,6 @@ from legged_envs.state import Stateful
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A plain-text table, one line per row."""
     cells = [list(map(_cell, row)) for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
@@ -99,7 +96,6 @@ class TermColumns(Manager, ABC):
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         values = [term.check(env, dtype, scalar) for term in self.terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
-        """Number of columns of each term."""
         self._impure = [term for term in self.terms if not term.pure]
 
     @abstractmethod
@@ -107,7 +103,6 @@ class TermColumns(Manager, ABC):
         """Take in :meth:`columns` once in a step; pure."""
 
     def pieces(self) -> list[Piece]:
-        """What it does in a step, in order."""
         before = [Piece(self.evaluate_impure, False)] if self._impure else []
         return [*before, Piece(self.compute, True)]
 

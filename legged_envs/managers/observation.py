@@ -1,5 +1,3 @@
-"""Observations: named groups of terms, each with its noise, clip and scale."""
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -79,7 +77,6 @@ class ObservationGroup(TermColumns):
         return torch.cat(parts).to(self._env.device)
 
     def draw(self) -> None:
-        """Draw the noise of the next ``compute``."""
         if self._num_draws:
             self.noise_draw = self._random.signed_24_bit(self._num_draws)
 
@@ -103,7 +100,6 @@ class ObservationGroup(TermColumns):
         return rows
 
     def _finish(self, value: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
-        """Noise, clip and scale, in place."""
         if self._num_draws:
             value[:, self._span].add_(draw * self._noise)
         if self._clip:
@@ -134,7 +130,6 @@ class ObservationManager(Manager):
 
     @property
     def group_sizes(self) -> dict[str, int]:
-        """Length of each group's vector."""
         return {name: group.size for name, group in self.groups.items()}
 
     def term_sizes(self, group: str) -> dict[str, int]:

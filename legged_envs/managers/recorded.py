@@ -1,5 +1,3 @@
-"""The maths of a step, recorded once and replayed, or compiled into a C++ library."""
-
 import copy
 import functools
 import gc
@@ -23,36 +21,28 @@ from legged_envs.managers.tape import Place, Tape, tensors_in
 _OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
 """Scalar code on one thread keeps the order of sums, so that results do not depend on the number of environments.
 Vector instructions need then not be tried out, which takes ten seconds."""
-
 Run = Callable[[], None]
-Attributes = Sequence[dict[str, Any]]
-"""The attributes of the owners."""
+Attributes = Sequence[dict[str, Any]]  # those of the owners
 
 
 class Piece(NamedTuple):
-    """A stretch of a step's maths."""
-
     run: Run
-    """Reads tensors that are attributes of the owners; changes them in place, or sets the attributes to others."""
+    """A stretch of a step's maths, which reads tensors of the owners and changes them in place or sets others."""
     pure: bool
     """Whether it can be recorded: tensor operations that depend neither on the tensors' values nor on anything else
     that changes, and change nothing but the owners' tensors."""
 
 
 class Program:
-    """Pieces of a step, run in order; pure pieces in succession run as one recording.
-
-    Their operations are recorded once and replayed from then on, with the same results bit for bit, without the
-    interpreter between them; or compiled into C++ libraries, with results that differ in the last digits.
-
+    """Pieces of a step, run in order; pure pieces in succession run as one recording. Their operations are recorded
+    once and replayed from then on, with the same results bit for bit, without the interpreter between them; or compiled
+    into C++ libraries, with results that differ in the last digits.
     What a recording reads must be an attribute of one of the ``owners``, which exists already or which an earlier pure
     piece sets. Between two calls the attributes may be set to other tensors, and tensors be changed in place. Tensors
     in an owner's tuples, lists and dicts, and in tables that ``functools.lru_cache`` keeps, are constants: they may be
     read too, but not be replaced. What is computed goes to new tensors, so that whoever keeps one keeps its values.
-
-    ValueError if a pure piece cannot be recorded: it reads a tensor that no owner has, changes another attribute than a
-    tensor, depends on the values of a tensor, or draws random numbers. RuntimeError if ``compile`` finds no compiler.
-    """
+    ValueError if a pure piece cannot be recorded: it reads a tensor that no owner has, sets what is no tensor, depends
+    on the values of a tensor, or draws random numbers. RuntimeError if ``compile`` finds no compiler."""
 
     def __init__(self, pieces: Sequence[Piece], owners: Sequence[object], compile: bool = False):
         attributes = [vars(owner) for owner in {id(owner): owner for owner in owners}.values()]
@@ -94,7 +84,6 @@ def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
     reads = [inputs[id(tensor)] for tensor in tape.reads]
 
     def run_all(*tensors: Tensor) -> tuple[Tensor, ...]:
-        """Run on ``tensors`` in place of those that are read; returns those that are set."""
         _set(reads, tensors)
         for run in runs:
             run()
@@ -164,7 +153,6 @@ def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tens
 
 
 def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[Tensor]) -> str:
-    """A name for the compiled program: its operations, constants and inputs, and what compiles it."""
     constants = sorted({**program.constants, **program.state_dict}.items())
     parts = [
         torch.__version__,

@@ -30,8 +30,6 @@ class EpisodeSums(TermColumns):
 
 @dataclass
 class RewardTermCfg:
-    """A reward term."""
-
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs,) float32."""
     weight: float
@@ -54,7 +52,6 @@ class RewardManager(EpisodeSums):
         self.title = "Rewards (sum floored at 0)" if only_positive else "Rewards"
         self.only_positive = only_positive
         self.weights = tuple(term.weight for _, term in active)
-        """Weight of each term, 1/s."""
         self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(env.step_dt)
         self._num_floored = sum(not term.after_floor for _, term in active)
         self.total = self.episode_sums.sum(1)
@@ -74,8 +71,6 @@ class RewardManager(EpisodeSums):
 
 @dataclass
 class CostTermCfg:
-    """A cost term."""
-
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative."""
     limit: float
@@ -95,7 +90,6 @@ class CostManager(EpisodeSums):
                 raise ValueError(f"cost term {name!r}: limit must be at least 0, got {term.limit}")
         super().__init__(env, "cost", cfg, 1.0)
         self.limits = tuple(term.limit for term in cfg.values())
-        """Limit of each term, average per step."""
         self.values = torch.zeros_like(self.episode_sums)
         self.total = self.values.sum(1)
         """The costs of the last step, (num_envs, num_terms), and their sum, (num_envs,)."""

@@ -1,5 +1,3 @@
-"""Tensor operations written down once as one Python function on fixed memory."""
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,11 +7,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-Place = tuple[dict[str, Any], str]
-"""An attribute that holds a tensor: the attributes of its owner, and its name among them."""
-SMALL = 128
-"""Rows up to which NumPy takes less time than PyTorch also for what is not contiguous."""
-
+Place = tuple[dict[str, Any], str]  # an attribute that holds a tensor: its owner's attributes, its name among them
+SMALL = 128  # rows up to which NumPy takes less time than PyTorch also for what is not contiguous
 _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
 _UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
@@ -23,25 +18,21 @@ _UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPA
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """The tensors in nested tuples, lists and dicts."""
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
 class Tape(TorchDispatchMode):
-    """Writes the tensor operations that run in its context down as a Python function: see :meth:`function`.
-
-    The function gives the same results bit for bit; the tensors that the operations made are its memory. NumPy computes
+    """Writes the tensor operations that run in its context down as a Python function: see :meth:`function`. The
+    function gives the same results bit for bit; the tensors that the operations made are its memory. NumPy computes
     what it computes to the same bits, a call in a third of the time. ``inputs`` says where the tensors come from that
-    the operations start from, by id. ValueError if an operation depends on the values of a tensor, or on chance.
-    """
+    the operations start from, by id. ValueError if an operation depends on the values of a tensor, or on chance."""
 
     def __init__(self, inputs: Mapping[int, Place]) -> None:
         super().__init__()
         self._inputs = inputs
         self.reads: list[Tensor] = []
-        """The inputs that are read."""
         self.constants: list[Tensor] = []
-        """What the operations read that is neither an input nor made by them."""
+        """The inputs that are read, and what is read that is neither an input nor made by the operations."""
         # In the source t3 is a tensor, a3 the array of its memory, i3 the object that was last found in its place.
         self._names: dict[int, str] = {}  # of the tensors, by id
         self._space: dict[str, Any] = {"accept": _accept}
@@ -102,7 +93,6 @@ class Tape(TorchDispatchMode):
         return name
 
     def _tensor(self, tensor: Tensor) -> str:
-        """The name of a tensor; one that no operation made is an input or a constant."""
         key = id(tensor)
         if key not in self._names:
             name = self._add(tensor)
@@ -191,7 +181,6 @@ class Tape(TorchDispatchMode):
 
 
 def _can_write_to(out: Tensor, function: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether a function of PyTorch can write its result, which ``out`` has, to a given tensor."""
     try:
         return function(*args, **kwargs, out=out) is out
     except (TypeError, RuntimeError):

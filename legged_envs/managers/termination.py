@@ -1,5 +1,3 @@
-"""Terminations: conditions that end an episode once they have held for a grace time."""
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

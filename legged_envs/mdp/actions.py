@@ -11,16 +11,13 @@ from legged_envs.mdp.context import Env
 
 @dataclass
 class JointActionCfg:
-    """What the joint actions have in common."""
-
     kind: ClassVar[str] = ""
     """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
     scale: float | tuple[float, ...] = 0.5
     """What action 1 commands; one number for all joints or one each."""
     joints: tuple[str, ...] = (".*",)
-    """Names of the joints, or regular expressions that match whole names."""
     clip: tuple[float, float] | None = None
-    """Bounds of the targets."""
+    """Names of the joints, or regular expressions that match whole names, and bounds of their targets."""
 
     def build(self, env: Env) -> "JointAction":
         return JointAction(self, env)
@@ -57,7 +54,7 @@ class JointAction:
         self.cfg = cfg
         name, robot, kinds = type(cfg).__name__, env.sim.robot, env.sim.robot.actuators
         self.joints = _matching_joints(f"{name}.joints", cfg.joints, robot.joint_names)
-        """Numbers of its joints, ``size`` in all, among those of the robot."""
+        """Numbers of its joints among those of the robot, ``size`` in all, as ``scale`` and ``index`` are."""
         self.size = len(self.joints)
         if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
             has = f"{robot.joint_names[wrong[0]]!r} of robot {robot.name!r} has a {kinds[wrong[0]]} actuator"
@@ -70,9 +67,7 @@ class JointAction:
         if cfg.clip is not None and not cfg.clip[0] < cfg.clip[1]:
             raise ValueError(f"{name}.clip must be (low, high), got {cfg.clip}")
         self.scale = scale.expand(self.size).contiguous()
-        """Shape: (size,)."""
         self.index = env.robot.joint_index(self.joints)
-        """Index of its joints."""
         zero = torch.zeros_like(self.scale)
         self._default = env.robot.default_joint_pos[self.index] if cfg.kind == "position" else zero
         self._reference: Any = None

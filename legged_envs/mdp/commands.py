@@ -11,10 +11,8 @@ from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
 from legged_envs.state import Stateful
 
-STILL_COMMAND = 0.1
-"""A command with a norm below this asks the robot to stand still (m/s and rad/s together)."""
-RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
-"""Names of the ranges that velocity commands are drawn from."""
+STILL_COMMAND = 0.1  # a command with a norm below this asks the robot to stand still (m/s and rad/s together)
+RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")  # what velocity commands are drawn from
 
 
 class CommandTerm(Stateful, ABC):
@@ -52,19 +50,16 @@ class VelocityCommandCfg:
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)
     lin_vel_y: tuple[float, float] = (-0.5, 0.5)
-    """Ranges of vx and vy, m/s."""
     ang_vel_z: tuple[float, float] = (-1.0, 1.0)
-    """rad/s; with ``heading`` the range to which the turn towards it is limited."""
+    """Ranges of vx and vy, m/s, and ωz, rad/s; with ``heading`` the last limits the turn towards it."""
     resampling_time_s: tuple[float, float] = (10.0, 10.0)
-    """Range of the time for which a command holds, s."""
     standing_fraction: float = 0.1
-    """Probability that a command is to stand still."""
+    """Range of the time for which a command holds, s, and probability that it is to stand still."""
     small_command: float = 0.0
     """Linear commands with a norm at most this become 0, m/s (LeggedGym-Ex: 0.2)."""
     heading: bool = False
-    """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ))."""
     heading_stiffness: float = 0.5
-    """1/s."""
+    """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ)), stiffness in 1/s."""
     heading_column: bool = False
     """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
 
@@ -87,7 +82,6 @@ class VelocityCommand(CommandTerm):
         self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(1)
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
         self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
-        """Drawn headings, rad. Shape: (num_envs,)."""
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         self._set(self.heading.new_zeros(env.num_envs, 3))
 

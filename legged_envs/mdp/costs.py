@@ -1,8 +1,6 @@
 """Cost terms: ``term(env, **params)`` → (num_envs,) float32, pure, 0 where the constraint is satisfied, never negative.
-
 Each describes one transition; its limit in :class:`~legged_envs.managers.CostTermCfg` is an average per step. J is the
-number of joints, F of feet. "Kim et al. 2024" is "Stage-Wise-CMORL".
-"""
+number of joints, F of feet. "Kim et al. 2024" is "Stage-Wise-CMORL"."""
 
 import math
 

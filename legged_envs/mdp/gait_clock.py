@@ -13,25 +13,22 @@ from legged_envs.mdp.context import Env
 
 @dataclass
 class GaitClockCfg:
-    """A gait at a fixed pace; that of LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
+    """When each foot stands and swings, at a fixed pace; LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
 
     period: float = 0.8
     """Duration of a stride, in which every foot stands once and swings once, s."""
     stance: float = 0.55
-    """Part of the stride for which a foot stands."""
     offsets: tuple[float, ...] = (0.0, 0.5)
-    """How far ahead of the first each foot is, in strides."""
+    """Part of the stride for which a foot stands, and how far ahead of the first each foot is, in strides."""
     swing: tuple[Mapping[str, float], ...] = ()
-    """For each foot the joints that lift it, and how far in the middle of its swing, rad; empty if none are to. With
-    ``JointPositionCfg.around`` actions correct this motion."""
+    """For each foot the joints that lift it, and how far in mid-swing, rad: see ``JointPositionCfg.around``."""
 
     def build(self, env: Env) -> "GaitClock":
         return GaitClock(self, env)
 
 
 class GaitClock(CommandTerm):
-    """The clocks of every environment, which run all the time; an episode begins at a random time of the stride.
-    ValueError, naming the field, if the configuration makes no sense or does not fit the robot."""
+    """Clocks that run all the time, from a random time of the stride on; ValueError if ``cfg`` does not fit."""
 
     STATE = ("_phase", "value", "stance", "target_joint_pos")
 
@@ -51,7 +48,6 @@ class GaitClock(CommandTerm):
         swing = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing]
         self._swing = torch.tensor(swing, dtype=torch.float32, device=env.device)
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
-        """1: there is always a target. Shape: (num_envs,)."""
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
 

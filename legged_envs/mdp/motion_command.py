@@ -14,8 +14,7 @@ from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSampl
 from legged_envs.motions.starts import StartCfg, StartSampler
 from legged_envs.robots import RobotCfg
 
-MOVING_SPEED = 0.1
-"""A reference whose base moves faster than this asks the robot to move (m/s and rad/s together)."""
+MOVING_SPEED = 0.1  # a reference whose base moves faster than this asks the robot to move (m/s and rad/s together)
 JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25  # in the window, as in the policy's own observation
 
 
@@ -50,13 +49,11 @@ class MotionCommandCfg:
 
 
 class MotionCommand(CommandTerm):
-    """The reference of every environment: its target one control step ahead, and a window of the steps to come.
-
-    After a step the robot should be where the ``target_…`` of before the step said; those of the bodies are one physics
-    step older, as are the simulation's own body positions. Without a reference (``available`` 0), also where a frame of
-    the window is not valid, the window is 0, and the targets are those of a clip that plays on unseen. The command's
-    ``value`` is the window frame after frame, see :meth:`frame_sizes`.
-    """
+    """The reference of every environment: its target one control step ahead, and a window of the steps to come. After a
+    step the robot should be where the ``target_…`` of before the step said; those of the bodies are one physics step
+    older, as are the simulation's own body positions. Without a reference (``available`` 0), also where a frame of the
+    window is not valid, the window is 0, and the targets are those of a clip that plays on unseen. The command's
+    ``value`` is the window frame after frame, see :meth:`frame_sizes`."""
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
 
@@ -99,9 +96,8 @@ class MotionCommand(CommandTerm):
 
     @property
     def frame_sizes(self) -> dict[str, int]:
-        """What a frame of the window consists of, and how many numbers each is: joint positions relative to the default
-        pose [rad], joint velocities [rad/s] · 0.05, direction of gravity and velocity [m/s] in the base frame, angular
-        velocity [rad/s] · 0.25, height of the base [m]."""
+        """Lengths of a window frame's parts: joint positions relative to the default pose [rad], joint velocities
+        [rad/s] · 0.05, gravity and velocity [m/s] in the base frame, angular velocity [rad/s] · 0.25, height [m]."""
         joints = self._env.sim.robot.num_joints
         return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
 
@@ -131,13 +127,11 @@ class MotionCommand(CommandTerm):
         self._pinned = self._withheld = None
 
     def end_episodes(self, env_ids: torch.Tensor) -> None:
-        """Take in where in their clips the episodes of ``env_ids`` (m,) ended, and whether by a termination."""
         if self.cfg.starts.adaptive:
             failed = self._env.terminations.terminated[env_ids] & self._has_reference[env_ids]
             self._sampler.record(self.player.clip[env_ids], self.player.time[env_ids], failed)
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        """Choose clip and time of ``env_ids`` (m,), where their robots are then placed, and who has a reference."""
         clips, times = self._sampler.draw(self._random, env_ids)
         has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
         if self._pinned is not None:

@@ -1,9 +1,6 @@
-"""Reward terms: ``term(env, **params)`` → (num_envs,) float32.
-
-Names and formulas are LeggedGym-Ex's ``_reward_<name>`` where it has one; differences are stated. q are joint
-positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vector in the base frame, v and ω the base's
-velocities in its frame, c = (vx, vy, ωz) the command. x̂ is what a reference has for x.
-"""
+"""Reward terms: ``term(env, **params)`` → (num_envs,) float32, as LeggedGym-Ex's ``_reward_<name>`` where it has one,
+unless stated. q are joint positions, q0 the default pose, τ torques, a_t actions, g the unit gravity vector in the base
+frame, v and ω the base's velocities in its frame, c = (vx, vy, ωz) the command. x̂ is what a reference has for x."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +13,6 @@ from legged_envs.mdp.context import Env, pure
 
 
 def _kernel(error: Tensor, sigma: float) -> Tensor:
-    """exp(−error / sigma), in place."""
     return error.mul_(-1.0 / sigma).exp_()
 
 

@@ -28,8 +28,7 @@ clock half a stride later; joints or feet swapped left for right, joints with th
 
 
 class Mirror:
-    """Mirrors vectors of ``terms`` (name, kind of ``KINDS``, size): ``y = x[..., index] * sign``. ValueError, naming
-    the term, if a kind is unknown or missing, or a size does not fit it."""
+    """Mirrors vectors of ``terms`` (name, kind of ``KINDS``, size); ValueError if one has no such kind or size."""
 
     def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]]):
         index: list[int] = []

@@ -1,5 +1,3 @@
-"""Per-environment timers that cost nothing while none is due."""
-
 import torch
 
 from legged_envs.state import Stateful
@@ -8,7 +6,7 @@ _NEVER = 1 << 62
 
 
 class Timer(Stateful):
-    """Counts down in every environment, in whole control steps of ``step_dt`` s."""
+    """Counts down in every environment, in whole control steps of ``step_dt`` s; costs nothing while none is due."""
 
     STATE = ("_now", "_due", "_earliest")
 
@@ -22,7 +20,6 @@ class Timer(Stateful):
         self._earliest = min(self._earliest, int(due.min()))
 
     def stop(self) -> None:
-        """Let no timer run out until it is started."""
         self._due = torch.full_like(self._due, _NEVER)
         self._earliest = _NEVER
 

@@ -1,5 +1,4 @@
-"""Reference motions: a :class:`Motion` is one clip, a :class:`MotionLibrary` samples those of a robot at any times, a
-:class:`StartSampler` draws where episodes start, a :class:`MotionPlayer` keeps clip and time per environment."""
+"""Reference motions: clips, a library that samples those of a robot, where episodes start, clip and time of each."""
 
 from legged_envs.motions.files import MotionFiles, load_beyondmimic_npz, load_motion, save_motion
 from legged_envs.motions.kinematics import motion_from_coordinates

@@ -1,13 +1,10 @@
-"""Motions from files. Here are NumPy archives, the package's own and those of BeyondMimic and mjlab.
-
-Our own files hold one clip: ``format``, ``name``, ``robot``, ``frame_rate``, ``loop``, ``weight``, ``joint_names`` and
-the arrays ``root_pos_w``, ``root_quat_w`` (w, x, y, z), ``root_lin_vel_w``, ``root_ang_vel_b``, ``joint_pos``,
-``joint_vel``, ``valid`` of a :class:`Motion`. The robot's model gives the poses of the bodies.
-
+"""Motions from files; here are NumPy archives, the package's own and those of BeyondMimic and mjlab. Our own hold one
+clip: ``format``, ``name``, ``robot``, ``frame_rate``, ``loop``, ``weight``, ``joint_names`` and the arrays
+``root_pos_w``, ``root_quat_w`` (w, x, y, z), ``root_lin_vel_w``, ``root_ang_vel_b``, ``joint_pos``, ``joint_vel``,
+``valid`` of a :class:`Motion`. The robot's model gives the poses of the bodies.
 BeyondMimic's files have no names: ``fps``, ``joint_pos`` and ``joint_vel`` (T, J), ``body_pos_w`` (T, B, 3),
 ``body_quat_w`` (T, B, 4) (w, x, y, z), ``body_lin_vel_w``, ``body_ang_vel_w``; body 0 is the base. mjlab numbers joints
-and bodies limb by limb as MuJoCo does, BeyondMimic's own files number them level by level as Isaac Lab does.
-"""
+and bodies limb by limb as MuJoCo does, BeyondMimic's own files number them level by level as Isaac Lab does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +23,10 @@ from legged_envs.robots import RobotCfg
 FORMAT = "legged-envs motion 1"
 _OWN = {"name": "text", "robot": "text", "frame_rate": "number", "loop": "bool", "weight": "number"}
 _OWN |= {"joint_names": "texts", **dict.fromkeys(FIELDS["root"] + FIELDS["joint"], "numbers"), "valid": "bools"}
-"""What stands under each key of our own files but ``format``: one entry, or an array of them."""
 _BEYONDMIMIC = {"fps": "number", **dict.fromkeys(FIELDS["body"] + FIELDS["joint"], "numbers")}
-"""What stands under each key of BeyondMimic's files."""
-_DTYPES = {"number": "fiu", "bool": "b", "text": "U"}
-"""The kinds of arrays, as in :attr:`numpy.dtype.kind`, that hold entries of each type."""
-_SAME_PLACE = 0.05
-"""How far a body may be from where a file has one, m: more than models of one robot differ, less than a limb."""
+"""What stands under each key of our own files, but ``format``, and of BeyondMimic's: one entry, or an array of them."""
+_DTYPES = {"number": "fiu", "bool": "b", "text": "U"}  # entry → the ``numpy.dtype.kind`` of arrays that hold it
+_SAME_PLACE = 0.05  # m that a body may be from where a file has one: more than models differ, less than a limb
 
 
 @dataclass(frozen=True)
@@ -65,8 +59,7 @@ def save_motion(path: str | Path, motion: Motion) -> None:
 
 
 def load_motion(path: str | Path, robot: RobotCfg) -> Motion:
-    """Read a file of :func:`save_motion`, with the body poses of ``robot``; MotionError for another format or robot,
-    missing or unknown keys, or joints that do not match."""
+    """Read a file of :func:`save_motion`; MotionError for another format or robot, wrong keys, or wrong joints."""
     content = _read_archive(path, {"format": "text", **_OWN})
     for field, expected in (("format", FORMAT), ("robot", robot.name)):
         got = content.pop(field)
@@ -81,14 +74,11 @@ def load_beyondmimic_npz(
     joint_names: Sequence[str] = G1_LIMB_BY_LIMB,
     ignore_extra_joints: bool = False,
 ) -> Motion:
-    """Read a clip of ``robot``, named after the file.
-
-    Base pose, angular velocity and joints are the file's. Other body states are ``robot``'s, after a check that the
-    file's agree, which fails when the joints are in another order. The base's linear velocity is computed from its
-    position, because Isaac Lab writes that of its centre of mass. ``joint_names`` are the joints of the file's columns:
-    ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for Isaac Lab; ``ignore_extra_joints`` leaves out those that
-    the robot lacks. MotionError for wrong keys, numbers or shapes, and joints or bodies that do not match the robot.
-    """
+    """Read a clip of ``robot``, named after the file. Base pose, angular velocity and joints are the file's. Other body
+    states are ``robot``'s, after a check that the file's agree, which fails when joints are in another order. The
+    base's linear velocity comes from its position, as Isaac Lab writes that of its centre of mass. The file's joints
+    are ``joint_names``: ``G1_LIMB_BY_LIMB`` for mjlab, ``G1_LEVEL_BY_LEVEL`` for Isaac Lab; ``ignore_extra_joints``
+    leaves out those that the robot lacks. MotionError for wrong keys, numbers, shapes, joints or bodies."""
     content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
     frame_rate, body_pos = content.pop("fps"), content["body_pos_w"]
     num_frames, num_bodies = (*body_pos.shape, 0, 0)[:2]
@@ -111,7 +101,6 @@ def load_beyondmimic_npz(
 
 
 def _read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an ``.npz`` file by key, no pickled objects; raises MotionError where one cannot be read."""
     arrays, key = dict[str, np.ndarray[Any, Any]](), ""
     with open(path, "rb") as file:
         try:

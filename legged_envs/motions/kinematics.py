@@ -1,8 +1,6 @@
 """From generalised coordinates over time to a :class:`Motion`: bodies by MuJoCo's kinematics, speeds by differences.
-
 ``qpos`` (T, 7 + num_joints) are base position, base orientation (w, x, y, z) and joint positions, ``qvel``
-(T, 6 + num_joints) base velocity in the world, angular velocity in the base frame and joint velocities.
-"""
+(T, 6 + num_joints) base velocity in the world, angular velocity in the base frame and joint velocities."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -37,13 +35,11 @@ def motion_from_coordinates(
     weight: float = 1.0,
     source: str = "",
 ) -> Motion:
-    """A motion with the robot's own body poses; fields are those of a :class:`Motion`.
-
-    Velocities that are not given are finite differences of the frames, across the seam where the clip loops.
-    Quaternions are made exactly unit and continuous in sign. Computed in float64, kept in float32. ``joint_names`` are
-    the joints of the columns, default the robot's in its order; ``ignore_extra_joints`` leaves out those that it lacks.
-    MotionError for what a :class:`Motion` refuses, and for joints that do not match the robot.
-    """
+    """A motion with the robot's own body poses; fields are those of a :class:`Motion`. Velocities that are not given
+    are finite differences of the frames, across the seam where the clip loops. Quaternions are made exactly unit and
+    continuous in sign. Computed in float64, kept in float32. ``joint_names`` are the joints of the columns, default the
+    robot's in its order; ``ignore_extra_joints`` leaves out those that it lacks. MotionError for what a :class:`Motion`
+    refuses, and for joints that do not match the robot."""
     origin = source or f"motion {name!r}"
     check_frame_rate(frame_rate, origin)
     joint_names = robot.joint_names if joint_names is None else joint_names
@@ -105,8 +101,7 @@ def linear_velocity(
 
 
 def angular_velocity_b(quat: torch.Tensor, frame_rate: float, loop: bool = False) -> torch.Tensor:
-    """Angular velocity in the turning frame by differences log(q₋⁻¹ q₊) / (t₊ − t₋), (T, 4) → (T, 3): central, but
-    one-sided at both ends; a loop's are central across its seam."""
+    """Angular velocity in the turning frame: log(q₋⁻¹ q₊) / (t₊ − t₋), one-sided at open ends. (T, 4) → (T, 3)."""
     before, after = torch.cat((quat[:1], quat[:-1])), torch.cat((quat[1:], quat[-1:]))
     turned = rotation.multiply(rotation.conjugate(before), after)
     spacing = torch.full((len(quat), 1), 2.0 / frame_rate, dtype=quat.dtype)
@@ -150,7 +145,6 @@ def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None)
 
 
 def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The fields of a :class:`Motion` that say where its bodies are, float64."""
     frames = []
     for data in posed(robot, qpos, qvel):
         pos, ang_vel = data.xpos[1:], data.cvel[1:, :3]

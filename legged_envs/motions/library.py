@@ -15,8 +15,7 @@ from legged_envs.robots import RobotCfg
 from legged_envs.state import Stateful
 
 End = Literal["clip", "loop", "hold"]
-ON_FRAME = 1e-4
-"""A time this close to a frame, in frames, is that frame: control steps then read frames and not mixtures of two."""
+ON_FRAME = 1e-4  # a time this close to a frame, in frames, is that frame: control steps then read frames, not mixtures
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,31 +48,26 @@ class BodySample:
 
 @dataclass(frozen=True)
 class _Times:
-    """Where times lie among the frames of their clips. All tensors have the shape of the times."""
+    """Where times lie among the frames of their clips, tensors of the times' shape: ``blend`` in [0, 1) of the way from
+    frame ``low`` to ``high`` of all clips' frames, after ``cycle`` repetitions, both float32; ``outside`` is a time
+    before or after a clip that does not repeat, ``ended`` one at or after its last frame."""
 
     clips: torch.Tensor
     low: torch.Tensor
     high: torch.Tensor
-    """The frames before and after, among the frames of all clips."""
     blend: torch.Tensor
-    """How far the time is from the one to the other, in [0, 1), float32."""
     cycle: torch.Tensor
-    """How often the clip was repeated before, float32."""
     outside: torch.Tensor
-    """Whether the time is before or after a clip that does not repeat."""
     ended: torch.Tensor
 
 
 class MotionLibrary:
-    """Clips of one robot at one frame rate.
-
-    Between two frames positions and velocities are interpolated linearly and rotations along the shorter arc. After
-    its last frame a clip is *held* (the last pose at rest, likewise the first pose before time 0) or *looped*: the
-    first frame follows, moved and turned on the ground to where the last one was. Times may be anything. ``end`` says
-    which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each :attr:`Motion.loop` says; a clip
-    that was not made for it jumps where it loops. MotionError where a clip does not fit ``robot``, or has the name of
-    another or another frame rate.
-    """
+    """Clips of one robot at one frame rate, sampled at any times. Between two frames positions and velocities are
+    interpolated linearly and rotations along the shorter arc. After its last frame a clip is *held* (the last pose at
+    rest, likewise the first pose before time 0) or *looped*: the first frame follows, moved and turned on the ground to
+    where the last one was. ``end`` says which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each
+    :attr:`Motion.loop` says; a clip that was not made for it jumps where it loops. MotionError where a clip does not
+    fit ``robot``, or has the name of another or another frame rate."""
 
     def __init__(
         self, motions: Sequence[Motion], robot: RobotCfg, device: str | torch.device = "cpu", end: End = "clip"
@@ -105,7 +99,6 @@ class MotionLibrary:
             return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1).flatten(0, 1)
 
         self.valid = joined("valid")
-        """Whether each frame may be imitated. Shape: (total number of frames,)."""
         ang_vel = joined("body_ang_vel_w")
         ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1).flatten(0, 1)
         self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)
@@ -122,7 +115,6 @@ class MotionLibrary:
         self._moves_on = bool(self._turn.any() or self._step.any())
 
     def clip_ids(self, *names: str) -> torch.Tensor:
-        """Numbers of clips by name. Shape: (len(names),)."""
         check_known("there is no clip", names, self.names, "clips")
         return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
@@ -201,9 +193,8 @@ class MotionPlayer(Stateful):
     def __init__(self, library: MotionLibrary, num_envs: int):
         self.library = library
         self.clip = torch.zeros(num_envs, dtype=torch.int64, device=library.device)
-        """Shape: (num_envs,)."""
         self.time = torch.zeros(num_envs, dtype=torch.float64, device=library.device)
-        """Time since the clip's first frame, s; it goes on past the end. Shape: (num_envs,)."""
+        """Time since the clip's first frame, s; it goes on past the end. Shape of both: (num_envs,)."""
 
     @property
     def phase(self) -> torch.Tensor:
@@ -219,12 +210,10 @@ class MotionPlayer(Stateful):
         self.time[env_ids] = times.double()
 
     def advance(self, dt: float) -> None:
-        """Let ``dt`` s pass in every environment."""
         self.time += dt
 
     def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:
-        """The reference of n environments, default all, (n, …); with ``offsets`` (K,), s from the present time, a
-        window of it, (n, K, …)."""
+        """The reference of n environments, default all, (n, …), or with ``offsets`` (K,) from now, s, (n, K, …)."""
         clip, time = self.clip[env_ids], self.time[env_ids]
         if offsets is None:
             return self.library.sample(clip, time)
@@ -256,7 +245,6 @@ def _turned(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
 
 
 def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
-    """Raise MotionError unless the clips fit the robot and have one frame rate and names of their own."""
     if not motions:
         raise MotionError("a library needs at least one motion, got none")
     fitting = {"robot": robot.name, "joint_names": robot.joint_names, "body_names": body_names(robot)}

@@ -1,13 +1,10 @@
-"""One reference motion of one robot, in memory: the format that every loader makes and everything else reads."""
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
-UNIT_TOLERANCE = 1e-3
-"""How far the length of a quaternion may be from 1. Text files with four decimals stay below."""
+UNIT_TOLERANCE = 1e-3  # how far the length of a quaternion may be from 1; text files with four decimals stay below
 FIELDS = {
     "root": ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b"),
     "joint": ("joint_pos", "joint_vel"),
@@ -22,28 +19,24 @@ class MotionError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies.
-
+    """A clip of T frames at a constant frame rate, of a robot with J joints and B bodies, as every loader makes it.
     Frame i is at time i / frame_rate. Names and frames are those of :class:`~legged_envs.sim.Simulation`. MotionError
     for less than two frames, wrong shapes, dtypes other than float32, numbers that are not finite, quaternions that are
-    not unit, a frame rate that is not positive, a negative weight, repeated names.
-    """
+    not unit, a frame rate that is not positive, a negative weight, repeated names."""
 
     name: str
     robot: str
-    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves."""
     frame_rate: float
-    """Frames per second."""
+    """Name of the :class:`~legged_envs.robots.RobotCfg` that moves, and frames per second."""
     joint_names: tuple[str, ...]
     body_names: tuple[str, ...]
     root_pos_w: torch.Tensor
     root_quat_w: torch.Tensor
     root_lin_vel_w: torch.Tensor
     root_ang_vel_b: torch.Tensor
-    """Pose of the base, velocity of its origin, and its angular velocity in its own frame. Shape: (T, 3 or 4)."""
     joint_pos: torch.Tensor
     joint_vel: torch.Tensor
-    """Shape: (T, J)."""
+    """Pose of the base, velocity of its origin, angular velocity in its own frame, (T, 3 or 4), and joints, (T, J)."""
     body_pos_w: torch.Tensor
     body_quat_w: torch.Tensor
     body_lin_vel_w: torch.Tensor
@@ -54,9 +47,8 @@ class Motion:
     loop: bool = False
     """Whether the last frame is the first of the next repetition, up to a displacement and a turn on the ground."""
     weight: float = 1.0
-    """How often the clip is drawn, relative to others."""
     source: str = ""
-    """Where the clip comes from, for error messages: a file or a function."""
+    """How often the clip is drawn, relative to others, and the file or function it is from, for error messages."""
 
     def __post_init__(self) -> None:
         check_frame_rate(self.frame_rate, self.origin)
@@ -70,7 +62,6 @@ class Motion:
 
     @property
     def origin(self) -> str:
-        """What error messages call the motion."""
         return self.source or f"motion {self.name!r}"
 
     @property

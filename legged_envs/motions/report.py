@@ -1,5 +1,3 @@
-"""Whether a robot can make a motion: foot slip, ground, joint and speed limits."""
-
 from dataclasses import dataclass
 
 import torch
@@ -9,16 +7,12 @@ from legged_envs.motions.kinematics import lowest_point, robot_model
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 
-STANDING_HEIGHT = 0.002
-"""A foot this close above its height in stance stands, m."""
-TOLERANCE = 1e-3
-"""Most that a standing foot may move in a frame, a part be below the ground, and a loop's ends differ, m and rad."""
+STANDING_HEIGHT = 0.002  # a foot this close above its height in stance stands, m
+TOLERANCE = 1e-3  # most that a standing foot moves in a frame, a part is below ground, a loop's ends differ, m and rad
 
 
 @dataclass(frozen=True)
 class MotionReport:
-    """What :func:`inspect_motion` measured."""
-
     foot_slip: float
     """Largest way of a standing foot over the ground from one frame to the next, m."""
     joint_margin: float
@@ -45,7 +39,7 @@ class MotionReport:
 
 
 def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
-    """Measure ``motion`` on flat ground. Invalid frames count too."""
+    """Measure whether ``robot`` can make ``motion`` on flat ground. Invalid frames count too."""
     model, joint_pos = robot_model(robot), motion.joint_pos.double()
     low, high = torch.from_numpy(model.jnt_range[1:]).unbind(1)
     unlimited = torch.from_numpy(model.jnt_limited[1:]) == 0

@@ -1,5 +1,3 @@
-"""The motions that come with the package."""
-
 from pathlib import Path
 
 from legged_envs.motions.files import load_motion

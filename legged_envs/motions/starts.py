@@ -1,5 +1,3 @@
-"""Where in a library episodes start: uniformly, or more often before the places where robots fail."""
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +12,7 @@ from legged_envs.state import Stateful
 
 @dataclass(frozen=True)
 class StartCfg:
-    """How episodes choose where to start."""
+    """How episodes choose where to start: uniformly, or more often before the places where robots fail."""
 
     adaptive: bool = False
     """Start more often shortly before the places where robots failed (BeyondMimic, Liao et al. 2025)."""
@@ -27,12 +25,10 @@ class StartCfg:
     smoothing: float = 0.001
     """Weight of the newest step in the running mean of failures (BeyondMimic 0.001)."""
     bins_ahead: int = 3
-    """A start is drawn to its own bin's failures and those of the following ones, this many in all (mjlab 3)."""
     decay: float = 0.8
-    """How much less a failure one bin further ahead counts (BeyondMimic 0.8)."""
+    """How many bins' failures draw a start, its own first (mjlab 3), and each next one's weight (BeyondMimic 0.8)."""
 
     def check(self) -> None:
-        """Raise ValueError if a setting makes no sense."""
         check_number("StartCfg.margin", self.margin, 0.0)
         check_number("StartCfg.bin_length", self.bin_length, above=0.0)
         whole_number("StartCfg.bins_ahead", self.bins_ahead)
@@ -41,12 +37,9 @@ class StartCfg:
 
 
 class StartSampler(Stateful):
-    """Draws clips and start times.
-
-    Uniformly, a clip is drawn in proportion to its weight, then a time between two valid frames of it, all equally
-    likely. Adaptively, it is so with probability ``uniform_fraction``, else in a bin b in proportion to Σ_u decay^u
-    f(b + u), f the running mean of failures per :meth:`record`, u < bins_ahead; bins wrap where the clip loops.
-    """
+    """Draws clips and start times. Uniformly, a clip is drawn by its weight, then a time between two valid frames of
+    it, all equally likely. Adaptively, it is so with probability ``uniform_fraction``, else in a bin b in proportion to
+    Σ_u decay^u f(b + u), f the running mean of failures per :meth:`record`, u < bins_ahead; bins wrap in a loop."""
 
     STATE = ("failures",)
 
@@ -63,7 +56,6 @@ class StartSampler(Stateful):
         self._update_probabilities()
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-        """The bins in which ``times`` of ``clips`` lie."""
         duration, times, count = self.library.duration[clips].double(), times.double(), self._bins_per_clip[clips]
         times = torch.where(self.library.loops[clips], torch.remainder(times, duration), times)
         inside = (times / duration * count).long()
@@ -108,7 +100,6 @@ class StartSampler(Stateful):
         return usable.double() / number[clip] * library.weight[clip].double()
 
     def _make_bins(self) -> None:
-        """Cut each clip into bins of equal length: first and last interval, clip, and the bins ahead of each."""
         library, device = self.library, self.library.device
         intervals = library.num_frames - 1
         count = (library.duration.double() / self.cfg.bin_length).round().clamp(max=intervals).long().clamp(min=1)

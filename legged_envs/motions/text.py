@@ -1,13 +1,10 @@
 """Motions in text files: one frame a row, that is base position, base orientation (x, y, z, w), joint positions, more.
-
 Unitree's LAFAN1 retargeting dataset is CSV without a header, in m and rad, 30 frames a second. G1 has 29 joints, so 36
 columns, in the order of :data:`~legged_envs.robots.G1_29`.
-
 AMP for quadrupeds (AMP_for_hardware and what builds on it) is JSON, named ``.txt`` or ``.json``: ``LoopMode`` ("Wrap"
 or "Clamp"), ``FrameDuration`` [s], ``EnableCycleOffsetPosition``, ``EnableCycleOffsetRotation``, ``MotionWeight``,
 ``Frames``. A frame goes on with foot positions, linear and angular velocity of the base, all in the base frame, joint
-velocities, foot velocities: 61 numbers for 12 joints. Files of Peng et al. 2020 end after the joint positions.
-"""
+velocities, foot velocities: 61 numbers for 12 joints. Files of Peng et al. 2020 end after the joint positions."""
 
 import json
 import reprlib
@@ -44,11 +41,9 @@ def load_lafan1_csv(
     lines: tuple[int, int] | None = None,
 ) -> Motion:
     """Read a clip of ``robot``, named after the file: ``frame_rate`` lines per second, with columns ``joint_names``.
-
     ``ignore_extra_joints`` leaves out joints that the robot lacks, as the 12-joint G1 does; ``lines`` are the first and
     last to read, from 1. MotionError, naming the line, for bytes that are no UTF-8, another number of columns, text
-    that is no finite number, a quaternion that is not unit, or joints that do not match the robot.
-    """
+    that is no finite number, a quaternion that is not unit, or joints that do not match the robot."""
     origin = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8").rstrip().splitlines()
@@ -67,13 +62,11 @@ def load_lafan1_csv(
 def load_amp_json(
     path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = GO2.joint_names, num_feet: int = 4
 ) -> Motion:
-    """Read a clip of ``robot``, named after the file, with columns ``joint_names`` and of ``num_feet`` feet.
-
-    The default order is that of AMP_for_hardware; forks of it have others, such as FL, FR, RL, RR. Velocities
-    are the file's where it has them; feet are ``robot``'s. But where a file has a foot for each of ``robot``'s, they
-    must lie on the sides where its legs are, or the joints are in another order. MotionError for text that is no JSON,
-    wrong keys, frames of an unknown width, bad numbers or quaternions, or joints that do not match the robot.
-    """
+    """Read a clip of ``robot``, named after the file, with columns ``joint_names`` and of ``num_feet`` feet. The
+    default order is that of AMP_for_hardware; forks have others, such as FL, FR, RL, RR. Velocities are the file's
+    where it has them; feet are ``robot``'s, but where a file has one for each of them, they must lie on the sides where
+    its legs are, or the joints are in another order. MotionError for text that is no JSON, wrong keys, frames of an
+    unknown width, bad numbers or quaternions, or joints that do not match the robot."""
     content, origin = _read_amp(path), str(path)
     rows = content["Frames"]
     feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
@@ -97,7 +90,6 @@ def load_amp_json(
 
 
 def _read_amp(path: str | Path) -> dict[str, Any]:
-    """The file's content, every entry checked, of the frames only that there are at least two."""
     origin = str(path)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -140,8 +132,7 @@ def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_name
 def _read_frames(
     rows: Sequence[Any], columns: Sequence[str], origin: str, row: str = "frame", first: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of a table, float64. A
-    MotionError names the file ``origin``, and the number of the ``row`` from ``first`` on."""
+    """Base positions (T, 3), orientations (w, x, y, z) (T, 4) and other ``columns`` of checked ``rows``, float64."""
     columns = (*_ROOT, *columns)
     for i, values in enumerate(rows, first):
         got = len(values) if isinstance(values, list) else type(values).__name__
@@ -155,7 +146,6 @@ def _read_frames(
 
 
 def _is_finite(value: object) -> bool:
-    """Whether ``value`` is a number that a float can hold, neither infinite nor NaN."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 

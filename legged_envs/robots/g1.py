@@ -17,8 +17,7 @@ G1 = RobotCfg(
     default_joint_pos=(-0.1, 0.0, 0.0, 0.3, -0.2, 0.0) * 2,
     kp=(100.0, 100.0, 100.0, 150.0, 40.0, 40.0) * 2,
     kd=(2.0, 2.0, 2.0, 4.0, 2.0, 2.0) * 2,
-    # URDF `g1_12dof` of unitree_rl_gym.
-    torque_limits=(88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2,
+    torque_limits=(88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2,  # these and the speeds: URDF `g1_12dof` of unitree_rl_gym
     velocity_limits=(32.0, 20.0, 32.0, 20.0, 37.0, 37.0) * 2,
     base_height=0.7842,
     foot_names=tuple(f"{side}_foot" for side in _SIDES),
@@ -42,8 +41,7 @@ G1_29 = replace(
     xml="g1_29.xml",
     joint_names=_ALL_JOINTS,
     actuators=(),
-    # Pose and gains of LeggedGym-Ex `G1MimicCfg`.
-    default_joint_pos=(
+    default_joint_pos=(  # pose and gains of LeggedGym-Ex `G1MimicCfg`
         *G1.default_joint_pos,
         *(0.0, 0.0, 0.0),
         *(0.3, 0.25, 0.0, 0.97, 0.15, 0.0, 0.0),
@@ -57,7 +55,6 @@ G1_29 = replace(
     penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
     mirror=mirror_left_and_right(_ALL_JOINTS),
 )
-"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources of the model. As in
-LeggedGym-Ex `G1MimicCfg` only the pelvis ends an episode; every other link with a collision shape is penalised: thigh
-(``hip_yaw``), shin (``knee``), torso and head, upper arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``).
-"""
+"""G1 with waist and arms, joints limb by limb as in Unitree's SDK; ``g1_29.xml`` lists the sources. As in LeggedGym-Ex
+`G1MimicCfg` only the pelvis ends an episode; every other link with a collision shape is penalised: thigh (``hip_yaw``),
+shin (``knee``), torso and head, upper arm (``shoulder_yaw``), forearm (``elbow``), hand (``wrist_yaw``)."""

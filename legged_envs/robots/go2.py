@@ -1,11 +1,9 @@
-"""Unitree Go2: quadruped, 12 joints, 15.2 kg."""
+"""Unitree Go2: quadruped, 12 joints, 15.2 kg; ``go2.xml`` lists the sources of the model."""
 
 from legged_envs.robots.robot import RobotCfg
 
-_LEGS = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}
-"""Each leg, and the one that takes its place when left and right are swapped."""
-_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}
-"""The joints of a leg, and their signs in the mirror."""
+_LEGS = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}  # each leg, and the one in its place in the mirror
+_JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}  # of a leg, and their signs in the mirror
 
 GO2 = RobotCfg(
     name="go2",
@@ -13,8 +11,7 @@ GO2 = RobotCfg(
     base_body="base",
     # Order of LeggedGym-Ex, so that its policies and ours read the same vectors.
     joint_names=tuple(f"{leg}_{joint}_joint" for leg in _LEGS for joint in _JOINTS),
-    # Pose of LeggedGym-Ex `GO2Cfg`.
-    default_joint_pos=(0.0, 0.8, -1.5) * 4,
+    default_joint_pos=(0.0, 0.8, -1.5) * 4,  # LeggedGym-Ex `GO2Cfg`
     # LeggedGym-Ex has 20 / 0.5: held open loop at this pose, the robot then sinks until its knees touch the ground.
     # 40 / 1 holds it at 0.30 m; unitree_rl_mjlab has 40 for the calf, which carries most of the load.
     kp=(40.0,) * 12,
@@ -33,4 +30,3 @@ GO2 = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )
-"""Go2 with the standing pose of LeggedGym-Ex; sources of the model are listed in ``go2.xml``."""

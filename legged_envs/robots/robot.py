@@ -1,5 +1,3 @@
-"""What the rest of the package needs to know about a robot beyond its MJCF model."""
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +29,8 @@ class RobotCfg:
     joint follow ``joint_names``, per foot ``foot_names``. ValueError if the description contradicts itself."""
 
     name: str
-    """Short name, also the prefix of task ids."""
     xml: str
-    """MJCF file name, beside this module."""
+    """Short name, also the prefix of task ids, and MJCF file name, beside this module."""
     base_body: str
     """Body that carries the free joint ``root`` and the site ``imu``."""
     joint_names: tuple[str, ...]
@@ -56,9 +53,8 @@ class RobotCfg:
     termination_bodies: tuple[str, ...]
     """Bodies whose contact with the ground is undesired, and those whose contact ends the episode."""
     mirror: tuple[tuple[str, float], ...]
-    """For each joint, the joint that takes its place when left and right are swapped, and the sign (1 or -1)."""
     foot_mirror: tuple[int, ...]
-    """For each foot, the index of the foot that takes its place when left and right are swapped."""
+    """What takes the place of each joint, with its sign, 1 or -1, and of each foot when left and right are swapped."""
     diagonals: tuple[tuple[str, str], ...] = ()
     """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
     actuators: tuple[str, ...] = ()
@@ -90,7 +86,6 @@ class RobotCfg:
 
     @property
     def path(self) -> Path:
-        """Absolute path of the MJCF file."""
         return Path(__file__).resolve().parent / self.xml
 
     @property

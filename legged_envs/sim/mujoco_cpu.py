@@ -1,5 +1,4 @@
-"""Physics on the CPU with ``mujoco.batch.Batch``, bit-identical to a plain ``mj_step`` loop. The engine's arrays are
-float64; each quantity is converted to float32 once per step, when it is first read."""
+"""Physics on the CPU with ``mujoco.batch.Batch``, in float64, bit-identical to a plain ``mj_step`` loop."""
 
 import copy
 import math
@@ -25,8 +24,7 @@ _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 _OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
 """Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
 _ALL = slice(None)
-_FEW = 1 / 64
-"""Fraction of the environments up to which rows are converted one by one rather than all together."""
+_FEW = 1 / 64  # fraction of the environments up to which rows are converted one by one rather than all together
 
 
 class _Converted:
@@ -91,7 +89,6 @@ class MujocoSimulation(Simulation):
         batch.forward()
 
     def _find_quantities(self, outputs: dict[str, Tensor]) -> dict[str, tuple[_Converted, Tensor]]:
-        """Each quantity's array, and what part of its buffer the quantity is."""
         view, bodies = self.robot_view, self.robot_view.bodies
         of_outputs = {
             "joint_acc": outputs["qacc"][:, view.joint_qvel],
@@ -230,12 +227,10 @@ class MujocoSimulation(Simulation):
         self._mark_stale(self._converted, _ALL)
 
     def _expanded(self) -> dict[str, np.ndarray]:
-        """The model's fields that have values of their own in each environment, by name."""
         fields = {name: self.batch.expanded(name) for name in mujoco.batch.MODEL_FIELDS}
         return {name: values for name, values in fields.items() if values is not None}
 
     def _check_state(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The arrays of ``state`` by entry; raises ValueError if it is not one that :meth:`get_state` gives here."""
         if not isinstance(state.get("parameters"), dict):
             raise ValueError(f"the state of a simulation holds a dict 'parameters', got {state.get('parameters')!r}")
         given = _flatten(state)
@@ -250,7 +245,6 @@ class MujocoSimulation(Simulation):
 
 
 def _flatten(state: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of a state under ``entry`` or ``entry.name``."""
     nested = {entry: value for entry, value in state.items() if isinstance(value, dict)}
     arrays = {f"{entry}.{name}": array for entry, arrays in nested.items() for name, array in arrays.items()}
     return {entry: value for entry, value in state.items() if entry not in nested} | arrays

@@ -1,5 +1,3 @@
-"""Pictures of a scene and a window that shows it, for every engine."""
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,7 +22,6 @@ class SceneRenderer:
     model: mujoco.MjModel
     robot: RobotCfg
     view: RobotView
-    """The robot whose ghost can be drawn, and where it is in the scene."""
     num_envs: int
     get_data: Callable[[int, mujoco.MjData], object]
     """``get_data(env_id, data)`` writes the state of an environment to ``data``."""
@@ -62,7 +59,6 @@ class SceneRenderer:
         self._window = self.renderer = None
 
     def _load(self, use: str, env_id: int) -> mujoco.MjData:
-        """The data for one use, with an environment's state and everything that follows from it."""
         if not 0 <= env_id < self.num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
         if use not in self._data:

@@ -1,5 +1,3 @@
-"""What reward, cost, observation and termination terms read about the robots: derived quantities and contact timers."""
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -13,8 +11,7 @@ from legged_envs import rotation
 from legged_envs.sim.simulation import RobotQuantities, Simulation
 from legged_envs.state import Stateful
 
-CONTACT_FORCE = 1.0
-"""Contact force above which a foot counts as standing, N (legged_gym's threshold)."""
+CONTACT_FORCE = 1.0  # contact force above which a foot counts as standing, N (legged_gym's threshold)
 
 
 def _index(ids: list[int], device: torch.device) -> slice | Tensor:
@@ -81,9 +78,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     or bool; see :class:`Simulation` for units, frames and for which quantities lag by one physics step."""
 
     lin_vel_b: Tensor
-    """Base velocity in the base frame, m/s. Shape: (num_envs, 3)."""
     projected_gravity: Tensor
-    """Direction of gravity in the base frame, (0, 0, −1) when upright. Shape: (num_envs, 3)."""
+    """Velocity [m/s] and direction of gravity, (0, 0, −1) when upright, in the base frame. Shape: (num_envs, 3)."""
     base_height: Tensor
     """Height of the base above the ground, m. Shape: (num_envs,)."""
     joint_offset: Tensor
@@ -130,7 +126,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
 
     def read(self) -> None:
-        """Take in the simulation's state after a control step."""
         self.previous_joint_vel = self.last_joint_vel
         self.take_in()
         for bodies in self._bodies.values():
@@ -139,7 +134,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
                 bodies.compute()
 
     def compute(self) -> None:
-        """Compute what follows from what was read; pure, so that it can be recorded."""
         super().compute()
         self.last_joint_vel = self.joint_vel.clone()
         in_contact = self._touching(self.contact_force)
@@ -179,7 +173,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             part.refresh_rows(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
         self.sim.push(env_ids, lin_vel_w)
         self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
         self.refresh(env_ids)
@@ -220,7 +213,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
 
     @property
     def ang_vel_b(self) -> Tensor:
-        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
         return self.root_ang_vel_b
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
@@ -239,7 +231,6 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         return (self.foot_contact * self._foot_bits).sum(1)
 
     def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
-        """A fast index for some joints, by their numbers."""
         return self.table(("joint_index", joints), lambda: _index(list(joints), self.sim.device))
 
     def heading(self) -> Tensor:

@@ -19,14 +19,12 @@ class RobotView:
     root_qvel: slice | None
     """Its free joint: position and quaternion, linear and angular velocity. None if the base is fixed."""
     joints: slice
-    """Its joints without the free one."""
     joint_qpos: slice
     joint_qvel: slice
     actuators: slice
     bodies: slice
-    """The base first."""
     geoms: slice
-    """From its first collision shape to its last."""
+    """Joints without the free one, bodies, the base first, and shapes from the first that collides to the last."""
     foot_sites: slice
     foot_velocities: slice
     """Three values per foot in ``sensordata``."""
@@ -127,7 +125,6 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
-    """One actuator per joint, of the kind of ``RobotCfg.actuators``: :data:`ACTUATOR_GAINS` has their laws."""
     gains = zip(robot.joint_names, robot.actuators, robot.kp, robot.kd, robot.torque_limits, strict=True)
     for joint, kind, kp, kd, limit in gains:
         actuator = spec.add_actuator(

@@ -24,9 +24,8 @@ class SimCfg:
     """Physics settings; docs/physics.md has the measurements behind the defaults."""
 
     dt: float = 0.005
-    """Physics time step, s."""
     decimation: int = 4
-    """Physics steps per control step."""
+    """Physics time step, s, and physics steps per control step."""
     iterations: int = 10
     ls_iterations: int = 20
     """Most iterations of the constraint solver (one or two when the robot stands), and of its line search."""
@@ -34,7 +33,6 @@ class SimCfg:
     """Threads of the CPU engine; 0 takes every core."""
 
     def check(self) -> None:
-        """Raise ValueError if a setting makes no sense."""
         for name, least in (("decimation", 1), ("iterations", 1), ("ls_iterations", 1), ("num_threads", 0)):
             whole_number(f"SimCfg.{name}", getattr(self, name), least)
         check_number("SimCfg.dt", self.dt, above=0.0)
@@ -51,9 +49,8 @@ class Pose:
 
     root_pos_w: Tensor
     root_quat_w: Tensor
-    """Base position, m, and orientation (w, x, y, z). Shapes: (3,), (4,)."""
     joint_pos: Tensor
-    """rad. Shape: (num_joints,)."""
+    """Base position, m, orientation (w, x, y, z), and joint positions, rad. Shapes: (3,), (4,), (num_joints,)."""
 
     def check(self, robot: RobotCfg) -> None:
         """Raise ValueError, naming the field, if this is no pose of ``robot``."""
@@ -68,19 +65,15 @@ class Pose:
 class RobotQuantities:
     """What terms read of every environment: float32 tensors, in the frames and orders of :class:`Simulation`."""
 
-    # Current after every call of the simulation.
     root_pos_w: Tensor
     root_quat_w: Tensor
-    """Base position, m, and orientation. Shape: (num_envs, 3 or 4)."""
     root_lin_vel_w: Tensor
     root_ang_vel_b: Tensor
-    """Velocity of the base origin, m/s, and angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
+    """Base origin, m, orientation, velocity, m/s, and angular velocity in the base frame, rad/s. (num_envs, 3 or 4)."""
     joint_pos: Tensor
     joint_vel: Tensor
-    """rad and rad/s. Shape: (num_envs, num_joints)."""
-    # Of the last physics step.
     joint_torque: Tensor
-    """Torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
+    """rad, rad/s, and the torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
     contact_force_w: Tensor
     """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
     foot_pos_w: Tensor
@@ -89,29 +82,22 @@ class RobotQuantities:
 
 
 class Quantities(RobotQuantities):
-    """All quantities of a simulation."""
-
     joint_acc: Tensor
     """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
     body_pos_w: Tensor
     body_quat_w: Tensor
-    """Body origins, m, and orientations. Shape: (num_envs, num_bodies, 3 or 4)."""
     body_lin_vel_w: Tensor
     body_ang_vel_w: Tensor
-    """Velocities of the body origins, m/s, and angular velocities, rad/s. Shape: (num_envs, num_bodies, 3)."""
+    """Body origins, m, orientations, velocities, m/s, and angular velocities, rad/s. (num_envs, num_bodies, 3 or 4)."""
 
 
 class Simulation(Quantities, ABC):
-    """``num_envs`` copies of one robot on one ground, stepped together.
-
-    Quantities are float32 tensors on ``device`` whose first dimension is the environment. They are the simulation's
-    own buffers: clone what must outlive the next call. Root and joint quantities are current after every call. Body,
-    foot, contact, torque and acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, and
-    are current after ``forward``.
-
+    """``num_envs`` copies of one robot on one ground, stepped together; one file per engine implements it. Quantities
+    are float32 tensors on ``device``, their first dimension the environment. They are its own buffers: clone what must
+    outlive the next call. Root and joint quantities are current after every call. Body, foot, contact, torque and
+    acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, not after ``forward``.
     World z is up, quaternions are (w, x, y, z), ``_w`` is the world frame, ``_b`` the base frame; joints are in the
-    order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``.
-    """
+    order of ``RobotCfg.joint_names``, feet in the order of ``RobotCfg.foot_names``."""
 
     body_names: tuple[str, ...]
     """Bodies of ``body_pos_w`` and ``contact_force_w``, feet among them."""
@@ -165,14 +151,12 @@ class Simulation(Quantities, ABC):
         """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
 
     def get_parameter(self, name: str) -> Tensor:
-        """A model parameter of every environment.
-
+        """A model parameter of every environment, by name:
         | friction (num_envs,): sliding friction of the robot on the ground
         | body_mass (num_envs, num_bodies): kg
         | com (num_envs, num_bodies, 3): centre of mass in the body's frame, m
         | kp, kd (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
-        | armature (num_envs, num_joints): reflected rotor inertia, kg·m²
-        """
+        | armature (num_envs, num_joints): reflected rotor inertia, kg·m²"""
         self.default_parameter(name)
         return getattr(self.parameters, name)
 

@@ -81,7 +81,6 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
 
 
 def _free(term: Callable[..., torch.Tensor], weight: float, **params: Any) -> RewardTermCfg:
-    """A reward term of the velocity task, for the time without a reference."""
     return RewardTermCfg(rewards.without_reference, weight, {"term": term, **params})
 
 
