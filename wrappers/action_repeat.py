@@ -12,32 +12,26 @@ from legged_envs.wrappers.base import StatefulWrapper
 from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 SUMMED = ("cost", "costs", "original_reward", "original_cost", "original_costs")
-"""Keys of ``info`` that are summed over the steps, as the reward is."""
 ADD = dict.fromkeys(SUMMED, operator.add) | {f"_{key}": operator.or_ for key in SUMMED}
-"""How two steps add up, for these keys and their masks: the rows that reported a number in any of the steps."""
+"""How two steps' numbers under these keys of ``info`` add up, and their masks: rows that reported one in any step."""
 
 
 class ActionRepeat(StatefulWrapper):
     """Gives each action to the environment ``times`` times; rewards and costs are summed, all else is the last step's.
 
     A cost that a step does not report counts as 0. An environment whose episode ends on the way keeps what its last
-    step returned, its rows of ``info`` included, and collects nothing after it, while the others go on.
-    ``info["num_steps"]`` (num_envs,) int64 tells how many steps each has taken. ``cost_limits`` stay those of one step
-    of the environment. It goes below :class:`AutoReset`: an ``env`` that resets by itself is a ValueError. A time limit
-    below it counts the environment's steps, one above it those of the wrapper.
+    step returned, its rows of ``info`` included, and collects nothing after it; ``info["num_steps"]`` (num_envs,) int64
+    counts the steps of each. ``cost_limits`` stay those of one step. An ``env`` that resets by itself is a ValueError:
+    :class:`AutoReset` goes above. A time limit below counts the environment's steps, one above the wrapper's.
 
-    Example:
-        >>> import gymnasium as gym, numpy as np
-        >>> env = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync",
-        ...                    vector_kwargs={"autoreset_mode": "Disabled"})
-        >>> _ = env.reset(seed=0)
-        >>> env.step(np.zeros(2, int))[1]
-        array([1., 1.])
-        >>> env = ActionRepeat(env, 3)
-        >>> _ = env.reset(seed=0)
-        >>> _, reward, _, _, info = env.step(np.zeros(2, int))
-        >>> reward, info["num_steps"]
-        (array([3., 3.]), array([3, 3]))
+    >>> import gymnasium as gym, numpy as np
+    >>> env = gym.make_vec("CartPole-v1", 2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "Disabled"})
+    >>> for env in (env, ActionRepeat(env, 3)):
+    ...     _ = env.reset(seed=0)
+    ...     _, reward, _, _, info = env.step(np.zeros(2, int))
+    ...     reward, info.get("num_steps")
+    (array([1., 1.]), None)
+    (array([3., 3.]), array([3, 3]))
     """
 
     def __init__(self, env: Any, times: int):

@@ -17,19 +17,14 @@ from legged_envs.wrappers.layers import Step
 class ActionScale(StatefulWrapper):
     """Takes actions in [low, high], maps them affinely to the environment's range and clips them to it.
 
-    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``. The
-    ends of the range, ``low`` and ``high``, are numbers or have one for each entry of a single action. Actions and an
-    action space that are not floats are a TypeError; wrong shapes, infinite bounds and a ``low`` that is not below
-    ``high`` a ValueError.
+    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``.
+    ``low`` and ``high`` are numbers or have one for each entry of a single action. Actions or an action space of other
+    than floats are a TypeError; wrong shapes, infinite bounds and a ``low`` not below ``high`` a ValueError.
 
-    Example:
-        >>> import gymnasium as gym
-        >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
-        >>> env.single_action_space
-        Box(-2.0, 2.0, (1,), float32)
-        >>> env = ActionScale(env, low=-1, high=1)
-        >>> env.single_action_space
-        Box(-1.0, 1.0, (1,), float32)
+    >>> import gymnasium as gym
+    >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
+    >>> env.single_action_space, ActionScale(env, low=-1, high=1).single_action_space
+    (Box(-2.0, 2.0, (1,), float32), Box(-1.0, 1.0, (1,), float32))
     """
 
     def __init__(self, env: Any, low: ArrayLike, high: ArrayLike):

@@ -12,9 +12,7 @@ from legged_envs.wrappers.arrays import Info, first_array
 from legged_envs.wrappers.base import Options, in_order
 from legged_envs.wrappers.layers import Env, layers
 
-OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"
-"""Groups of an observation that is a dict: what the policy sees, and what only a critic sees."""
-
+OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"  # groups of a dict of observations: for both, for the critic alone
 LayerType = TypeVar("LayerType")
 
 
@@ -46,7 +44,6 @@ def checked_reset(env: Env, library: str, array: str, seed: int | None, options:
 
 
 def _make_vec_call(env: Any, array: str) -> str:
-    """The call of ``make_vec`` that makes an environment like this one as a library needs it."""
     spec = getattr(env, "spec", None)
     call = f"gymnasium.make_vec({'id' if spec is None else repr(spec.id)}, num_envs={getattr(env, 'num_envs', 'N')}"
     if is_of_this_package(spec):
@@ -60,7 +57,6 @@ def is_of_this_package(spec: gym.envs.registration.EnvSpec | None) -> bool:
 
 
 def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
-    """The outermost layer of a stack that is of a class, or None."""
     return next((layer for layer in layers(env) if isinstance(layer, kind)), None)
 
 

@@ -82,7 +82,6 @@ def float64(array: Array) -> Array:
 
 
 def clip(array: Array, low: Any, high: Any) -> Array:
-    """``array`` within bounds, which are numbers or arrays of its kind."""
     if isinstance(array, np.ndarray):
         return cast(Array, _numpy_clip(array, low, high))
     return cast(Array, namespace(array).clip(array, low, high))
@@ -137,7 +136,6 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
 
 def any_row(mask: Array) -> bool:
-    """Whether a mask holds for any row."""
     if isinstance(mask, np.ndarray):
         return b"\1" in mask.tobytes()  # much faster than any()
     return bool(namespace(mask).any(mask))
@@ -169,10 +167,8 @@ def blank_rows(mask: Array, array: Array) -> Array:
 
 
 def info_rows(mask: Array, later: Info, earlier: Info, whole: Set[str] = frozenset()) -> Info:
-    """An ``info`` with rows of ``later`` where ``mask`` holds and of ``earlier`` elsewhere; a missing key's are blank.
-
-    What has no rows is taken from ``later`` where it has the key; keys of ``whole`` have none, whatever their length.
-    """
+    """An ``info`` with rows of ``later`` where ``mask`` holds, else of ``earlier``; a missing key's are blank. What has
+    no rows is taken from ``later`` where that has the key; keys of ``whole`` have none, whatever their length."""
     result: Info = {}
     for key in {**earlier, **later}:
         values = [info[key] for info in (later, earlier) if key in info]

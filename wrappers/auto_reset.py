@@ -9,43 +9,33 @@ from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, end_episodes, whole_keys
 
-FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")
-"""Keys of ``info`` that a reset in the same step adds."""
+FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")  # keys of info that a reset in the same step adds
 
 
 class AutoReset(StatefulWrapper):
-    """Resets environments whose episode ended, as Gymnasium defines its two autoreset modes.
+    """Resets environments whose episode ended, as Gymnasium defines its two autoreset modes. It needs partial resets;
+    an ``env`` that resets by itself and a ``mode`` DISABLED are a ``ValueError``.
 
     ``SAME_STEP``: the step that ends an episode returns the next episode's first observation; ``info["final_obs"]`` is
-    the true last observation, equal to the observation in rows that go on, so it serves as next observation for all;
-    ``info["_final_obs"]`` marks the rows that ended and ``info["final_info"]`` is what that step reported. Costs and
-    all else stay at the top level of ``info`` on the step they belong to, except what the reset reports under the same
-    key.
+    the true last one, equal to the observation in rows that go on, so it serves as next observation for all;
+    ``info["_final_obs"]`` marks the rows that ended, ``info["final_info"]`` is what that step reported. Costs and all
+    else stay at the top level of ``info`` on the step they belong to, except what the reset reports under the same key.
 
     ``NEXT_STEP``: the step after the one that ended an episode ignores that environment's action and returns the next
     episode's first observation with reward 0, cost 0 and both flags False. An environment that cannot leave out some of
     its rows makes that step all the same, unseen; Gymnasium's ``SyncVectorEnv`` and :class:`Unsqueeze` leave it out.
 
-    An ``env`` whose ``metadata["autoreset_mode"]`` is not DISABLED, and a ``mode`` that is, are a ``ValueError``;
-    resets of ``env`` have to be partial.
-
-    Example:
-        >>> import gymnasium as gym
-        >>> env = gym.make_vec("CartPole-v1", num_envs=1, vectorization_mode="sync",
-        ...                    vector_kwargs={"autoreset_mode": "Disabled"}, max_episode_steps=2)
-        >>> _ = env.reset(seed=0)
-        >>> for _ in range(2):
-        ...     observation, _, _, truncated, info = env.step(env.action_space.sample())
-        >>> truncated, sorted(info)
-        (array([ True]), [])
-        >>> env = AutoReset(env)
-        >>> first, _ = env.reset(seed=0)
-        >>> for _ in range(2):
-        ...     observation, _, _, truncated, info = env.step(env.action_space.sample())
-        >>> truncated, sorted(info)
-        (array([ True]), ['_final_info', '_final_obs', 'final_info', 'final_obs'])
-        >>> bool((observation == info["final_obs"]).all()), observation.shape == info["final_obs"].shape
-        (False, True)
+    >>> import gymnasium as gym
+    >>> env = gym.make_vec("CartPole-v1", 1, vectorization_mode="sync", max_episode_steps=2,
+    ...                    vector_kwargs={"autoreset_mode": "Disabled"})
+    >>> for env in (env, AutoReset(env)):
+    ...     _ = env.reset(seed=0), env.step(env.action_space.sample())
+    ...     observation, _, _, truncated, info = env.step(env.action_space.sample())
+    ...     truncated, sorted(info)
+    (array([ True]), [])
+    (array([ True]), ['_final_info', '_final_obs', 'final_info', 'final_obs'])
+    >>> bool((observation == info["final_obs"]).all()), observation.shape == info["final_obs"].shape
+    (False, True)
     """
 
     STATE = {"ended": ("num_envs",)}  # noqa: RUF012
@@ -85,11 +75,8 @@ class AutoReset(StatefulWrapper):
 
 def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> Step:
     """Reset the rows ``ended`` after a step, of which all is copied, since a reset may write to the same arrays.
-
-    Returns the step with the next episodes' first observations in the ended rows, and with the keys ``FINAL`` in
-    ``info``. Where ``env`` has reset other rows in that step by itself, these stay. ``whole``: keys of ``info`` without
-    rows.
-    """
+    Returns the step with the first observations of the next episodes in those rows and the keys ``FINAL`` in ``info``.
+    Rows that ``env`` has reset in that step by itself stay. ``whole``: keys of ``info`` without rows."""
     final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
     final_info = arrays.map_arrays(arrays.copied, {key: value for key, value in info.items() if key not in FINAL})
     if "_final_obs" in info:

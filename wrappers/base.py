@@ -20,17 +20,14 @@ __all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Ste
 
 Seed: TypeAlias = int | list[int] | None
 Options: TypeAlias = dict[str, Any] | None
-Shape: TypeAlias = tuple[str | int, ...]
-"""A shape of which names are attributes of a wrapper, such as ``("num_envs",)``."""
+Shape: TypeAlias = tuple[str | int, ...]  # names are attributes of a wrapper, as in ("num_envs",)
 
 
 class Episodes:
     """Which rows have no running episode: it is over, and they are not reset yet. Such rows count nothing.
 
-    Masks (num_envs,) of any array kind come in; those that go out are of the kind asked for. ``mode`` tells when the
-    environment below resets. In the next step: what ends in a step is over during the following one alone. Disabled:
-    until the reset. In the same step: never.
-    """
+    Masks (num_envs,) come in any array kind and go out in the kind asked for. By the ``mode`` of what is below, an
+    ended episode is over during the next step alone (NEXT_STEP), until its reset (DISABLED) or never (SAME_STEP)."""
 
     def __init__(self, mode: AutoresetMode):
         self.mode = mode
@@ -38,23 +35,20 @@ class Episodes:
         self._over: Any = None  # None until a row's episode was over
 
     def over(self, example: Array) -> Array:
-        """The mask of these rows, of the kind of ``example``, an array with rows."""
+        """The mask of rows whose episode is over, of the kind of ``example``, an array with rows."""
         if self._over is None:
             self._over = np.zeros(example.shape[0], bool)
         self._over = arrays.as_kind_of(self._over, example)
         return cast(Array, self._over)
 
     def running(self, example: Array) -> Array:
-        """The mask of all other rows, of the kind of ``example``."""
         return cast(Array, ~self.over(example))
 
     def begin(self, begun: Array) -> None:
-        """Note that a reset has begun new episodes in the rows of a mask."""
         if self.some_over:
             self._set(self.over(begun) & ~begun)
 
     def end(self, ended: Array) -> None:
-        """Note that the episodes of a mask are over until their reset."""
         self._set(arrays.as_kind_of(ended, self._over) | self._over if self.some_over else arrays.copied(ended))
 
     def step(self, ended: Array | None) -> None:
@@ -69,11 +63,9 @@ class Episodes:
         self._over, self.some_over = over, arrays.any_row(over)
 
     def state_dict(self) -> Array | None:
-        """The mask; None if no episode is over."""
         return arrays.copied(self._over) if self.some_over else None
 
     def check_state(self, state: Any) -> None:
-        """A ``ValueError`` unless a state is a mask, of whatever shape, or None."""
         if state is not None and "bool" not in str(getattr(state, "dtype", None)):
             raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
 
@@ -106,23 +98,17 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
     """A vector wrapper whose state can be saved. A subclass overrides ``step`` and :meth:`_begin`, and fills ``STATE``.
 
     ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole stack
-    down to the environment: a run that goes on from it continues bit for bit, also over another array kind.
-
-    ``env`` is a vector environment; a plain ``gymnasium.Env``, which becomes a batch of one; or, at the bottom of the
-    stack, an environment whose steps have six values, as OmniSafe's, which goes through ``FromCMDP``. Something else is
-    a ``TypeError``, and one of which a layer has to be the outermost one a ``ValueError``.
-    """
+    down to the environment: a run that goes on from it continues bit for bit, also over another array kind. ``env`` is
+    a vector environment; a plain ``gymnasium.Env``, made a batch of one; or one whose steps have six values, as
+    OmniSafe's, through ``FromCMDP``. Others are a ``TypeError``, a layer that must be outermost a ``ValueError``."""
 
     env: Any
-    outermost: ClassVar[bool] = False
-    """Whether no other wrapper can go above, since ``step`` does not return Gymnasium's five values."""
-    whole_keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys of ``info`` that this wrapper adds without a row for each environment."""
+    outermost: ClassVar[bool] = False  # no wrapper can go above: its step does not return Gymnasium's five values
+    whole_keys: ClassVar[frozenset[str]] = frozenset()  # keys of info it adds that have no row for each environment
     STATE: ClassVar[dict[str, Shape | None]] = {}
     """What is saved: attributes (an underscore in front may be left out) and, of arrays or None, the shape."""
     _expected_device: str | None = None
-    _over: Any = None
-    """:class:`Episodes` of a wrapper that counts nothing of rows without a running one."""
+    _over: Any = None  # Episodes of a wrapper that counts nothing of rows without a running one
 
     def __init__(self, env: Any):
         super().__init__(in_order(env, type(self).__name__))
@@ -161,7 +147,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
             raise ValueError(f"{type(self).__name__} was given {wrong}: {how}")
 
     def state_dict(self) -> dict[str, Any]:
-        """This wrapper's own state."""
         return {key: _state_of(getattr(self, self._attribute(key))) for key in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -196,9 +181,8 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
                 raise ValueError(f"{name} needs a state like its own: {reason}") from error
 
     def save(self) -> dict[str, Any]:
-        """The stack's normalizers, to be pickled or given to a wrapper as ``norm``: ``obs_normalizer``,
-        ``reward_normalizer`` and ``cost_normalizer``. Of two of one kind the outer one counts.
-        """
+        """The stack's ``obs_normalizer``, ``reward_normalizer`` and ``cost_normalizer``, to be pickled or given to a
+        wrapper as ``norm``. Of two of one kind the outer one counts."""
         inside_out = reversed([layer for layer in layers(self) if hasattr(type(layer), "saved_as")])
         return {layer.saved_as: layer.normalizer for layer in inside_out}
 
@@ -213,7 +197,6 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
         self.load_state_dict(state["own"])
 
     def _check_stack(self, state: dict[str, Any]) -> None:
-        """Raise the errors of :meth:`set_state`, of the wrappers below too."""
         if state.get("wrapper") != type(self).__name__:
             raise ValueError(f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}")
         self._check_state(state["own"])
@@ -238,12 +221,10 @@ def not_reset(wrapper: Env) -> RuntimeError:
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 
 
-# What may take the place of a value of a type.
-_LIKE: dict[type, Any] = {bool: bool, int: (int, np.integer), deque: (list, deque)}
+_LIKE: dict[type, Any] = {bool: bool, int: (int, np.integer), deque: (list, deque)}  # what may take a type's place
 
 
 def _state_of(value: Any) -> Any:
-    """A copy of what a wrapper holds: the state of what has one of its own, and arrays, in dicts and deques too."""
     if hasattr(value, "check_state"):
         return value.state_dict()
     if isinstance(value, dict):
@@ -252,11 +233,8 @@ def _state_of(value: Any) -> Any:
 
 
 def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
-    """What takes the place of ``own`` when a state is loaded; dicts and what has a state stay, changed only by
-    ``load``.
-
-    What the state lacks is a ``KeyError``, what does not fit a ``ValueError``.
-    """
+    """What takes the place of ``own`` when a state is loaded; dicts and what has a state stay, and only ``load``
+    changes them. What the state lacks is a ``KeyError``, what does not fit a ``ValueError``."""
     if hasattr(own, "check_state"):
         (own.load_state_dict if load else own.check_state)(given)
         return own

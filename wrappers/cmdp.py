@@ -19,14 +19,11 @@ _NO_COST = (
 
 
 class VectorCMDP(StatefulWrapper):
-    """``step`` returns ``(observation, reward, cost, terminated, truncated, info)`` for a batch, ``reset`` is
-    unchanged.
+    """``step`` of a batch returns ``(observation, reward, cost, terminated, truncated, info)``; it goes outermost.
 
     ``cost`` has shape (num_envs,) and belongs to this transition, also in environments whose episode it ended. In mode
     SAME_STEP the true last observations are ``info["final_observation"]``, marked by ``info["_final_observation"]``:
-    Safety-Gymnasium's names of what Gymnasium calls ``final_obs``. The first step of an environment that reports no
-    cost is a ValueError. It goes outermost: a wrapper that expects five values cannot go above it.
-    """
+    Safety-Gymnasium's names of ``final_obs``. The first step of an environment that reports no cost is a ValueError."""
 
     outermost = True
     STATE = {"reports_costs": None}  # noqa: RUF012

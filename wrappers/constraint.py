@@ -15,34 +15,28 @@ from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import Env, Step, autoreset_mode, cost_attribute, name_of
 from legged_envs.wrappers.multipliers import relative_excess
 
-RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")
-"""Keys of ``info`` for costs in the unit of their limits; the first one that is there counts."""
+RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")  # the first in info has the unit of the limits
 PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
 
 
 class ConstraintWrapper(StatefulWrapper):
     """Measures each cost's mean per step against its limit; adapts to it every ``interval`` steps past ``warmup``.
 
-    What an environment does between the end of its episode and its reset enters no mean. Normalised costs give way to
-    ``info["original_costs"]``. The reward that leaves the wrapper has the dtype of the environment's, or float32 if
-    that is no real floating one; ``info`` holds the environment's own as ``original_reward`` (num_envs,), and as the
-    one key of ``whole_keys`` what is adapted, (K,), as of this step.
+    What an environment does between an episode's end and its reset enters no mean. Normalised costs give way to
+    ``info["original_costs"]``. The reward that leaves has the dtype of the environment's, or float32 if that is no real
+    floating one; ``info`` holds the environment's own as ``original_reward`` (num_envs,), and under the one key of
+    ``whole_keys`` what is adapted, (K,), as of this step. The K ``limits`` are what each cost may be on average per
+    step; None takes ``cost_limits`` of ``env.unwrapped``, or of the single environments of a ``SyncVectorEnv``. Steps
+    without K costs, or limits that are not K > 0 finite numbers of at least 0, are a ValueError."""
 
-    The K ``limits`` are what each cost may be on average per step; None takes ``cost_limits`` of ``env.unwrapped``, or
-    of the single environments of a ``SyncVectorEnv``. Without costs, with limits that are not K finite numbers of at
-    least 0, and at steps that report no or other costs a ValueError is raised.
-    """
-
-    log_name: ClassVar[str]
-    adapts: ClassVar[str]
-    """What the adapted numbers are called in ``info["log"]``, and the attribute that holds them."""
+    log_name: ClassVar[str]  # what the adapted numbers are called in info["log"]
+    adapts: ClassVar[str]  # the attribute that holds the adapted numbers
     STATE = {"over": PER_ENV, "steps": None, "cost_sums": PER_COST, "count": None}  # noqa: RUF012
 
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
         names = tuple(cost_attribute(self, "cost_names") or ())
-        self.limits = self._check_limits(limits, names)
-        """What each cost may be on average per step. Shape: (K,), float64."""
+        self.limits = self._check_limits(limits, names)  # (K,) float64: what each cost may be on average per step
         self.num_costs = len(self.limits)
         counted = tuple(f"cost_{k}" for k in range(self.num_costs))
         self.cost_names: tuple[str, ...] = names if len(names) == self.num_costs else counted
@@ -138,11 +132,9 @@ class ConstraintWrapper(StatefulWrapper):
         return getattr(self, self.adapts)
 
     def _vector(self, values: NumPyArray) -> Any:
-        """K float64 numbers as an array of the kind and on the device of the environment's."""
         return arrays.as_kind_of(values, self._cost_sums)
 
     def _with_log(self, info: Info) -> Info:
-        """``info`` with the adapted numbers in its log, if it has one."""
         if "log" not in info or self.steps == 0:
             return info
         values = arrays.copied(self.adapted)

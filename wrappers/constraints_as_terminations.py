@@ -22,49 +22,35 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     step, with costs c (0 when satisfied)::
 
         m_i ← τ m_i + (1 − τ) max over the batch of c_i      at first the maximum itself; never below 1e-6
-        δ = max_i min(p_i · clip(c_i / m_i, 0, 1), 1)
-        r ← max(r (1 − δ), 0)
+        δ = max_i min(p_i · clip(c_i / m_i, 0, 1), 1)        info["termination_probability"] (num_envs,)
+        r ← max(r (1 − δ), 0)                                rewards should not be negative: then an end is a loss
 
-    δ is ``info["termination_probability"]`` (num_envs,). Rewards should not be negative: then an end is a loss. In CaT
-    the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too. For
-    learners that cannot, ``terminate`` is
+    In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too.
+    For learners that cannot, ``terminate`` is ``"none"``: δ discounts the reward of its own step alone, which weighs
+    about 1 / (1 − γ) times less, so p has to be larger; or ``"sample"``: ``terminated`` becomes true with probability
+    δ, drawn from the seed of ``reset`` and the row alone, which gives CaT's returns in expectation, with more noise.
+    Above :class:`AutoReset` in mode SAME_STEP that ends only the learner's episode: its next one begins where the robot
+    is, and ``final_obs`` of that row is the observation itself. Above one in mode NEXT_STEP it is a ValueError.
 
-    * ``"none"``: δ discounts the reward of its own step alone. That weighs about 1 / (1 − γ) times less, so p has to be
-      larger.
-    * ``"sample"``: ``terminated`` becomes true with probability δ, drawn from the seed of ``reset`` and the row alone.
-      That gives CaT's returns in expectation, with more noise. Above :class:`AutoReset` in mode SAME_STEP only the
-      learner's episode ends: its next one begins where the robot is, and ``final_obs`` of that row is the observation
-      itself. In mode NEXT_STEP it goes below :class:`AutoReset`, or is a ValueError.
-
-    In CaT a schedule raises p_i. Here it follows the mean c̄_i of ``interval`` steps towards its limit d_i, with e_i =
-    min(c̄_i / d_i − 1, 1)::
+    In CaT a schedule raises p_i. Here it follows the mean c̄_i of ``interval`` steps towards its limit d_i, first after
+    ``warmup`` steps, with e_i = min(c̄_i / d_i − 1, 1)::
 
         b_i ← b_i exp(rate · e_i)        at first min_probability
-        p_i = b_i exp(gain · e_i)        both between min_probability and max_probability
+        p_i = b_i exp(gain · e_i)        both between min_probability and max_probability; gain damps swings about d_i
 
-    ``rate=0`` holds p_i at ``max_probability``, as CaT does after its schedule (there 0.25 for most, 1 for what must
-    never happen). ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this
-    step, and ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset`
-    and :class:`CostNormalize`, whose raw costs it reads.
+    ``max_probability`` is a number or one for each cost; ``rate=0`` holds p_i there, as CaT does after its schedule
+    (0.25 for most, 1 for what must never happen). ``limits`` are d, (K,), by default the environment's ``cost_limits``.
+    ``info`` also holds ``original_reward`` (num_envs,) and ``max_probabilities`` (K,), the p_i of this step, and
+    ``info["log"]``, where there is one, ``max_probability/<cost>``. It goes above or below :class:`AutoReset` and
+    :class:`CostNormalize`, whose raw costs it reads.
 
-    The worst cost discounts the reward::
-
-        >>> import gymnasium as gym, numpy as np, legged_envs
-        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
-        >>> env = ConstraintsAsTerminations(env, rate=0.0, max_probability=0.25)
-        >>> observation, info = env.reset(seed=0)
-        >>> observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
-        >>> delta = info["termination_probability"]
-        >>> float(delta.max())
-        0.25
-        >>> bool(np.allclose(reward, np.maximum(info["original_reward"] * (1.0 - delta), 0.0)))
-        True
-
-    Args:
-        limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
-        max_probability: Greatest p_i; a number, or one for each cost.
-        gain: How much p_i answers to the last interval at once, which damps swings about the limit.
-        warmup: Steps before p first changes.
+    >>> import gymnasium as gym, numpy as np, legged_envs
+    >>> env = ConstraintsAsTerminations(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), rate=0.0, max_probability=0.25)
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
+    >>> delta = info["termination_probability"]
+    >>> float(delta.max()), bool(np.allclose(reward, np.maximum(info["original_reward"] * (1.0 - delta), 0.0)))
+    (0.25, True)
     """
 
     log_name = "max_probability"
@@ -108,10 +94,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         zeros = np.zeros(self.num_costs)
         self._bounds = zeros + min_probability, zeros + self.max_probability
         self._base: Any = self._bounds[0 if rate > 0.0 else 1]  # b
-        self.probabilities: Any = self._base
-        """p: greatest probability that each cost ends an episode. Shape: (K,)."""
-        self.cost_maxima: Any = None
-        """m: running means of the greatest cost in the batch; None before the first step. Shape: (K,)."""
+        self.probabilities: Any = self._base  # p: greatest probability that each cost ends an episode, (K,)
+        self.cost_maxima: Any = None  # m: running means of the greatest cost in the batch, (K,); None at first
         self._draws: Any = None  # where each random stream is, uint64 of NumPy; None before the first reset
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
@@ -135,7 +119,6 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         return observation, reward, terminated, truncated, info
 
     def _termination_probability(self, costs: Any) -> Any:
-        """δ. Shape: (num_envs,)."""
         xp = self._xp
         if not (self._over.some_over and xp.all(self._over.over(costs))):
             maxima = xp.clip(xp.astype(xp.max(detached(costs), axis=0), xp.float64), min=1e-6)

@@ -14,27 +14,24 @@ class CostNormalize(NormalizingWrapper):
     """Costs are divided by the standard deviation of their discounted sum, and clipped.
 
     That holds for ``info["cost"]`` and, where there are several, for every column of ``info["costs"]`` by itself; raw
-    values are ``info["original_cost"]`` and ``info["original_costs"]``, which limits apply to: wrappers above that use
-    limits read those. ``scale="step"`` standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does;
-    such costs can be negative. The step of an autoreset in the next step has cost 0 and enters no statistics. Any other
-    step without a cost is a ``ValueError``.
+    values are ``info["original_cost"]`` and ``info["original_costs"]``, which wrappers above that use limits read.
+    ``scale="step"`` standardises each step's cost instead, ``(c − mean) / std``, as OmniSafe does: it can be negative.
+    The step of a NEXT_STEP autoreset has cost 0 and enters no statistics; any other without one is a ValueError.
 
     ``norm`` are statistics to go on from, as :meth:`save` returns them: a ``Normalizer`` of shape (), with several
-    costs a dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``. It is used, not copied, and has its own
-    ``clip``, 5 in a new one unless given. Something else is a ``TypeError``, other shapes or keys a
-    ``ValueError``.
+    costs a dict of one for ``"cost"`` and one of shape (K,) for ``"costs"``, used, not copied, with its own ``clip``, 5
+    in a new one unless given. Something else is a TypeError, other shapes or keys a ValueError.
 
-    Example:
-        >>> import gymnasium as gym, legged_envs, numpy as np
-        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=4)
-        >>> _ = env.reset(seed=0)
-        >>> costs = [env.step(np.ones((4, 12), np.float32))[4]["cost"] for _ in range(20)]
-        >>> env = CostNormalize(env)
-        >>> _ = env.reset(seed=0)
-        >>> infos = [env.step(np.ones((4, 12), np.float32))[4] for _ in range(20)]
-        >>> scaled, raw = (np.array([info[key] for info in infos]) for key in ("cost", "original_cost"))
-        >>> bool((raw == costs).all()), bool(((scaled > 0.0) == (raw > 0.0)).all()), bool(scaled.max() <= 5.0)
-        (True, True, True)
+    >>> import gymnasium as gym, legged_envs, numpy as np
+    >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=4)
+    >>> _ = env.reset(seed=0)
+    >>> costs = [env.step(np.ones((4, 12), np.float32))[4]["cost"] for _ in range(20)]
+    >>> env = CostNormalize(env)
+    >>> _ = env.reset(seed=0)
+    >>> infos = [env.step(np.ones((4, 12), np.float32))[4] for _ in range(20)]
+    >>> scaled, raw = (np.array([info[key] for info in infos]) for key in ("cost", "original_cost"))
+    >>> bool((raw == costs).all()), bool(((scaled > 0.0) == (raw > 0.0)).all()), bool(scaled.max() <= 5.0)
+    (True, True, True)
     """
 
     saved_as = "cost_normalizer"
@@ -88,7 +85,6 @@ class CostNormalize(NormalizingWrapper):
         return ReturnScale(normalizer, *self._arguments)
 
     def _scale_for(self, kind: str, shape: tuple[int, ...]) -> ReturnScale:
-        """What scales a kind of costs that is new; one of another shape than before is a ``ValueError``."""
         if kind not in self._scales:
             if not self._takes_more:
                 wrong = f"the environment reports info[{kind!r}] too: give it a dict of Normalizers for {COSTS}"

@@ -18,19 +18,17 @@ class CostReduce(StatefulWrapper):
     single environments of a ``SyncVectorEnv``; ``max``: max c_k; or ``any``: 1 if any c_k > 0, else 0. Above
     :class:`CostNormalize`, ``weighted`` and ``any`` take the raw ``info["original_costs"]``, which limits are of,
     ``sum`` and ``max`` the normalised ones; ``CostNormalize(CostReduce(env, "weighted"))`` normalises the weighted
-    cost. Another ``how``, an environment without costs and limits that do not fit are a ValueError.
+    cost. Another ``how``, no costs and limits that do not fit are a ValueError.
 
-    Example:
-        >>> import gymnasium as gym, legged_envs, numpy as np
-        >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
-        >>> _ = env.reset(seed=0)
-        >>> info = env.step(np.ones((2, 12), np.float32))[4]
-        >>> info["costs"].shape, bool(np.allclose(info["cost"], info["costs"].sum(1)))
-        ((2, 6), True)
-        >>> env = CostReduce(env, "max")
-        >>> info = env.step(np.ones((2, 12), np.float32))[4]
-        >>> bool((info["cost"] == info["costs"].max(1)).all())
-        True
+    >>> import gymnasium as gym, legged_envs, numpy as np
+    >>> env = gym.make_vec("Legged/Go2-Flat-v0", num_envs=2)
+    >>> _ = env.reset(seed=0)
+    >>> info = env.step(np.ones((2, 12), np.float32))[4]
+    >>> info["costs"].shape, bool(np.allclose(info["cost"], info["costs"].sum(1)))
+    ((2, 6), True)
+    >>> info = CostReduce(env, "max").step(np.ones((2, 12), np.float32))[4]
+    >>> bool((info["cost"] == info["costs"].max(1)).all())
+    True
     """
 
     STATE = {"seen": None}  # noqa: RUF012

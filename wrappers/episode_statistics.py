@@ -13,8 +13,7 @@ from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset
 from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, cost_attribute
 
-KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}
-"""What is measured, and its key in ``info["episode"]``."""
+KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}  # keys of info["episode"]
 
 
 class EpisodeStatistics(StatefulWrapper):
@@ -22,23 +21,20 @@ class EpisodeStatistics(StatefulWrapper):
 
     ``r`` return, ``l`` length in steps, ``t`` wall-clock seconds since the episode began, ``c`` summed cost, each
     (num_envs,), and ``costs`` (num_envs, K), the sums of the cost terms if there are such; all are 0 in rows that go
-    on. ``info["_episode"]`` (num_envs,) marks the rows that ended. Sums are float64, what is reported float32 and
-    int64. It goes below :class:`AutoReset` or around an environment that resets by itself. An environment that ended
-    and is not reset yet counts nothing. ``means`` and the windows cover the last ``window`` episodes.
+    on. ``info["_episode"]`` (num_envs,) marks the rows that ended, which count nothing until their reset. Sums are
+    float64, what is reported float32 and int64. It goes below :class:`AutoReset` or around an environment that resets
+    by itself. ``means`` and the windows cover the last ``window`` episodes.
 
-    Example:
-        >>> import gymnasium as gym
-        >>> env = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=5)
-        >>> _ = env.reset(seed=0)
-        >>> [sorted(env.step(env.action_space.sample())[4]) for _ in range(5)][-1]
-        []
-        >>> env = EpisodeStatistics(env)
-        >>> _ = env.reset(seed=0)
-        >>> info = [env.step(env.action_space.sample())[4] for _ in range(5)][-1]
-        >>> info["episode"]["r"], info["episode"]["l"], info["_episode"]
-        (array([5., 5.], dtype=float32), array([5, 5]), array([ True,  True]))
-        >>> env.means()["return"]
-        5.0
+    >>> import gymnasium as gym
+    >>> env = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=5)
+    >>> _ = env.reset(seed=0)
+    >>> [sorted(env.step(env.action_space.sample())[4]) for _ in range(5)][-1]
+    []
+    >>> env = EpisodeStatistics(env)
+    >>> _ = env.reset(seed=0)
+    >>> info = [env.step(env.action_space.sample())[4] for _ in range(5)][-1]
+    >>> info["episode"]["r"], info["episode"]["l"], info["_episode"], env.means()["return"]
+    (array([5., 5.], dtype=float32), array([5, 5]), array([ True,  True]), 5.0)
     """
 
     STATE = {  # noqa: RUF012
@@ -47,7 +43,6 @@ class EpisodeStatistics(StatefulWrapper):
         "episode_count": None,
         **dict.fromkeys((f"{name}_window" for name in KEYS), None),
     }
-
     return_window: deque[float]
     length_window: deque[int]
     seconds_window: deque[float]
@@ -61,7 +56,6 @@ class EpisodeStatistics(StatefulWrapper):
         for name in KEYS:
             setattr(self, f"{name}_window", deque(maxlen=window))
         self.episode_count = 0
-        """Number of episodes that ended."""
         self._steps, self._start_steps = 0, np.zeros(self.num_envs, np.int64)
         self._start_times = np.full(self.num_envs, time.perf_counter())
         self._returns: Any = None
@@ -71,7 +65,6 @@ class EpisodeStatistics(StatefulWrapper):
 
     @property
     def num_costs(self) -> int | None:
-        """Number of cost terms, or None."""
         names = cost_attribute(self.env, "cost_names")
         if names is None and self._costs_sums is not None:
             return int(self._costs_sums.shape[1])
@@ -149,7 +142,6 @@ class EpisodeStatistics(StatefulWrapper):
         self._start_steps[ids], self._start_times[ids] = self._steps, time.perf_counter()
 
     def _report(self, ended: Array) -> dict[str, Array]:
-        """What ``info["episode"]`` holds; the windows get the rows that ended."""
         ids = np.flatnonzero(arrays.as_numpy(ended))
         measured = (self._returns, self.lengths, self.ages, self._cost_sums, self._costs_sums)
         self.episode_count += len(ids)

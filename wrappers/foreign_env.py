@@ -1,4 +1,4 @@
-"""The door for other people's environments: above it every step has one form, that of DESIGN's table of info keys."""
+"""The door for other people's environments: above it every step has the one form that README.md describes."""
 
 import copy
 from functools import partial
@@ -19,12 +19,10 @@ SingleEnv = gym.Env[Any, Any]
 class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
     """A vector environment of Gymnasium's kind in the form that this package's wrappers, which put it around, expect.
 
-    In mode SAME_STEP ``final_obs`` is a full batch (not an array of objects) whose rows of environments that go on
-    equal the observation, marked by ``_final_obs``, and costs are at the top level of ``info`` on the step they belong
-    to (not in ``final_info`` alone). Rows that :meth:`end_episodes` names are left out of every step until their reset
-    where the environment is a ``SyncVectorEnv``: that one refuses to step an environment whose episode is over, and a
-    step would take random numbers from its next episode. Other batches step them, unseen.
-    """
+    In mode SAME_STEP ``final_obs`` is a full batch (not an array of objects), equal to the observation where
+    ``_final_obs`` is false, and costs are at the top level of ``info`` on the step they belong to (not in
+    ``final_info`` alone). A ``SyncVectorEnv`` leaves rows that :meth:`end_episodes` names out of every step until their
+    reset: it refuses to step them, which would take their next episodes' random numbers. Others step them, unseen."""
 
     def __init__(self, env: Env):
         super().__init__(env)
@@ -46,7 +44,6 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, info
 
     def end_episodes(self, mask: Array) -> None:
-        """Leave the rows of ``mask`` (num_envs,) out of every step until their reset."""
         self._over |= arrays.as_numpy(mask)
 
     def get_state(self) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.layers import Step, name_of, state_below
 
-FINAL_NAMES = {"final_obs": "final_observation", "_final_obs": "_final_observation"}
-"""Gymnasium's keys of the true last observation and its mask, and those of OmniSafe and Safety-Gymnasium."""
+FINAL_NAMES = {"final_obs": "final_observation", "_final_obs": "_final_observation"}  # Gymnasium's → OmniSafe's
 
 
 class FromCMDP(VectorEnv[Any, Any, Any]):
@@ -20,34 +19,30 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
 
     It takes a ``CMDP`` of OmniSafe (0.5), a single environment of Safety-Gymnasium, or any object with ``reset``,
     ``step``, ``observation_space`` and ``action_space`` (else a TypeError) whose steps return (observation, reward,
-    cost, terminated, truncated, info). One that has ``num_envs`` 1, or none, and is no batch becomes a batch of one:
-    all values, numbers and arrays within ``info`` too, get a first dimension of 1. Arrays keep their kind and device,
-    and numbers become arrays of the observation's; flags become bool. Actions go on as they come. Steps of another form
-    are a ValueError.
+    cost, terminated, truncated, info) (else a ValueError). One that has ``num_envs`` 1, or none, and is no batch
+    becomes a batch of one: all values, numbers and arrays within ``info`` too, get a first dimension of 1. Arrays keep
+    their kind and device, and numbers become arrays of the observation's; flags become bool. Actions stay as they are.
 
     ``autoreset_mode`` is SAME_STEP where ``need_auto_reset_wrapper`` is false: ``info["final_observation"]`` becomes
-    ``final_obs``, a full batch. It is DISABLED where that is true or missing: put :class:`AutoReset` above. Where
-    ``need_time_limit_wrapper`` is true, put :class:`TimeLimit` above: ``AutoReset(TimeLimit(FromCMDP(cmdp), 1000))``. A
+    ``final_obs``, a full batch. It is DISABLED where that is true or missing: put :class:`AutoReset` above, and
+    :class:`TimeLimit` where ``need_time_limit_wrapper`` is true: ``AutoReset(TimeLimit(FromCMDP(cmdp), 1000))``. A
     partial reset of several environments passes its mask on in ``options``: that environment has to know it.
 
-    Example:
-        >>> import numpy as np
-        >>> from gymnasium.spaces import Box
-        >>> class Line:
-        ...     observation_space, action_space = Box(-9.0, 9.0, (1,)), Box(-1.0, 1.0, (1,))
-        ...     def reset(self, seed=None, options=None):
-        ...         self.x = np.zeros(1, np.float32)
-        ...         return self.x.copy(), {}
-        ...     def step(self, action):
-        ...         self.x += action
-        ...         return self.x.copy(), 1.0, float(self.x[0] > 1.5), False, False, {}
-        >>> env = FromCMDP(Line())
-        >>> env.reset()[0]
-        array([[0.]], dtype=float32)
-        >>> for _ in range(2):
-        ...     observation, reward, terminated, truncated, info = env.step(np.ones((1, 1), np.float32))
-        >>> observation, reward, terminated, info
-        (array([[2.]], dtype=float32), array([1.], dtype=float32), array([False]), {'cost': array([1.], dtype=float32)})
+    >>> import numpy as np
+    >>> from gymnasium.spaces import Box
+    >>> class Line:
+    ...     observation_space, action_space = Box(-9.0, 9.0, (1,)), Box(-1.0, 1.0, (1,))
+    ...     def reset(self, seed=None, options=None):
+    ...         self.x = np.zeros(1, np.float32)
+    ...         return self.x.copy(), {}
+    ...     def step(self, action):
+    ...         self.x += action
+    ...         return self.x.copy(), 1.0, float(self.x[0] > 0.5), False, False, {}
+    >>> env = FromCMDP(Line())
+    >>> _ = env.reset()
+    >>> observation, reward, terminated, truncated, info = env.step(np.ones((1, 1), np.float32))
+    >>> observation, reward, terminated, info
+    (array([[1.]], dtype=float32), array([1.], dtype=float32), array([False]), {'cost': array([1.], dtype=float32)})
     """
 
     def __init__(self, env: Any):
@@ -113,7 +108,6 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         return cast(Tree, arrays.map_arrays(arrays.copied, self._observation))
 
     def _row_of(self, value: Any, example: Array) -> Any:
-        """A number or array as one of the kind of ``example``, with a first dimension for the environments."""
         if not is_array_api_obj(value) or isinstance(value, np.generic):
             value = np.asarray(value, np.float32 if isinstance(value, float) else None)
         value = arrays.as_kind_of(value, example)
@@ -139,7 +133,6 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         return dict(self.cmdp.save()) if hasattr(self.cmdp, "save") else {}
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the environment, from its own ``get_state``; a ``TypeError`` if it has none."""
         return {"env": state_below(self.cmdp), "observation": arrays.map_arrays(arrays.copied, self._observation)}
 
     def set_state(self, state: dict[str, Any]) -> None:

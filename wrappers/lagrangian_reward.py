@@ -18,37 +18,27 @@ class LagrangianReward(ConstraintWrapper):
 
     Every ``interval`` steps, with c̄ the mean over its transitions::
 
-        e_k = min(c̄_k / d_k − 1, 1)          the excess
-        λ_k ← max(λ_k + lr · e_k, 0)         dual ascent
-        Λ_k = λ_k · u / d_k                  u: running mean of |r|
+        e_k = min(c̄_k / d_k − 1, 1)          the excess; min(c̄_k, 1) where d_k is 0
+        λ_k ← max(λ_k + lr · e_k, 0)         dual ascent, past ``warmup`` steps
+        Λ_k = λ_k · u / d_k                  u: ``unit`` or the running mean of |r|; λ_k · u where d_k is 0
 
     So λ_k is the share of the mean reward that a cost at its limit takes, and one ``lr`` serves costs and rewards of
-    any scale. Where d_k is 0, e_k is min(c̄_k, 1) and Λ_k is λ_k · u. ``info`` holds on every step ``original_reward``
-    (num_envs,) and ``lagrange_multipliers`` (K,), the Λ of this step; ``info["log"]``, where there is one,
-    ``lagrange_multiplier/<cost>``.
+    any scale; with ``unit=1`` λ is in units of the reward. ``pid`` are (k_p, k_i, k_d) of :class:`PIDMultipliers` in
+    place of ``lr``, which is k_i; ``max_multiplier`` bounds every λ and I. ``limits`` are d, (K,), by default the
+    environment's ``cost_limits``. ``info`` holds ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the
+    Λ of this step; ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``. It goes above or below
+    :class:`AutoReset` and :class:`CostNormalize`, whose raw costs it reads. The reward may fall below 0, and a policy
+    that pays more than it earns gains from an early end: ``warmup`` helps.
 
-    It goes above or below :class:`AutoReset` and :class:`CostNormalize`, whose raw costs it reads. The reward may fall
-    below 0, and a policy that pays more than it earns gains from ending the episode: let it first learn to earn
-    (``warmup``). What exceeds a limit gets a price, and is subtracted::
-
-        >>> import gymnasium as gym, numpy as np, legged_envs
-        >>> env = LagrangianReward(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), lr=1.0, interval=1)
-        >>> observation, info = env.reset(seed=0)
-        >>> for _ in range(3):
-        ...     observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
-        >>> prices = info["lagrange_multipliers"]
-        >>> [name for name, price in zip(env.cost_names, prices, strict=True) if price > 0.0]
-        ['foot_slip']
-        >>> bool(np.allclose(reward, info["original_reward"] - info["costs"] @ prices))
-        True
-
-    Args:
-        limits: What each cost may be on average per step; None takes the environment's ``cost_limits``. Shape: (K,).
-        pid: (k_p, k_i, k_d) of :class:`~legged_envs.wrappers.multipliers.PIDMultipliers` in place of ``lr``, which is
-            k_i.
-        max_multiplier: Bound of every λ and I.
-        unit: A fixed u in place of the running mean of |r|; with 1, λ is in units of the reward.
-        warmup: Steps before the multipliers first change.
+    >>> import gymnasium as gym, numpy as np, legged_envs
+    >>> env = LagrangianReward(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), lr=1.0, interval=1)
+    >>> observation, info = env.reset(seed=0)
+    >>> for _ in range(3):
+    ...     observation, reward, terminated, truncated, info = env.step(np.full((2, 12), 0.5, np.float32))
+    >>> [name for name, price in zip(env.cost_names, info["lagrange_multipliers"], strict=True) if price > 0.0]
+    ['foot_slip']
+    >>> bool(np.allclose(reward, info["original_reward"] - info["costs"] @ info["lagrange_multipliers"]))
+    True
     """
 
     log_name = "lagrange_multiplier"
@@ -77,8 +67,7 @@ class LagrangianReward(ConstraintWrapper):
             if value is not None and not value > 0.0:
                 raise ValueError(f"{name} must be positive or None, got {value!r}")
         zeros = np.zeros(self.num_costs)
-        self.multipliers: Any = zeros
-        """Λ: what a unit of each cost costs. Shape: (K,)."""
+        self.multipliers: Any = zeros  # Λ: what a unit of each cost costs, (K,)
         k_p, k_i, k_d = gains
         self._controller = PIDMultipliers(zeros, proportional=k_p, integral=k_i, derivative=k_d, maximum=max_multiplier)
         self._fixed_unit = unit

@@ -7,12 +7,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from legged_envs.wrappers.arrays import Array, Info, Tree
 
-Env: TypeAlias = VectorEnv[Any, Any, Any]
-"""A vector environment of any kind of arrays."""
-Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]
-"""What a step returns: observation, reward, terminated, truncated and info."""
-COSTS = ("cost", "costs")
-"""Keys of ``info`` for the scalar cost (num_envs,) and for the cost terms (num_envs, K)."""
+Env: TypeAlias = VectorEnv[Any, Any, Any]  # of any kind of arrays
+Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]  # observation, reward, terminated, truncated, info
+COSTS = ("cost", "costs")  # keys of info for the scalar cost (num_envs,) and for the cost terms (num_envs, K)
 
 
 def layers(env: Any) -> Iterator[Any]:

@@ -8,12 +8,8 @@ from array_api_compat import array_namespace
 
 
 def relative_excess(means: Any, limits: Any) -> Any:
-    """Excess of mean costs over their limits, in units of the limits: min(mean / limit − 1, 1); min(mean, 1) of a limit
-    0.
-
-    The bound keeps a training's clumsy first steps from winding up what follows the excess. Shapes, of any array kind:
-    (…, K), (K,) or (…, K) → (…, K).
-    """
+    """Excess of mean costs over limits, in units of the limits: min(mean / limit − 1, 1), or min(mean, 1) of a limit 0.
+    The bound keeps first steps from winding multipliers up. Shapes, any kind: (…, K), (K,) or (…, K) → (…, K)."""
     xp = array_namespace(means, limits)
     scales = xp.where(limits > 0.0, limits, xp.ones_like(limits))
     return xp.clip((means - limits) / scales, max=1.0)
@@ -26,12 +22,10 @@ class PIDMultipliers:
         λ = clip(proportional · e + I + derivative · max(e − e', 0), 0, maximum)
 
     e' is the excess of the update before, 0 at first. With the integral part alone this is dual ascent; the
-    proportional part answers at once, the derivative part answers an excess that grows (Stooke et al. 2020, "Responsive
-    safety in reinforcement learning by PID Lagrangian methods", algorithm 2).
-
-    ``initial`` is λ and I at the start: an array of any kind, device and shape, to whose dtype gains and float64 sums
-    are rounded. A ``maximum`` of None is none. A gain or bound that is negative or NaN is a ``ValueError``.
-    """
+    proportional part answers at once, the derivative part an excess that grows (Stooke et al. 2020, "Responsive safety
+    in reinforcement learning by PID Lagrangian methods", algorithm 2). ``initial`` is λ and I at the start: an array of
+    any kind, device and shape, to whose dtype gains and float64 sums are rounded. A ``maximum`` of None is none; a gain
+    or bound that is negative or NaN is a ``ValueError``."""
 
     def __init__(
         self,
@@ -76,17 +70,15 @@ class PIDMultipliers:
         self._state = old | {name: xp.where(measured, array, old[name]) for name, array in updated.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of ``multipliers``, their ``integral`` part and the ``last_excess``."""
         return copy.deepcopy(self._state)
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """Raise a ``ValueError`` if an array of a state is missing or has another shape."""
         for name, own in self._state.items():
             got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
             if got != tuple(own.shape):
                 raise ValueError(f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}")
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state that passes :meth:`check_state`, which is copied; its arrays may be of another kind."""
+        """Return to a state, of any array kind; a ``ValueError`` if an array is missing or of another shape."""
         self.check_state(state)
         self._state = copy.deepcopy({name: state[name] for name in self._state})

@@ -13,9 +13,7 @@ from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import autoreset_mode
 
 Normalizers: TypeAlias = "Normalizer | dict[str, Normalizers]"
-"""A :class:`Normalizer` or a (nested) dict of them."""
-CLIP, STD_FLOOR = 5.0, 0.01
-"""Bound of normalised values unless said otherwise, and what smaller standard deviations count as, as in OmniSafe."""
+CLIP, STD_FLOOR = 5.0, 0.01  # default bound of normalised values, and what smaller deviations count as, as in OmniSafe
 
 
 class Normalizer:
@@ -23,12 +21,9 @@ class Normalizer:
 
     Statistics are float64 with an integer count, so they go on changing however long a run is. They live where the data
     live: a batch of another array kind or device moves them there. Pickles and states hold NumPy arrays. Normalised
-    values are clipped to [−clip, clip]; a ``clip`` that is not positive is a ``ValueError``.
-
-    A batch is merged as in Chan, Golub, LeVeque 1979 ("Updating formulae and a pairwise algorithm for computing sample
-    variances"). With S and Q the sums over the batch of d and d², where d = x − mean, and n the count afterwards, their
-    formulae become mean += S/n and M2 += Q − S²/n.
-    """
+    values are clipped to [−clip, clip]; a ``clip`` that is not positive is a ``ValueError``. A batch is merged as in
+    Chan, Golub, LeVeque 1979 ("Updating formulae and a pairwise algorithm for computing sample variances"). With S and
+    Q the batch's sums of d and d², where d = x − mean, and n the count afterwards, mean += S/n and M2 += Q − S²/n."""
 
     def __init__(self, shape: tuple[int, ...], clip: float = CLIP):
         if not clip > 0:
@@ -36,11 +31,9 @@ class Normalizer:
         self.shape = tuple(shape)
         self.clip = float(clip)
         self.count = 0
-        """Number of samples."""
         self.mean: Any = np.zeros(self.shape)
-        """Mean of the samples, float64. Shape: ``shape``."""
         self.m2: Any = np.zeros(self.shape)
-        """Sum of the squared deviations from the mean, float64. Shape: ``shape``."""
+        """Mean of the samples, and sum of their squared deviations from it, float64. Shape: ``shape``."""
         self._kind: Any = np.ndarray
         self._xp: Any = np
 
@@ -89,7 +82,6 @@ class Normalizer:
         return self._clip(exact * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
-        """The statistics as NumPy arrays."""
         mean, m2 = (np.array(arrays.as_numpy(value)) for value in (self.mean, self.m2))
         return {"count": self.count, "mean": mean, "m2": m2, "clip": self.clip}
 
@@ -100,7 +92,6 @@ class Normalizer:
         self.mean, self.m2 = (np.array(state[key], np.float64) for key in ("mean", "m2"))
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """A ``ValueError`` if a state lacks something or is of another shape or clip."""
         for key in ("mean", "m2", "count", "clip"):
             if key not in state:
                 raise ValueError(f"the state has no {key!r}")
@@ -120,7 +111,6 @@ class Normalizer:
         return f"Normalizer({self.shape}, clip={self.clip}, count={self.count})"
 
     def _adopt(self, array: Array) -> None:
-        """Become of the kind and on the device of ``array``."""
         if type(array) is self._kind:  # NumPy
             return
         kind = np.ndarray if isinstance(array, arrays.NUMPY) else (type(array), device(array))
@@ -159,7 +149,6 @@ class Normalizer:
         return math.sqrt(freedom) / self._xp.sqrt(self._xp.maximum(self.m2, least))
 
     def _clip(self, values: Any, dtype: Any) -> Array:
-        """``values``, clipped, in ``dtype`` or float32 if that is no floating one."""
         clipped: Any = arrays.clip(values, -self.clip, self.clip)
         if self._xp is np:
             return cast(Array, clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False))
@@ -186,8 +175,7 @@ class ReturnScale:
     ``scale="return"`` divides by the standard deviation of the discounted return G ← γ G + x, which begins at 0 with
     every episode, as Gymnasium's ``NormalizeReward`` does: signs and ratios stay. ``scale="step"`` takes off the mean
     of x and divides by its standard deviation, as OmniSafe does. The step's own values enter the statistics first.
-    ``normalizer`` holds those of G or of x, of the shape of one environment's x.
-    """
+    ``normalizer`` holds those of G or of x, of the shape of one environment's x."""
 
     def __init__(self, normalizer: Normalizer, num_envs: int, scale: str, gamma: float):
         check_choice("scale", scale, ("return", "step"))
@@ -197,17 +185,13 @@ class ReturnScale:
         """Discounted return G of each environment's present episode, float64. Shape: (num_envs, ``*shape``)."""
 
     def begin_episodes(self, begun: Array) -> None:
-        """Returns begin at 0 in the rows of a mask (num_envs,)."""
         if self.returns is not None:
             self.returns = arrays.blank_rows(begun, arrays.as_kind_of(self.returns, begun))
 
     def __call__(self, values: Array, ended: Array | None, episodes: Episodes, frozen: bool) -> Array:
         """Rewards or costs of a step (num_envs, ``*shape``), scaled; ``frozen`` leaves the statistics as they are.
-
-        ``ended`` (num_envs,) bool marks the rows whose episode this step ended, None stands for no row. Rows without a
-        running episode in ``episodes`` enter no statistics, and standardised they are 0: taking the mean off the 0 of a
-        step that only resets would give them a reward.
-        """
+        ``ended`` (num_envs,) bool, None for no row, marks the episodes that this step ended. Rows without a running one
+        in ``episodes`` enter no statistics and, standardised, stay 0: a reset earns nothing."""
         counted = episodes.running(values) if episodes.some_over else None
         if self.scale == "step":
             if not frozen:
@@ -226,7 +210,6 @@ class ReturnScale:
         return {"scale": self.scale, "returns": arrays.map_arrays(arrays.copied, self.returns)}
 
     def check_state(self, state: dict[str, Any]) -> None:
-        """A ``ValueError`` if a state is of the other scale or of another number of environments or costs."""
         if state["scale"] != self.scale:
             raise ValueError(f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}")
         expected = (self.num_envs, *self.normalizer.shape)
@@ -238,20 +221,16 @@ class ReturnScale:
 
 
 class NormalizingWrapper(StatefulWrapper):
-    """A wrapper with running statistics that can be frozen, saved and loaded.
+    """A wrapper with running statistics that can be frozen, saved and loaded. What an environment does between the end
+    of its episode and its reset, in each autoreset mode, enters none."""
 
-    What an environment does between the end of its episode and its reset, in each autoreset mode, enters no statistics.
-    """
-
-    saved_as: ClassVar[str]
-    """The key of this wrapper's normalizers in :meth:`save`."""
+    saved_as: ClassVar[str]  # the key of this wrapper's normalizers in save()
     normalizer: Normalizers
     STATE = {"over": ("num_envs",), "normalizer": None, "scales": None, "frozen": None}  # noqa: RUF012
 
     def __init__(self, env: Any):
         super().__init__(env)
         self.frozen = False
-        """Whether the statistics stay as they are."""
         self._over = Episodes(autoreset_mode(self.env))
         self._scales: dict[str, ReturnScale] = {}  # kind of reward or cost → what scales it
 

@@ -1,7 +1,5 @@
 """Train with OmniSafe 0.5: every registered id is an environment of OmniSafe, with costs and in batches (see README).
-
-Import this module before anything imports ``omnisafe``, which cannot be imported without Safety-Gymnasium otherwise.
-"""
+Import this module before anything imports ``omnisafe``, which cannot be imported without Safety-Gymnasium otherwise."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -79,9 +77,7 @@ class LeggedCMDP(CMDP):
 
     ``env_cfgs`` are keywords of ``gymnasium.make_vec`` and OmniSafe's camera: ``camera_name`` None or ``"track"``,
     ``camera_id`` None, and ``width`` and ``height``, which change nothing; only PPOLag passes them on. Another camera,
-    an environment that does not reset in the same step or has a ``VectorCMDP``, and observations or actions that are no
-    Box are a ValueError.
-    """
+    an environment not in mode SAME_STEP or with a ``VectorCMDP``, and spaces other than Box are a ValueError."""
 
     need_time_limit_wrapper = False
     need_auto_reset_wrapper = False
@@ -103,8 +99,7 @@ class LeggedCMDP(CMDP):
                 raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
         self._seeded = False
         self._log: dict[str, Any] | None = None
-        self.env_spec_log: dict[str, float] = {}
-        """The keys that :meth:`spec_log` adds to OmniSafe's log: none of an environment without such managers."""
+        self.env_spec_log: dict[str, float] = {}  # what spec_log adds to OmniSafe's log: nothing without managers
         for kind in ("Cost", "Reward", "Termination"):
             manager = getattr(self.env.unwrapped, f"{kind.lower()}s", None)
             self.env_spec_log |= {f"{kind}/{name}": 0.0 for name in getattr(manager, "names", ())}
@@ -114,7 +109,6 @@ class LeggedCMDP(CMDP):
 
     @property
     def max_episode_steps(self) -> int | None:
-        """The time limit inside the environment, or None."""
         limit = find_layer(self.env, TimeLimit)
         return None if limit is None else limit.time_limit
 
@@ -165,14 +159,11 @@ class LeggedCMDP(CMDP):
 
 
 def register(env_id: str, make: Callable[..., Env]) -> str:
-    """Let OmniSafe know an environment under any name, with settings or wrappers of its own; returns the id::
-
-        register("Go2-Short", partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=200))
-
-    ``make`` gets ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords, and returns a vector
-    environment of torch tensors that resets in the same step and reports ``info["cost"]``. An id that was registered
-    here before is replaced; one of another of OmniSafe's environments is a ``ValueError``.
-    """
+    """Let OmniSafe know an environment under any name, with settings or wrappers of its own; returns the id. ``make``
+    gets ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords, and returns a vector environment of
+    torch tensors that resets in the same step and reports ``info["cost"]``, such as
+    ``partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=200)``. An id that was registered
+    here before is replaced; one of another of OmniSafe's environments is a ``ValueError``."""
     if not callable(make):
         raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")
     if env_id in support_envs() and env_id not in LeggedCMDP.makers:
@@ -182,11 +173,9 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
 
 
 def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
-    """Σ of the limits of all costs × steps of a full episode; a ``ValueError`` without costs or a time limit.
-
-    This package's limits are averages per step of each cost; OmniSafe's ``cost_limit`` is one of their sum over an
-    episode. An episode that ends early costs less: compare with the mean length in the log.
-    """
+    """Σ of the limits of all costs × steps of a full episode; a ``ValueError`` without costs or a time limit. This
+    package's limits are averages per step of each cost; OmniSafe's ``cost_limit`` is one of their sum over an episode.
+    An episode that ends early costs less: compare with the mean length in the log."""
     with closing(make(env_id, **env_cfgs)) as env:
         if not env.cost_limits or env.max_episode_steps is None:
             raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")

@@ -12,22 +12,18 @@ class RewardNormalize(NormalizingWrapper):
 
     ``scale="step"`` standardises each step's reward instead, ``(r − mean) / std``, as OmniSafe does. That changes the
     signs of rewards, and with them what the length of an episode is worth. ``info["original_reward"]`` is the raw one.
-    The step of an autoreset in the next step has reward 0 and enters no statistics.
+    The step of an autoreset in the next step has reward 0 and enters no statistics. ``norm``, of shape (), are
+    statistics of the return (of the reward with ``scale="step"``) to go on from, used, not copied, with its own
+    ``clip``, 5 in a new one unless given. Something else is a ``TypeError``, another shape a ``ValueError``.
 
-    ``norm``, of shape (), are statistics of the return (of the reward with ``scale="step"``) to go on from. It is used,
-    not copied, and has its own ``clip``, 5 in a new one unless given. Something else is a ``TypeError``, another
-    shape a ``ValueError``.
-
-    Example:
-        >>> import gymnasium as gym, numpy as np
-        >>> env = gym.make_vec("Pendulum-v1", num_envs=8, vectorization_mode="sync")
-        >>> _ = env.reset(seed=0)
-        >>> rewards = np.array([env.step(np.zeros((8, 1), np.float32))[1] for _ in range(100)])
-        >>> env = RewardNormalize(env)
-        >>> _ = env.reset(seed=0)
-        >>> scaled = np.array([env.step(np.zeros((8, 1), np.float32))[1] for _ in range(100)])
-        >>> bool(rewards.min() < -10.0), bool(scaled[50:].min() > -1.0), bool(((scaled < 0.0) == (rewards < 0.0)).all())
-        (True, True, True)
+    >>> import gymnasium as gym, numpy as np
+    >>> env = gym.make_vec("Pendulum-v1", num_envs=8, vectorization_mode="sync")
+    >>> def rewards(env):
+    ...     env.reset(seed=0)
+    ...     return np.array([env.step(np.zeros((8, 1), np.float32))[1] for _ in range(100)])
+    >>> raw, scaled = rewards(env), rewards(RewardNormalize(env))
+    >>> bool(raw.min() < -10.0), bool(scaled[50:].min() > -1.0), bool(((scaled < 0.0) == (raw < 0.0)).all())
+    (True, True, True)
     """
 
     saved_as = "reward_normalizer"

@@ -1,7 +1,5 @@
 """Train with rl_games: the environment as its ``IVecEnv``, and a PPO that bootstraps from true final observations.
-
-After ``register(id)`` a configuration has that ``env_name``; ``env_config`` are keywords of ``gymnasium.make_vec``.
-"""
+After ``register(id)`` a configuration has that ``env_name``; ``env_config`` are keywords of ``gymnasium.make_vec``."""
 
 import math
 from collections.abc import Callable
@@ -22,16 +20,13 @@ from legged_envs.wrappers.layers import COSTS, Env
 
 
 class RlGamesVecEnv(IVecEnv):
-    """A vector environment of tensors that resets in the same step as rl_games' ``IVecEnv``; another is a
-    ``ValueError``.
+    """A vector environment of tensors that resets in the same step (else a ``ValueError``) as rl_games' ``IVecEnv``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``, on rl_games' ``device``. ``seed`` is that of the first
     reset. Observations are ``{"obs", "states"}``, float32 or uint8: the groups ``policy`` and ``critic`` of an
     environment made with ``observations="dict"``, for rl_games' ``central_value_config``; of others both are the
     observation. ``infos`` has ``time_outs`` (num_envs,) bool, ``cost``, ``costs`` and, on steps that end episodes,
-    ``final_obs``, the true next observations, and ``episode``, the environment's log, which ``IsaacAlgoObserver``
-    writes.
-    """
+    ``final_obs``, the true next observations, and ``episode``, the log, which ``IsaacAlgoObserver`` writes."""
 
     def __init__(self, env: Env, seed: int | None = None):
         self.env = env = accept_env(env, "rl_games", "torch")
@@ -74,11 +69,9 @@ def _as_taken(array: torch.Tensor) -> torch.Tensor:
 
 
 def register(env_id: str, make: Callable[..., Env] | None = None, **arguments: Any) -> None:
-    """Make an id an ``env_name`` of rl_games.
-
-    ``make`` gets ``num_envs`` and ``arguments``, on top of which come those in ``env_config``, and returns a vector
-    environment of torch tensors that resets in the same step: ``gymnasium.make_vec`` of the id with ``array="torch"``
-    unless given. An environment that does not take ``array`` needs a function::
+    """Make an id an ``env_name`` of rl_games. ``make`` gets ``num_envs`` and ``arguments``, on top of which come those
+    in ``env_config``, and returns a vector environment of torch tensors that resets in the same step; the default is
+    ``gymnasium.make_vec`` of the id with ``array="torch"``. An id that takes no ``array`` needs a function::
 
         same_step = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": "SameStep"}}
         register("HalfCheetah-v5", lambda **kwargs: ToTorch(gym.make_vec("HalfCheetah-v5", **same_step, **kwargs)))
@@ -101,10 +94,8 @@ vecenv.register("legged_envs", _create)
 
 
 class BootstrapPPO(A2CAgent):
-    """rl_games' ``a2c_continuous`` that bootstraps a time-out from the true last observation: V(s_{t+1}), not V(s_t).
-
-    A ``num_actors`` that does not fit the mini-batches, or a recurrent central value network, is a ``ValueError``.
-    """
+    """rl_games' ``a2c_continuous`` that bootstraps a time-out from the true last observation: V(s_{t+1}), not V(s_t). A
+    ``num_actors`` that does not fit the mini-batches, or a recurrent central value network, is a ``ValueError``."""
 
     rewards_shaper: Any
 
@@ -140,7 +131,6 @@ class BootstrapRunner(Runner):
 
 
 def _check_num_actors(config: dict[str, Any]) -> None:
-    """A ValueError, with numbers that work, unless a rollout divides into mini-batches and sequences."""
     num_actors, horizon = config["num_actors"], config["horizon_length"]
     networks = (config, config.get("central_value_config") or {})
     parts = [config.get("seq_length", 4), *(part["minibatch_size"] for part in networks if "minibatch_size" in part)]

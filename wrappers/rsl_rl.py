@@ -14,15 +14,14 @@ from legged_envs.wrappers.time_limit import TimeLimit
 
 
 class RslRlVecEnv(VecEnv):
-    """A vector environment of tensors that resets in the same step as rsl_rl's ``VecEnv``; another is a ``ValueError``.
+    """A vector environment of tensors that resets in the same step (else a ``ValueError``) as rsl_rl's ``VecEnv``.
 
     Make it with ``array="torch"`` and ``observations="dict"``, or put it in ``ToTorch``. It is reset at once, with
     ``seed``. Observations are a TensorDict of the environment's groups, float32; an observation that is no dict is the
     group ``policy``. ``extras`` holds ``time_outs`` (num_envs,) bool and, on steps that end episodes, ``final_obs``: a
     TensorDict of the true last observations, from which :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]``
     is the environment's, with rsl_rl's leading slash. rsl_rl moves the time limits of a run's first episodes: an
-    ``env`` without ``TimeLimit`` gets one, by its spec.
-    """
+    ``env`` without ``TimeLimit`` gets one, by its spec."""
 
     def __init__(self, env: Any, seed: int | None = None):
         env = accept_env(env, "rsl_rl", "torch")

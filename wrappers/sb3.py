@@ -19,19 +19,14 @@ _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
 
 
 class Sb3VecEnv(VecEnv):
-    """A vector environment of NumPy arrays that resets in the same step as Stable-Baselines3's ``VecEnv``; another is a
-    ``ValueError`` with the call that works.
+    """A vector environment of NumPy arrays that resets in the same step (else a ``ValueError``) as SB3's ``VecEnv``.
 
     An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
     ``cost`` and ``costs`` (K,), and whole what has a number for each cost instead, such as ``lagrange_multipliers``
     (K,). Where an episode ended it also holds what its last step reported, ``terminal_observation``, the true last
     observation, and ``episode``: return ``r``, length ``l``, seconds ``t`` and, if the environment counts it, summed
     cost ``c``. On every step it holds ``TimeLimit.truncated``, whether a time limit and no termination ended the
-    episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to.
-
-    Stable-Baselines3 loops over environments in Python, so hundreds of environments suit it better than thousands. Its
-    PPO is fastest with ``device="cpu"`` unless the networks are large.
-    """
+    episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to."""
 
     def __init__(self, env: Env):
         env = accept_env(env, "Stable-Baselines3", "numpy")

@@ -1,7 +1,5 @@
-"""Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations.
-
-skrl's own Gymnasium wrapper gives them the next episode's first observation as the last one, and a critic no state.
-"""
+"""Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations. skrl's own
+wrapper gives them the next episode's first observation as the last one, and a critic no state."""
 
 from typing import Any
 
@@ -19,15 +17,14 @@ from legged_envs.wrappers.layers import Env
 
 
 class SkrlVecEnv(Wrapper):
-    """A vector environment of tensors that resets in the same step as skrl's ``Wrapper``; another is a ``ValueError``.
+    """A vector environment of tensors that resets in the same step (else a ``ValueError``) as skrl's ``Wrapper``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``. It is reset at once, with ``seed``. Observations are
     float32, without copies. Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's
     observation (``OBSERVATIONS`` in a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a
     time-out alone, without the episodes that fall as they time out. ``infos`` is the environment's; on steps that end
     episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of every environment, for
-    :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means.
-    """
+    :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means."""
 
     observation_space: Any = None
     state_space: Any = None
@@ -74,7 +71,6 @@ class SkrlVecEnv(Wrapper):
         self._env.close()
 
     def _flat(self, array: torch.Tensor) -> torch.Tensor:
-        """Shape: (num_envs, size), float32."""
         return array.reshape(self.num_envs, -1).float()
 
 
@@ -99,10 +95,8 @@ class FinalObservations:
 
 
 class BootstrapPPO(FinalObservations, PPO):
-    """skrl's PPO, by its arguments, that always bootstraps a time-out from the true last observation, V(s_{t+1}).
-
-    A rollout of fewer than two samples for each mini-batch is a ``ValueError``.
-    """
+    """skrl's PPO, by its arguments, that always bootstraps a time-out from the true last observation, V(s_{t+1}). A
+    rollout of fewer than two samples for each mini-batch is a ``ValueError``."""
 
     def __init__(self, **arguments: Any):
         super().__init__(**arguments)

@@ -20,16 +20,13 @@ class TimeLimit(StatefulWrapper):
     ``AsyncVectorEnv`` without shared memory that resets in the next step would do so twice and is a ValueError. With
     ``is_finite_horizon`` the limit is part of the task: its end is a termination and no truncation.
 
-    Example:
-        >>> import gymnasium as gym, numpy as np
-        >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=500)
-        >>> _ = env.reset(seed=0)
-        >>> [bool(env.step(np.zeros((2, 1), np.float32))[3].any()) for _ in range(3)]
-        [False, False, False]
-        >>> env = TimeLimit(env, 3)
-        >>> _ = env.reset(seed=0)
-        >>> [env.step(np.zeros((2, 1), np.float32))[3].tolist() for _ in range(3)]
-        [[False, False], [False, False], [True, True]]
+    >>> import gymnasium as gym, numpy as np
+    >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=500)
+    >>> for env in (env, TimeLimit(env, 3)):
+    ...     _ = env.reset(seed=0)
+    ...     [env.step(np.zeros((2, 1), np.float32))[3].tolist() for _ in range(3)]
+    [[False, False], [False, False], [False, False]]
+    [[False, False], [False, False], [True, True]]
     """
 
     STATE = {"elapsed_steps": ("num_envs",), "over": ("num_envs",), "cut": ("num_envs",)}  # noqa: RUF012

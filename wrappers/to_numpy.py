@@ -41,18 +41,13 @@ class ArrayConversion(StatefulWrapper):
 
 
 class ToNumpy(ArrayConversion):
-    """Observations, rewards, flags and all arrays within ``info`` as NumPy arrays, which share the memory of CPU
-    tensors.
+    """Observations, rewards, flags and all arrays within ``info`` as NumPy arrays that share memory with CPU tensors.
 
-    Example:
-        >>> import gymnasium as gym
-        >>> from legged_envs.wrappers.to_torch import ToTorch
-        >>> env = ToTorch(gym.make_vec("CartPole-v1", num_envs=2))
-        >>> type(env.reset(seed=0)[0])
-        <class 'torch.Tensor'>
-        >>> env = ToNumpy(env)
-        >>> type(env.reset(seed=0)[0])
-        <class 'numpy.ndarray'>
+    >>> import gymnasium as gym
+    >>> from legged_envs.wrappers.to_torch import ToTorch
+    >>> env = ToTorch(gym.make_vec("CartPole-v1", num_envs=2))
+    >>> type(env.reset(seed=0)[0]), type(ToNumpy(env).reset(seed=0)[0])
+    (<class 'torch.Tensor'>, <class 'numpy.ndarray'>)
     """
 
     def convert(self, array: Array) -> NumPyArray:

@@ -10,19 +10,12 @@ if TYPE_CHECKING:
 
 
 class ToTorch(ArrayConversion):
-    """Observations, rewards, flags and all arrays within ``info`` as tensors of their own dtype on ``device``.
+    """All arrays of a reset or step as tensors of their own dtype on ``device``; CPU ones share the arrays' memory.
 
-    On the CPU they share the memory of NumPy arrays.
-
-    Example:
-        >>> import gymnasium as gym, torch
-        >>> env = gym.make_vec("CartPole-v1", num_envs=2)
-        >>> type(env.reset(seed=0)[0])
-        <class 'numpy.ndarray'>
-        >>> env = ToTorch(env)
-        >>> _ = env.reset(seed=0)
-        >>> env.step(torch.zeros(2, dtype=torch.int64))[1]
-        tensor([1., 1.])
+    >>> import gymnasium as gym
+    >>> env = gym.make_vec("CartPole-v1", num_envs=2)
+    >>> type(env.reset(seed=0)[0]), type(ToTorch(env).reset(seed=0)[0])
+    (<class 'numpy.ndarray'>, <class 'torch.Tensor'>)
     """
 
     def __init__(self, env: Any, device: "torch.device | str" = "cpu"):

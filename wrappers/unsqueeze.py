@@ -20,19 +20,13 @@ class Unsqueeze(StatefulWrapper):
     arrays whose first dimension is 1, also of the numbers and arrays within ``info``, each with a mask of the same name
     and a leading underscore. ``reset(options={"reset_mask": array([False])})`` returns the last observation.
     ``cost_names`` and ``cost_limits`` are those of the environment, if it has them. A vector environment of several and
-    a ``CMDP`` are a ValueError, no environment a TypeError.
+    a ``CMDP`` are a ValueError, no environment a TypeError. As all wrappers here do this to a plain environment, it can
+    stand at the end of a chain too, as in OmniSafe: ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``.
 
-    The wrappers of this package do this by themselves to a plain environment, so it can stand at the end of a chain
-    too, as in OmniSafe: ``Unsqueeze(ActionScale(AutoReset(TimeLimit(env, 100)), -1, 1))``.
-
-    Example:
-        >>> import gymnasium as gym
-        >>> env = gym.make("CartPole-v1")
-        >>> env.reset(seed=0)[0].shape
-        (4,)
-        >>> env = Unsqueeze(env)
-        >>> env.reset(seed=0)[0].shape
-        (1, 4)
+    >>> import gymnasium as gym
+    >>> env = gym.make("CartPole-v1")
+    >>> env.reset(seed=0)[0].shape, Unsqueeze(env).reset(seed=0)[0].shape
+    ((4,), (1, 4))
     """
 
     STATE = {"observation": None}  # noqa: RUF012
@@ -50,9 +44,8 @@ class Unsqueeze(StatefulWrapper):
         self._observation: Any = None
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
-        """Start a new episode, or with the ``reset_mask`` ``[False]`` none, which is a RuntimeError at first. A mask or
-        list of seeds of another length is a ValueError, a mask that is not boolean a TypeError.
-        """
+        """Start a new episode, or none by ``reset_mask`` ``[False]``: at first a RuntimeError. A mask or list of seeds
+        of another length is a ValueError, a mask that is not boolean a TypeError."""
         if isinstance(seed, (list, tuple, np.ndarray)) and len(seed) != 1:
             raise ValueError(f"a list of seeds needs num_envs=1 entries, got {len(seed)}")
         mask = arrays.as_numpy((options or {}).get("reset_mask", np.ones(1, bool)))
