@@ -35,7 +35,6 @@ def splitmix64(x: torch.Tensor) -> torch.Tensor:
 
 
 def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """``x ^= x >>> bits`` in place."""
     return x.bitwise_xor_(torch.bitwise_right_shift(x, bits).bitwise_and_((1 << (64 - bits)) - 1))
 
 

@@ -13,11 +13,9 @@ class Stateful:
     """Keys of the state are these names without underscores in front."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What the future depends on, copied."""
         return {name.lstrip("_"): copied(getattr(self, name)) for name in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``."""
         for name in self.STATE:
             setattr(self, name, restored(getattr(self, name), state[name.lstrip("_")]))
 

@@ -23,7 +23,6 @@ def check_same_structure(given: Any, own: Any, where: str) -> None:
 
 
 def _structure(value: Any) -> str | None:
-    """Dtype and shape of a tensor, keys of a dict or length of a sequence; None of anything else."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"
     if isinstance(value, dict):

@@ -33,9 +33,8 @@ STATE |= {"robot": "robot", "observation": "_last_observation"}
 
 
 class CoreVectorEnv(VectorEnv, TaskHooks):
-    """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both).
-
-    A subclass says what the task is by filling the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`.
+    """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
+    the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`.
 
     A step: ``_act`` → recovery from bad physics → ``_evaluate`` → ``_advance`` → ``_observe``. With
     ``cfg.advance_first`` commands and pushes advance before the evaluation. An environment whose episode ended goes on
@@ -46,17 +45,12 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     (num_envs, K) in the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means
     over those episodes, and under ``termination/…`` how many ended for which reason.
 
-    Args:
-        sim: Name of the physics engine.
-        array: ``"numpy"`` or ``"torch"``: the kind of arrays taken and given.
-        observations: ``"policy"`` gives the policy's vector, ``"dict"`` every group by name.
-        render_mode: None or ``"rgb_array"``.
-        compile: Fuse the maths of a step into C++ with TorchInductor: a step of one robot takes about half the time,
-            and results differ in the last digits. The first call for a task and ``num_envs`` takes half a minute and
-            fills Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``). Terms not marked pure run as written.
-
-    ValueError if an argument or a field of ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler.
-    """
+    ``sim`` names the physics engine. ``array``, ``"numpy"`` or ``"torch"``, is the kind of arrays taken and given.
+    ``observations`` gives the ``"policy"`` group's vector, or a ``"dict"`` of every group. ``render_mode`` is None or
+    ``"rgb_array"``. ``compile`` fuses the maths of a step, but for terms not marked pure, into C++ with TorchInductor:
+    a step of one robot takes about half the time, and results differ in the last digits; the first call for a task and
+    ``num_envs`` takes half a minute and fills ``TORCHINDUCTOR_CACHE_DIR``. ValueError if an argument or a field of
+    ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}  # noqa: RUF012
 
@@ -115,12 +109,10 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments.
-
-        A ``seed`` gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the
-        streams as they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option
-        is not valid, RuntimeError if the first reset has a mask, or after ``close``.
-        """
+        """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments. A ``seed``
+        gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the streams as
+        they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option is not
+        valid, RuntimeError if the first reset has a mask, or after ``close``."""
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
         if mask is not None and not self._begun:

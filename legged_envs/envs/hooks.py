@@ -49,12 +49,11 @@ class TaskHooks(ABC):
 
     @abstractmethod
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """New tensors (n, size) of every group that the observation space names, of all environments or ``env_ids``;
-        other groups are ignored."""
+        """New tensors (n, size) of at least the observation space's groups, of all environments or ``env_ids``."""
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose the commands of ``env_ids`` (n,), and write the poses in which their episodes begin, over the default
-        pose at rest. ``seeded`` says that the random streams have just begun anew."""
+        """Choose commands of ``env_ids`` (n,) and write first poses over the default one; ``seeded`` if the streams
+        began anew."""
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids``, whose robots stand in their first pose."""

@@ -20,14 +20,12 @@ SECONDS = 10.0
 
 
 def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
-    """What is measured on a task."""
     return MimicMetrics if is_mimic(cfg) else VelocityMetrics
 
 
 class Evaluator:
-    """The evaluation of policies on the task ``cfg`` over so many ``episodes``, on a mimic task for each clip and
-    without a reference. ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the
-    reference."""
+    """Evaluates policies on the task ``cfg`` over ``episodes``, on a mimic task for each clip and without a reference.
+    ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the reference."""
 
     def __init__(
         self, task_id: str, cfg: TaskCfg, episodes: int = 256, sim: str = "mujoco", groups: Sequence[str] = ()

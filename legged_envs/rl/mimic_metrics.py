@@ -77,7 +77,6 @@ class MimicEvaluation:
     """``phase``, ``joint_error`` and ``lin_vel_error`` of each clip. Shape: (steps, episodes), NaN after a fall."""
 
     def as_dict(self) -> dict[str, Any]:
-        """All but the curves."""
         return {name: value for name, value in asdict(self).items() if name != "curves"}
 
     def mean(self, field: str) -> float:
@@ -85,7 +84,6 @@ class MimicEvaluation:
         return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
 
     def print(self, console: Console) -> None:
-        """Show the numbers as tables."""
         title = f"{self.episodes} episodes per clip, from random times in it"
         shown = {name: hint.__metadata__ for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()}
         columns = [Column("clip", no_wrap=True), *(Column(head, justify="right") for head, _ in shown.values())]
@@ -102,8 +100,7 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """What is measured on a task that imitates motions, as in ``VelocityMetrics``: as many environments as there are
-    episodes imitate each clip, and as many follow commands without a reference."""
+    """What is measured on a mimic task: ``episodes`` environments imitate each clip, and as many have no reference."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}

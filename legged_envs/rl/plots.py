@@ -43,11 +43,9 @@ def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mappi
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Draw how well each clip is imitated in each part of it: a panel per clip, with the bars dashed.
-
-    Lines are means over the environments, bands reach from the 10th to the 90th percentile of them. ``rows`` holds
-    arrays or CPU tensors (T, N) of each clip, for T steps and N environments, NaN where one does not count: ``phase``,
-    place in the clip in [0, 1], also (T,); ``joint_error``, mean over joints of |q − q_ref|, rad; ``lin_vel_error``,
+    """Draw how well each clip is imitated in each part of it: means over the N environments, bands from the 10th to the
+    90th percentile, bars dashed. ``rows`` holds arrays or CPU tensors (T, N) of each clip, NaN where a step does not
+    count: ``phase``, place in the clip in [0, 1], also (T,); ``joint_error``, mean |q − q_ref|, rad; ``lin_vel_error``,
     ‖v − v_ref‖ of the root, m/s. ValueError if there is no clip, or an array is missing or of the wrong shape."""
     if not rows:
         raise ValueError("rows must hold at least one clip, got none")

@@ -21,7 +21,6 @@ from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
-"""The policy in a run folder."""
 _CONTRACT, _NETWORK = "contract", "network"
 """Entries of a policy file's metadata, as JSON."""
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
@@ -193,11 +192,9 @@ def policy_and_task(
     motions: Sequence[Path] = (),
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """The policy at ``path``, a file or run folder (None: the shipped one), the task with the changes that it was
-    trained with and ``changes`` on top, and all of these changes.
-
-    On a mimic task ``clips`` are imitated, by default the policy's, of the files ``motions`` or else of the task's own.
-    FileNotFoundError if there is no such file; ValueError if it is no policy of such a task, or there is no such clip.
-    """
+    trained with and ``changes`` on top, and all of these changes. A mimic task imitates ``clips``, by default the
+    policy's, of the files ``motions`` or of its own. FileNotFoundError if there is no such file; ValueError if it is no
+    policy of such a task, or there is no such clip."""
     cfg = make_task_cfg(task_id)
     if (clips or motions) and not is_mimic(cfg):
         raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")

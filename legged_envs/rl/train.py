@@ -42,15 +42,13 @@ OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
 
 
 def train(cfg: TrainCfg) -> Path:
-    """Run a training; returns the run folder, raises what :class:`Trainer` does."""
     return Trainer(cfg, Console()).run()
 
 
 class Trainer:
-    """One training run of ``cfg``, reported on ``console``; ``wrap`` puts wrappers on top of the training environment
-    only. FileExistsError if another run's checkpoint is in the folder to write to; FileNotFoundError if there is none
-    to resume or to begin with; ValueError if the algorithm is not one for the task, or an option has no meaning or is
-    not the resumed run's."""
+    """One training run, reported on ``console``; ``wrap`` puts wrappers on the training environment only.
+    FileExistsError if another run's checkpoint is in the folder; FileNotFoundError if there is none to resume or begin
+    with; ValueError if an option or the algorithm does not suit the task or the resumed run."""
 
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         cfg, checkpoint = going_on(cfg)
@@ -81,14 +79,12 @@ class Trainer:
         self.iteration, self.seconds = 0, 0.0
         """Updates so far, and training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []
-        """One row per update: the learning curve."""
         self.time_to_walk: dict[str, float] | None = None
         self._goal_checked, self._interrupted = 0.0, False
         if checkpoint is not None:
             self._load(checkpoint)
 
     def _find_run_dir(self) -> Path:
-        """The folder to write to; a run that is not the one to go on with is never written over."""
         usual = Path("runs", self.cfg.task_id.split("/")[-1], f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
         folder, resume = self.cfg.run_dir or self.cfg.resume or usual, self.cfg.resume
         if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
@@ -150,7 +146,6 @@ class Trainer:
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def _set_learning_rate(self, done: float) -> None:
-        """Lower the learning rate linearly, unless the algorithm adapts it."""
         if getattr(self._algo, "schedule", "fixed") == "fixed":
             start, end = self._algo.learning_rate, self._algo.final_learning_rate
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
@@ -216,7 +211,6 @@ class Trainer:
         save_onnx(self._run_dir / "policy.onnx", policy.as_onnx(verbose=False), meaning)
 
     def _evaluate_export(self) -> None:
-        """Evaluate what was exported, write eval.json and draw."""
         result = self._evaluator.run(load_policy(self._run_dir))
         result.print(self.console)
         report = {"task_id": self.cfg.task_id, "seed": self.cfg.seed, "changes": self.cfg.changes}

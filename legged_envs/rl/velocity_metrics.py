@@ -52,11 +52,9 @@ class Evaluation:
         return asdict(self)
 
     def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
-        """Whether all three are at most the given values."""
         return self.lin_vel_error <= lin_vel_error and self.ang_vel_error <= ang_vel_error and self.falls <= falls
 
     def print(self, console: Console) -> None:
-        """Show the numbers as two tables."""
         ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
         console.print(f"{self.episodes} episodes; commands: {ranges}")
         table = Table("quantity", Column("mean", justify="right"))
@@ -69,7 +67,6 @@ class Evaluation:
 
 _HINTS = get_type_hints(Evaluation, include_extras=True)
 UNITS: dict[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")}
-"""The quantities of an :class:`Evaluation` and their units."""
 SWINGS = ("swing_height", "swing_time")
 """Measures of a foot's swing, of which the values where it landed count."""
 STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}

@@ -92,7 +92,6 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
 
 
 def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]:
-    """Reset the robots, as ``reset`` is told ``how``, to the start of a scene. Returns the observation."""
     core = unwrap(envs)
     if scene.clip is None:
         observation, _ = envs.reset(**how)
@@ -106,8 +105,8 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
 
 
 def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
-    """Write an mp4 of the first robot in ``scenes``, see :func:`watch`; clips have their name above, and the reference
-    as a transparent robot beside the robot. RuntimeError, and no file, if this machine cannot render."""
+    """Write an mp4 of the first robot and a clip's reference. RuntimeError, and no file, if this machine cannot
+    render."""
     import imageio_ffmpeg
 
     core = unwrap(envs)

@@ -26,11 +26,9 @@ Expert = Callable[[int], Pairs]
 
 
 class RewardBonus(ABC):
-    """A reward made by a network that learns from the states of each rollout, ``num_steps`` of ``group`` of
-    ``env_obs``.
-
-    An algorithm calls :meth:`add` after every step of the environment, then :meth:`learn` for each mini-batch and
-    :meth:`update_normalizer` once, and saves :attr:`network` and :attr:`optimizer`."""
+    """A reward by a network that learns from the states ``group`` of ``env_obs``, in rollouts of ``num_steps``. An
+    algorithm calls :meth:`add` after each step, then :meth:`learn` for each mini-batch and :meth:`update_normalizer`
+    once; it saves :attr:`network` and :attr:`optimizer`."""
 
     option: str
     """What the bonus is called among the options, in checkpoints and losses."""
@@ -143,12 +141,11 @@ def amp_observations() -> ObservationGroupCfg:
 
 
 class ExpertTransitions:
-    """Pairs of states one control step apart, ``step_dt`` in s, at every control step of all clips of a library.
-
-    States are what an observation group sees of a robot that does exactly what the clip does. The group's terms may
-    read of ``env.robot``: ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``,
-    ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``; ValueError if one reads something else.
-    Clips count by their weights, all pairs of a clip's valid frames alike; MotionError if there is no such pair."""
+    """Pairs of states one control step, ``step_dt`` s, apart, at every control step of all clips: what an observation
+    group sees of a robot that does exactly what the clip does. Its terms may read ``root_pos_w``, ``root_quat_w``,
+    ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and
+    ``joint_vel`` of ``env.robot``; else ValueError. Clips count by weight, a clip's pairs of valid frames alike;
+    MotionError if there is none."""
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group
@@ -193,7 +190,6 @@ class ExpertTransitions:
         return torch.cat(values, dim=1)
 
     def _observed(self, values: torch.Tensor) -> torch.Tensor:
-        """The terms' values as the group shows them: with noise, clipped, scaled."""
         shown = []
         for term, value in zip(self._group.terms.values(), values.split(self._sizes, dim=1), strict=True):
             if self._group.noisy and term.noise:
