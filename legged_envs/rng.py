@@ -1,8 +1,6 @@
-"""Counter-based random numbers: one independent stream per environment and purpose.
-
-Draw ``n`` of stream ``name`` in environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` (Steele,
-Lea & Flood 2014, "Fast splittable pseudorandom number generators"), whatever the batch size is and whoever else resets.
-"""
+"""Counter-based random numbers: one independent stream per environment and purpose. Draw ``n`` of stream ``name`` in
+environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` (Steele, Lea & Flood 2014, "Fast
+splittable pseudorandom number generators"), whatever the batch size is and whoever else resets."""
 
 import hashlib
 

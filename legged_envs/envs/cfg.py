@@ -49,7 +49,6 @@ class TaskCfg:
         return None if math.isinf(self.episode_length_s) else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
 
     def check(self) -> None:
-        """Raise ValueError if a time makes no sense; managers check the terms."""
         self.sim.check()
         if not self.episode_length_s > 0.0:
             raise ValueError(f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}")

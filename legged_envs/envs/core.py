@@ -34,16 +34,15 @@ STATE |= {"robot": "robot", "observation": "_last_observation"}
 
 class CoreVectorEnv(VectorEnv, TaskHooks):
     """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
-    the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`.
+    the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`. A step: ``_act`` → recovery from bad physics →
+    ``_evaluate`` → ``_advance`` → ``_observe``. With ``cfg.advance_first`` commands and pushes advance before the
+    evaluation. An environment whose episode ended goes on until ``reset(options={"reset_mask": mask})``. A reset:
+    ``_end_episodes`` → seed → default pose → ``_place`` → ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it
+    leaves every other environment bit-identical.
 
-    A step: ``_act`` → recovery from bad physics → ``_evaluate`` → ``_advance`` → ``_observe``. With
-    ``cfg.advance_first`` commands and pushes advance before the evaluation. An environment whose episode ended goes on
-    until ``reset(options={"reset_mask": mask})``. A reset: ``_end_episodes`` → seed → default pose → ``_place`` →
-    ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it leaves every other environment bit-identical.
-
-    ``info`` holds, of the kind of array that the observations are: on every step ``cost`` (num_envs,) and ``costs``
-    (num_envs, K) in the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means
-    over those episodes, and under ``termination/…`` how many ended for which reason.
+    ``info`` holds, as arrays like the observations: on every step ``cost`` (num_envs,) and ``costs`` (num_envs, K) in
+    the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means over those
+    episodes, and under ``termination/…`` how many ended for which reason.
 
     ``sim`` names the physics engine. ``array``, ``"numpy"`` or ``"torch"``, is the kind of arrays taken and given.
     ``observations`` gives the ``"policy"`` group's vector, or a ``"dict"`` of every group. ``render_mode`` is None or
@@ -131,9 +130,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), float32, clipped to
-        [−1, 1]; TypeError if their kind or dtype is wrong, ValueError if their shape is or they are not finite,
-        RuntimeError before the first ``reset`` or after ``close``."""
+        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), finite float32,
+        clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first ``reset`` or after ``close``."""
         self._check_usable("step")
         if not self._begun:
             raise RuntimeError("step() was called before reset()")
@@ -248,7 +246,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._over[env_ids] = True
 
     def _report_log(self) -> dict[str, Any]:
-        """``info`` of a reset: the log of the episodes that ended since the last one."""
         rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
         if not len(rows):
             return {}

@@ -13,9 +13,8 @@ class Evaluation(NamedTuple):
     """Whose episode the task ends. Shape: (N,), bool."""
     reward: torch.Tensor
     cost: torch.Tensor
-    """The reward, and the scalar cost, at least 0. Shape: (N,)."""
     costs: torch.Tensor
-    """The cost terms in the order of ``cost_names``. Shape: (N, K)."""
+    """The reward and the scalar cost, at least 0, (N,), and the cost terms in the order of ``cost_names``, (N, K)."""
     truncated: torch.Tensor | None = None
     """Whose episode the task cuts off for a reason that is no failure; None cuts off nobody's. Shape: (N,), bool."""
 
@@ -52,8 +51,8 @@ class TaskHooks(ABC):
         """New tensors (n, size) of at least the observation space's groups, of all environments or ``env_ids``."""
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose commands of ``env_ids`` (n,) and write first poses over the default one; ``seeded`` if the streams
-        began anew."""
+        """Choose commands of ``env_ids`` (n,) and write their first poses; ``seeded`` if the random streams began
+        anew."""
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids``, whose robots stand in their first pose."""

@@ -30,7 +30,7 @@ def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
-    """The untrained algorithm of ``cfg``. FileNotFoundError or ValueError if its teacher is missing or of another
+    """The algorithm of ``cfg``, untrained; FileNotFoundError or ValueError if a teacher is missing or of another
     task."""
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)

@@ -18,9 +18,8 @@ from legged_envs.sim.mujoco_cpu import MujocoSimulation
 
 SIZES = (64, 512, 4096)
 ROUND_ENV_STEPS = 12_000
-"""Environment steps in a round, about 0.4 s on two cores."""
 MIN_STEPS, MAX_STEPS = 6, 25
-"""Control steps in a round: few, as the engine alone resets nobody who falls."""
+"""Environment and control steps in a round, 0.4 s on two cores: few, as the engine alone resets nobody who falls."""
 STYLES = ("d", ",.0f", ".2f", ".2f", ".2f")
 
 

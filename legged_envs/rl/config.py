@@ -41,7 +41,6 @@ class PPOCfg(OnPolicyCfg):
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
 ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg, "distillation": MimicDistillationCfg}
-"""Name of an algorithm on the command line → its options."""
 
 
 @dataclass

@@ -14,9 +14,8 @@ from legged_envs.rl.velocity_metrics import VelocityMetrics
 from legged_envs.tasks import is_mimic
 
 EVALUATION_SEED = 90_001
-"""Training takes small seeds; no stream of this one is ever trained on."""
 SECONDS = 10.0
-"""Length of an episode of an evaluation."""
+"""Seed of an evaluation, far from the small ones that trainings take, and length of its episodes, s."""
 
 
 def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:

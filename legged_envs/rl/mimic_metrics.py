@@ -44,9 +44,8 @@ class ClipEvaluation:
     joint_error: Annotated[float, "joint\nrad", ".3f"]
     """Mean over joints of |q − q̂|, rad."""
     lin_vel_error: Annotated[float, "speed\nm/s", ".3f"]
-    """‖v − v̂‖ of the base in its frame, m/s."""
     ang_vel_error: Annotated[float, "turn\nrad/s", ".3f"]
-    """‖ω − ω̂‖ of the base in its frame, rad/s."""
+    """‖v − v̂‖, m/s, and ‖ω − ω̂‖, rad/s, of the base in its frame."""
     height_error: Annotated[float, "z\nm", ".3f"]
     """|z − ẑ| of the base, m."""
     key_error: Annotated[float, "body\nm", ".3f"]
@@ -80,7 +79,6 @@ class MimicEvaluation:
         return {name: value for name, value in asdict(self).items() if name != "curves"}
 
     def mean(self, field: str) -> float:
-        """Mean of a field of :class:`ClipEvaluation` over the clips."""
         return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
 
     def print(self, console: Console) -> None:

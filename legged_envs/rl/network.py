@@ -29,11 +29,10 @@ class _Tracer(fx.Tracer):
 
 
 def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """What ``module`` computes, as values that JSON has, and its weights by name, on the CPU; tracing leaves marks on
-    it. ``inputs`` and ``outputs`` are names; each of ``steps`` has the ``name`` of its result, its ``operation``,
-    ``arguments`` and ``options``. An argument is ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a
-    list of arguments or a constant. ValueError if branches depend on values, or an operation is not one of
-    :data:`OPERATIONS`."""
+    """What ``module`` computes, as JSON has it, and its weights by name, on the CPU; tracing leaves marks on it.
+    ``inputs`` and ``outputs`` are names; each of ``steps`` has the ``name`` of its result, ``operation``, ``arguments``
+    and ``options``, each ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list or a constant.
+    ValueError if branches depend on values, or an operation is not one of :data:`OPERATIONS`."""
     who = f"a policy's network, {type(module).__name__},"
     try:
         graph = _Tracer().trace(module)

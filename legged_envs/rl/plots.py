@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 JOINT_ERROR_BAR = 0.12
-"""Mean joint error below which a motion counts as imitated, rad."""
 LIN_VEL_ERROR_BAR = 0.2
-"""Error of the root's velocity below which a motion counts as imitated, m/s."""
+"""Mean error of the joints, rad, and of the root's velocity, m/s, below which a motion counts as imitated."""
 _TRACKING = {
     "joint_error": ("joints, rad", "tab:blue", JOINT_ERROR_BAR),
     "lin_vel_error": ("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
@@ -69,7 +68,6 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 
 
 def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """``phase`` and the errors, each (T, N)."""
     if missing := {"phase", *_TRACKING} - set(row):
         raise ValueError(f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}")
     curves = {field: np.asarray(row[field]) for field in ("phase", *_TRACKING)}

@@ -22,7 +22,6 @@ from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
 _CONTRACT, _NETWORK = "contract", "network"
-"""Entries of a policy file's metadata, as JSON."""
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
 Inputs = dict[str, list[dict[str, Any]]]
@@ -90,9 +89,8 @@ class Policy:
         """The observation groups that it takes, in order, and their terms."""
         self.task_id: str = contract.get("task_id", "")
         self.changes: dict[str, Any] = dict(contract.get("changes", {}))
-        """The changes to the task that it was trained with; empty if the file does not say."""
         self.clips: tuple[str, ...] = tuple(contract.get("clips", ()))
-        """The clips that it was trained to imitate; empty if the file does not say."""
+        """The changes to the task that it was trained with, and the clips; empty if the file does not say."""
 
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
@@ -125,7 +123,6 @@ class Policy:
                 )
 
     def _in_common(self) -> dict[str, Any]:
-        """What a policy must share with those that its environment makes."""
         keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
         layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
         return {key: self.contract.get(key) for key in keys} | {"observation": layout}

@@ -34,14 +34,14 @@ from legged_envs.tasks.mimic import imitating
 from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 
 GOAL_INTERVAL = 15.0
-"""Least time between two checks whether a training has reached its goal, s."""
 NEAR = 0.1
-"""By how much training errors may exceed the goal's for a check to be worth its time."""
+"""Least time between two checks for the goal, s, and by how much training errors may exceed it to be worth one."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
 """Attributes of :class:`Trainer` that a checkpoint holds as they are."""
 
 
 def train(cfg: TrainCfg) -> Path:
+    """Run a training; returns the run folder, raises what :class:`Trainer` does."""
     return Trainer(cfg, Console()).run()
 
 
@@ -72,7 +72,6 @@ class Trainer:
         self.algorithm = make_algorithm(self._algo, self.env)
         self.algorithm.train_mode()
         self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
-        """The policy's arguments: observation groups."""
         if cfg.warm_start is not None and checkpoint is None:
             state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
             self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
@@ -180,7 +179,6 @@ class Trainer:
         }
 
     def _check_goal(self, row: dict[str, float]) -> None:
-        """Evaluate, now and then, once the training errors are near the task's goal and until it is reached."""
         goal, waited = self.metrics.GOAL, self.seconds - self._goal_checked >= GOAL_INTERVAL
         wanted = goal and self.time_to_walk is None and waited
         if not wanted or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
@@ -240,7 +238,6 @@ class Trainer:
 
 
 def _as_json(value: Any) -> Any:
-    """What stands in JSON for a value that it has not got: a dict for a dataclass, a function's dotted name."""
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
     return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)

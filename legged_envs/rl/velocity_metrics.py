@@ -23,9 +23,8 @@ class Evaluation:
     commands: dict[str, tuple[float, float]]
     """Ranges of the velocity command, m/s and rad/s."""
     lin_vel_error: Annotated[float, "m/s"]
-    """‖v_xy − c_xy‖."""
     ang_vel_error: Annotated[float, "rad/s"]
-    """|ω_z − c_ω|."""
+    """‖v_xy − c_xy‖ and |ω_z − c_ω|."""
     falls: Annotated[float, "%"]
     """Fraction of the episodes that ended early."""
     base_height: Annotated[float, "m"]
@@ -68,9 +67,8 @@ class Evaluation:
 _HINTS = get_type_hints(Evaluation, include_extras=True)
 UNITS: dict[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")}
 SWINGS = ("swing_height", "swing_time")
-"""Measures of a foot's swing, of which the values where it landed count."""
 STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
-"""Quantities with the command zero → what is measured."""
+"""Measures of a foot's swing, which count where it landed; quantities with the command zero → what is measured."""
 
 
 class VelocityMetrics:
@@ -93,7 +91,6 @@ class VelocityMetrics:
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """How far the robots are from their commands at this moment."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     @staticmethod

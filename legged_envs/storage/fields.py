@@ -26,9 +26,8 @@ class Field:
     """Which of the storage's shapes one environment's entry has; a mask, of dtype bool, is one number beside it."""
     buffer: str
     dtype: torch.dtype | None = None
-    """None is torch's default."""
     only: str | None = None
-    """The training type whose storage has the buffer; None is each."""
+    """None is torch's default dtype; and the training type whose storage has the buffer, None is each."""
 
 
 def _stored(shape: str, **options: Any) -> Any:
@@ -42,9 +41,8 @@ class _Recorded(Generic[Item]):
 
     observations: Item = _stored("obs_shape")
     reference_observations: OptionalTensor = _stored("ref_obs_shape")
-    """What the actor saw of the reference motion."""
     reference_observations_mask: OptionalTensor = _stored("ref_obs_shape", dtype=torch.bool)
-    """Where there was a reference."""
+    """What the actor saw of the reference motion, and where there was one."""
     critic_observations: Item = _stored("privileged_obs_shape", buffer="privileged_observations")
     """What the critic, or the teacher, saw; in a batch the actor's without one."""
     critic_reference_observations: OptionalTensor = _stored(
@@ -64,8 +62,8 @@ class _Recorded(Generic[Item]):
     action_sigma: Item = _stored("actions_shape", buffer="sigma", only="rl")
     """Standard deviations of the policy's distribution at the time; ``action_mean`` are its means."""
     hidden_states: tuple[HiddenState, HiddenState] | None = None
-    """Recurrent states of actor and critic before the step, or before each trajectory of a batch: see
-    ``HiddenState``."""
+    """Recurrent states of actor and critic before the step, or before each trajectory of a batch. Shape: (num_layers,
+    num_envs, size); in a batch (num_layers, batch or num_trajectories, size)."""
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
     """What random network distillation looks at."""
     cost_values: OptionalTensor = _stored("costs")
@@ -133,8 +131,7 @@ FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, if it can be copied to ``like`` as it is, maybe without a last dimension of 1; else ValueError or
-    TypeError."""
+    """``tensor`` if it can be copied to ``like``, maybe without a last dimension of 1; else ValueError or TypeError."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):

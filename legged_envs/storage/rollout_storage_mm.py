@@ -16,9 +16,8 @@ from legged_envs.storage.rows import HiddenStates, has_previous, take, trajector
 
 class RolloutStorageMM:
     """A rollout of ``num_transitions_per_env`` steps in ``num_envs`` environments, with reference motions and costs:
-    :meth:`add_transitions`, :meth:`compute_returns`, learn from :meth:`mini_batches`, :meth:`clear`, start again.
-    ``training_type`` ``"distillation"`` in place of ``"rl"`` keeps the teacher's actions, which :meth:`generator`
-    reads.
+    :meth:`add_transitions`, :meth:`compute_returns`, learn from :meth:`mini_batches`, :meth:`clear`, start again. In
+    ``training_type`` ``"distillation"``, not ``"rl"``, it keeps the teacher's actions for :meth:`generator`.
 
     Every field of a :class:`Transition` has a buffer, an attribute of the same name but for ``mu`` (``action_mean``),
     ``sigma`` (``action_sigma``), ``privileged_observations``, ``privileged_reference_observations`` and its ``…_mask``
@@ -29,7 +28,7 @@ class RolloutStorageMM:
 
     Shapes are those of one environment's entry, None or [None] where there is none. ``privileged_…`` is of the critic
     or teacher, who else sees what the actor sees; its reference is kept only if the actor has one too. Each of
-    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to the batches, see
+    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to batches, see
     :class:`~legged_envs.storage.amp.AmpExtractors`; ``torch.save`` takes it along, so its functions must be importable.
     ValueError if an argument is out of range or has no meaning, TypeError if of the wrong type."""
 
@@ -162,12 +161,11 @@ class RolloutStorageMM:
         Without ``time_outs`` every done is terminal.
 
         ``last_values`` (num_envs,) or (num_envs, 1) are of the observations after the last step. ``time_outs``, bool,
-        says which dones are time-outs, and ``final_values`` are those of the last observations there, other rows are
-        not read: (num_transitions_per_env, num_envs) or (…, 1). Those of costs have K columns; ``cost_gamma`` and
-        ``cost_lam`` are ``gamma`` and ``lam`` if None. ``normalize_…`` brings advantages to mean 0 and standard
+        says which dones are time-outs; ``final_values`` are those of the last observations there, other rows are not
+        read: (num_transitions_per_env, num_envs) or (…, 1). Those of costs have K columns; ``cost_gamma`` and
+        ``cost_lam`` default to ``gamma`` and ``lam``. ``normalize_…`` brings advantages to mean 0 and standard
         deviation 1. RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite
-        or of another shape or device than its buffer, or a time-out is where no episode ended; TypeError for another
-        dtype."""
+        or of another shape or device, or a time-out is where no episode ended; TypeError for another dtype."""
         self._require("compute_returns", "rl")
         cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
         for name, factor in {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}.items():
@@ -196,16 +194,15 @@ class RolloutStorageMM:
         self._stale_returns = None, 0
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean length of trajectories, which end with their episode or the rollout, and mean reward of a step:
+        """Mean trajectory length, where each ends with its episode or the rollout, and mean reward of a step:
         scalars."""
         self._require("get_statistics")
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Single transitions: each exactly once per epoch, in random order, in batches of sizes that differ by at most
-        one. RuntimeError if the rollout is not full or has no returns; ValueError if there are more batches than
-        transitions."""
+        """Each transition exactly once per epoch, in random order, in batches of sizes that differ by at most one.
+        RuntimeError if the rollout is not full or has no returns; ValueError if batches outnumber transitions."""
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:

@@ -101,8 +101,9 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a ``state`` from :meth:`save`, or the parts that ``load_cfg`` names; whether with the
-        iteration. ValueError if only one of both has a part; with ``strict``, RuntimeError if parameters differ."""
+        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names. Returns
+        whether the iteration is loaded. ValueError if a part is in only one of both, with ``strict`` RuntimeError if
+        parameters differ."""
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
         if missing := sorted(wanted - (state.keys() & known)):
@@ -149,7 +150,6 @@ class MimicDistillation(MimicAlgorithm):
 
 
 def inputs(obs: TensorDict, groups: Groups) -> list[torch.Tensor]:
-    """What a network sees of ``obs``: observation, reference window, mask."""
     return [obs[group] for group in groups]
 
 

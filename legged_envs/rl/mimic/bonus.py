@@ -20,9 +20,8 @@ from legged_envs.rl.mimic_config import AmpCfg, RndCfg
 from legged_envs.robots import RobotCfg
 
 Pairs = tuple[torch.Tensor, torch.Tensor]
-"""States and those one control step later. Shapes: (n, S) both."""
 Expert = Callable[[int], Pairs]
-"""Draws n pairs of successive states of motions."""
+"""States and those one control step later, (n, S) both; and what draws n such pairs from motions."""
 
 
 class RewardBonus(ABC):
@@ -31,9 +30,8 @@ class RewardBonus(ABC):
     once; it saves :attr:`network` and :attr:`optimizer`."""
 
     option: str
-    """What the bonus is called among the options, in checkpoints and losses."""
     reward_name: str
-    """What :attr:`means` are called."""
+    """What the bonus is called among the options, in checkpoints and losses; and what :attr:`means` are called."""
     network: nn.Module
     optimizer: torch.optim.Optimizer
     task_weight = weight = 1.0
@@ -141,11 +139,10 @@ def amp_observations() -> ObservationGroupCfg:
 
 
 class ExpertTransitions:
-    """Pairs of states one control step, ``step_dt`` s, apart, at every control step of all clips: what an observation
-    group sees of a robot that does exactly what the clip does. Its terms may read ``root_pos_w``, ``root_quat_w``,
-    ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and
-    ``joint_vel`` of ``env.robot``; else ValueError. Clips count by weight, a clip's pairs of valid frames alike;
-    MotionError if there is none."""
+    """Pairs of states ``step_dt`` s apart at every control step of all clips: what an observation group sees of a robot
+    that does exactly what the clip does. Its terms may read ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``,
+    ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel`` of
+    ``env.robot``, else ValueError. Clips count by weight, a clip's valid pairs alike; MotionError if there is none."""
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group

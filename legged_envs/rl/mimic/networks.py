@@ -12,8 +12,8 @@ from legged_envs.rl.mimic_config import MimicNetworkCfg
 
 
 class FrameTransformer(nn.Module):
-    """The mean over frames after attention among them, normalised first (Xiong et al. 2020). Not of PyTorch's layers,
-    which do not export to ONNX with a free batch size."""
+    """Encodes a window by attention among its frames, normalised first (Xiong et al. 2020), and their mean. PyTorch's
+    own layers do not export to ONNX with a free batch size."""
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
         super().__init__()

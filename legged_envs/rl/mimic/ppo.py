@@ -18,11 +18,11 @@ from legged_envs.wrappers.multipliers import PIDMultipliers, relative_excess
 
 
 class MimicPPO(MimicAlgorithm):
-    """PPO (Schulman et al. 2017) for an actor that follows a reference: ``steps_per_env`` times :meth:`act`, step of
-    the environment, :meth:`process_env_step`; then :meth:`compute_returns` and :meth:`update`, which moves the
-    normalizers last. Rewards become task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty.
-    ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a
-    ``teacher``, ``cfg.amp`` an ``expert``; ValueError if one is missing or they do not fit together."""
+    """PPO (Schulman et al. 2017) for an actor that follows a reference, with the interface of rsl_rl's PPO;
+    :meth:`update` moves the normalizers last. Rewards become task_reward_weight · r + amp_reward_weight · style + rnd
+    weight · novelty. ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step),
+    ``cfg.dagger`` a ``teacher``, ``cfg.amp`` an ``expert``; ValueError if one is missing or they do not fit
+    together."""
 
     cfg: MimicPPOCfg
 
@@ -90,8 +90,7 @@ class MimicPPO(MimicAlgorithm):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep a step's outcome. ValueError if ``extras`` lack ``costs`` with constraints or ``final_obs`` at episode
-        ends."""
+        """Keep a step's outcome. ValueError without ``costs`` for constraints, or ``final_obs`` where episodes end."""
         step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs", obs)
         if "final_obs" not in extras and dones.any():
             raise ValueError("extras must have final_obs, the true last observations, when episodes end")
@@ -189,10 +188,9 @@ class MimicPPO(MimicAlgorithm):
 
 class Lagrange:
     """A multiplier λ_k ≥ 0 for each of K cost terms, with and without a reference by itself. The storage gets (1 − γλ)
-    · cost / limit: as a generalised advantage sums temporal differences with weights that add up to 1 / (1 − γλ), the
-    cost advantages are mean excesses of cost per control step in units of the limit. ``cfg.costs`` chooses of the terms
-    ``names``, whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError for a limit, name or
-    number that cannot be."""
+    · cost / limit: as a generalised advantage sums temporal differences with weights that add up to 1 / (1 − γλ), cost
+    advantages are mean excesses of cost per control step in units of the limit. ``cfg.costs`` chooses of ``names``,
+    whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError if a value cannot be."""
 
     def __init__(
         self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
@@ -218,7 +216,7 @@ class Lagrange:
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
         """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per step
-        without and with a reference or NaN. Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
+        without and with a reference (or NaN). Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
