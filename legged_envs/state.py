@@ -7,10 +7,9 @@ import torch
 
 
 class Stateful:
-    """Saves the attributes that ``STATE`` names, and takes them back."""
+    """Saves the attributes that ``STATE`` names, under the names without underscores in front, and takes them back."""
 
     STATE: tuple[str, ...] = ()
-    """Keys of the state are these names without underscores in front."""
 
     def state_dict(self) -> dict[str, Any]:
         return {name.lstrip("_"): copied(getattr(self, name)) for name in self.STATE}

@@ -181,8 +181,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return {"own": self._own_state(), **{key: copied(getattr(self, name)) for key, name in STATE.items()}}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of an environment made with the same arguments; ValueError if
-        terms, robots or observations are others, and then nothing has changed."""
+        """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it is of another."""
         with torch.inference_mode(False):
             # The engine checks its own part; how many streams were made and how many episodes ended may differ.
             ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
@@ -223,7 +222,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._bad_physics[env_ids] = False
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
-        """Put environments whose state is not finite back on their feet; returns which, or None."""
         if (bad := self.sim.diverged()) is None:
             return None
         env_ids = bad.nonzero().squeeze(1)

@@ -26,9 +26,8 @@ class TaskHooks(ABC):
     device: torch.device
     cost_names: tuple[str, ...] = ()
     cost_limits: tuple[float, ...] = ()
-    """Names of the columns of ``info["costs"]``, and what each may be on average per step."""
     log_names: tuple[str, ...] = ()
-    """Names of the columns of what :meth:`_end_episodes` returns."""
+    """Columns of ``info["costs"]``, what each may be on average per step, and columns of :meth:`_end_episodes`."""
 
     @abstractmethod
     def _set_up(self) -> tuple[dict[str, int], int]:
@@ -51,8 +50,7 @@ class TaskHooks(ABC):
         """New tensors (n, size) of at least the observation space's groups, of all environments or ``env_ids``."""
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose commands of ``env_ids`` (n,) and write their first poses; ``seeded`` if the random streams began
-        anew."""
+        """Choose commands of ``env_ids`` (n,) and write their first poses; ``seeded`` if random streams began anew."""
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids``, whose robots stand in their first pose."""

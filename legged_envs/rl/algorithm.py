@@ -30,8 +30,7 @@ def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
-    """The algorithm of ``cfg``, untrained; FileNotFoundError or ValueError if a teacher is missing or of another
-    task."""
+    """The algorithm of ``cfg``, untrained; FileNotFoundError or ValueError if its teacher is missing or unfit."""
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
     core = unwrap(env.env)
@@ -72,7 +71,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
 
 
 class HalfMirror:
-    """Mirrors half of a mini-batch (rsl_rl's ``Symmetry``); its log-probabilities stay (Mittal et al. 2024)."""
+    """rsl_rl's ``Symmetry`` for half of each mini-batch, whose log-probabilities stay (Mittal et al. 2024)."""
 
     use_mirror_loss = False
 

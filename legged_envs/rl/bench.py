@@ -56,9 +56,8 @@ def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict
 
 
 def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path | None) -> None:
-    """Time environment steps, and in turns the engine alone from the same states with the same joint targets, which
-    swing slowly about the standing pose. Per size: ``env_steps_per_s``, milliseconds of a control step, ``env_ms`` and
-    ``batch_ms``, and the median of their ``ratio`` in a round."""
+    """Time environment steps and, in turns, the engine alone from the same states with the same joint targets, swung
+    slowly about standing: medians of ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` a control step, ``ratio``."""
     whole_number("rounds", rounds)
     sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)
     threads = torch.get_num_threads()

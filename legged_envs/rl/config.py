@@ -45,8 +45,6 @@ ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg
 
 @dataclass
 class TrainCfg:
-    """A training run."""
-
     task_id: Positional[str]
     """Registered id."""
     num_envs: int = 768

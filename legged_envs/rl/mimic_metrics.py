@@ -51,9 +51,8 @@ class ClipEvaluation:
     key_error: Annotated[float, "body\nm", ".3f"]
     """Mean distance of the key bodies from their targets in the base frame, m."""
     contact_agreement: Annotated[float, "feet", ".1%"]
-    """Fraction of time and feet for which robot and reference agree whether a foot stands."""
     style_agreement: Annotated[float, "style", ".1%"]
-    """The agreement at each episode's best shift in time by up to half a second."""
+    """Part of time and feet that robot and reference agree on contact, and that at each episode's best lag."""
     tracking: Annotated[float, "reward", ".1%"]
     """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN without them."""
     falls: Annotated[float, "falls", ".1%"]
@@ -62,8 +61,6 @@ class ClipEvaluation:
 
 @dataclass
 class MimicEvaluation:
-    """An evaluation of a policy on a mimic task."""
-
     episodes: int
     """Per clip."""
     clips: dict[str, ClipEvaluation]

@@ -31,8 +31,8 @@ class _Tracer(fx.Tracer):
 def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """What ``module`` computes, as JSON has it, and its weights by name, on the CPU; tracing leaves marks on it.
     ``inputs`` and ``outputs`` are names; each of ``steps`` has the ``name`` of its result, ``operation``, ``arguments``
-    and ``options``, each ``{"of": name}`` for a value, ``{"slice": [start, stop, step]}``, a list or a constant.
-    ValueError if branches depend on values, or an operation is not one of :data:`OPERATIONS`."""
+    and ``options``. An argument is ``{"of": name}`` of a value, ``{"slice": [start, stop, step]}``, a list or a
+    constant. ValueError if branches depend on values, or an operation is not one of :data:`OPERATIONS`."""
     who = f"a policy's network, {type(module).__name__},"
     try:
         graph = _Tracer().trace(module)
@@ -65,7 +65,7 @@ def _encoded(argument: Any) -> Any:
 
 
 class Network:
-    """What :func:`describe` wrote down, on the device of ``weights``; ValueError for an unknown operation or value."""
+    """What :func:`describe` wrote down, run where ``weights`` are; ValueError for an unknown operation or value."""
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])

@@ -13,9 +13,8 @@ _TRACKING = {
     "joint_error": ("joints, rad", "tab:blue", JOINT_ERROR_BAR),
     "lin_vel_error": ("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
 }
-"""Field of ``plot_tracking``'s rows → name in the legend, colour, bar."""
 NUM_PARTS = 40
-"""Parts of a clip that ``plot_tracking`` averages over."""
+"""Field of ``plot_tracking``'s rows → name in the legend, colour, bar; and parts of a clip that it averages over."""
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:

@@ -150,7 +150,6 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
 
 
 def policy_file(path: Path | str) -> Path:
-    """``path``, or the policy in it if it is a run folder."""
     return Path(path) / POLICY_FILE if Path(path).is_dir() else Path(path)
 
 

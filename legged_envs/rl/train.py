@@ -37,7 +37,6 @@ GOAL_INTERVAL = 15.0
 NEAR = 0.1
 """Least time between two checks for the goal, s, and by how much training errors may exceed it to be worth one."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
-"""Attributes of :class:`Trainer` that a checkpoint holds as they are."""
 
 
 def train(cfg: TrainCfg) -> Path:

@@ -40,9 +40,8 @@ class Evaluation:
     power: Annotated[float, "W"]
     """Σ |τ q̇|."""
     still_joint_speed: Annotated[float, "rad/s"]
-    """Mean |q̇| with the command zero: drumming shows here."""
     still_contact: Annotated[float, "%"]
-    """Fraction of the time that a foot stands with the command zero."""
+    """With the command zero: mean |q̇|, where drumming shows, and fraction of the time that a foot stands."""
     costs: dict[str, float]
     """Mean of each cost per step."""
     cost_limits: dict[str, float]
@@ -75,9 +74,8 @@ class VelocityMetrics:
     """What is measured on a task that follows velocity commands, in the environment ``core`` of an evaluation."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
-    """Observation groups that a policy takes unless it says otherwise."""
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
-    """What :meth:`training_errors` gives, and the units."""
+    """Observation groups that a policy takes by default; what :meth:`training_errors` gives, and the units."""
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
     """Errors and falls with which a training has reached what it is for; empty if it is not watched for that."""
     STANDS: ClassVar[bool] = True

@@ -11,10 +11,10 @@ from legged_envs.storage.fields import fitting
 
 
 class AmpExtractors:
-    """The functions of an AMP configuration, which keep leading dimensions: ``amp_obs_extractor`` (observations) →
-    states; ``with_reference`` also ``amp_ref_obs_extractor`` ((reference_observations, mask)) → states and which are
-    there. Each is a function or ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as ``env=…``.
-    ValueError if one is missing or leads nowhere, TypeError if it is no function."""
+    """The functions of an AMP configuration ``cfg``, which keep leading dimensions: ``amp_obs_extractor``
+    (observations) → states; ``with_reference`` also ``amp_ref_obs_extractor`` ((reference_observations, mask)) → states
+    and which are there. Each is a function or ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as
+    ``env=…``. ValueError if one is missing or leads nowhere, TypeError if it is no function."""
 
     def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
         self._obs = _resolve(cfg, "amp_obs_extractor")

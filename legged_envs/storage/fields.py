@@ -67,7 +67,6 @@ class _Recorded(Generic[Item]):
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
     """What random network distillation looks at."""
     cost_values: OptionalTensor = _stored("costs")
-    """The cost critics' values of the observations before the step."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -80,7 +79,6 @@ class Transition(_Recorded[OptionalTensor]):
     dones: OptionalTensor = _stored("column", dtype=torch.uint8)
     """Whether an episode ended with the step, whatever the reason, bool or integer."""
     cost_rewards: OptionalTensor = _stored("costs")
-    """Costs of the step, one per term."""
 
     def clear(self) -> None:
         for each in fields(self):

@@ -194,8 +194,7 @@ class RolloutStorageMM:
         self._stale_returns = None, 0
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean trajectory length, where each ends with its episode or the rollout, and mean reward of a step:
-        scalars."""
+        """Mean length of trajectories, ended by their episode or the rollout, and mean reward of a step: scalars."""
         self._require("get_statistics")
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()

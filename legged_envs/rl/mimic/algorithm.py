@@ -16,9 +16,8 @@ from legged_envs.storage import RolloutStorageMM, Transition
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs, num_actions)."""
 Groups = tuple[str, str, str]
-"""Observation groups of a network: observation, reference window, mask."""
 OBSERVED = ("observations", "reference_observations", "reference_observations_mask")
-"""What the storage calls them for the actor; other names have a prefix."""
+"""Observation, reference window, mask: a network's observation groups, and what the storage calls the actor's."""
 
 
 class MimicAlgorithm:
@@ -101,9 +100,8 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names. Returns
-        whether the iteration is loaded. ValueError if a part is in only one of both, with ``strict`` RuntimeError if
-        parameters differ."""
+        """Return exactly to a ``state`` from :meth:`save`, or its parts that ``load_cfg`` names; True if the iteration
+        is one. ValueError if a part is in only one of both, with ``strict`` RuntimeError if parameters differ."""
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
         if missing := sorted(wanted - (state.keys() & known)):

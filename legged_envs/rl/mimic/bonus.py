@@ -25,9 +25,8 @@ Expert = Callable[[int], Pairs]
 
 
 class RewardBonus(ABC):
-    """A reward by a network that learns from the states ``group`` of ``env_obs``, in rollouts of ``num_steps``. An
-    algorithm calls :meth:`add` after each step, then :meth:`learn` for each mini-batch and :meth:`update_normalizer`
-    once; it saves :attr:`network` and :attr:`optimizer`."""
+    """A reward by a network that learns from the states ``group`` of ``env_obs``. In a rollout of ``num_steps`` an
+    algorithm calls :meth:`add` each step, then :meth:`learn` for each mini-batch and :meth:`update_normalizer`."""
 
     option: str
     reward_name: str
@@ -41,9 +40,8 @@ class RewardBonus(ABC):
         check_choice(f"{self.option}.group", group, sorted(env_obs.keys()))
         self.group = group
         self.before, self.after = torch.zeros_like(env_obs[group]).repeat(2, num_steps, 1, 1)
-        """States before and after each step, those after of the same episode. Shapes: (num_steps, num_envs, S)."""
         self.means = self.after.new_zeros(num_steps)
-        """The mean bonus of each step. Shape: (num_steps,)."""
+        """States before and after each step, of one episode, (num_steps, num_envs, S); mean bonuses, (num_steps,)."""
 
     def add(self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict) -> torch.Tensor:
         """The ``rewards`` (num_envs,) of a step from ``obs`` to ``following``, of the same episodes, with the bonus."""
@@ -155,9 +153,8 @@ class ExpertTransitions:
         usable = sample.valid[:-1] & sample.valid[1:] & (clips[:-1] == clips[1:])
         values, of_clip = self._values(sample, library.robot), clips[:-1][usable]
         self.previous, self.current = values[:-1][usable], values[1:][usable]
-        """The terms' values in all pairs, clip after clip, before noise, clip and scale. Shapes: (P, S)."""
         self.weights = (library.weight / of_clip.bincount(minlength=library.num_clips))[of_clip]
-        """How often each pair is drawn, relative to the others. Shape: (P,)."""
+        """All pairs' values before noise, clip and scale, (P, S), and how often each pair is drawn, (P,)."""
         if not self.weights.any():
             needed = f"a clip with a weight above 0 and two valid states {step_dt:g} s apart"
             raise MotionError(f"AMP needs {needed}; none of {', '.join(library.names)} is one")

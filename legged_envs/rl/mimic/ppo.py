@@ -18,11 +18,10 @@ from legged_envs.wrappers.multipliers import PIDMultipliers, relative_excess
 
 
 class MimicPPO(MimicAlgorithm):
-    """PPO (Schulman et al. 2017) for an actor that follows a reference, with the interface of rsl_rl's PPO;
-    :meth:`update` moves the normalizers last. Rewards become task_reward_weight · r + amp_reward_weight · style + rnd
-    weight · novelty. ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step),
-    ``cfg.dagger`` a ``teacher``, ``cfg.amp`` an ``expert``; ValueError if one is missing or they do not fit
-    together."""
+    """PPO (Schulman et al. 2017) with rsl_rl's interface for an actor that follows a reference; :meth:`update` moves
+    the normalizers last. Rewards become task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty.
+    ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a
+    ``teacher``, ``cfg.amp`` an ``expert``; ValueError if one is missing or they do not fit together."""
 
     cfg: MimicPPOCfg
 
@@ -153,7 +152,6 @@ class MimicPPO(MimicAlgorithm):
         return lagrange.report(costs)
 
     def _loss(self, batch: MiniBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Clipped surrogate, squared errors of the critics, entropy, and DAgger's squared error: the sum and each."""
         cfg, distribution = self.cfg, self.actor.distribution
         mean, seen = self.actor(*observed(batch)), observed(batch, "critic_")
         with torch.no_grad():
@@ -190,7 +188,7 @@ class Lagrange:
     """A multiplier λ_k ≥ 0 for each of K cost terms, with and without a reference by itself. The storage gets (1 − γλ)
     · cost / limit: as a generalised advantage sums temporal differences with weights that add up to 1 / (1 − γλ), cost
     advantages are mean excesses of cost per control step in units of the limit. ``cfg.costs`` chooses of ``names``,
-    whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError if a value cannot be."""
+    whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError if a value is invalid."""
 
     def __init__(
         self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
