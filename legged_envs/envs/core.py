@@ -157,8 +157,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return self._export_observation(), reward, terminated, truncated, {"cost": cost, "costs": costs}
 
     def end_episodes(self, mask: Any) -> None:
-        """Take in that the episodes of ``mask`` (num_envs,) are over: what follows until their reset enters no log.
-        An autoreset in the next step calls this, since the physics of an ended episode runs on for a step."""
+        """End the log of the episodes of ``mask`` (num_envs,); their physics runs on until a next-step autoreset."""
         with _torch_mode():
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
 

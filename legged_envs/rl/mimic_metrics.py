@@ -47,12 +47,11 @@ class ClipEvaluation:
     ang_vel_error: Annotated[float, "turn\nrad/s", ".3f"]
     """‖v − v̂‖, m/s, and ‖ω − ω̂‖, rad/s, of the base in its frame."""
     height_error: Annotated[float, "z\nm", ".3f"]
-    """|z − ẑ| of the base, m."""
     key_error: Annotated[float, "body\nm", ".3f"]
-    """Mean distance of the key bodies from their targets in the base frame, m."""
+    """|z − ẑ| of the base, and mean distance of the key bodies from their targets in the base frame, m."""
     contact_agreement: Annotated[float, "feet", ".1%"]
     style_agreement: Annotated[float, "style", ".1%"]
-    """Part of time and feet that robot and reference agree on contact, and that at each episode's best lag."""
+    """Part of time and feet in which robot and reference agree on contact, and that at each episode's best lag."""
     tracking: Annotated[float, "reward", ".1%"]
     """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN without them."""
     falls: Annotated[float, "falls", ".1%"]

@@ -30,9 +30,8 @@ class Evaluation:
     base_height: Annotated[float, "m"]
     tilt: Annotated[float, "rad"]
     duty_factor: Annotated[float, "%"]
-    """Fraction of the time that a foot stands."""
     diagonal_agreement: Annotated[float, "%"]
-    """Fraction of the time that both feet of a diagonal do the same (two feet: that one of them swings)."""
+    """Fraction of time that a foot stands; that a diagonal's feet do the same (two feet: that one of them swings)."""
     swing_height: Annotated[float, "m"]
     """Greatest height of a foot in its swings, mean over swings."""
     swing_time: Annotated[float, "s"]
@@ -77,9 +76,8 @@ class VelocityMetrics:
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
     """Observation groups that a policy takes by default; what :meth:`training_errors` gives, and the units."""
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
-    """Errors and falls with which a training has reached what it is for; empty if it is not watched for that."""
     STANDS: ClassVar[bool] = True
-    """Whether there is a second rollout with the zero command."""
+    """Errors and falls that a training is to reach, empty without a goal; whether to evaluate the zero command too."""
 
     def __init__(self, core: LeggedVectorEnv):
         self._core, robot = core, core.cfg.robot

@@ -36,8 +36,7 @@ def _stored(shape: str, **options: Any) -> Any:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Recorded(Generic[Item]):
-    """What a transition brings and a batch gives back. A field names the shape of one environment's entry: one of the
-    storage's, ``column`` (1,) or ``costs`` (num_costs,); a mask, bool, is a number beside it."""
+    """What a transition brings and a batch gives back, by entry shape; ``column`` is (1,), ``costs`` (num_costs,)."""
 
     observations: Item = _stored("obs_shape")
     reference_observations: OptionalTensor = _stored("ref_obs_shape")
@@ -125,7 +124,6 @@ def _fields_of(kind: type) -> tuple[Field, ...]:
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
 FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
-"""Every field that has a buffer: those that a storage reads from a transition, and those that a batch takes from it."""
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:

@@ -23,7 +23,6 @@ class Returns:
     lam: float
     """λ: 0 for one-step differences, 1 for whole returns."""
     normalise: bool
-    """Whether the advantages are brought to mean 0 and standard deviation 1."""
 
     def next_values(self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any) -> torch.Tensor:
         """The value of the state that each transition led to: 0 after a terminal state, ``final_values`` after a

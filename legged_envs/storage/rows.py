@@ -38,8 +38,7 @@ def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[tor
 
 
 class HiddenStates:
-    """The states of actor and critic before each step; the first ones given decide what is kept. Kept as (num_steps,
-    num_envs, num_layers, size), where a transition is a row, and given out as ``HiddenState``."""
+    """Recurrent states before each step, kept (num_steps, num_envs, num_layers, size); the first say which exist."""
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
         self._num_steps, self._num_envs, self._device = num_steps, num_envs, device
@@ -91,7 +90,6 @@ class HiddenStates:
         return states[0], states[1]
 
     def state_dict(self) -> list[tuple[bool, list[torch.Tensor]]]:
-        """For actor and critic, whether a state is a tuple, and copies of its buffers; empty without memory."""
         return copy.deepcopy(self._networks)
 
     def load_state_dict(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:
