@@ -1,7 +1,5 @@
-"""Legged robots as registered, vectorized Gymnasium environments with a cost channel.
-
-Importing this package registers the ids; torch and MuJoCo are imported when an environment is made.
-"""
+"""Legged robots as registered, vectorized Gymnasium environments with a cost channel. Importing this package registers
+the ids; torch and MuJoCo are imported when an environment is made."""
 
 import os
 import sys

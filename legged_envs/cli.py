@@ -55,7 +55,6 @@ def play(
     seconds: float | None = None,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
-
     Args:
         task_id: Registered id.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
@@ -66,8 +65,7 @@ def play(
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         changes: Changes to the task beside the policy's own, e.g. --changes actions.joint_position.scale 0.8
-        seconds: How long each command holds or each motion is imitated.
-    """
+        seconds: How long each command holds or each motion is imitated."""
     if video is not None:
         if video.suffix != ".mp4":
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
@@ -93,7 +91,6 @@ def evaluate(
     json: Path | None = None,
 ) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
-
     Args:
         task_id: Registered id.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
@@ -102,8 +99,7 @@ def evaluate(
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
         changes: Changes to the task beside the policy's own, e.g. --changes costs.joint_torque.params.soft_limit 0.3
-        json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one.
-    """
+        json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one."""
     from rich.console import Console
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
@@ -135,7 +131,6 @@ def _check_output(option: str, path: Path) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, empty if there is no file; ValueError if the file holds something else."""
     try:
         known = loads(path.read_text()) if path.is_file() else {}
     except ValueError as error:
@@ -149,14 +144,12 @@ def bench(
     task_id: TaskId, rounds: int = 7, quick: bool = False, compile: bool = False, json: Path | None = None
 ) -> None:
     """Measure environment steps a second beside those of the physics engine alone.
-
     Args:
         task_id: Registered id.
         rounds: Paired rounds; medians are reported.
         quick: Two rounds, without the largest size.
         compile: Measure with compile=True.
-        json: Where to write the numbers.
-    """
+        json: Where to write the numbers."""
     from legged_envs.rl import bench as module
 
     if json is not None:

@@ -36,16 +36,11 @@ def make_vector_env(
 ) -> VectorEnv:
     """The environment with ``TimeLimit``, ``EpisodeStatistics`` and, unless it is DISABLED, ``AutoReset``.
 
-    Args:
-        cfg: A task configuration in place of the registered one, or a mapping of changes to that one, such as
-            ``{"rewards.torques.weight": 0.0}``.
-        autoreset_mode: An :class:`~gymnasium.vector.AutoresetMode` or its value.
-        max_episode_steps: Time limit, control steps; None takes the task's ``episode_length_s``.
-        statistics: Whether ``EpisodeStatistics`` is there, which Gymnasium's ``RecordEpisodeStatistics`` with the same
-            key of ``info``, ``"episode"``, cannot be put around.
-        kwargs: ``device``, ``sim``, ``array``, ``observations``, ``render_mode``, ``compile``: see
-            :class:`~legged_envs.envs.LeggedVectorEnv`; another one raises a TypeError.
-    """
+    ``cfg`` is a task configuration in place of the registered one, or changes to that, such as
+    ``{"rewards.torques.weight": 0.0}``. ``max_episode_steps`` is the time limit in control steps; None takes the task's
+    ``episode_length_s``. ``statistics=False`` leaves room for Gymnasium's ``RecordEpisodeStatistics``, which has the
+    same key of ``info``, ``"episode"``. ``kwargs``, else TypeError, are ``device``, ``sim``, ``array``,
+    ``observations``, ``render_mode`` and ``compile``: see :class:`~legged_envs.envs.LeggedVectorEnv`."""
     _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
     mode = _autoreset_mode(autoreset_mode)
     from legged_envs.envs import LeggedVectorEnv

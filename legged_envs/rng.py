@@ -1,8 +1,6 @@
-"""Counter-based random numbers: one independent stream per environment and purpose.
-
-Draw ``n`` of stream ``name`` in environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` (Steele,
-Lea & Flood 2014, "Fast splittable pseudorandom number generators"), whatever the batch size is and whoever else resets.
-"""
+"""Counter-based random numbers: one independent stream per environment and purpose. Draw ``n`` of stream ``name`` in
+environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` (Steele, Lea & Flood 2014, "Fast
+splittable pseudorandom number generators"), whatever the batch size is and whoever else resets."""
 
 import hashlib
 
@@ -34,7 +32,6 @@ def splitmix64(x: torch.Tensor) -> torch.Tensor:
 
 
 def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """``x ^= x >>> bits`` in place."""
     return x.bitwise_xor_(torch.bitwise_right_shift(x, bits).bitwise_and_((1 << (64 - bits)) - 1))
 
 

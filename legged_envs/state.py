@@ -7,17 +7,14 @@ import torch
 
 
 class Stateful:
-    """Saves the attributes that ``STATE`` names, and takes them back."""
+    """Saves the attributes that ``STATE`` names, under the names without underscores in front, and takes them back."""
 
     STATE: tuple[str, ...] = ()
-    """Keys of the state are these names without underscores in front."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What the future depends on, copied."""
         return {name.lstrip("_"): copied(getattr(self, name)) for name in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from ``state_dict``."""
         for name in self.STATE:
             setattr(self, name, restored(getattr(self, name), state[name.lstrip("_")]))
 

@@ -9,8 +9,7 @@ import torch
 
 
 def check_same_structure(given: Any, own: Any, where: str) -> None:
-    """Raise ValueError, naming the first difference, unless two trees of dicts, sequences and tensors have the same
-    keys, lengths, shapes and dtypes. Where one of them has None, the other may have anything."""
+    """Raise ValueError at the first difference in keys, lengths, shapes or dtypes of two trees; None fits anything."""
     ours, theirs = _structure(own), _structure(given)
     if given is None or ours is None:
         return
@@ -23,7 +22,6 @@ def check_same_structure(given: Any, own: Any, where: str) -> None:
 
 
 def _structure(value: Any) -> str | None:
-    """Dtype and shape of a tensor, keys of a dict or length of a sequence; None of anything else."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {tuple(value.shape)}"
     if isinstance(value, dict):

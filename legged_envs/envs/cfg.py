@@ -49,18 +49,15 @@ class TaskCfg:
         return None if math.isinf(self.episode_length_s) else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
 
     def check(self) -> None:
-        """Raise ValueError if a time makes no sense; managers check the terms."""
         self.sim.check()
         if not self.episode_length_s > 0.0:
             raise ValueError(f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}")
 
 
 def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
-    """A copy of ``cfg`` with fields replaced, e.g. ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``.
-
-    None in place of a term removes it: ``{"events.push": None}``. A term's ``params`` can be any of its function's.
-    TypeError if a path is no string or a value not of its field's type, ValueError if there is no such field or term.
-    """
+    """A copy of ``cfg`` with fields replaced, e.g. ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``; None removes a
+    term: ``{"events.push": None}``. A term's ``params`` can be any of its function's. TypeError if a path is no string
+    or a value not of its field's type, ValueError if there is no such field or term."""
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
         if not isinstance(path, str):
@@ -70,7 +67,6 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
 
 
 def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hint: Any) -> Any:
-    """``node``, of type ``hint``, with the field at ``names`` replaced; dataclasses are rebuilt: some are frozen."""
     if not names:
         if isinstance(value, float) and value != value:
             raise ValueError(f"cfg path {path!r} needs a number, got {value}")

@@ -33,30 +33,23 @@ STATE |= {"robot": "robot", "observation": "_last_observation"}
 
 
 class CoreVectorEnv(VectorEnv, TaskHooks):
-    """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both).
+    """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
+    the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`. A step: ``_act`` → recovery from bad physics →
+    ``_evaluate`` → ``_advance`` → ``_observe``. With ``cfg.advance_first`` commands and pushes advance before the
+    evaluation. An environment whose episode ended goes on until ``reset(options={"reset_mask": mask})``. A reset:
+    ``_end_episodes`` → seed → default pose → ``_place`` → ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it
+    leaves every other environment bit-identical.
 
-    A subclass says what the task is by filling the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`.
+    ``info`` holds, as arrays like the observations: on every step ``cost`` (num_envs,) and ``costs`` (num_envs, K) in
+    the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means over those
+    episodes, and under ``termination/…`` how many ended for which reason.
 
-    A step: ``_act`` → recovery from bad physics → ``_evaluate`` → ``_advance`` → ``_observe``. With
-    ``cfg.advance_first`` commands and pushes advance before the evaluation. An environment whose episode ended goes on
-    until ``reset(options={"reset_mask": mask})``. A reset: ``_end_episodes`` → seed → default pose → ``_place`` →
-    ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it leaves every other environment bit-identical.
-
-    ``info`` holds, of the kind of array that the observations are: on every step ``cost`` (num_envs,) and ``costs``
-    (num_envs, K) in the order of ``cost_names``; from a reset after episodes ended ``log``, a dict of scalars: means
-    over those episodes, and under ``termination/…`` how many ended for which reason.
-
-    Args:
-        sim: Name of the physics engine.
-        array: ``"numpy"`` or ``"torch"``: the kind of arrays taken and given.
-        observations: ``"policy"`` gives the policy's vector, ``"dict"`` every group by name.
-        render_mode: None or ``"rgb_array"``.
-        compile: Fuse the maths of a step into C++ with TorchInductor: a step of one robot takes about half the time,
-            and results differ in the last digits. The first call for a task and ``num_envs`` takes half a minute and
-            fills Inductor's cache folder (``TORCHINDUCTOR_CACHE_DIR``). Terms not marked pure run as written.
-
-    ValueError if an argument or a field of ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler.
-    """
+    ``sim`` names the physics engine. ``array``, ``"numpy"`` or ``"torch"``, is the kind of arrays taken and given.
+    ``observations`` gives the ``"policy"`` group's vector, or a ``"dict"`` of every group. ``render_mode`` is None or
+    ``"rgb_array"``. ``compile`` fuses the maths of a step, but for terms not marked pure, into C++ with TorchInductor:
+    a step of one robot takes about half the time, and results differ in the last digits; the first call for a task and
+    ``num_envs`` takes half a minute and fills ``TORCHINDUCTOR_CACHE_DIR``. ValueError if an argument or a field of
+    ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}  # noqa: RUF012
 
@@ -114,12 +107,10 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments.
-
-        A ``seed`` gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the
-        streams as they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option
-        is not valid, RuntimeError if the first reset has a mask, or after ``close``.
-        """
+        """Start new episodes, with ``{"reset_mask": mask}``, (num_envs,) bool, only in some environments. A ``seed``
+        gives environment i the random streams of (seed, i), a list one seed to each; None goes on with the streams as
+        they are (at first the operating system seeds them). ValueError or TypeError if mask, seed or option is not
+        valid, RuntimeError if the first reset has a mask, or after ``close``."""
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
         if mask is not None and not self._begun:
@@ -138,9 +129,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), float32, clipped to
-        [−1, 1]; TypeError if their kind or dtype is wrong, ValueError if their shape is or they are not finite,
-        RuntimeError before the first ``reset`` or after ``close``."""
+        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), finite float32,
+        clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first ``reset`` or after ``close``."""
         self._check_usable("step")
         if not self._begun:
             raise RuntimeError("step() was called before reset()")
@@ -166,8 +156,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return self._export_observation(), reward, terminated, truncated, {"cost": cost, "costs": costs}
 
     def end_episodes(self, mask: Any) -> None:
-        """Take in that the episodes of ``mask`` (num_envs,) are over: what follows until their reset enters no log.
-        An autoreset in the next step calls this, since the physics of an ended episode runs on for a step."""
+        """End the log of the episodes of ``mask`` (num_envs,); their physics runs on until a next-step autoreset."""
         with _torch_mode():
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
 
@@ -190,8 +179,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return {"own": self._own_state(), **{key: copied(getattr(self, name)) for key, name in STATE.items()}}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state from ``get_state`` of an environment made with the same arguments; ValueError if
-        terms, robots or observations are others, and then nothing has changed."""
+        """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it is of another."""
         with torch.inference_mode(False):
             # The engine checks its own part; how many streams were made and how many episodes ended may differ.
             ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
@@ -232,7 +220,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._bad_physics[env_ids] = False
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
-        """Put environments whose state is not finite back on their feet; returns which, or None."""
         if (bad := self.sim.diverged()) is None:
             return None
         env_ids = bad.nonzero().squeeze(1)
@@ -255,7 +242,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         self._over[env_ids] = True
 
     def _report_log(self) -> dict[str, Any]:
-        """``info`` of a reset: the log of the episodes that ended since the last one."""
         rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
         if not len(rows):
             return {}

@@ -13,9 +13,8 @@ class Evaluation(NamedTuple):
     """Whose episode the task ends. Shape: (N,), bool."""
     reward: torch.Tensor
     cost: torch.Tensor
-    """The reward, and the scalar cost, at least 0. Shape: (N,)."""
     costs: torch.Tensor
-    """The cost terms in the order of ``cost_names``. Shape: (N, K)."""
+    """The reward and the scalar cost, at least 0, (N,), and the cost terms in the order of ``cost_names``, (N, K)."""
     truncated: torch.Tensor | None = None
     """Whose episode the task cuts off for a reason that is no failure; None cuts off nobody's. Shape: (N,), bool."""
 
@@ -27,9 +26,8 @@ class TaskHooks(ABC):
     device: torch.device
     cost_names: tuple[str, ...] = ()
     cost_limits: tuple[float, ...] = ()
-    """Names of the columns of ``info["costs"]``, and what each may be on average per step."""
     log_names: tuple[str, ...] = ()
-    """Names of the columns of what :meth:`_end_episodes` returns."""
+    """Columns of ``info["costs"]``, what each may be on average per step, and columns of :meth:`_end_episodes`."""
 
     @abstractmethod
     def _set_up(self) -> tuple[dict[str, int], int]:
@@ -49,12 +47,10 @@ class TaskHooks(ABC):
 
     @abstractmethod
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """New tensors (n, size) of every group that the observation space names, of all environments or ``env_ids``;
-        other groups are ignored."""
+        """New tensors (n, size) of at least the observation space's groups, of all environments or ``env_ids``."""
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        """Choose the commands of ``env_ids`` (n,), and write the poses in which their episodes begin, over the default
-        pose at rest. ``seeded`` says that the random streams have just begun anew."""
+        """Choose commands of ``env_ids`` (n,) and write their first poses; ``seeded`` if random streams began anew."""
 
     def _begin_episodes(self, env_ids: torch.Tensor) -> None:
         """Begin the histories of ``env_ids``, whose robots stand in their first pose."""

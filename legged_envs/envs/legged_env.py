@@ -45,7 +45,6 @@ class LeggedEnv(gym.Env):
         self._batch.close()
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future of this environment depends on, copied."""
         return self._batch.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:

@@ -15,11 +15,9 @@ MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminat
 
 
 class LeggedVectorEnv(CoreVectorEnv):
-    """``num_envs`` robots with a task of terms: see :class:`CoreVectorEnv` for arguments and lifecycle.
-
-    Managers evaluate in this order: terminations, rewards, costs → commands, events → observations. The log holds the
-    mean over the ended episodes of each reward term (per second), cost term (per step) and curriculum.
-    """
+    """``num_envs`` robots with a task of terms: see :class:`CoreVectorEnv` for arguments and lifecycle. Managers
+    evaluate terminations, rewards, costs → commands, events → observations. The log holds the mean over the ended
+    episodes of each reward term (per second), cost term (per step) and curriculum."""
 
     def _set_up(self) -> tuple[dict[str, int], int]:
         cfg = self.cfg
@@ -33,7 +31,6 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.curriculum = managers.CurriculumManager(self, cfg.curriculum)
         self.observations = managers.ObservationManager(self, cfg.observations, OBSERVATION_LIMIT)
         self.managers: dict[str, managers.Manager] = {name: getattr(self, name) for name in MANAGERS}
-        """The managers by name, in the order of their tables."""
         self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
         self._evaluated = (self.terminations, self.rewards, self.costs)
         self._logging = (self.commands, self.rewards, self.costs, self.curriculum, self.terminations)

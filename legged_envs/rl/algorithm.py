@@ -20,8 +20,7 @@ from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
-"""Learns from rollouts: ``steps_per_env`` times ``act``, a step of the environment, ``process_env_step``;
-``compute_returns``; ``update``. ``learning_rate`` is set together with ``lr`` of the optimizer's ``param_groups``."""
+"""Learns from rollouts: ``act`` and ``process_env_step`` around each step, then ``compute_returns`` and ``update``."""
 
 
 def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
@@ -31,8 +30,7 @@ def add_observations(cfg: AlgorithmCfg, task: TaskCfg) -> None:
 
 
 def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
-    """The algorithm of ``cfg`` for the environment, its networks as they are at the start. FileNotFoundError if there
-    is no teacher's policy at the path given; ValueError if one is needed and not given, or is one of another task."""
+    """The algorithm of ``cfg``, untrained; FileNotFoundError or ValueError if its teacher is missing or unfit."""
     if isinstance(cfg, PPOCfg):
         return _make_ppo(cfg, env)
     core = unwrap(env.env)
@@ -73,8 +71,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
 
 
 class HalfMirror:
-    """Mirrors one half of each mini-batch, in place of rsl_rl's ``Symmetry``. A mirrored action keeps its old
-    log-probability, as for a symmetric policy (Mittal et al. 2024)."""
+    """rsl_rl's ``Symmetry`` for half of each mini-batch, whose log-probabilities stay (Mittal et al. 2024)."""
 
     use_mirror_loss = False
 
@@ -86,7 +83,6 @@ class HalfMirror:
         self._action = Mirror(robot, [("action", "joint", robot.num_joints)])
 
     def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
-        """Mirror the first half of ``batch``, in place."""
         half = original_batch_size // 2
         assert batch.observations is not None and batch.actions is not None and batch.old_distribution_params
         for group, mirror in self._observation.items():

@@ -18,11 +18,9 @@ from legged_envs.sim.mujoco_cpu import MujocoSimulation
 
 SIZES = (64, 512, 4096)
 ROUND_ENV_STEPS = 12_000
-"""Environment steps in a round, about 0.4 s on two cores."""
 MIN_STEPS, MAX_STEPS = 6, 25
-"""Control steps in a round: few, as the engine alone resets nobody who falls."""
+"""Environment and control steps in a round, 0.4 s on two cores: few, as the engine alone resets nobody who falls."""
 STYLES = ("d", ",.0f", ".2f", ".2f", ".2f")
-"""How the figures of a size are printed."""
 
 
 def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict[str, float]:
@@ -58,10 +56,8 @@ def _bench_size(task_id: str, num_envs: int, rounds: int, compile: bool) -> dict
 
 
 def main(task_id: str, rounds: int, quick: bool, compile: bool, json_path: Path | None) -> None:
-    """Time full environment steps, and the engine alone from the same states with the same joint targets, in turns.
-    Robots swing their joints slowly about the standing pose. Printed and, if asked, written are for each size
-    ``num_envs``, ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` of a control step, and their median ``ratio`` within
-    a round."""
+    """Time environment steps and, in turns, the engine alone from the same states with the same joint targets, swung
+    slowly about standing: medians of ``env_steps_per_s``, ``env_ms`` and ``batch_ms`` a control step, ``ratio``."""
     whole_number("rounds", rounds)
     sizes, rounds = (SIZES[:-1], min(rounds, 2)) if quick else (SIZES, rounds)
     threads = torch.get_num_threads()

@@ -60,7 +60,6 @@ def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
 
 
 def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
-    """Raise a ``ValueError`` that names the first option that is given and differs from that of ``run``."""
     for name in (f.name for f in fields(given)):
         asked, has, usual = getattr(given, name), getattr(run, name), getattr(default, name)
         option, kind = prefix + name.replace("_", "-"), type(asked)
@@ -71,7 +70,7 @@ def _check_same(given: Any, run: Any, default: Any, prefix: str = "--") -> None:
 
 
 def check_changes(changes: Any, path: str = "changes") -> None:
-    """Raise a ``ValueError`` that names what a checkpoint could not hold of these changes to a task."""
+    """Raise a ``ValueError`` that names what a checkpoint could not hold of ``changes`` to a task."""
     if isinstance(changes, (dict, list, tuple)):
         for key, value in changes.items() if isinstance(changes, dict) else enumerate(changes):
             check_changes(value, f"{path}[{key!r}]")

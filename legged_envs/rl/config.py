@@ -13,7 +13,6 @@ from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPol
 
 
 def _parsed(words: list[str]) -> Any:
-    """What a word says in Python, such as ``2``, ``False``, ``(-0.5, 0.5)`` or ``None``; else the word itself."""
     try:
         return ast.literal_eval(words[0])
     except (ValueError, TypeError, SyntaxError):
@@ -23,7 +22,7 @@ def _parsed(words: list[str]) -> Any:
 Value = Annotated[
     Any, PrimitiveConstructorSpec(1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)])
 ]
-"""Any value; a command line's word is read as in Python where it can be."""
+"""Any value; a word that is Python, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that."""
 
 
 @dataclass
@@ -42,13 +41,10 @@ class PPOCfg(OnPolicyCfg):
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
 ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg, "distillation": MimicDistillationCfg}
-"""Name of an algorithm on the command line → its options."""
 
 
 @dataclass
 class TrainCfg:
-    """A training run."""
-
     task_id: Positional[str]
     """Registered id."""
     num_envs: int = 768

@@ -14,20 +14,17 @@ from legged_envs.rl.velocity_metrics import VelocityMetrics
 from legged_envs.tasks import is_mimic
 
 EVALUATION_SEED = 90_001
-"""Training takes small seeds; no stream of this one is ever trained on."""
 SECONDS = 10.0
-"""Length of an episode of an evaluation."""
+"""Seed of an evaluation, far from the small ones that trainings take, and length of its episodes, s."""
 
 
 def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
-    """What is measured on a task."""
     return MimicMetrics if is_mimic(cfg) else VelocityMetrics
 
 
 class Evaluator:
-    """The evaluation of policies on the task ``cfg`` over so many ``episodes``, on a mimic task for each clip and
-    without a reference. ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the
-    reference."""
+    """Evaluates policies on the task ``cfg`` over ``episodes``, on a mimic task for each clip and without a reference.
+    ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the reference."""
 
     def __init__(
         self, task_id: str, cfg: TaskCfg, episodes: int = 256, sim: str = "mujoco", groups: Sequence[str] = ()

@@ -60,7 +60,6 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
 
 
 def print_costs(costs: dict[str, float], limits: dict[str, float], console: Console) -> None:
-    """Print each cost beside its limit."""
     mean, limit = (Column(head, justify="right") for head in ("mean", "limit"))
     table = Table("cost", mean, limit, title="costs per step")
     for name, value in costs.items():

@@ -29,7 +29,7 @@ class MimicNetworkCfg:
     init_std: float = 0.3
     """Standard deviation of the first actions where there is a reference; 1 is the whole action range."""
     init_free_std: float = 0.5
-    """The same where there is no reference."""
+    """Standard deviation of the first actions where there is no reference."""
 
 
 @dataclass
@@ -161,4 +161,3 @@ class MimicDistillationCfg(LearningCfg, MimicNetworkCfg):
 
 
 MimicLearningCfg = MimicPPOCfg | MimicDistillationCfg
-"""Options of a motion-mimic algorithm and its networks."""

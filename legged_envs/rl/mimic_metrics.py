@@ -44,17 +44,14 @@ class ClipEvaluation:
     joint_error: Annotated[float, "joint\nrad", ".3f"]
     """Mean over joints of |q − q̂|, rad."""
     lin_vel_error: Annotated[float, "speed\nm/s", ".3f"]
-    """‖v − v̂‖ of the base in its frame, m/s."""
     ang_vel_error: Annotated[float, "turn\nrad/s", ".3f"]
-    """‖ω − ω̂‖ of the base in its frame, rad/s."""
+    """‖v − v̂‖, m/s, and ‖ω − ω̂‖, rad/s, of the base in its frame."""
     height_error: Annotated[float, "z\nm", ".3f"]
-    """|z − ẑ| of the base, m."""
     key_error: Annotated[float, "body\nm", ".3f"]
-    """Mean distance of the key bodies from their targets in the base frame, m."""
+    """|z − ẑ| of the base, and mean distance of the key bodies from their targets in the base frame, m."""
     contact_agreement: Annotated[float, "feet", ".1%"]
-    """Fraction of time and feet for which robot and reference agree whether a foot stands."""
     style_agreement: Annotated[float, "style", ".1%"]
-    """The agreement at each episode's best shift in time by up to half a second."""
+    """Part of time and feet in which robot and reference agree on contact, and that at each episode's best lag."""
     tracking: Annotated[float, "reward", ".1%"]
     """The rewards of :data:`IMITATION` as a part of what perfect imitation earns; NaN without them."""
     falls: Annotated[float, "falls", ".1%"]
@@ -63,8 +60,6 @@ class ClipEvaluation:
 
 @dataclass
 class MimicEvaluation:
-    """An evaluation of a policy on a mimic task."""
-
     episodes: int
     """Per clip."""
     clips: dict[str, ClipEvaluation]
@@ -77,15 +72,12 @@ class MimicEvaluation:
     """``phase``, ``joint_error`` and ``lin_vel_error`` of each clip. Shape: (steps, episodes), NaN after a fall."""
 
     def as_dict(self) -> dict[str, Any]:
-        """All but the curves."""
         return {name: value for name, value in asdict(self).items() if name != "curves"}
 
     def mean(self, field: str) -> float:
-        """Mean of a field of :class:`ClipEvaluation` over the clips."""
         return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
 
     def print(self, console: Console) -> None:
-        """Show the numbers as tables."""
         title = f"{self.episodes} episodes per clip, from random times in it"
         shown = {name: hint.__metadata__ for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()}
         columns = [Column("clip", no_wrap=True), *(Column(head, justify="right") for head, _ in shown.values())]
@@ -102,8 +94,7 @@ class MimicEvaluation:
 
 
 class MimicMetrics:
-    """What is measured on a task that imitates motions, as in ``VelocityMetrics``: as many environments as there are
-    episodes imitate each clip, and as many follow commands without a reference."""
+    """What is measured on a mimic task: ``episodes`` environments imitate each clip, and as many have no reference."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}

@@ -29,13 +29,10 @@ class _Tracer(fx.Tracer):
 
 
 def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """What ``module`` computes, as values that JSON has, and its weights by name, on the CPU; tracing leaves marks on
-    it.
-
-    The description has ``inputs``, the names of the arguments; ``steps``, each with the ``name`` of its result, its
-    ``operation``, ``arguments`` and ``options``; and ``outputs``, the names of the results. An argument is ``{"of":
-    name}`` for a value, ``{"slice": [start, stop, step]}``, a list of arguments or a constant. ValueError if the module
-    has branches that depend on values, or does something that is not one of :data:`OPERATIONS`."""
+    """What ``module`` computes, as JSON has it, and its weights by name, on the CPU; tracing leaves marks on it.
+    ``inputs`` and ``outputs`` are names; each of ``steps`` has the ``name`` of its result, ``operation``, ``arguments``
+    and ``options``. An argument is ``{"of": name}`` of a value, ``{"slice": [start, stop, step]}``, a list or a
+    constant. ValueError if branches depend on values, or an operation is not one of :data:`OPERATIONS`."""
     who = f"a policy's network, {type(module).__name__},"
     try:
         graph = _Tracer().trace(module)
@@ -68,8 +65,7 @@ def _encoded(argument: Any) -> Any:
 
 
 class Network:
-    """A function of tensors that was written down by :func:`describe`, with ``weights`` on the device to compute on.
-    ValueError if it has an operation that is not one of :data:`OPERATIONS`, or takes a value that is not known yet."""
+    """What :func:`describe` wrote down, run where ``weights`` are; ValueError for an unknown operation or value."""
 
     def __init__(self, description: Mapping[str, Any], weights: Mapping[str, torch.Tensor]):
         self.inputs: tuple[str, ...] = tuple(description["inputs"])
@@ -100,7 +96,6 @@ Getter = Callable[[Mapping[str, Any]], Any]
 
 
 def _getter(argument: Any, known: Collection[str]) -> Getter:
-    """How an argument of a description is found among the values that are ``known`` by then."""
     if isinstance(argument, list):
         items = [_getter(item, known) for item in argument]
         return lambda values: tuple([get(values) for get in items])

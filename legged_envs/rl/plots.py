@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 
 JOINT_ERROR_BAR = 0.12
-"""Mean joint error below which a motion counts as imitated, rad."""
 LIN_VEL_ERROR_BAR = 0.2
-"""Error of the root's velocity below which a motion counts as imitated, m/s."""
+"""Mean error of the joints, rad, and of the root's velocity, m/s, below which a motion counts as imitated."""
 _TRACKING = {
     "joint_error": ("joints, rad", "tab:blue", JOINT_ERROR_BAR),
     "lin_vel_error": ("root velocity, m/s", "tab:orange", LIN_VEL_ERROR_BAR),
 }
-"""Field of ``plot_tracking``'s rows → name in the legend, colour, bar."""
 NUM_PARTS = 40
-"""Parts of a clip that ``plot_tracking`` averages over."""
+"""Field of ``plot_tracking``'s rows → name in the legend, colour, bar; and parts of a clip that it averages over."""
 
 
 def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
@@ -43,11 +41,9 @@ def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mappi
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Draw how well each clip is imitated in each part of it: a panel per clip, with the bars dashed.
-
-    Lines are means over the environments, bands reach from the 10th to the 90th percentile of them. ``rows`` holds
-    arrays or CPU tensors (T, N) of each clip, for T steps and N environments, NaN where one does not count: ``phase``,
-    place in the clip in [0, 1], also (T,); ``joint_error``, mean over joints of |q − q_ref|, rad; ``lin_vel_error``,
+    """Draw how well each clip is imitated in each part of it: means over the N environments, bands from the 10th to the
+    90th percentile, bars dashed. ``rows`` holds arrays or CPU tensors (T, N) of each clip, NaN where a step does not
+    count: ``phase``, place in the clip in [0, 1], also (T,); ``joint_error``, mean |q − q_ref|, rad; ``lin_vel_error``,
     ‖v − v_ref‖ of the root, m/s. ValueError if there is no clip, or an array is missing or of the wrong shape."""
     if not rows:
         raise ValueError("rows must hold at least one clip, got none")
@@ -71,7 +67,6 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 
 
 def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """``phase`` and the errors, each (T, N)."""
     if missing := {"phase", *_TRACKING} - set(row):
         raise ValueError(f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}")
     curves = {field: np.asarray(row[field]) for field in ("phase", *_TRACKING)}

@@ -21,9 +21,7 @@ from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
-"""The policy in a run folder."""
 _CONTRACT, _NETWORK = "contract", "network"
-"""Entries of a policy file's metadata, as JSON."""
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
 Inputs = dict[str, list[dict[str, Any]]]
@@ -91,9 +89,8 @@ class Policy:
         """The observation groups that it takes, in order, and their terms."""
         self.task_id: str = contract.get("task_id", "")
         self.changes: dict[str, Any] = dict(contract.get("changes", {}))
-        """The changes to the task that it was trained with; empty if the file does not say."""
         self.clips: tuple[str, ...] = tuple(contract.get("clips", ()))
-        """The clips that it was trained to imitate; empty if the file does not say."""
+        """The changes to the task that it was trained with, and the clips; empty if the file does not say."""
 
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
@@ -125,7 +122,6 @@ class Policy:
                 raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
 
     def _in_common(self) -> dict[str, Any]:
-        """What a policy must share with those that its environment makes."""
         keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
         layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
         return {key: self.contract.get(key) for key in keys} | {"observation": layout}
@@ -153,7 +149,6 @@ def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> 
 
 
 def policy_file(path: Path | str) -> Path:
-    """``path``, or the policy in it if it is a run folder."""
     return Path(path) / POLICY_FILE if Path(path).is_dir() else Path(path)
 
 
@@ -192,11 +187,9 @@ def policy_and_task(
     motions: Sequence[Path] = (),
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """The policy at ``path``, a file or run folder (None: the shipped one), the task with the changes that it was
-    trained with and ``changes`` on top, and all of these changes.
-
-    On a mimic task ``clips`` are imitated, by default the policy's, of the files ``motions`` or else of the task's own.
-    FileNotFoundError if there is no such file; ValueError if it is no policy of such a task, or there is no such clip.
-    """
+    trained with and ``changes`` on top, and all of these changes. A mimic task imitates ``clips``, by default the
+    policy's, of the files ``motions`` or of its own. FileNotFoundError if there is no such file; ValueError if it is no
+    policy of such a task, or there is no such clip."""
     cfg = make_task_cfg(task_id)
     if (clips or motions) and not is_mimic(cfg):
         raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")

@@ -34,11 +34,9 @@ from legged_envs.tasks.mimic import imitating
 from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 
 GOAL_INTERVAL = 15.0
-"""Least time between two checks whether a training has reached its goal, s."""
 NEAR = 0.1
-"""By how much training errors may exceed the goal's for a check to be worth its time."""
+"""Least time between two checks for the goal, s, and by how much training errors may exceed it to be worth one."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
-"""Attributes of :class:`Trainer` that a checkpoint holds as they are."""
 
 
 def train(cfg: TrainCfg) -> Path:
@@ -47,10 +45,9 @@ def train(cfg: TrainCfg) -> Path:
 
 
 class Trainer:
-    """One training run of ``cfg``, reported on ``console``; ``wrap`` puts wrappers on top of the training environment
-    only. FileExistsError if another run's checkpoint is in the folder to write to; FileNotFoundError if there is none
-    to resume or to begin with; ValueError if the algorithm is not one for the task, or an option has no meaning or is
-    not the resumed run's."""
+    """One training run, reported on ``console``; ``wrap`` puts wrappers on the training environment only.
+    FileExistsError if another run's checkpoint is in the folder; FileNotFoundError if there is none to resume or begin
+    with; ValueError if an option or the algorithm does not suit the task or the resumed run."""
 
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         cfg, checkpoint = going_on(cfg)
@@ -74,21 +71,18 @@ class Trainer:
         self.algorithm = make_algorithm(self._algo, self.env)
         self.algorithm.train_mode()
         self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
-        """The policy's arguments: observation groups."""
         if cfg.warm_start is not None and checkpoint is None:
             state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
             self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
         self.iteration, self.seconds = 0, 0.0
         """Updates so far, and training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []
-        """One row per update: the learning curve."""
         self.time_to_walk: dict[str, float] | None = None
         self._goal_checked, self._interrupted = 0.0, False
         if checkpoint is not None:
             self._load(checkpoint)
 
     def _find_run_dir(self) -> Path:
-        """The folder to write to; a run that is not the one to go on with is never written over."""
         usual = Path("runs", self.cfg.task_id.split("/")[-1], f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
         folder, resume = self.cfg.run_dir or self.cfg.resume or usual, self.cfg.resume
         if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
@@ -150,7 +144,6 @@ class Trainer:
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def _set_learning_rate(self, done: float) -> None:
-        """Lower the learning rate linearly, unless the algorithm adapts it."""
         if getattr(self._algo, "schedule", "fixed") == "fixed":
             start, end = self._algo.learning_rate, self._algo.final_learning_rate
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
@@ -185,7 +178,6 @@ class Trainer:
         }
 
     def _check_goal(self, row: dict[str, float]) -> None:
-        """Evaluate, now and then, once the training errors are near the task's goal and until it is reached."""
         goal, waited = self.metrics.GOAL, self.seconds - self._goal_checked >= GOAL_INTERVAL
         wanted = goal and self.time_to_walk is None and waited
         if not wanted or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
@@ -216,7 +208,6 @@ class Trainer:
         save_onnx(self._run_dir / "policy.onnx", policy.as_onnx(verbose=False), meaning)
 
     def _evaluate_export(self) -> None:
-        """Evaluate what was exported, write eval.json and draw."""
         result = self._evaluator.run(load_policy(self._run_dir))
         result.print(self.console)
         report = {"task_id": self.cfg.task_id, "seed": self.cfg.seed, "changes": self.cfg.changes}
@@ -246,7 +237,6 @@ class Trainer:
 
 
 def _as_json(value: Any) -> Any:
-    """What stands in JSON for a value that it has not got: a dict for a dataclass, a function's dotted name."""
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
     return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)

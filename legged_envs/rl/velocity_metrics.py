@@ -23,17 +23,15 @@ class Evaluation:
     commands: dict[str, tuple[float, float]]
     """Ranges of the velocity command, m/s and rad/s."""
     lin_vel_error: Annotated[float, "m/s"]
-    """‖v_xy − c_xy‖."""
     ang_vel_error: Annotated[float, "rad/s"]
-    """|ω_z − c_ω|."""
+    """‖v_xy − c_xy‖ and |ω_z − c_ω|."""
     falls: Annotated[float, "%"]
     """Fraction of the episodes that ended early."""
     base_height: Annotated[float, "m"]
     tilt: Annotated[float, "rad"]
     duty_factor: Annotated[float, "%"]
-    """Fraction of the time that a foot stands."""
     diagonal_agreement: Annotated[float, "%"]
-    """Fraction of the time that both feet of a diagonal do the same (two feet: that one of them swings)."""
+    """Fraction of time that a foot stands; that a diagonal's feet do the same (two feet: that one of them swings)."""
     swing_height: Annotated[float, "m"]
     """Greatest height of a foot in its swings, mean over swings."""
     swing_time: Annotated[float, "s"]
@@ -41,9 +39,8 @@ class Evaluation:
     power: Annotated[float, "W"]
     """Σ |τ q̇|."""
     still_joint_speed: Annotated[float, "rad/s"]
-    """Mean |q̇| with the command zero: drumming shows here."""
     still_contact: Annotated[float, "%"]
-    """Fraction of the time that a foot stands with the command zero."""
+    """With the command zero: mean |q̇|, where drumming shows, and fraction of the time that a foot stands."""
     costs: dict[str, float]
     """Mean of each cost per step."""
     cost_limits: dict[str, float]
@@ -52,11 +49,9 @@ class Evaluation:
         return asdict(self)
 
     def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
-        """Whether all three are at most the given values."""
         return self.lin_vel_error <= lin_vel_error and self.ang_vel_error <= ang_vel_error and self.falls <= falls
 
     def print(self, console: Console) -> None:
-        """Show the numbers as two tables."""
         ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
         console.print(f"{self.episodes} episodes; commands: {ranges}")
         table = Table("quantity", Column("mean", justify="right"))
@@ -69,24 +64,20 @@ class Evaluation:
 
 _HINTS = get_type_hints(Evaluation, include_extras=True)
 UNITS: dict[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")}
-"""The quantities of an :class:`Evaluation` and their units."""
 SWINGS = ("swing_height", "swing_time")
-"""Measures of a foot's swing, of which the values where it landed count."""
 STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
-"""Quantities with the command zero → what is measured."""
+"""Measures of a foot's swing, which count where it landed; quantities with the command zero → what is measured."""
 
 
 class VelocityMetrics:
     """What is measured on a task that follows velocity commands, in the environment ``core`` of an evaluation."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
-    """Observation groups that a policy takes unless it says otherwise."""
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
-    """What :meth:`training_errors` gives, and the units."""
+    """Observation groups that a policy takes by default; what :meth:`training_errors` gives, and the units."""
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
-    """Errors and falls with which a training has reached what it is for; empty if it is not watched for that."""
     STANDS: ClassVar[bool] = True
-    """Whether there is a second rollout with the zero command."""
+    """Errors and falls that a training is to reach, empty without a goal; whether to evaluate the zero command too."""
 
     def __init__(self, core: LeggedVectorEnv):
         self._core, robot = core, core.cfg.robot
@@ -96,7 +87,6 @@ class VelocityMetrics:
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
-        """How far the robots are from their commands at this moment."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     @staticmethod

@@ -54,9 +54,8 @@ class Scene:
 _FORWARD = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
 _TURNING_AND_BACK = ((0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
 TOUR = (*_FORWARD, *_TURNING_AND_BACK)
-"""Commands that a policy is shown with unless others are given."""
 TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
-"""How long each command of the tour, a command that was given, and a clip last, s."""
+"""How long each command of :data:`TOUR`, a command that was given, and a clip last, s."""
 
 
 def scenes(
@@ -92,7 +91,6 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
 
 
 def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]:
-    """Reset the robots, as ``reset`` is told ``how``, to the start of a scene. Returns the observation."""
     core = unwrap(envs)
     if scene.clip is None:
         observation, _ = envs.reset(**how)
@@ -106,8 +104,7 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
 
 
 def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
-    """Write an mp4 of the first robot in ``scenes``, see :func:`watch`; clips have their name above, and the reference
-    as a transparent robot beside the robot. RuntimeError, and no file, if this machine cannot render."""
+    """Film the first robot and a clip's reference as mp4. RuntimeError, and no file, if this machine cannot render."""
     import imageio_ffmpeg
 
     core = unwrap(envs)

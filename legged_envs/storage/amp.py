@@ -11,18 +11,16 @@ from legged_envs.storage.fields import fitting
 
 
 class AmpExtractors:
-    """The functions of an AMP configuration ``cfg``, which keep the leading dimensions: ``amp_obs_extractor``
-    (observations) → AMP states and, needed ``with_reference`` observations, ``amp_ref_obs_extractor``
-    ((reference_observations, mask)) → states and which are there. Each is a function or its import string
-    ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as ``env=…``. ValueError if one is missing or
-    its import string leads nowhere, TypeError if it is no function."""
+    """The functions of an AMP configuration ``cfg``, which keep leading dimensions: ``amp_obs_extractor``
+    (observations) → states; ``with_reference`` also ``amp_ref_obs_extractor`` ((reference_observations, mask)) → states
+    and which are there. Each is a function or ``"package.module:function"``; a ``"_env"`` of ``cfg`` is passed on as
+    ``env=…``. ValueError if one is missing or leads nowhere, TypeError if it is no function."""
 
     def __init__(self, cfg: Mapping[str, Any], with_reference: bool):
         self._obs = _resolve(cfg, "amp_obs_extractor")
         self._ref_obs = _resolve(cfg, "amp_ref_obs_extractor") if with_reference else None
 
     def states(self, observations: torch.Tensor) -> torch.Tensor:
-        """The AMP states in ``observations``."""
         states = self._obs(observations)
         if not isinstance(states, torch.Tensor):
             raise TypeError(f"amp_obs_extractor must return a tensor, returned {type(states).__name__}")

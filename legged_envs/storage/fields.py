@@ -25,28 +25,23 @@ class Field:
     shape: str
     """Which of the storage's shapes one environment's entry has; a mask, of dtype bool, is one number beside it."""
     buffer: str
-    """Name of the storage's attribute."""
     dtype: torch.dtype | None = None
-    """None is torch's default."""
     only: str | None = None
-    """The training type whose storage has the buffer; None is each."""
+    """None is torch's default dtype; and the training type whose storage has the buffer, None is each."""
 
 
 def _stored(shape: str, **options: Any) -> Any:
-    """A dataclass field with a buffer, which has the field's name by default; see :class:`Field`."""
     return field(default=None, metadata={"shape": shape, **options})
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Recorded(Generic[Item]):
-    """What a transition brings and a batch gives back. Each field names the shape of one environment's entry: one of
-    the storage's, ``column`` (1,) or ``costs`` (num_costs,); a mask, bool, is a number beside it."""
+    """What a transition brings and a batch gives back, by entry shape; ``column`` is (1,), ``costs`` (num_costs,)."""
 
     observations: Item = _stored("obs_shape")
     reference_observations: OptionalTensor = _stored("ref_obs_shape")
-    """What the actor saw of the reference motion."""
     reference_observations_mask: OptionalTensor = _stored("ref_obs_shape", dtype=torch.bool)
-    """Where there was a reference."""
+    """What the actor saw of the reference motion, and where there was one."""
     critic_observations: Item = _stored("privileged_obs_shape", buffer="privileged_observations")
     """What the critic, or the teacher, saw; in a batch the actor's without one."""
     critic_reference_observations: OptionalTensor = _stored(
@@ -71,13 +66,11 @@ class _Recorded(Generic[Item]):
     rnd_state: OptionalTensor = _stored("rnd_state_shape")
     """What random network distillation looks at."""
     cost_values: OptionalTensor = _stored("costs")
-    """The cost critics' values of the observations before the step."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Transition(_Recorded[OptionalTensor]):
-    """One step of every environment; the storage ignores fields that it was not configured to keep. Shapes start with
-    (num_envs,). A column may be (num_envs,) or (num_envs, 1)."""
+    """One step of every environment, shapes (num_envs, …); a column may be (num_envs,). Fields not kept are ignored."""
 
     privileged_actions: OptionalTensor = _stored("actions_shape", only="distillation")
     """What the teacher would have done."""
@@ -85,30 +78,25 @@ class Transition(_Recorded[OptionalTensor]):
     dones: OptionalTensor = _stored("column", dtype=torch.uint8)
     """Whether an episode ended with the step, whatever the reason, bool or integer."""
     cost_rewards: OptionalTensor = _stored("costs")
-    """Costs of the step, one per term."""
 
     def clear(self) -> None:
-        """Empty every field for the next step."""
         for each in fields(self):
             setattr(self, each.name, None)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class MiniBatch(_Recorded[torch.Tensor]):
-    """Transitions for one step of the optimiser; what the storage does not keep is None. Shapes start with (batch,), or
-    with (num_transitions_per_env, num_trajectories), where a shorter trajectory repeats its last transition."""
+    """Transitions for one step of the optimiser, None where not kept. Shapes start with (batch,), or with
+    (num_transitions_per_env, num_trajectories), where a shorter trajectory repeats its last transition."""
 
     indices: torch.Tensor
     """Which transitions these are: step · num_envs + env, int64. Shape: ()."""
     masks: OptionalTensor = None
     """Which transitions of a batch of trajectories count, bool; None in a batch of single transitions. Shape: ()."""
     advantages: torch.Tensor = _stored("column", only="rl")
-    """Generalised advantage estimates."""
     returns: torch.Tensor = _stored("column", only="rl")
-    """What the critic is to learn."""
     cost_advantages: OptionalTensor = _stored("costs")
     cost_returns: OptionalTensor = _stored("costs")
-    """What the cost critics are to learn."""
     has_previous: OptionalTensor = None
     """With AMP: where the transition before is in the rollout and in the same episode, bool. Shape: ()."""
     obs_prev_state: OptionalTensor = None
@@ -136,12 +124,10 @@ def _fields_of(kind: type) -> tuple[Field, ...]:
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
 FIELDS = tuple(dict.fromkeys(TRANSITION_FIELDS + BATCH_FIELDS))
-"""Every field that has a buffer: those that a storage reads from a transition, and those that a batch takes from it."""
 
 
 def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
-    """``tensor``, if it can be copied to ``like`` as it is, maybe without a last dimension of 1; else a ValueError or
-    TypeError."""
+    """``tensor`` if it can be copied to ``like``, maybe without a last dimension of 1; else ValueError or TypeError."""
     if tensor is None:
         raise ValueError(f"{name} is missing: expected a tensor of shape {tuple(like.shape)}")
     if not isinstance(tensor, torch.Tensor):
@@ -159,7 +145,6 @@ def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
 
 
 def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
-    """Raise a ValueError unless ``tensor`` is on ``device``."""
     if tensor.device != device:
         raise ValueError(f"{name}: expected device {device}, got {tensor.device}: move it with .to({str(device)!r})")
 

@@ -23,13 +23,11 @@ class Returns:
     lam: float
     """λ: 0 for one-step differences, 1 for whole returns."""
     normalise: bool
-    """Whether the advantages are brought to mean 0 and standard deviation 1."""
 
     def next_values(self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any) -> torch.Tensor:
         """The value of the state that each transition led to: 0 after a terminal state, ``final_values`` after a
-        time-out, else that of the next row, for the last row in ``last_values`` (num_envs, K). ``dones`` and
-        ``time_outs``: (num_steps, num_envs, 1), bool. Errors are those of :func:`fitting`; a ValueError if only one of
-        time-outs and final values is None."""
+        time-out, else the next row's or ``last_values`` (num_envs, K). ``dones``, ``time_outs``: (num_steps, num_envs,
+        1), bool. Errors as :func:`fitting`; ValueError if only one of time-outs and final values is None."""
         last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):
             missing = "time_outs" if time_outs is None else final_name

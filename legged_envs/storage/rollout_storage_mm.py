@@ -15,27 +15,22 @@ from legged_envs.storage.rows import HiddenStates, has_previous, take, trajector
 
 
 class RolloutStorageMM:
-    """A rollout of ``num_transitions_per_env`` steps in ``num_envs`` environments, with reference motions and costs.
-
-    Fill it with :meth:`add_transitions`, call :meth:`compute_returns`, learn from :meth:`mini_batches` (by name) or
-    :meth:`mini_batch_generator` (the same as a tuple), :meth:`clear` it and start again. ``training_type``
-    ``"distillation"`` in place of ``"rl"`` keeps the teacher's actions, which :meth:`generator` reads.
+    """A rollout of ``num_transitions_per_env`` steps in ``num_envs`` environments, with reference motions and costs:
+    :meth:`add_transitions`, :meth:`compute_returns`, learn from :meth:`mini_batches`, :meth:`clear`, start again. In
+    ``training_type`` ``"distillation"``, not ``"rl"``, it keeps the teacher's actions for :meth:`generator`.
 
     Every field of a :class:`Transition` has a buffer, an attribute of the same name but for ``mu`` (``action_mean``),
     ``sigma`` (``action_sigma``), ``privileged_observations``, ``privileged_reference_observations`` and its ``…_mask``
     (``critic_…`` in a transition). So have ``returns``, ``advantages``, ``cost_returns`` and ``cost_advantages``. Those
     that the arguments do not ask for are None; those of the other training type are no attributes. A buffer is
-    (num_transitions_per_env, num_envs, …), of torch's default dtype, masks bool and ``dones`` uint8. Another tensor may
-    be assigned to the attribute. Nothing is cast, moved or broadcast: a field that does not fit raises, and leaves the
-    storage as it was.
-
-    ``torch.save`` takes the storage with its ``amp_cfg``, whose functions must then be importable; :meth:`state_dict`
-    does not hold them. ValueError if an argument is out of range or has no meaning, TypeError if of the wrong type.
+    (num_transitions_per_env, num_envs, …), of torch's default dtype, masks bool and ``dones`` uint8; another tensor may
+    be assigned. Nothing is cast, moved or broadcast: a field that does not fit raises and leaves the storage as it was.
 
     Shapes are those of one environment's entry, None or [None] where there is none. ``privileged_…`` is of the critic
     or teacher, who else sees what the actor sees; its reference is kept only if the actor has one too. Each of
-    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to the batches: see
-    :class:`~legged_envs.storage.amp.AmpExtractors`."""
+    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to batches, see
+    :class:`~legged_envs.storage.amp.AmpExtractors`; ``torch.save`` takes it along, so its functions must be importable.
+    ValueError if an argument is out of range or has no meaning, TypeError if of the wrong type."""
 
     Transition = _Transition
 
@@ -76,7 +71,6 @@ class RolloutStorageMM:
         self.amp_cfg = amp_cfg
         self.device = torch.device(device)
         self.step = 0
-        """Number of steps in the buffers."""
         self._amp = AmpExtractors(amp_cfg, self.ref_obs_shape is not None) if amp_cfg else None
         with torch.inference_mode(False):  # a tensor made inside it could not be written outside of it
             self._make_buffers()
@@ -132,7 +126,6 @@ class RolloutStorageMM:
         self.step += 1
 
     def clear(self) -> None:
-        """Start the next rollout: the next transition is the first one."""
         self.step = 0
         self._stale_returns = self._written_returns()
 
@@ -163,23 +156,16 @@ class RolloutStorageMM:
         cost_lam: float | None = None,
         normalize_cost_advantage: bool = False,
     ) -> None:
-        """Write ``returns`` and ``advantages`` (generalised advantage estimates), and those of the costs.
+        """Write ``returns`` and ``advantages`` (generalised advantage estimates), and those of the costs. A terminal
+        done ends the return; after a time-out it goes on with the value of that episode's true last observation.
+        Without ``time_outs`` every done is terminal.
 
-        A terminal done ends the return; after a time-out it goes on with the value of that episode's true last
-        observation. Without ``time_outs`` every done is terminal.
-
-        Args:
-            last_values: Values of the observations after the last step. A column: (num_envs,) or (num_envs, 1).
-            gamma, lam: Discount factor, and λ of the estimate.
-            normalize_advantage, normalize_cost_advantage: Bring each advantage to mean 0 and standard deviation 1.
-            time_outs: Which dones are time-outs, bool. Shape: (num_transitions_per_env, num_envs) or (…, 1).
-            final_values: Values of the last observations of these episodes; other rows are not read. Shape: the same.
-            last_cost_values, final_cost_values: Of costs: (num_envs, K), (num_transitions_per_env, num_envs, K).
-            cost_gamma, cost_lam: For the costs; ``gamma`` and ``lam`` if None.
-
-        RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite or of
-        another shape or device than its buffer, or a time-out is where no episode ended; TypeError for another dtype.
-        """
+        ``last_values`` (num_envs,) or (num_envs, 1) are of the observations after the last step. ``time_outs``, bool,
+        says which dones are time-outs; ``final_values`` are those of the last observations there, other rows are not
+        read: (num_transitions_per_env, num_envs) or (…, 1). Those of costs have K columns; ``cost_gamma`` and
+        ``cost_lam`` default to ``gamma`` and ``lam``. ``normalize_…`` brings advantages to mean 0 and standard
+        deviation 1. RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite
+        or of another shape or device, or a time-out is where no episode ended; TypeError for another dtype."""
         self._require("compute_returns", "rl")
         cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
         for name, factor in {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}.items():
@@ -208,16 +194,14 @@ class RolloutStorageMM:
         self._stale_returns = None, 0
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean length of trajectories, which end with their episode or the rollout, and mean reward of a step, both
-        scalars."""
+        """Mean length of trajectories, ended by their episode or the rollout, and mean reward of a step: scalars."""
         self._require("get_statistics")
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
         return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Single transitions: every one of them exactly once per epoch, in random order, in batches of sizes that
-        differ by at most one. RuntimeError if the rollout is not full or has no returns; ValueError if there are more
-        batches than transitions."""
+        """Each transition exactly once per epoch, in random order, in batches of sizes that differ by at most one.
+        RuntimeError if the rollout is not full or has no returns; ValueError if batches outnumber transitions."""
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
     def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
@@ -225,9 +209,8 @@ class RolloutStorageMM:
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Whole trajectories of environments in random order, one after another in time, with the recurrent states that
-        they began with. The numbers of environments in an epoch's batches differ by at most one. Errors: see
-        :meth:`mini_batches`."""
+        """Whole trajectories of environments, whose numbers in an epoch's batches differ by at most one, in random
+        order, with the recurrent states that they began with. Errors: see :meth:`mini_batches`."""
         return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
 
     def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
@@ -235,7 +218,6 @@ class RolloutStorageMM:
         return map(MiniBatch.as_tuple, self.trajectory_batches(num_mini_batches, num_epochs))
 
     def _epochs(self, caller: str, num_mini_batches: int, num_epochs: int, whole: bool = False) -> Iterator[MiniBatch]:
-        """Batches of transitions, or of the ``whole`` trajectories of environments; bad arguments raise at once."""
         self._require(caller, "rl", returns=True)
         size = self.num_envs * (1 if whole else self.num_transitions_per_env)
         check_number("num_mini_batches", num_mini_batches, 1, size)
@@ -268,10 +250,9 @@ class RolloutStorageMM:
         return MiniBatch(indices=indices, masks=masks, hidden_states=hidden_states, **items)
 
     def generator(self) -> Iterator[tuple[Any, ...]]:
-        """The steps of a distillation rollout in order, as views of the buffers: tuples of observations, the teacher's
-        observations (the student's if it has none of its own), (reference observations, mask) or None, (privileged
-        reference observations, mask) or None, actions, the teacher's actions, dones. RuntimeError if the rollout is not
-        full, ValueError unless in distillation."""
+        """The steps of a distillation rollout in order, as views: tuples of observations, the teacher's observations
+        (or the student's), (reference observations, mask) or None, the same of the teacher, actions, the teacher's
+        actions, dones. RuntimeError if the rollout is not full, ValueError unless in distillation."""
         self._require("generator", "distillation")
         teacher = self.observations if self.privileged_observations is None else self.privileged_observations
         actor = self.reference_observations, self.reference_observations_mask
@@ -282,7 +263,6 @@ class RolloutStorageMM:
         return zip(self.observations, teacher, *references, *actions, self.dones, strict=True)
 
     def _require(self, caller: str, training_type: str | None = None, returns: bool = False) -> None:
-        """Raise unless ``caller`` fits the training type, the rollout is full and, if needed, has its returns."""
         if training_type not in (None, own := self.training_type):
             raise ValueError(f"{caller} is for training_type {training_type!r}, this storage's is {own!r}")
         if self.step < (steps := self.num_transitions_per_env):

@@ -24,11 +24,9 @@ def has_previous(dones: torch.Tensor) -> torch.Tensor:
 
 
 def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another.
-
-    A trajectory begins where ``continues``, see :func:`has_previous`, is false; it is filled up with its last
-    transition. Returns indices step · num_envs + env, int64, and which count, bool, both (num_steps, num_trajectories).
-    """
+    """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another: one begins
+    where ``continues``, see :func:`has_previous`, is false, and is filled up with its last transition. Returns indices
+    step · num_envs + env, int64, and which count, bool, both (num_steps, num_trajectories)."""
     num_steps, num_envs = continues.shape
     rows, begins = continues[:, envs].logical_not().T.nonzero(as_tuple=True)
     places = rows * num_steps + begins
@@ -40,9 +38,7 @@ def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[tor
 
 
 class HiddenStates:
-    """The states of actor and critic before each step; the first ones given decide what is kept. They are kept as
-    (num_steps, num_envs, num_layers, size), so that a transition is a row, and given out as the networks take them, as
-    ``HiddenState``."""
+    """Recurrent states before each step, kept (num_steps, num_envs, num_layers, size); the first say which exist."""
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device):
         self._num_steps, self._num_envs, self._device = num_steps, num_envs, device
@@ -94,11 +90,9 @@ class HiddenStates:
         return states[0], states[1]
 
     def state_dict(self) -> list[tuple[bool, list[torch.Tensor]]]:
-        """For actor and critic, whether a state is a tuple, and copies of its buffers; empty without memory."""
         return copy.deepcopy(self._networks)
 
     def load_state_dict(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:
-        """Return to what :meth:`state_dict` gave, from whatever device."""
         with torch.inference_mode(False):
             self._networks = [(i, [part.to(self._device, copy=True) for part in buffers]) for i, buffers in state]
 

@@ -16,16 +16,14 @@ from legged_envs.storage import RolloutStorageMM, Transition
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """(``critic``, ``critic_reference``, ``critic_reference_mask``) → actions (num_envs, num_actions)."""
 Groups = tuple[str, str, str]
-"""Observation groups of a network: observation, reference window, mask."""
 OBSERVED = ("observations", "reference_observations", "reference_observations_mask")
-"""What the storage calls them for the actor; other names have a prefix."""
+"""Observation, reference window, mask: a network's observation groups, and what the storage calls the actor's."""
 
 
 class MimicAlgorithm:
-    """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`.
-
-    ``env_obs`` is an observation of all environments, see :mod:`legged_envs.rl.mimic`, on the device to learn on. The
-    actor sees ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``."""
+    """What PPO and distillation share, with rsl_rl's interface; a constructor ends with :meth:`_begin`. ``env_obs`` is
+    an observation of all environments, see :mod:`legged_envs.rl.mimic`, on the device to learn on. The actor sees
+    ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``."""
 
     def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
         if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
@@ -43,7 +41,6 @@ class MimicAlgorithm:
         self.actor = MimicPolicy(self._sizes[groups], frames, num_actions, cfg)
 
     def _begin(self, training_type: str, critics: Mapping[str, nn.Module], **options: Any) -> None:
-        """Make the storage, with ``options`` of its own, and Adam over actor and ``critics``, by their names."""
         num_envs, num_steps, num_actions = self._shape
         actor = self._sizes[self.groups]
         critic = self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()  # nothing is kept twice
@@ -54,7 +51,6 @@ class MimicAlgorithm:
         self._parts |= {**self._networks, "optimizer": self.optimizer}
 
     def _descend(self, loss: torch.Tensor) -> None:
-        """One step of the optimizer, each network's gradient clipped by itself."""
         self.optimizer.zero_grad()
         loss.backward()
         for network in self._networks.values():
@@ -93,11 +89,9 @@ class MimicAlgorithm:
         self.iteration += 1
 
     def train_mode(self) -> None:
-        """Let the networks learn and the normalizers count."""
         nn.ModuleList(part for part in self._parts.values() if isinstance(part, nn.Module)).train()
 
     def get_policy(self) -> MimicPolicy:
-        """The policy, with ``output_std``, ``as_jit()`` and ``as_onnx()``."""
         return self.actor
 
     def save(self) -> dict[str, Any]:
@@ -106,9 +100,8 @@ class MimicAlgorithm:
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
     def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
-        """Return exactly to a ``state`` from :meth:`save`, or to those parts of it that ``load_cfg`` names; gives
-        whether the iteration was loaded. ValueError if a part is in only one of both, with ``strict`` RuntimeError if
-        parameters differ."""
+        """Return exactly to a ``state`` from :meth:`save`, or its parts that ``load_cfg`` names; True if the iteration
+        is one. ValueError if a part is in only one of both, with ``strict`` RuntimeError if parameters differ."""
         known = {*self._parts, "iteration"}
         wanted = known if load_cfg is None else {name for name, load in load_cfg.items() if load}
         if missing := sorted(wanted - (state.keys() & known)):
@@ -138,7 +131,6 @@ class MimicDistillation(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Ask the teacher, and draw the student's actions, (num_envs, num_actions)."""
         self.transition.privileged_actions = self.teacher(*inputs(obs, CRITIC_GROUPS))
         return super().act(obs)
 
@@ -155,12 +147,11 @@ class MimicDistillation(MimicAlgorithm):
 
 
 def inputs(obs: TensorDict, groups: Groups) -> list[torch.Tensor]:
-    """What a network sees of ``obs``: observation, reference window, mask."""
     return [obs[group] for group in groups]
 
 
 def observed(rows: Any, prefix: str = "") -> list[torch.Tensor]:
-    """The same in the ``rows`` of a storage or one of its batches: their :data:`OBSERVED` with ``prefix``."""
+    """Observation, reference window and mask of a storage or batch: :data:`OBSERVED` with ``prefix``."""
     return [getattr(rows, prefix + name) for name in OBSERVED]
 
 

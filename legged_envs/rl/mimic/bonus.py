@@ -20,22 +20,17 @@ from legged_envs.rl.mimic_config import AmpCfg, RndCfg
 from legged_envs.robots import RobotCfg
 
 Pairs = tuple[torch.Tensor, torch.Tensor]
-"""States and those one control step later. Shapes: (n, S) both."""
 Expert = Callable[[int], Pairs]
-"""Draws n pairs of successive states of motions."""
+"""States and those one control step later, (n, S) both; and what draws n such pairs from motions."""
 
 
 class RewardBonus(ABC):
-    """A reward made by a network that learns from the states of each rollout, ``num_steps`` of ``group`` of
-    ``env_obs``.
-
-    An algorithm calls :meth:`add` after every step of the environment, then :meth:`learn` for each mini-batch and
-    :meth:`update_normalizer` once, and saves :attr:`network` and :attr:`optimizer`."""
+    """A reward by a network that learns from the states ``group`` of ``env_obs``. In a rollout of ``num_steps`` an
+    algorithm calls :meth:`add` each step, then :meth:`learn` for each mini-batch and :meth:`update_normalizer`."""
 
     option: str
-    """What the bonus is called among the options, in checkpoints and losses."""
     reward_name: str
-    """What :attr:`means` are called."""
+    """What the bonus is called among the options, in checkpoints and losses; and what :attr:`means` are called."""
     network: nn.Module
     optimizer: torch.optim.Optimizer
     task_weight = weight = 1.0
@@ -45,9 +40,8 @@ class RewardBonus(ABC):
         check_choice(f"{self.option}.group", group, sorted(env_obs.keys()))
         self.group = group
         self.before, self.after = torch.zeros_like(env_obs[group]).repeat(2, num_steps, 1, 1)
-        """States before and after each step, those after of the same episode. Shapes: (num_steps, num_envs, S)."""
         self.means = self.after.new_zeros(num_steps)
-        """The mean bonus of each step. Shape: (num_steps,)."""
+        """States before and after each step, of one episode, (num_steps, num_envs, S); mean bonuses, (num_steps,)."""
 
     def add(self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict) -> torch.Tensor:
         """The ``rewards`` (num_envs,) of a step from ``obs`` to ``following``, of the same episodes, with the bonus."""
@@ -143,12 +137,10 @@ def amp_observations() -> ObservationGroupCfg:
 
 
 class ExpertTransitions:
-    """Pairs of states one control step apart, ``step_dt`` in s, at every control step of all clips of a library.
-
-    States are what an observation group sees of a robot that does exactly what the clip does. The group's terms may
-    read of ``env.robot``: ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``, ``lin_vel_b``, ``ang_vel_b``,
-    ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel``; ValueError if one reads something else.
-    Clips count by their weights, all pairs of a clip's valid frames alike; MotionError if there is no such pair."""
+    """Pairs of states ``step_dt`` s apart at every control step of all clips: what an observation group sees of a robot
+    that does exactly what the clip does. Its terms may read ``root_pos_w``, ``root_quat_w``, ``root_lin_vel_w``,
+    ``lin_vel_b``, ``ang_vel_b``, ``projected_gravity``, ``joint_pos``, ``joint_offset`` and ``joint_vel`` of
+    ``env.robot``, else ValueError. Clips count by weight, a clip's valid pairs alike; MotionError if there is none."""
 
     def __init__(self, library: MotionLibrary, group: ObservationGroupCfg, step_dt: float):
         self._group = group
@@ -161,9 +153,8 @@ class ExpertTransitions:
         usable = sample.valid[:-1] & sample.valid[1:] & (clips[:-1] == clips[1:])
         values, of_clip = self._values(sample, library.robot), clips[:-1][usable]
         self.previous, self.current = values[:-1][usable], values[1:][usable]
-        """The terms' values in all pairs, clip after clip, before noise, clip and scale. Shapes: (P, S)."""
         self.weights = (library.weight / of_clip.bincount(minlength=library.num_clips))[of_clip]
-        """How often each pair is drawn, relative to the others. Shape: (P,)."""
+        """All pairs' values before noise, clip and scale, (P, S), and how often each pair is drawn, (P,)."""
         if not self.weights.any():
             needed = f"a clip with a weight above 0 and two valid states {step_dt:g} s apart"
             raise MotionError(f"AMP needs {needed}; none of {', '.join(library.names)} is one")
@@ -193,7 +184,6 @@ class ExpertTransitions:
         return torch.cat(values, dim=1)
 
     def _observed(self, values: torch.Tensor) -> torch.Tensor:
-        """The terms' values as the group shows them: with noise, clipped, scaled."""
         shown = []
         for term, value in zip(self._group.terms.values(), values.split(self._sizes, dim=1), strict=True):
             if self._group.noisy and term.noise:

@@ -12,8 +12,8 @@ from legged_envs.rl.mimic_config import MimicNetworkCfg
 
 
 class FrameTransformer(nn.Module):
-    """Encodes a window by attention among its frames, with learnt positions, and their mean. Layers are normalised
-    first (Xiong et al. 2020). PyTorch's own layers do not export to ONNX with a free batch size."""
+    """Encodes a window by attention among its frames, normalised first (Xiong et al. 2020), and their mean. PyTorch's
+    own layers do not export to ONNX with a free batch size."""
 
     def __init__(self, reference_size: int, frames: int, cfg: MimicNetworkCfg):
         super().__init__()
@@ -117,5 +117,5 @@ class MimicPolicy(nn.Module):
         return copy.deepcopy(self.network).cpu().eval()
 
     def as_onnx(self, verbose: bool = False) -> MimicNetwork:
-        """The same for ``torch.onnx.export``; ``verbose`` is rsl_rl's and not read."""
+        """A copy for ``torch.onnx.export``, on the CPU; ``verbose`` is rsl_rl's and not read."""
         return self.as_jit()

@@ -18,14 +18,10 @@ from legged_envs.wrappers.multipliers import PIDMultipliers, relative_excess
 
 
 class MimicPPO(MimicAlgorithm):
-    """PPO (Schulman et al. 2017) for an actor that follows a reference, with the interface of rsl_rl's PPO.
-
-    One iteration is ``steps_per_env`` times :meth:`act`, step of the environment, :meth:`process_env_step`; then
-    :meth:`compute_returns` and :meth:`update`, which moves the normalizers last. Rewards become task_reward_weight · r
-    + amp_reward_weight · style + rnd weight · novelty, as far as these are on. ``cfg.lagrange`` needs ``cost_names``
-    and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a ``teacher`` that labels every visited state,
-    ``cfg.amp`` an ``expert`` that draws pairs of successive states of motions; ValueError if one is missing or they do
-    not fit together."""
+    """PPO (Schulman et al. 2017) with rsl_rl's interface for an actor that follows a reference; :meth:`update` moves
+    the normalizers last. Rewards become task_reward_weight · r + amp_reward_weight · style + rnd weight · novelty.
+    ``cfg.lagrange`` needs ``cost_names`` and ``cost_limits`` (mean costs per control step), ``cfg.dagger`` a
+    ``teacher``, ``cfg.amp`` an ``expert``; ValueError if one is missing or they do not fit together."""
 
     cfg: MimicPPOCfg
 
@@ -76,7 +72,6 @@ class MimicPPO(MimicAlgorithm):
 
     @torch.no_grad()
     def act(self, obs: TensorDict) -> torch.Tensor:
-        """Draw actions, (num_envs, num_actions), and keep what belongs to them."""
         actions, distribution = super().act(obs), self.actor.distribution
         actions[: self.calm_envs] = distribution.mean[: self.calm_envs]
         transition, seen = self.transition, self._see(obs, CRITIC_GROUPS, "critic_")
@@ -94,8 +89,7 @@ class MimicPPO(MimicAlgorithm):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
-        """Keep what the step of the environment led to; ``rewards`` and ``dones`` are (num_envs,) both. ValueError if
-        ``extras`` lack ``costs`` with constraints, or ``final_obs`` when an episode ends."""
+        """Keep a step's outcome. ValueError without ``costs`` for constraints, or ``final_obs`` where episodes end."""
         step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs", obs)
         if "final_obs" not in extras and dones.any():
             raise ValueError("extras must have final_obs, the true last observations, when episodes end")
@@ -126,7 +120,6 @@ class MimicPPO(MimicAlgorithm):
 
     @property
     def dagger_coefficient(self) -> float:
-        """Weight of the DAgger loss in this iteration."""
         cfg = self.cfg.dagger
         faded = self.iteration / cfg.decay_iterations if cfg.decay_iterations else 0.0
         return cfg.coefficient * max(0.0, 1.0 - faded)
@@ -149,7 +142,6 @@ class MimicPPO(MimicAlgorithm):
         return means(rows) | constraints
 
     def _constrain(self) -> dict[str, float]:
-        """Move the multipliers, put the costs into the advantages. Returns mean costs and multipliers."""
         lagrange, storage = self.lagrange, self.storage
         if lagrange is None:
             return {}
@@ -160,7 +152,6 @@ class MimicPPO(MimicAlgorithm):
         return lagrange.report(costs)
 
     def _loss(self, batch: MiniBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Clipped surrogate, squared errors of the critics, entropy, and DAgger's squared error: the sum and each."""
         cfg, distribution = self.cfg, self.actor.distribution
         mean, seen = self.actor(*observed(batch)), observed(batch, "critic_")
         with torch.no_grad():
@@ -194,13 +185,10 @@ class MimicPPO(MimicAlgorithm):
 
 
 class Lagrange:
-    """A multiplier λ_k ≥ 0 for each cost term, with and without a reference by itself, and costs in units of their
-    limits.
-
-    The storage gets (1 − γλ) · cost / limit: as a generalised advantage sums temporal differences with weights that add
-    up to 1 / (1 − γλ), the cost advantages are mean excesses of cost per control step, 1 being as much as the limit.
-    ``cfg.costs`` chooses K of the environment's terms ``names``, whose ``limits`` are mean costs per control step;
-    ``discount`` is γλ. ValueError if a limit, a name, ``discount``, a gain or the bound is not as it must be."""
+    """A multiplier λ_k ≥ 0 for each of K cost terms, with and without a reference by itself. The storage gets (1 − γλ)
+    · cost / limit: as a generalised advantage sums temporal differences with weights that add up to 1 / (1 − γλ), cost
+    advantages are mean excesses of cost per control step in units of the limit. ``cfg.costs`` chooses of ``names``,
+    whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError if a value is invalid."""
 
     def __init__(
         self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
@@ -213,9 +201,7 @@ class Lagrange:
             check_choice("each of lagrange.costs", name, names)
         self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
         self.names = tuple(names[k] for k in self._columns)
-        """Of the terms that have a multiplier."""
         self.limits = torch.tensor([limits[k] for k in self._columns], dtype=torch.float32, device=device)
-        """Shape: (K,)."""
         self.scale = 1.0 - discount
         gains = {name: getattr(cfg, name) for name in ("integral", "proportional", "derivative", "maximum")}
         initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
@@ -227,17 +213,16 @@ class Lagrange:
         return costs[..., self._columns] * (self.scale / self.limits)
 
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
-        """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per control
-        step without and with a reference, NaN where there was no such step. Shapes: (num_steps, num_envs, K),
-        (num_steps, num_envs) → (2, K)."""
+        """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per step
+        without and with a reference (or NaN). Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
         fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
 
     def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
         """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised. Each A^c_k is centred and
-        divided by its standard deviation, with and without a reference by itself, but by no less than 1 − γλ, one
-        step's cost at the limit. Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs)."""
+        divided by its standard deviation, with and without a reference by itself, but by no less than 1 − γλ, a step's
+        cost at the limit. Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs)."""
         for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
             costs = cost_advantages[rows]
             if not len(costs):
@@ -257,5 +242,4 @@ class Lagrange:
         return self.multipliers.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`state_dict`, from whatever device it was saved on."""
         self.multipliers.load_state_dict({name: part.to(self.limits.device) for name, part in state.items()})
