@@ -16,6 +16,7 @@ class CommandManager(Manager):
         self.terms = {name: term.build(env) for name, term in cfg.items()}
 
     def __getitem__(self, name: str) -> torch.Tensor:
+        """The present command called ``name``. Shape: (num_envs, size)."""
         return self.terms[name].value
 
     def owners(self) -> list[object]:

@@ -98,7 +98,7 @@ class MotionLibrary:
             """Rows of each frame: the base's, then those of all bodies."""
             return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1).flatten(0, 1)
 
-        self.valid = joined("valid")
+        self.valid = joined("valid")  # whether each frame may be imitated, (total number of frames,)
         ang_vel = joined("body_ang_vel_w")
         ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1).flatten(0, 1)
         self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)

@@ -173,6 +173,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             part.refresh_rows(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
+        """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
         self.sim.push(env_ids, lin_vel_w)
         self.last_push_velocity = self.last_push_velocity.index_copy(0, env_ids, lin_vel_w)
         self.refresh(env_ids)
@@ -213,6 +214,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
 
     @property
     def ang_vel_b(self) -> Tensor:
+        """Angular velocity in the base frame, rad/s. Shape: (num_envs, 3)."""
         return self.root_ang_vel_b
 
     def soft_joint_pos_limits(self, fraction: float) -> tuple[Tensor, Tensor]:
