@@ -117,12 +117,10 @@ def _check_constants(tensors: Sequence[Tensor]) -> None:
             continue
         owned = [(vars(holder), type(holder).__name__) for holder in holders if hasattr(holder, "__dict__")]
         named = [f" ({name!r} of {kind})" for names, kind in owned for name in names if names[name] is tensor]
-        wrong = (
-            f"a pure piece reads a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])} that is an attribute of"
-        )
+        what = f"a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])}"
+        why = "that is an attribute of none of the owners: a recording would not see it replaced"
         how = "keep it in env.robot.table if it never changes, or do not mark the piece pure"
-        why = f"none of the owners: a recording would not see it replaced. Make what holds it an owner, {how}"
-        raise ValueError(f"{wrong} {why}")
+        raise ValueError(f"a pure piece reads {what} {why}. Make what holds it an owner, {how}")
 
 
 def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tensor]) -> Any:
