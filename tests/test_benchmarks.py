@@ -11,7 +11,7 @@ import mujoco.batch
 import numpy as np
 import pytest
 
-from benchmarks import ab, ab_worker, physics, storage, throughput
+from benchmarks import ab, ab_worker, loops, physics, storage, throughput
 from benchmarks.ab import Tree, measure
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -47,7 +47,7 @@ def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
 
 def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run() -> None:
     """Commands fall due one after another, as on a velocity task; the motion has none that does."""
-    loop = throughput._EnvLoop(MIMIC, 64, compile=False)
+    loop = loops.EnvLoop(MIMIC, 64, compile=False)
     timer = loop.core.commands.state_dict()["terms"]["velocity"]["resampling"]
     assert len((timer["due"] - timer["now"]).unique()) > 20
     loop.run(loop.next_actions())
@@ -56,8 +56,8 @@ def test_a_mimic_task_is_benchmarked_in_the_middle_of_a_long_run() -> None:
 
 def test_raw_physics_goes_the_way_of_the_environment() -> None:
     """It starts from the same states and has the same joint targets, but the robot's own masses and friction."""
-    loop = throughput._EnvLoop(GO2, 16, compile=False)
-    batch, raw = loop.sim.batch, throughput._BatchLoop(loop)
+    loop = loops.EnvLoop(GO2, 16, compile=False)
+    batch, raw = loop.sim.batch, loops.BatchLoop(loop)
     ours, theirs = batch.bind("qpos"), raw._batch.bind("qpos")
     before = ours.copy()
     loop.run(loop.next_actions()[:10])
