@@ -5,6 +5,7 @@ import io
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial, wraps
@@ -17,17 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import tyro
 
-from legged_envs import __version__
-from legged_envs.checks import (
-    check_inputs,
-    check_installed,
-    check_known,
-    check_number,
-    check_output,
-    did_you_mean,
-    is_mistake,
-    whole_number,
-)
+from legged_envs import __version__, checks
 from legged_envs.rl.config import LARGEST_SEED, TaskId, TrainCfg, Value, check_run, check_size
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.without_torch import check_without_torch
@@ -88,17 +79,17 @@ def play(
         changes: Changes to the task beside the policy's own, e.g. --changes actions.joint_position.scale 0.8
         seconds: How long each command holds or each motion is imitated."""
     plain_id(task_id)
-    check_inputs("--motions", motions)
+    checks.check_inputs("--motions", motions)
     if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
         video = Path("play.mp4")
     if video is not None:
         if video.suffix != ".mp4":
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
-        check_output("--video", video)
-        check_installed("imageio_ffmpeg", "matplotlib")
+        checks.check_output("--video", video)
+        checks.check_installed("imageio_ffmpeg", "matplotlib")
     command = None if vx is None and vy is None and wz is None else (vx or 0.0, vy or 0.0, wz or 0.0)
     for name, speed in zip(("--vx", "--vy", "--wz"), command or (), strict=False):
-        check_number(name, speed)
+        checks.check_number(name, speed)
 
     def prepare(weights: bool = True) -> tuple[Any, ...]:
         if command and is_mimic(make_task_cfg(task_id)):
@@ -135,9 +126,9 @@ def evaluate(
         changes: Changes to the task beside the policy's own, e.g. --changes costs.joint_torque.params.soft_limit 0.3
         json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one."""
     plain_id(task_id)
-    check_inputs("--motions", motions)
+    checks.check_inputs("--motions", motions)
     check_size("--episodes", episodes)
-    whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
+    checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
     if json is not None:
         _read_json(json)
 
@@ -172,7 +163,7 @@ def _policy_and_task(*arguments: Any) -> tuple[Any, ...]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    check_output("--json", path)
+    checks.check_output("--json", path)
     try:
         known = loads(path.read_text()) if path.is_file() else {}
     except ValueError as error:
@@ -185,20 +176,19 @@ def _read_json(path: Path) -> dict[str, Any]:
 def bench(
     task_id: TaskId, rounds: int = 7, quick: bool = False, compile: bool = False, json: Path | None = None
 ) -> None:
-    """Measure environment steps a second beside those of the physics engine alone, which steps the same model from the
-    same states with the same joint targets. Columns, medians of the rounds: envs, robots in one process; env-steps/s,
-    robots times control steps in a second; control step, one call of envs.step(); its physics alone, that
-    control step in the engine alone; ratio, the first of these times by the second, 1 where all but physics is free.
+    """Measure environment steps a second beside those of the physics engine alone.
     Args:
         task_id: Registered id, or module:Id of another package's task.
-        rounds: Paired rounds; medians are reported.
+        rounds: Paired rounds. The columns are their medians: envs, robots in one process; env-steps/s, robots times
+            control steps in a second; control step, the time of one envs.step(); its physics alone, the time of the
+            engine for the same model, states and targets; ratio, the former time by the latter.
         quick: Two rounds, without the largest size.
         compile: Measure with compile=True.
         json: Where to write the numbers."""
     plain_id(task_id)
-    whole_number("--rounds", rounds)
+    checks.whole_number("--rounds", rounds)
     if json is not None:
-        check_output("--json", json)
+        checks.check_output("--json", json)
     from legged_envs.rl import bench as module
 
     module.main(task_id, rounds, quick, compile, json)
@@ -212,10 +202,9 @@ ABOUT = """Legged robots as vectorized Gymnasium environments.
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command ``legged-envs``. What this package refuses and what the machine lacks is one line and
-    exit status 2, an interruption 130; other errors, and with ``--traceback`` all of them, are left to Python."""
+    exit status 2, with ``--traceback`` after what led to it; an interruption is 130. Other errors are Python's."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    traceback = "--traceback" in words
-    if os.getcwd() not in sys.path:
+    if arguments is None:
         sys.path.append(os.getcwd())  # for module:Id
     try:
         call = _parse([word for word in words if word != "--traceback"])
@@ -224,8 +213,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         _stop("interrupted", 130)
     except Exception as error:
-        if traceback or not is_mistake(error):
+        if not checks.is_mistake(error):
             raise
+        if "--traceback" in words:
+            traceback.print_exc()
         _stop(f"error: {str(error) or type(error).__name__}", 2)
 
 
@@ -234,7 +225,7 @@ def _check_gl() -> None:
     backends = {"linux": ("egl", "osmesa", "glx"), "darwin": ("cgl",)}.get(sys.platform, ("wgl",))
     switches = ("enable", "enabled", "on", "true", "1", "disable", "disabled", "off", "false", "0")
     value = os.environ.get("MUJOCO_GL", "").lower().strip()
-    check_known("MUJOCO_GL cannot be", [value] if value else [], ("glfw", *backends, *switches), "it can be")
+    checks.check_known("MUJOCO_GL cannot be", [value] if value else [], ("glfw", *backends, *switches), "it can be")
 
 
 def _stop(message: str, status: int) -> NoReturn:
@@ -247,7 +238,7 @@ def _parse(words: list[str]) -> Callable[[], None]:
     if words == ["--version"]:
         return partial(print, f"legged-envs {__version__}")
     verb = words[0] if words and not words[0].startswith("-") else ""
-    check_known("unknown command", [verb] if verb else [], VERBS, "commands")
+    checks.check_known("unknown command", [verb] if verb else [], VERBS, "commands")
     verbs, box = {name: _later(function) for name, function in VERBS.items()}, io.StringIO()
     options: dict[str, Any] = {"description": ABOUT, "config": (tyro.conf.CascadeSubcommandArgs,)}
     try:
@@ -258,7 +249,7 @@ def _parse(words: list[str]) -> Callable[[], None]:
             raise
     lines = re.sub(r"\x1b\[[0-9;]*m", "", box.getvalue()).splitlines()[1:]  # without colours and title
     text = " ".join(line.strip(" │|╰╯") for line in lines)
-    wrong, *hints = filter(None, map(str.strip, re.split("[─-]{3,}", text)))
+    wrong, *hints = [*filter(None, map(str.strip, re.split("[─-]{3,}", text)))] or [box.getvalue()]
     raise ValueError(f"{_told(wrong, hints)} ({f'legged-envs {verb}'.strip()} --help)")
 
 
@@ -275,7 +266,7 @@ def _told(wrong: str, hints: list[str]) -> str:
     places = dict(reversed(similar))
     if given in places:
         return f"{given} must follow one of {names}" if names else f"{given} is an option of {places[given]}"
-    meant = did_you_mean(given, (*places, *names.split(", "), "--help", "--version", "--traceback"))
+    meant = checks.did_you_mean(given, (*places, *names.split(", "), "--help", "--version", "--traceback"))
     expected = f"expected one of {names}" if names and not given.startswith("-") else ""
     return f"unexpected {given!r}; {meant}{expected}".strip("; ")
 

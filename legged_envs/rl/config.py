@@ -175,6 +175,7 @@ def check_run(cfg: TrainCfg) -> None:
         return  # the other options are those of the checkpoint
     _, algo = complete(cfg, is_mimic(task))
     task = override(task, cfg.changes)
+    task.check()
     if cfg.clips and not cfg.motions:
         clip_names(task, cfg.clips)
     if isinstance(algo, MimicPPOCfg):
