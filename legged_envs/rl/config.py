@@ -72,7 +72,8 @@ class TrainCfg:
     run_dir: Path | None = None
     """Where to write; by default runs/<task>/<date>, or the folder that is resumed."""
     resume: Path | None = None
-    """A run folder to go on with, as it was begun; ``minutes`` and ``iterations`` are those of the whole run."""
+    """A run folder to go on with, as it was begun, or a numbered checkpoint of one, from which to go on in a folder of
+    its own; ``minutes`` and ``iterations`` are those of the whole run."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
     algo: Annotated[
@@ -88,17 +89,21 @@ class TrainCfg:
     motions: tuple[Path, ...] = ()
     """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
     warm_start: Path | None = None
-    """A run folder of the task whose actor and critic to begin with, e.g. to change rewards or add constraints."""
+    """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards."""
     compile: bool = False
     """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0
     """Torch threads of the update; 0 takes every core."""
     checkpoint_minutes: float = 2.0
     """Time between two checkpoints."""
+    keep: int | None = None
+    """How many checkpoints with a number, e.g. checkpoint_000250.pt, to keep beside the last; by default none."""
     episodes: int = 256
     """Episodes of an evaluation."""
     video: bool = True
     """Whether to film the trained policy."""
+    video_seconds: float = 8.0
+    """Length of the film, s."""
 
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
@@ -163,8 +168,8 @@ def check_run(cfg: TrainCfg) -> None:
     from legged_envs.envs.cfg import override
     from legged_envs.rl.checkpoint import checkpoint_file, run_folder
     from legged_envs.rl.policy import load_policy
+    from legged_envs.rl.watch import scenes
     from legged_envs.tasks import is_mimic, make_task_cfg
-    from legged_envs.tasks.mimic import clip_names
 
     task = make_task_cfg(cfg.task_id)
     for place in filter(None, (cfg.resume, cfg.warm_start)):
@@ -176,8 +181,8 @@ def check_run(cfg: TrainCfg) -> None:
     _, algo = complete(cfg, is_mimic(task))
     task = override(task, cfg.changes)
     task.check()
-    if cfg.clips and not cfg.motions:
-        clip_names(task, cfg.clips)
+    if not cfg.motions:  # to know their clips takes PyTorch
+        scenes(task, clips=cfg.clips, total=cfg.video_seconds)
     if isinstance(algo, MimicPPOCfg):
         check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
     if isinstance(algo, MimicDistillationCfg) or (isinstance(algo, MimicPPOCfg) and algo.dagger.coefficient):
