@@ -1,12 +1,12 @@
 """Register the tasks with Gymnasium, and build the default wrapper stack. Torch and MuJoCo load when one is made."""
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from legged_envs.checks import did_you_mean
 from legged_envs.tasks import TASKS, make_task_cfg
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
+            hint = did_you_mean(name, known) or "."
             # TorchRL's GymEnv tries keywords, and goes on without those that Python's own words refuse.
             refused = f"unexpected keyword argument {name!r}"
             raise TypeError(f"{call} has no keyword {name!r}{hint} It takes: {', '.join(known)} ({refused})")

@@ -11,6 +11,7 @@ from array_api_compat import device as device_of
 from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from legged_envs.checks import whole_number
+from legged_envs.tables import Shown, Table
 from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
@@ -94,7 +95,20 @@ def _is_device(value: object) -> bool:
     return bool(is_name) or (type(value).__module__, type(value).__name__) == ("torch", "device")
 
 
-class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDevice):
+class ShowsEnv(Shown):
+    """What stands around an environment ``env``, whose tables it shows."""
+
+    env: Any
+
+    def _describe(self) -> str:
+        return f"{self.env}"
+
+    def _as_tables(self) -> list[Table]:
+        core = self.env.unwrapped
+        return [(repr(self), (), ()), *core._as_tables()] if isinstance(core, Shown) else []
+
+
+class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclass=_TakesDevice):
     """A vector wrapper whose state can be saved. A subclass overrides ``step`` and :meth:`_begin`, and fills ``STATE``.
 
     ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole stack

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer, is_of_this_package
 from legged_envs.wrappers.arrays import Info
-from legged_envs.wrappers.base import Options
+from legged_envs.wrappers.base import Options, ShowsEnv
 from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
@@ -65,7 +65,7 @@ with _safety_gymnasium():
 INFO_NAMES = {"costs": "costs", **FINAL_NAMES}  # what OmniSafe gets of ``info``, and what it calls it
 
 
-class LeggedCMDP(CMDP):
+class LeggedCMDP(ShowsEnv, CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
     It resets by itself in the same step and has its own time limit. Tensors are float32 (flags bool) on ``device``,

@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any, Union
 
 from legged_envs import managers
+from legged_envs.configuration import Configuration
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
 from legged_envs.robots import RobotCfg
@@ -19,7 +20,7 @@ from legged_envs.sim import SimCfg
 
 
 @dataclass
-class TaskCfg:
+class TaskCfg(Configuration):
     """Everything that defines a task. The dicts are name → term; add or delete entries freely."""
 
     robot: RobotCfg

@@ -7,9 +7,10 @@ import numpy as np
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.manager_env import LeggedVectorEnv
+from legged_envs.tables import Shown, Table
 
 
-class LeggedEnv(gym.Env):
+class LeggedEnv(Shown, gym.Env):
     """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit. ``info`` holds
     ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
@@ -50,7 +51,10 @@ class LeggedEnv(gym.Env):
     def set_state(self, state: dict[str, Any]) -> None:
         self._batch.set_state(state)
 
-    def __str__(self) -> str:
+    def _as_tables(self) -> list[Table]:
+        return [(repr(self), (), ()), *self._batch._as_tables()]
+
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}<{self.spec.id if self.spec else self.cfg.robot.name}>>"
 
     @staticmethod

@@ -1,8 +1,11 @@
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from legged_envs.checks import check_choice, check_number
+from legged_envs.configuration import Configuration
+from legged_envs.tables import Table
 
 ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
 """Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
@@ -24,7 +27,7 @@ def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, floa
 
 
 @dataclass(frozen=True)
-class RobotCfg:
+class RobotCfg(Configuration):
     """A legged robot: its MJCF file, which holds the bodies only, its actuators and the names of its parts. Fields per
     joint follow ``joint_names``, per foot ``foot_names``. ValueError if the description contradicts itself."""
 
@@ -83,6 +86,15 @@ class RobotCfg:
         for foot in (foot for pair in self.diagonals for foot in pair):
             if foot not in self.foot_names:
                 raise self._error(f"diagonals must be pairs of {self.foot_names}, got {foot!r}")
+
+    def _describe(self) -> str:
+        return f"{self.name!r}, {self.num_joints} joints, {len(self.foot_names)} feet"
+
+    def _as_tables(self) -> Iterator[Table]:
+        columns = ("joint_names", *_BOUNDS, "actuators", "mirror")
+        others = [(name, value) for name, value in vars(self).items() if name not in columns]
+        yield repr(self), ("field", "value"), others
+        yield "joints", columns, [*zip(*map(vars(self).get, columns), strict=True)]
 
     @property
     def path(self) -> Path:

@@ -9,10 +9,11 @@ import numpy as np
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.simulation import SimCfg
+from legged_envs.tables import Shown
 
 
-@dataclass(frozen=True)
-class RobotView:
+@dataclass(frozen=True, repr=False)
+class RobotView(Shown):
     """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
     root_qpos: slice | None
@@ -28,6 +29,9 @@ class RobotView:
     foot_sites: slice
     foot_velocities: slice
     """Three values per foot in ``sensordata``."""
+
+    def _describe(self) -> str:
+        return ", ".join(f"{name}={part and f'{part.start}:{part.stop}'}" for name, part in vars(self).items())
 
     @classmethod
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> "RobotView":

@@ -13,14 +13,16 @@ import torch
 from torch import Tensor
 
 from legged_envs.checks import check_known, check_number, whole_number
+from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
+from legged_envs.tables import Shown
 
 if TYPE_CHECKING:
     from legged_envs.sim.render import SceneRenderer
 
 
 @dataclass
-class SimCfg:
+class SimCfg(Configuration):
     """Physics settings; docs/physics.md has the measurements behind the defaults."""
 
     dt: float = 0.005
@@ -91,7 +93,7 @@ class Quantities(RobotQuantities):
     """Body origins, m, orientations, velocities, m/s, and angular velocities, rad/s. (num_envs, num_bodies, 3 or 4)."""
 
 
-class Simulation(Quantities, ABC):
+class Simulation(Quantities, Shown, ABC):
     """``num_envs`` copies of one robot on one ground, stepped together; one file per engine implements it. Quantities
     are float32 tensors on ``device``, their first dimension the environment. They are its own buffers: clone what must
     outlive the next call. Root and joint quantities are current after every call. Body, foot, contact, torque and
@@ -114,6 +116,9 @@ class Simulation(Quantities, ABC):
         self.parameters = SimpleNamespace()
         """The model parameters that were read so far, by name; see ``get_parameter``."""
         self._default_parameters: dict[str, Tensor] = {}
+
+    def _describe(self) -> str:
+        return "closed" if self.closed else f"{self.robot.name}, num_envs={self.num_envs}, {self.cfg}"
 
     @abstractmethod
     def _read_quantity(self, name: str) -> Tensor:
