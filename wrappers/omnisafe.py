@@ -126,7 +126,7 @@ class LeggedCMDP(ShowsEnv, CMDP):
 
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
         """Advance by a step with ``action`` (num_envs, A), or (A,) for all; a ValueError if there is no cost."""
-        action = action.detach().expand(self._num_envs, -1).to(self._env_device)
+        action = torch.as_tensor(action).detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info.get("cost") is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")

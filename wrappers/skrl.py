@@ -49,7 +49,7 @@ class SkrlVecEnv(Wrapper):
         return self._observation, self._info
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
-        actions = actions.reshape(self._env.action_space.shape)
+        actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._observation, self._state = split_groups(observation, self._flat)
         if "final_obs" in info:

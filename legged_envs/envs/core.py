@@ -130,8 +130,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), finite float32,
-        clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first ``reset`` or after ``close``."""
+        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), an array or lists of
+        finite numbers, as float32 clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first
+        ``reset`` or after ``close``."""
         self._check_usable("step")
         if not self._begun:
             raise RuntimeError("step() was called before reset()")

@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from legged_envs.envs.arguments import action_array
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.manager_env import LeggedVectorEnv
 from legged_envs.tables import Shown, Table
@@ -30,10 +31,10 @@ class LeggedEnv(Shown, gym.Env):
         return self._first(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advance by one control step; ValueError if the action has the wrong shape or is not finite."""
-        action = np.asarray(action)
-        if action.shape != self.action_space.shape:
-            raise ValueError(f"the action must have shape {self.action_space.shape}, got {action.shape}")
+        """Advance by one control step; ValueError if the action has the wrong shape or is not finite, TypeError if it
+        is not of real numbers."""
+        if not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
+            action = action_array(action, self.action_space.shape)
         observation, reward, terminated, truncated, info = self._batch.step(action[None])
         info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
         return self._first(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
