@@ -25,6 +25,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from legged_envs import make_task_cfg
 from legged_envs.envs import unwrap
 from legged_envs.managers import CostTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.wrappers import ObsNormalize, ToTorch
 
 GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"
 GO2_MIMIC, G1_MIMIC = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"
@@ -632,6 +633,20 @@ def test_gymnasiums_statistics_take_the_place_of_ours():
         info = envs.step(np.zeros((2, 12), np.float32))[4]
     assert info["episode"]["l"].tolist() == [3, 3] and info["_episode"].all()
     envs.close()
+
+
+@MODES
+def test_gymnasiums_statistics_above_ours_are_refused_when_they_are_made(mode, make_vec, make_single):
+    theirs, env = gym.wrappers.vector.RecordEpisodeStatistics, make_vec(autoreset_mode=mode)
+    for below in (env, gym.wrappers.vector.TransformReward(env, abs), ObsNormalize(ToTorch(env))):
+        with pytest.raises(ValueError, match=r"info\['episode'\].*statistics=False"):
+            theirs(below)
+        assert theirs(below, stats_key="theirs").metadata == below.metadata
+        assert gym.wrappers.vector.NormalizeReward(below).metadata["autoreset_mode"] is mode
+    single = gym.wrappers.RecordEpisodeStatistics(make_single(max_episode_steps=2))
+    single.reset(seed=0)
+    steps = [single.step(np.zeros(12, np.float32)) for _ in range(2)]
+    assert steps[-1][4]["episode"]["l"] == 2
 
 
 # --- imports ----------------------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """What the wrappers share: the base class with its state, and the helper that knows whose episode is over."""
 
+import inspect
 import re
 from abc import ABCMeta
 from collections import deque
-from inspect import signature
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from array_api_compat import device as device_of
 from gymnasium.vector import AutoresetMode, VectorWrapper
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from legged_envs.checks import whole_number
 from legged_envs.tables import Shown, Table
@@ -80,7 +81,7 @@ class _TakesDevice(ABCMeta):
     """Lets constructors take the ``device`` of OmniSafe's wrappers, by name or anywhere; resets only check it."""
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
-        if "device" in signature(cls).parameters:
+        if "device" in inspect.signature(cls).parameters:
             return super().__call__(env, *args, **kwargs)
         devices = [*filter(_is_device, args), *([kwargs.pop("device")] if "device" in kwargs else [])]
         wrapper = super().__call__(env, *(value for value in args if not _is_device(value)), **kwargs)
@@ -118,6 +119,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
 
     env: Any
     outermost: ClassVar[bool] = False  # no wrapper can go above: its step does not return Gymnasium's five values
+    reports_episodes: ClassVar[bool] = False  # whether it adds info["episode"]
     whole_keys: ClassVar[frozenset[str]] = frozenset()  # keys of info it adds that have no row for each environment
     STATE: ClassVar[dict[str, Shape | None]] = {}
     """What is saved: attributes (an underscore in front may be left out) and, of arrays or None, the shape."""
@@ -126,6 +128,25 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
 
     def __init__(self, env: Any):
         super().__init__(in_order(env, type(self).__name__))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata, but for Gymnasium's ``RecordEpisodeStatistics`` around a layer with the same key of ``info`` a
+        ValueError. That reads them when it is made, and else would find out when the first episode ends."""
+        asking = inspect.currentframe()
+        while asking is not None and asking.f_code.co_name == "metadata":  # the layers between
+            asking = asking.f_back
+        asker = None if asking is None else asking.f_locals.get("self")
+        twice = isinstance(asker, RecordEpisodeStatistics) and getattr(asker, "_stats_key", "") == "episode"
+        if twice and any(getattr(layer, "reports_episodes", False) for layer in layers(self)):
+            wrong = "RecordEpisodeStatistics would report info['episode'], which this environment reports itself"
+            how = "make it with gymnasium.make_vec(…, statistics=False), or leave RecordEpisodeStatistics out"
+            raise ValueError(f"{wrong}: {how}")
+        return super().metadata
+
+    @metadata.setter
+    def metadata(self, value: dict[str, Any]) -> None:
+        self._metadata = value
 
     @property
     def autoreset_mode(self) -> AutoresetMode:
