@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -683,6 +684,25 @@ def test_pictures_need_no_variable_of_the_environment():
         without=("MUJOCO_GL", "DISPLAY"),
     )
     assert printed.strip() == "True"
+
+
+def test_what_cannot_draw_says_which_variable_to_set():
+    printed = python(
+        "import os\n"
+        "os.environ['MUJOCO_GL'] = 'nonsense'\n"
+        "import gymnasium, legged_envs\n"
+        "for value in ('nonsense', 'off'):\n"
+        "    os.environ['MUJOCO_GL'] = value\n"
+        "    try:\n"
+        "        env = gymnasium.make('Legged/Go2-Flat-v0', render_mode='rgb_array')\n"
+        "        env.reset(seed=0)\n"
+        "        env.render()\n"
+        "    except RuntimeError as error:\n"
+        "        print(error)"
+    )
+    imported, started = printed.splitlines()
+    assert re.search("imported with MUJOCO_GL='nonsense': invalid value.*: egl needs no display.*libegl1", imported)
+    assert re.search("start with MUJOCO_GL='off'.*: egl needs no display.*libegl1", started)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

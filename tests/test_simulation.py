@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import threading
 import weakref
 from types import SimpleNamespace
 
@@ -849,6 +850,31 @@ def test_a_picture_shows_its_environment_and_leaves_the_physics_alone(assert_sam
     for use in (lambda: sim.step(1), lambda: sim.joint_pos, sim.render, sim.get_state):
         with pytest.raises(RuntimeError, match=r"used after close\(\)"):
             use()
+
+
+@pytest.mark.render
+def test_any_thread_can_draw_and_close():
+    sim, other = make(), make()
+    expected, failed = sim.render(0), []
+
+    def draw(times: int) -> None:
+        try:
+            failed.extend(not np.array_equal(sim.render(0), expected) for _ in range(times))
+        except Exception as error:
+            failed.append(error)
+
+    for times in (1, 3):
+        threads = [threading.Thread(target=draw, args=(times,)) for _ in range(times)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        draw(1)
+    assert len(failed) == 12 and not any(failed)
+    closing = threading.Thread(target=sim.close)
+    closing.start()
+    closing.join()
+    assert np.array_equal(other.render(0), expected)
 
 
 def test_a_simulation_that_was_closed_frees_its_engine_at_once():

@@ -1,6 +1,8 @@
 """The interface of a batch of simulated robots. One file per engine implements it."""
 
+import os
 import pkgutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -255,5 +257,17 @@ def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, de
     except RuntimeError as error:
         raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
     make = ENGINES[engine]
-    constructor: Engine = pkgutil.resolve_name(make) if isinstance(make, str) else make
+    try:
+        constructor: Engine = pkgutil.resolve_name(make) if isinstance(make, str) else make
+    except (AttributeError, OSError, RuntimeError) as error:  # MuJoCo loads OpenGL when it is imported
+        if "mujoco" in sys.modules:
+            raise
+        raise rendering_error("MuJoCo cannot be imported", error) from error
     return constructor(robot, cfg, num_envs, torch_device)
+
+
+def rendering_error(what: str, error: Exception) -> RuntimeError:
+    """What to do about an ``error`` of the library that draws pictures, which MUJOCO_GL chooses."""
+    wrong = f"{what} with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}"
+    how = "egl needs no display (Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0), glfw needs one"
+    return RuntimeError(f"{wrong}. Set it before mujoco is first imported: {how}")
