@@ -1,5 +1,5 @@
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sized
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,10 @@ class RobotCfg(Configuration):
     """What drives each joint and so what its target is, of :data:`ACTUATOR_GAINS`; empty for ``"position"`` for all."""
 
     def __post_init__(self) -> None:
+        for entry in fields(self):
+            value, times = getattr(self, entry.name), f" * {len(self.joint_names)}" if entry.name in _BOUNDS else ""
+            if "tuple" in str(entry.type) and (isinstance(value, str) or not isinstance(value, Sized)):
+                raise self._error(f"{entry.name} must be a tuple, such as ({value!r},){times}, got {value!r}")
         if not self.joint_names:
             raise self._error("joint_names is empty")
         object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))
