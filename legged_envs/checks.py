@@ -47,13 +47,16 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
 def check_known(what: str, names: Iterable[str], known: Collection[str], kind: str) -> None:
     """Raise a ``ValueError`` that says ``what`` about the first of ``names`` that is not ``known``, and lists these."""
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{what} {unknown[0]!r}{did_you_mean(unknown[0], known) or ';'} {kind}: {', '.join(known)}")
+        raise ValueError(
+            f"{what} {unknown[0]!r}; {did_you_mean(unknown[0], known)}{kind}: {', '.join(map(str, known))}"
+        )
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What an error about an unknown ``name`` asks if a known one is like it, else nothing."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """A question with the one of ``known`` that is like ``name``, whatever its case, and a space; empty without one."""
+    lower = {str(each).lower(): each for each in known}
+    close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    return f"did you mean {lower[close[0]]!r}? " if close else ""
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:

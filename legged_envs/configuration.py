@@ -21,8 +21,8 @@ class Configuration(Shown):
         def __setattr__(self, name: str, value: Any) -> None:
             known = [field.name for field in fields(self)]
             if name not in known and not hasattr(type(self), name):
-                wrong = f"{type(self).__name__} has no field {name!r}{did_you_mean(name, known) or ';'}"
-                raise AttributeError(f"{wrong} It has: {', '.join(known)}")
+                wrong = f"{type(self).__name__} has no field {name!r}; {did_you_mean(name, known)}"
+                raise AttributeError(f"{wrong}it has: {', '.join(known)}")
             super().__setattr__(name, value)
 
     def _describe(self) -> str:

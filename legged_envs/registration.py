@@ -88,7 +88,7 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
     for name in given:
         if name not in known:
-            hint = did_you_mean(name, known) or "."
             # TorchRL's GymEnv tries keywords, and goes on without those that Python's own words refuse.
             refused = f"unexpected keyword argument {name!r}"
-            raise TypeError(f"{call} has no keyword {name!r}{hint} It takes: {', '.join(known)} ({refused})")
+            wrong = f"{call} has no keyword {name!r}; {did_you_mean(name, known)}it takes: {', '.join(known)}"
+            raise TypeError(f"{wrong} ({refused})")

@@ -103,7 +103,7 @@ def test_other_peoples_wrappers_write_a_line_too(make_single):
 def test_a_configuration_refuses_what_it_has_not():
     cfg = make_task_cfg(GO2_TASK)
     with pytest.raises(
-        AttributeError, match=r"TaskCfg has no field 'reward'; did you mean 'rewards'\? It has: .*costs"
+        AttributeError, match=r"TaskCfg has no field 'reward'; did you mean 'rewards'\? it has: .*costs"
     ):
         cfg.reward = {}
     for part, name in ((cfg.sim, "timestep"), (cfg.robot, "kps"), (cfg.rewards["torques"], "wieght")):

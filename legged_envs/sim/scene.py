@@ -118,8 +118,8 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
     try:
         spec = mujoco.MjSpec.from_file(str(robot.path))
     except ValueError as error:
-        reason = shortened(str(error), 200) if robot.path.is_file() else "there is no such file"
-        raise ValueError(f"RobotCfg {robot.name!r}: cannot read xml={str(robot.path)!r}: {reason}") from error
+        reason = shortened(str(error), 200)
+        raise ValueError(f"RobotCfg {robot.name!r}: cannot read {str(robot.path)!r}: {reason}") from error
     _check_file(spec, robot)
     for geom in spec.geoms:
         geom.priority = 1  # the robot's friction decides, not the larger one
@@ -146,8 +146,8 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
         for name in names:
             if getattr(spec, kind)(name) is None:
                 known = [part.name for part in getattr(spec, "bodies" if kind == "body" else f"{kind}s")]
-                needs = f"which RobotCfg {robot.name!r} needs{did_you_mean(name, known)}"
-                raise ValueError(f"{robot.xml} has no {kind} {name!r}, {needs}")
+                wrong = f"{robot.xml} has no {kind} {name!r}, which RobotCfg {robot.name!r} needs"
+                raise ValueError(f"{wrong}; {did_you_mean(name, known)}it has: {', '.join(known)}")
     if spec.body(robot.base_body).parent.name != "world":
         base = f"base_body {robot.base_body!r} of RobotCfg {robot.name!r}"
         raise ValueError(f"{robot.xml}: {base} must be the outermost body, which has the others in it")
