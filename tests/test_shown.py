@@ -14,6 +14,7 @@ from legged_envs.configuration import Configuration
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import RewardTermCfg
 from legged_envs.motions import MotionLibrary, shipped_motions
+from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.policy import load_shipped_policy
 from legged_envs.robots import G1_29, GO2
 from legged_envs.storage import RolloutStorageMM
@@ -112,6 +113,9 @@ def test_a_configuration_refuses_what_it_has_not():
     for part in parts_of(cfg):
         with pytest.raises(AttributeError):
             part.colour = "red"
+    with pytest.raises(AttributeError, match="PPOCfg has no field 'learning_rat'; did you mean 'learning_rate'"):
+        PPOCfg().learning_rat = 1e-3
+    assert repr(TrainCfg(GO2_TASK)) == f"TrainCfg(task_id={GO2_TASK!r})"
     assert vars(cfg) == vars(make_task_cfg(GO2_TASK)), "nothing was set"
 
 

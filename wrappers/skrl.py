@@ -13,10 +13,11 @@ from skrl.utils.runner.torch import Runner
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, first_array
+from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.layers import Env
 
 
-class SkrlVecEnv(Wrapper):
+class SkrlVecEnv(ShowsEnv, Wrapper):
     """A vector environment of tensors that resets in the same step (else a ``ValueError``) as skrl's ``Wrapper``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``. It is reset at once, with ``seed``. Observations are
@@ -33,6 +34,7 @@ class SkrlVecEnv(Wrapper):
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
         super().__init__(env)
+        self.env = env
         self.observation_space, self.state_space = map(_float32, group_spaces(env, "skrl"))
         self.action_space = env.single_action_space
         observation, self._info = checked_reset(env, "skrl", "torch", seed)

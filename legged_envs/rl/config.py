@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from legged_envs.checks import check_number, whole_number
+from legged_envs.configuration import Configuration
 from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
@@ -44,7 +45,7 @@ ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg
 
 
 @dataclass
-class TrainCfg:
+class TrainCfg(Configuration):
     task_id: Positional[str]
     """Registered id."""
     num_envs: int = 768
