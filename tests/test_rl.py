@@ -170,16 +170,6 @@ def test_a_check_for_the_goal_does_not_keep_an_interrupt_waiting(tmp_path):
     assert len(measured) == 1 and trainer.time_to_walk is None
 
 
-def test_the_command_ends_with_130_if_its_training_is_interrupted(monkeypatch):
-    def interrupt(cfg):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("legged_envs.rl.train.train", interrupt)
-    with pytest.raises(SystemExit) as ended:
-        cli.train(TrainCfg(GO2))
-    assert ended.value.code == 130
-
-
 def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "run"

@@ -13,6 +13,7 @@ from typing import Any, Union
 
 from legged_envs import managers
 from legged_envs.checks import check_known
+from legged_envs.configuration import Configuration
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
 from legged_envs.robots import RobotCfg
@@ -20,7 +21,7 @@ from legged_envs.sim import SimCfg
 
 
 @dataclass
-class TaskCfg:
+class TaskCfg(Configuration):
     """Everything that defines a task. The dicts are name → term; add or delete entries freely."""
 
     robot: RobotCfg

@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
 from legged_envs.checks import check_inputs, check_installed, check_known, check_number, whole_number
+from legged_envs.configuration import Configuration
 from legged_envs.rl.mimic_config import Activation, MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
@@ -60,7 +61,7 @@ TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
 
 
 @dataclass
-class TrainCfg:
+class TrainCfg(Configuration):
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     num_envs: int = 768

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from legged_envs.configuration import Configuration
+
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
 CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
 """Observation groups of a network: observation, reference window, mask."""
@@ -14,7 +16,7 @@ Activation = Literal[
 
 
 @dataclass
-class MimicNetworkCfg:
+class MimicNetworkCfg(Configuration):
     """The networks of actor, critic and cost critic: an encoder of the reference, then an MLP."""
 
     hidden: tuple[int, ...] = (256, 128)
@@ -37,7 +39,7 @@ class MimicNetworkCfg:
 
 
 @dataclass
-class DaggerCfg:
+class DaggerCfg(Configuration):
     """A loss beside PPO's that pulls the policy's mean to a teacher's action in every visited state."""
 
     coefficient: float = 0.0
@@ -49,7 +51,7 @@ class DaggerCfg:
 
 
 @dataclass
-class AmpCfg:
+class AmpCfg(Configuration):
     """Adversarial motion prior: a reward for moving as the motions do."""
 
     amp_reward_weight: float = 0.0
@@ -68,7 +70,7 @@ class AmpCfg:
 
 
 @dataclass
-class RndCfg:
+class RndCfg(Configuration):
     """Random network distillation: a reward for observations that are new."""
 
     weight: float = 0.0
@@ -84,7 +86,7 @@ class RndCfg:
 
 
 @dataclass
-class LagrangeCfg:
+class LagrangeCfg(Configuration):
     """Keeps each cost term under its limit by a Lagrange multiplier."""
 
     enabled: bool = False
@@ -106,7 +108,7 @@ class LagrangeCfg:
 
 
 @dataclass
-class LearningCfg:
+class LearningCfg(Configuration):
     """What every algorithm has. Whoever runs it moves the learning rate from the first value to the last."""
 
     steps_per_env: int = 24

@@ -17,6 +17,7 @@ from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.rl.network import Network, describe
+from legged_envs.tables import Shown
 from legged_envs.tasks import is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
 
@@ -79,7 +80,7 @@ def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     ]
 
 
-class Policy:
+class Policy(Shown):
     """A deterministic policy: the observations of its groups, each (n, size), → action (n, num_joints)."""
 
     def __init__(self, network: Callable[..., torch.Tensor], contract: dict[str, Any]):
@@ -91,6 +92,9 @@ class Policy:
         self.changes: dict[str, Any] = dict(contract.get("changes", {}))
         self.clips: tuple[str, ...] = tuple(contract.get("clips", ()))
         """The changes to the task that it was trained with, and the clips; empty if the file does not say."""
+
+    def _describe(self) -> str:
+        return ", ".join([self.task_id, *self.inputs, *self.clips])
 
     def __call__(self, *observations: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
