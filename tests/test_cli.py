@@ -494,6 +494,15 @@ for line in words:
     except SystemExit as stop:
         assert stop.code == 2, line
     assert not {{"torch", "mujoco", "legged_envs.envs", "legged_envs.managers"}} & set(sys.modules), line
+from legged_envs.rl.config import TrainCfg, check_run
+from legged_envs.tasks import TASKS
+from legged_envs.without_torch import check_without_torch
+right = []
+for task_id in TASKS:
+    check_without_torch(task_id, lambda: right.append(check_run(TrainCfg(task_id))))
+    if task_id != "Legged/G1-Mimic-v0":
+        check_without_torch(task_id, lambda: right.append(cli._policy_and_task(task_id, None, None, (), (), False)))
+assert len(right) == 7 and "torch" not in sys.modules
 from legged_envs import make_task_cfg, managers
 from legged_envs.rl.policy import load_shipped_policy
 import torch
