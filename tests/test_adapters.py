@@ -948,3 +948,25 @@ def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(ada
         ends += int((terminated | truncated).sum())
     assert ends > 2
     counters.close()
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def test_adapters_take_lists_and_float64(make_vec, random_actions):
+    actions = random_actions(1, 2)[0]
+    env = make_vec(2)
+    env.reset(seed=0)
+    expected = env.step(actions)[1]
+    for adapter in (RslRlVecEnv, skrl.SkrlVecEnv, rl_games.RlGamesVecEnv):
+        for given in (actions.tolist(), torch.from_numpy(actions).double()):
+            env = adapter(make_vec(2, array="torch"), seed=0)
+            if adapter is rl_games.RlGamesVecEnv:
+                env.reset()
+            assert np.array_equal(np.asarray(env.step(given)[1]).ravel(), expected), adapter
+    for given in (actions.tolist(), actions.astype(np.float64)):
+        env = Sb3VecEnv(make_vec(2))
+        env.seed(0)
+        env.reset()
+        assert np.array_equal(env.step(given)[1], expected)
+        assert repr(env).startswith("Sb3VecEnv(<AutoReset, <EpisodeStatistics") and "\nrobot " in str(env)

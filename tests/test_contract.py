@@ -172,7 +172,7 @@ def test_calls_out_of_order_and_wrong_arguments_are_refused(kind):
     with pytest.raises(RuntimeError, match="first reset must be of all"):
         env.reset(options={"reset_mask": np.array([True, False, False])})
     env.reset(seed=0)
-    for wrong, error in ((action[:, :5], ValueError), (action.astype(int), TypeError), (action + np.nan, ValueError)):
+    for wrong, error in ((action[:, :5], ValueError), (action.astype(bool), TypeError), (action + np.nan, ValueError)):
         with pytest.raises(error):
             env.step(wrong)
     env.close()

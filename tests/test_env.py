@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -25,6 +26,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from legged_envs import make_task_cfg
 from legged_envs.envs import unwrap
 from legged_envs.managers import CostTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.wrappers import ObsNormalize, ToTorch
 
 GO2, G1 = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"
 GO2_MIMIC, G1_MIMIC = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"
@@ -634,6 +636,20 @@ def test_gymnasiums_statistics_take_the_place_of_ours():
     envs.close()
 
 
+@MODES
+def test_gymnasiums_statistics_above_ours_are_refused_when_they_are_made(mode, make_vec, make_single):
+    theirs, env = gym.wrappers.vector.RecordEpisodeStatistics, make_vec(autoreset_mode=mode)
+    for below in (env, gym.wrappers.vector.TransformReward(env, abs), ObsNormalize(ToTorch(env))):
+        with pytest.raises(ValueError, match=r"info\['episode'\].*statistics=False"):
+            theirs(below)
+        assert theirs(below, stats_key="theirs").metadata == below.metadata
+        assert gym.wrappers.vector.NormalizeReward(below).metadata["autoreset_mode"] is mode
+    single = gym.wrappers.RecordEpisodeStatistics(make_single(max_episode_steps=2))
+    single.reset(seed=0)
+    steps = [single.step(np.zeros(12, np.float32)) for _ in range(2)]
+    assert steps[-1][4]["episode"]["l"] == 2
+
+
 # --- imports ----------------------------------------------------------------------------------------------------------
 
 
@@ -670,6 +686,25 @@ def test_pictures_need_no_variable_of_the_environment():
     assert printed.strip() == "True"
 
 
+def test_what_cannot_draw_says_which_variable_to_set():
+    printed = python(
+        "import os\n"
+        "os.environ['MUJOCO_GL'] = 'nonsense'\n"
+        "import gymnasium, legged_envs\n"
+        "for value in ('nonsense', 'off'):\n"
+        "    os.environ['MUJOCO_GL'] = value\n"
+        "    try:\n"
+        "        env = gymnasium.make('Legged/Go2-Flat-v0', render_mode='rgb_array')\n"
+        "        env.reset(seed=0)\n"
+        "        env.render()\n"
+        "    except RuntimeError as error:\n"
+        "        print(error)"
+    )
+    imported, started = printed.splitlines()
+    assert re.search("imported with MUJOCO_GL='nonsense': invalid value.*: egl needs no display.*libegl1", imported)
+    assert re.search("start with MUJOCO_GL='off'.*: egl needs no display.*libegl1", started)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -687,9 +722,15 @@ BAD_CALLS: dict[str, tuple[Callable[[VectorEnv], Any], Any, str]] = {
     "too few joints": (lambda e: e.step(np.zeros((3, 11), np.float32)), ValueError, r"\(3, 12\).*\(3, 11\)"),
     "too many environments": (lambda e: e.step(np.zeros((4, 12), np.float32)), ValueError, r"\(3, 12\).*\(4, 12\)"),
     "one action": (lambda e: e.step(np.zeros(12, np.float32)), ValueError, r"\(3, 12\).*\(12,\)"),
-    "double actions": (lambda e: e.step(np.zeros((3, 12))), TypeError, r"float32.*float64"),
-    "integer actions": (lambda e: e.step(np.zeros((3, 12), np.int64)), TypeError, r"float32.*int64"),
-    "list of actions": (lambda e: e.step([[0.0] * 12] * 3), TypeError, r"list"),
+    "masks as actions": (lambda e: e.step(np.zeros((3, 12), bool)), TypeError, r"real numbers.*bool"),
+    "complex actions": (lambda e: e.step(np.zeros((3, 12), complex)), TypeError, r"real numbers.*complex"),
+    "objects as actions": (lambda e: e.step(np.full((3, 12), None)), TypeError, r"real numbers.*object"),
+    "words as actions": (lambda e: e.step([["0.5"] * 12] * 3), TypeError, r"real numbers.*list of <U3"),
+    "short lists": (lambda e: e.step([[0.0] * 11] * 3), ValueError, r"\(3, 12\).*\(3, 11\)"),
+    "lists of several lengths": (lambda e: e.step([[0.0] * 12, [0.0] * 11, []]), ValueError, r"\(3, 12\).*inhomog"),
+    "double too large": (lambda e: e.step(np.full((3, 12), 1e300)), ValueError, r"not finite.*\[0, 1, 2\]"),
+    "nan in a list": (lambda e: e.step(actions_with(np.nan, 1).tolist()), ValueError, r"not finite.*\[1\]"),
+    "a number": (lambda e: e.step(0.0), TypeError, r"lists of numbers, got float"),
     "no action": (lambda e: e.step(None), TypeError, r"NoneType"),
     "tensor actions": (lambda e: e.step(torch.zeros(3, 12)), TypeError, r"tensor"),
     "nan action": (lambda e: e.step(actions_with(np.nan, 1)), ValueError, r"not finite.*\[1\]"),
@@ -813,7 +854,7 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"autoreset_mode": "sometimes"}, ValueError, r"autoreset_mode.*SameStep.*'sometimes'"),
         ({"max_episode_steps": 0}, ValueError, r"0"),
         ({"max_episode_steps": 2.5}, ValueError, r"2\.5"),
-        ({"colour": "red"}, TypeError, r"make_vec\('Legged/Go2-Flat-v0'.*no keyword 'colour'\. It takes: .*device"),
+        ({"colour": "red"}, TypeError, r"make_vec\('Legged/Go2-Flat-v0'.*no keyword 'colour'; it takes: .*device"),
         ({"autoreset": True}, TypeError, r"'autoreset'; did you mean 'autoreset_mode'\?"),
         ({"cfg": {"rewards.juggling.weight": 1.0}}, ValueError, r"'juggling'.*tracking_lin_vel"),
         ({"cfg": {"sim.timestep": 0.01}}, ValueError, r"'timestep'.*dt"),

@@ -701,6 +701,9 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
             {"actuators": ("velocity", *("position",) * 11), "kp": (0.0, *GO2.kp[1:]), "kd": (0.0, *GO2.kd[1:])},
             "kd of 'FR_hip_joint', a velocity actuator, must be positive, got 0.0",
         ),
+        ({"kp": 20.0}, "kp must be a tuple, such as (20.0,) * 12, got 20.0"),
+        ({"default_joint_pos": None}, "default_joint_pos must be a tuple, such as (None,) * 12, got None"),
+        ({"termination_bodies": "base"}, "termination_bodies must be a tuple, such as ('base',), got 'base'"),
         ({"base_height": 0.0}, "base_height must be a finite number above 0, got 0.0"),
     ],
 )

@@ -15,6 +15,7 @@ ROOT = Path(legged_envs.__file__).parent
 RL_LIBRARIES = ("stable_baselines3", "rsl_rl", "skrl", "rl_games", "omnisafe", "torchrl", "tensordict")
 FORBIDDEN = {
     "checks": ("gymnasium", "torch", "mujoco", "numpy"),
+    "configuration": ("gymnasium", "torch", "mujoco", "numpy"),
     "state": ("gymnasium", "mujoco"),
     "rng": ("gymnasium", "mujoco"),
     "rotation": ("gymnasium", "mujoco"),
@@ -32,14 +33,15 @@ FORBIDDEN = {
 """What may be missing, or must not be reached, when a room is imported."""
 
 FLOORS = (
-    {"checks", "state"},
+    {"checks", "state", "tables"},
+    {"configuration"},
     {"rotation", "rng", "robots", "storage", "wrappers"},
     {"sim", "motions"},
     {"mdp"},
     {"managers"},
     {"envs"},
     {"tasks", "workflows"},
-    {"registration"},
+    {"registration", "without_torch"},
     {"rl"},
     {"cli"},
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import threading
 import weakref
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ import torch
 
 from legged_envs.mdp import costs, events, observations, rewards
 from legged_envs.rng import RandomStreams
-from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.robots import G1, G1_29, GO2, RobotCfg
 from legged_envs.sim import RobotState, SimCfg, Simulation, make_simulation
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import RobotView, build_scene, robot_spec
@@ -42,6 +43,21 @@ def make(robot: RobotCfg = GO2, num_envs: int = NUM_ENVS, **cfg: float) -> Simul
             '<actuator><motor name="m" joint="FL_hip_joint"/></actuator></mujoco>',
             "has actuators, 'm': take them out",
         ),
+        (
+            "<worldbody>",
+            '<worldbody><geom name="floor" type="plane" size="9 9 1"/>',
+            "has a collision shape 'floor' that is no part of RobotCfg 'go2': take it out, the ground is added",
+        ),
+        (
+            "<worldbody>",
+            '<worldbody><body pos="1 0 0"><geom name="stone" size="0.1"/></body>',
+            "has a collision shape 'stone' that is no part of RobotCfg 'go2'",
+        ),
+        (
+            'joint name="FL_hip_joint"',
+            'joint name="FL_hip_joint_"',
+            "no joint 'FL_hip_joint', .*; did you mean 'FL_hip_joint_'",
+        ),
     ],
 )
 def test_a_robots_file_that_does_not_fit_names_the_culprit(tmp_path, old, new, message):
@@ -57,6 +73,30 @@ def test_a_default_pose_outside_of_the_joints_range_is_refused():
     pose = (2.0, *GO2.default_joint_pos[1:])
     with pytest.raises(ValueError, match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range"):
         build_scene(dataclasses.replace(GO2, default_joint_pos=pose), SimCfg())
+
+
+@pytest.mark.parametrize("robot", [GO2, G1, G1_29], ids=lambda robot: robot.name)
+def test_a_base_height_at_which_the_robot_falls_or_is_in_the_ground_names_the_right_one(robot):
+    for change, place in ((0.1, "0.100 m above the ground, onto which it would fall"), (-0.1, "0.100 m inside the ")):
+        with pytest.raises(ValueError, match=rf"RobotCfg '{robot.name}': with base_height=.* {place}.*") as error:
+            build_scene(dataclasses.replace(robot, base_height=robot.base_height + change), SimCfg())
+        assert str(error.value).endswith(f"at {robot.base_height:.4f}")
+    build_scene(dataclasses.replace(robot, base_height=robot.base_height + 0.015), SimCfg())
+
+
+def test_a_file_that_is_missing_or_none_and_parts_that_are_not_there_are_named(tmp_path):
+    path = tmp_path / "own.xml"
+    with pytest.raises(FileNotFoundError, match=r"RobotCfg 'go2': there is no file .*own\.xml'"):
+        make(dataclasses.replace(GO2, xml=str(path)))
+    path.write_text("<mujoco><worldbody></mujoco>")
+    with pytest.raises(ValueError, match=r"RobotCfg 'go2': cannot read .*own\.xml'.*: XML parse error .*worldbody$"):
+        make(dataclasses.replace(GO2, xml=str(path)))
+    for change, culprit in (
+        ({"penalized_bodies": ("FR_tihgh",)}, "no body 'FR_tihgh', .*; did you mean 'FR_thigh'"),
+        ({"base_body": "FR_hip"}, "base_body 'FR_hip' .* must be the outermost body"),
+    ):
+        with pytest.raises(ValueError, match=culprit):
+            make(dataclasses.replace(GO2, **change))
 
 
 def random_parameters(sim: Simulation, seed: int = 1) -> dict[str, torch.Tensor]:
@@ -416,7 +456,7 @@ def wheeler(tmp_path) -> RobotCfg:
         kd=(1.0, 0.4, 0.0),
         torque_limits=(6.0, 1.0, 0.7),
         velocity_limits=(20.0, 20.0, 20.0),
-        base_height=3.0,
+        base_height=0.05,
         foot_names=("foot",),
         foot_radius=0.05,
         penalized_bodies=("thigh",),
@@ -466,7 +506,8 @@ class HandDriven:
 
 def test_each_kind_of_actuator_applies_its_law_within_its_limits(wheeler):
     sim = make(wheeler, 1)
-    one = torch.arange(1)
+    one, still = torch.arange(1), torch.zeros(1, 3)
+    sim.write_root_state(one, torch.tensor([[0.0, 0.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0, 0.0]]), still, still)
     for name in ("kp", "kd"):
         sim.set_parameter(name, 1.2 * sim.default_parameter(name), one)
     by_hand = HandDriven(wheeler, {name: sim.get_parameter(name) for name in ("kp", "kd")}, sim.cfg.dt)
@@ -583,7 +624,9 @@ def test_a_robot_on_a_fixed_base_has_a_view_without_a_root_and_is_not_simulated(
     view = RobotView.find(build_scene(fixed, SimCfg()), fixed)
     assert view.root_qpos is None and view.root_qvel is None
     assert view.joints == view.joint_qpos == view.joint_qvel == view.actuators == slice(0, 3)
-    with pytest.raises(ValueError, match=r"fixed\.xml: base_body 'base' of RobotCfg 'wheeler' has no free joint"):
+    with pytest.raises(
+        ValueError, match=r"fixed\.xml: base_body 'base' of RobotCfg 'wheeler' has no free joint: put <freejoint"
+    ):
         make(fixed)
 
 
@@ -849,6 +892,31 @@ def test_a_picture_shows_its_environment_and_leaves_the_physics_alone(assert_sam
     for use in (lambda: sim.step(1), lambda: sim.joint_pos, sim.render, sim.get_state):
         with pytest.raises(RuntimeError, match=r"used after close\(\)"):
             use()
+
+
+@pytest.mark.render
+def test_any_thread_can_draw_and_close():
+    sim, other = make(), make()
+    expected, failed = sim.render(0), []
+
+    def draw(times: int) -> None:
+        try:
+            failed.extend(not np.array_equal(sim.render(0), expected) for _ in range(times))
+        except Exception as error:
+            failed.append(error)
+
+    for times in (1, 3):
+        threads = [threading.Thread(target=draw, args=(times,)) for _ in range(times)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        draw(1)
+    assert len(failed) == 12 and not any(failed)
+    closing = threading.Thread(target=sim.close)
+    closing.start()
+    closing.join()
+    assert np.array_equal(other.render(0), expected)
 
 
 def test_a_simulation_that_was_closed_frees_its_engine_at_once():

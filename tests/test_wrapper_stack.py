@@ -629,10 +629,11 @@ def test_action_spaces_and_actions_that_cannot_be_scaled_are_refused():
     env.reset()
     with pytest.raises(ValueError, match=r"shape \(3, 2\), got \(3, 1\)"):
         env.step(np.zeros((3, 1), np.float32))
-    with pytest.raises(ValueError, match=r"shape \(3, 2\), got list"):
-        env.step([[0.0, 0.0]] * 3)
-    with pytest.raises(TypeError, match="floats, got int"):
-        env.step(np.zeros((3, 2), int))
+    with pytest.raises(ValueError, match=r"shape \(3, 2\), got \(3, 1\)"):
+        env.step([[0.0]] * 3)
+    for wrong in (np.zeros((3, 2), bool), np.zeros((3, 2), complex), [["0.0", "0.0"]] * 3):
+        with pytest.raises(TypeError, match="floats, got"):
+            env.step(wrong)
 
 
 # --- Unsqueeze --------------------------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from legged_envs.wrappers.layers import Step
 class ActionScale(StatefulWrapper):
     """Takes actions in [low, high], maps them affinely to the environment's range and clips them to it.
 
-    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``.
-    ``low`` and ``high`` are numbers or have one for each entry of a single action. Actions or an action space of other
-    than floats are a TypeError; wrong shapes, infinite bounds and a ``low`` not below ``high`` a ValueError.
+    a ↦ clip(env_low + (a − low) · (env_high − env_low) / (high − low), env_low, env_high), in the type of ``a``, floats
+    or lists; integers become floats. ``low`` and ``high`` are numbers or have one for each entry of a single action.
+    Actions that are no real numbers or an action space of other than floats are a TypeError; wrong shapes, infinite
+    bounds and a ``low`` not below ``high`` a ValueError.
 
     >>> import gymnasium as gym
     >>> env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
@@ -48,16 +49,21 @@ class ActionScale(StatefulWrapper):
         self._constants: Any = None  # those of the kind and type of the last actions
 
     def step(self, actions: Array) -> Step:
+        listed = isinstance(actions, (list, tuple))
+        actions = np.asarray(actions) if listed else actions
         shape = getattr(actions, "shape", None)
         if shape != self._shape:
             given = type(actions).__name__ if shape is None else tuple(shape)
             raise ValueError(f"actions must be an array of shape {self._shape}, got {given}")
         constants = self._constants
         if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
+            xp = array_namespace(actions)
+            if xp.isdtype(actions.dtype, "integral"):
+                actions = xp.astype(actions, getattr(xp, str(self.single_action_space.dtype)))
             constants = self._constants = self._constants_for(actions)
         scale, offset, low, high = constants
         scaled = clip(actions if self._keeps_range else actions * scale + offset, low, high)
-        step: Step = self.env.step(scaled)
+        step: Step = self.env.step(cast(NumPyArray, scaled).tolist() if listed else scaled)
         return step
 
     def _constants_for(self, actions: Array) -> tuple[Array, ...]:

@@ -1,16 +1,18 @@
 """What the wrappers share: the base class with its state, and the helper that knows whose episode is over."""
 
+import inspect
 import re
 from abc import ABCMeta
 from collections import deque
-from inspect import signature
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from array_api_compat import device as device_of
 from gymnasium.vector import AutoresetMode, VectorWrapper
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from legged_envs.checks import whole_number
+from legged_envs.tables import Shown, Table
 from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
@@ -79,7 +81,7 @@ class _TakesDevice(ABCMeta):
     """Lets constructors take the ``device`` of OmniSafe's wrappers, by name or anywhere; resets only check it."""
 
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
-        if "device" in signature(cls).parameters:
+        if "device" in inspect.signature(cls).parameters:
             return super().__call__(env, *args, **kwargs)
         devices = [*filter(_is_device, args), *([kwargs.pop("device")] if "device" in kwargs else [])]
         wrapper = super().__call__(env, *(value for value in args if not _is_device(value)), **kwargs)
@@ -94,7 +96,20 @@ def _is_device(value: object) -> bool:
     return bool(is_name) or (type(value).__module__, type(value).__name__) == ("torch", "device")
 
 
-class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDevice):
+class ShowsEnv(Shown):
+    """What stands around an environment ``env``, whose tables it shows."""
+
+    env: Any
+
+    def _describe(self) -> str:
+        return f"{self.env}"
+
+    def _as_tables(self) -> list[Table]:
+        core = self.env.unwrapped
+        return [(repr(self), (), ()), *core._as_tables()] if isinstance(core, Shown) else []
+
+
+class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclass=_TakesDevice):
     """A vector wrapper whose state can be saved. A subclass overrides ``step`` and :meth:`_begin`, and fills ``STATE``.
 
     ``state_dict``/``load_state_dict`` hold the wrapper's own state, ``get_state``/``set_state`` that of the whole stack
@@ -104,6 +119,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
     env: Any
     outermost: ClassVar[bool] = False  # no wrapper can go above: its step does not return Gymnasium's five values
+    reports_episodes: ClassVar[bool] = False  # whether it adds info["episode"]
     whole_keys: ClassVar[frozenset[str]] = frozenset()  # keys of info it adds that have no row for each environment
     STATE: ClassVar[dict[str, Shape | None]] = {}
     """What is saved: attributes (an underscore in front may be left out) and, of arrays or None, the shape."""
@@ -112,6 +128,25 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], metaclass=_TakesDe
 
     def __init__(self, env: Any):
         super().__init__(in_order(env, type(self).__name__))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata, but for Gymnasium's ``RecordEpisodeStatistics`` around a layer with the same key of ``info`` a
+        ValueError. That reads them when it is made, and else would find out when the first episode ends."""
+        asking = inspect.currentframe()
+        while asking is not None and asking.f_code.co_name == "metadata":  # the layers between
+            asking = asking.f_back
+        asker = None if asking is None else asking.f_locals.get("self")
+        twice = isinstance(asker, RecordEpisodeStatistics) and getattr(asker, "_stats_key", "") == "episode"
+        if twice and any(getattr(layer, "reports_episodes", False) for layer in layers(self)):
+            wrong = "RecordEpisodeStatistics would report info['episode'], which this environment reports itself"
+            how = "make it with gymnasium.make_vec(…, statistics=False), or leave RecordEpisodeStatistics out"
+            raise ValueError(f"{wrong}: {how}")
+        return super().metadata
+
+    @metadata.setter
+    def metadata(self, value: dict[str, Any]) -> None:
+        self._metadata = value
 
     @property
     def autoreset_mode(self) -> AutoresetMode:

@@ -37,6 +37,7 @@ class EpisodeStatistics(StatefulWrapper):
     (array([5., 5.], dtype=float32), array([5, 5]), array([ True,  True]), 5.0)
     """
 
+    reports_episodes = True
     STATE = {  # noqa: RUF012
         **dict.fromkeys(("returns", "cost_sums", "over", "lengths", "ages"), ("num_envs",)),
         "costs_sums": ("num_envs", "num_costs"),

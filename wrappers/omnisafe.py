@@ -14,7 +14,7 @@ from torch import Tensor
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer, is_of_this_package
 from legged_envs.wrappers.arrays import Info
-from legged_envs.wrappers.base import Options
+from legged_envs.wrappers.base import Options, ShowsEnv
 from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
@@ -65,7 +65,7 @@ with _safety_gymnasium():
 INFO_NAMES = {"costs": "costs", **FINAL_NAMES}  # what OmniSafe gets of ``info``, and what it calls it
 
 
-class LeggedCMDP(CMDP):
+class LeggedCMDP(ShowsEnv, CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
     It resets by itself in the same step and has its own time limit. Tensors are float32 (flags bool) on ``device``,
@@ -126,7 +126,7 @@ class LeggedCMDP(CMDP):
 
     def step(self, action: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Info]:
         """Advance by a step with ``action`` (num_envs, A), or (A,) for all; a ValueError if there is no cost."""
-        action = action.detach().expand(self._num_envs, -1).to(self._env_device)
+        action = torch.as_tensor(action).detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info.get("cost") is None:
             raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")

@@ -16,10 +16,11 @@ from rl_games.torch_runner import Runner
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, Tree
+from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.layers import COSTS, Env
 
 
-class RlGamesVecEnv(IVecEnv):
+class RlGamesVecEnv(ShowsEnv, IVecEnv):
     """A vector environment of tensors that resets in the same step (else a ``ValueError``) as rl_games' ``IVecEnv``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``, on rl_games' ``device``. ``seed`` is that of the first

@@ -10,10 +10,11 @@ from tensordict import TensorDict
 
 from legged_envs.wrappers.adapter import OBSERVATION_GROUP, accept_env, checked_reset, find_layer
 from legged_envs.wrappers.arrays import Info, as_kind_of, first_array
+from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.time_limit import TimeLimit
 
 
-class RslRlVecEnv(VecEnv):
+class RslRlVecEnv(ShowsEnv, VecEnv):
     """A vector environment of tensors that resets in the same step (else a ``ValueError``) as rsl_rl's ``VecEnv``.
 
     Make it with ``array="torch"`` and ``observations="dict"``, or put it in ``ToTorch``. It is reset at once, with

@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
 from legged_envs.wrappers.arrays import Info, map_leaves
+from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.layers import Env, layers, name_of, whole_keys
 
@@ -18,7 +19,7 @@ _TIME_OUT = "TimeLimit.truncated"
 _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
 
 
-class Sb3VecEnv(VecEnv):
+class Sb3VecEnv(ShowsEnv, VecEnv):
     """A vector environment of NumPy arrays that resets in the same step (else a ``ValueError``) as SB3's ``VecEnv``.
 
     An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them

@@ -13,10 +13,11 @@ from skrl.utils.runner.torch import Runner
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, first_array
+from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.layers import Env
 
 
-class SkrlVecEnv(Wrapper):
+class SkrlVecEnv(ShowsEnv, Wrapper):
     """A vector environment of tensors that resets in the same step (else a ``ValueError``) as skrl's ``Wrapper``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``. It is reset at once, with ``seed``. Observations are
@@ -33,6 +34,7 @@ class SkrlVecEnv(Wrapper):
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
         super().__init__(env)
+        self.env = env
         self.observation_space, self.state_space = map(_float32, group_spaces(env, "skrl"))
         self.action_space = env.single_action_space
         observation, self._info = checked_reset(env, "skrl", "torch", seed)
@@ -49,7 +51,7 @@ class SkrlVecEnv(Wrapper):
         return self._observation, self._info
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
-        actions = actions.reshape(self._env.action_space.shape)
+        actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._observation, self._state = split_groups(observation, self._flat)
         if "final_obs" in info:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+_FLOAT32 = np.dtype(np.float32)  # to compare with a type takes longer
+
 
 def check_same_structure(given: Any, own: Any, where: str) -> None:
     """Raise ValueError at the first difference in keys, lengths, shapes or dtypes of two trees; None fits anything."""
@@ -30,26 +32,46 @@ def _structure(value: Any) -> str | None:
 
 
 def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:
-    """The actions as a tensor; TypeError or ValueError if kind, dtype or shape differ or they are not finite."""
+    """The actions, an array of the kind ``array`` or lists, as a float32 tensor; TypeError or ValueError if they are of
+    another kind, no real numbers, not of ``shape`` or not finite."""
     if isinstance(actions, np.ndarray):
         if array != "numpy":
             raise TypeError("this environment takes tensors (array='torch') as actions, got a numpy array")
-        action = torch.from_numpy(actions.copy())  # torch does not read one that runs backwards
+        own = actions.copy() if actions.dtype == _FLOAT32 else action_array(actions, shape)
+        action = torch.from_numpy(own)  # torch does not read one that runs backwards
     elif isinstance(actions, torch.Tensor):
         if array != "torch":
             raise TypeError("this environment was made with array='numpy', so actions must be arrays; got a tensor")
         action = actions.detach()
+    elif isinstance(actions, (list, tuple)):
+        action = torch.from_numpy(action_array(actions, shape))
     else:
-        raise TypeError(f"actions must be a {array} array, got {type(actions).__name__}")
+        raise TypeError(f"actions must be a {array} array or lists of numbers, got {type(actions).__name__}")
     if action.shape != shape:
         raise ValueError(f"actions must have shape {shape}, got {tuple(action.shape)}")
     if action.dtype != torch.float32:
-        raise TypeError(f"actions must be float32, got {actions.dtype}")
+        if action.dtype == torch.bool or action.is_complex():
+            raise TypeError(f"actions must be real numbers, got {action.dtype}")
+        action = action.to(torch.float32)
     if not math.isfinite(action.sum().item()):
         rows = (~torch.isfinite(action)).any(1).nonzero().squeeze(1).tolist()
         if rows:
-            raise ValueError(f"actions are not finite in environments {rows[:8]}")
+            raise ValueError(f"actions are not finite, as float32, in environments {rows[:8]}")
     return action
+
+
+def action_array(actions: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    """Arrays or lists of real numbers as a new float32 array; ValueError unless they are of ``shape``."""
+    try:
+        array = np.asarray(actions)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"actions must be an array or lists of numbers of shape {shape}: {error}") from error
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"actions must be real numbers, got {type(actions).__name__} of {array.dtype}")
+    if array.shape != shape:
+        raise ValueError(f"actions must have shape {shape}, got {array.shape}")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
 
 
 def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:

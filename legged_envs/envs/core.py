@@ -24,6 +24,7 @@ from legged_envs.envs.hooks import TaskHooks
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
 from legged_envs.state import copied, restored
+from legged_envs.tables import Shown
 
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
@@ -32,7 +33,7 @@ STATE |= {"robot": "robot", "observation": "_last_observation"}
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
-class CoreVectorEnv(VectorEnv, TaskHooks):
+class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
     the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`. A step: ``_act`` → recovery from bad physics →
     ``_evaluate`` → ``_advance`` → ``_observe``. With ``cfg.advance_first`` commands and pushes advance before the
@@ -129,8 +130,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         return self._export_observation(), self._report_log()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), finite float32,
-        clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first ``reset`` or after ``close``."""
+        """Advance every environment by one control step with ``actions`` (num_envs, num_actions), an array or lists of
+        finite numbers, as float32 clipped to [−1, 1]; else TypeError or ValueError. RuntimeError before the first
+        ``reset`` or after ``close``."""
         self._check_usable("step")
         if not self._begun:
             raise RuntimeError("step() was called before reset()")

@@ -5,11 +5,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from legged_envs.envs.arguments import action_array
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.manager_env import LeggedVectorEnv
+from legged_envs.tables import Shown, Table
 
 
-class LeggedEnv(gym.Env):
+class LeggedEnv(Shown, gym.Env):
     """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit. ``info`` holds
     ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
@@ -29,10 +31,10 @@ class LeggedEnv(gym.Env):
         return self._first(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advance by one control step; ValueError if the action has the wrong shape or is not finite."""
-        action = np.asarray(action)
-        if action.shape != self.action_space.shape:
-            raise ValueError(f"the action must have shape {self.action_space.shape}, got {action.shape}")
+        """Advance by one control step; ValueError if the action has the wrong shape or is not finite, TypeError if it
+        is not of real numbers."""
+        if not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
+            action = action_array(action, self.action_space.shape)
         observation, reward, terminated, truncated, info = self._batch.step(action[None])
         info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
         return self._first(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
@@ -50,7 +52,10 @@ class LeggedEnv(gym.Env):
     def set_state(self, state: dict[str, Any]) -> None:
         self._batch.set_state(state)
 
-    def __str__(self) -> str:
+    def _as_tables(self) -> list[Table]:
+        return [(repr(self), (), ()), *self._batch._as_tables()]
+
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}<{self.spec.id if self.spec else self.cfg.robot.name}>>"
 
     @staticmethod

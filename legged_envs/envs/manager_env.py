@@ -1,5 +1,6 @@
 """The task as managers evaluate it: dicts of terms under names."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from legged_envs.envs.core import OBSERVATION_LIMIT, CoreVectorEnv
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
 from legged_envs.state import copied, restored
+from legged_envs.tables import Table
 
 MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminations", "events", "curriculum")
 
@@ -97,8 +99,12 @@ class LeggedVectorEnv(CoreVectorEnv):
         for names in map(vars, owners):
             names.update({name: None for name, value in names.items() if value is self})
 
-    def __str__(self) -> str:
-        return "\n\n".join(str(manager) for manager in self.managers.values())
+    def _as_tables(self) -> Iterator[Table]:
+        facts = {"robot": self.cfg.robot.name, "step [s]": self.step_dt, "episode [s]": self.max_episode_length_s}
+        facts |= {"observations": self.observations.group_sizes, "actions": self.actions.size}
+        yield f"{self}", tuple(facts), [tuple(facts.values())]
+        for manager in self.managers.values():
+            yield from manager._as_tables()
 
 
 def unwrap(env: VectorEnv) -> LeggedVectorEnv:

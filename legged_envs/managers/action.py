@@ -1,10 +1,12 @@
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from legged_envs.checks import check_choice
-from legged_envs.managers.manager import Manager, table
+from legged_envs.managers.manager import Manager
 from legged_envs.mdp.actions import JointActionCfg
+from legged_envs.tables import Table
 
 
 class ActionManager(Manager):
@@ -57,8 +59,8 @@ class ActionManager(Manager):
         if self.max_delay:
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
-    def __str__(self) -> str:
+    def _as_tables(self) -> Iterable[Table]:
         cfg = self.cfg.items()
         rows = [(n, c.kind, self.terms[n].size, c.scale, getattr(c, "around", None)) for n, c in cfg]
         title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
-        return table(title, ("term", "kind", "size", "scale", "around"), rows)
+        return [(title, ("term", "kind", "size", "scale", "around"), rows)]

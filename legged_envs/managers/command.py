@@ -1,9 +1,11 @@
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from legged_envs.managers.manager import Manager, table
+from legged_envs.managers.manager import Manager
 from legged_envs.mdp.commands import CommandTermCfg
+from legged_envs.tables import Table
 
 
 class CommandManager(Manager):
@@ -39,6 +41,6 @@ class CommandManager(Manager):
             term.end_episodes(env_ids)
         return super().end_episodes(env_ids, steps)
 
-    def __str__(self) -> str:
-        rows = [(name, term.value.shape[1], self.cfg[name]) for name, term in self.terms.items()]
-        return table("Commands", ("term", "size", "configuration"), rows)
+    def _as_tables(self) -> Iterable[Table]:
+        rows = [(name, term.value.shape[1], vars(self.cfg[name])) for name, term in self.terms.items()]
+        return [("Commands", ("term", "size", "configuration"), rows)]

@@ -4,11 +4,12 @@ from typing import Any
 
 import torch
 
+from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import Manager
 
 
 @dataclass
-class CurriculumTermCfg:
+class CurriculumTermCfg(Configuration):
     """How a task gets harder as robots succeed."""
 
     func: Callable[..., float | torch.Tensor | None]

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from legged_envs.checks import check_choice, check_range
+from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import Manager
 from legged_envs.mdp.timer import Timer
 
@@ -13,7 +14,7 @@ MODES = {"startup": "randomise", "reset": "place", "interval": "disturb"}
 
 
 @dataclass
-class EventTermCfg:
+class EventTermCfg(Configuration):
     """What happens to the robots besides the policy."""
 
     func: Callable[..., None]

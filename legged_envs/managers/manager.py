@@ -1,5 +1,5 @@
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -7,24 +7,10 @@ import torch
 from legged_envs.managers.recorded import Piece
 from legged_envs.mdp.context import is_pure
 from legged_envs.state import Stateful
+from legged_envs.tables import Shown, Table, cell
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    cells = [list(map(_cell, row)) for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([title, lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={item}" for name, item in value.items())
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "" if value is None else str(value)
-
-
-class Manager(Stateful):
+class Manager(Stateful, Shown):
     """Evaluates the terms of one kind, whose configurations ``cfg`` has by their ``names``."""
 
     log_names: tuple[str, ...] = ()
@@ -47,13 +33,16 @@ class Manager(Stateful):
         """What the log says of episodes that are over, each after ``steps`` (n,) steps. (n, len(log_names))."""
         return torch.zeros(len(env_ids), 0, dtype=torch.float32, device=env_ids.device)
 
-    def __str__(self) -> str:
+    def _describe(self) -> str:
+        return ", ".join(self.names)
+
+    def _as_tables(self) -> Iterable[Table]:
         fields = self.COLUMNS.values()
-        rows = [(name, *(getattr(term, field) for field in fields)) for name, term in self.cfg.items()]
-        return table(self.title, ("term", *self.COLUMNS), rows)
+        rows = [(name, term.func, *(getattr(term, field) for field in fields)) for name, term in self.cfg.items()]
+        return [(self.title, ("term", "function", *self.COLUMNS), rows)]
 
 
-class Term:
+class Term(Shown):
     """A term function bound to its parameters; TypeError if it is no function."""
 
     value: torch.Tensor
@@ -69,6 +58,9 @@ class Term:
 
     def __call__(self, env: Any) -> torch.Tensor:
         return self.func(env, **self.params)
+
+    def _describe(self) -> str:
+        return f"{self.where}: {cell(self.func)}({cell(self.params)})"
 
     def check(self, env: Any, dtype: torch.dtype, scalar: bool) -> torch.Tensor:
         """Evaluate once; ValueError if it is not (num_envs,) if ``scalar``, else (num_envs, size), or not ``dtype``."""

@@ -6,11 +6,13 @@ from typing import Any
 import torch
 
 from legged_envs.checks import whole_number
-from legged_envs.managers.manager import Manager, TermColumns, table
+from legged_envs.configuration import Configuration
+from legged_envs.managers.manager import Manager, TermColumns
+from legged_envs.tables import Table
 
 
 @dataclass
-class ObservationTermCfg:
+class ObservationTermCfg(Configuration):
     """An observation term. Order of effects, as Isaac Lab's: value → noise → clip → scale."""
 
     func: Callable[..., torch.Tensor]
@@ -25,7 +27,7 @@ class ObservationTermCfg:
 
 
 @dataclass
-class ObservationGroupCfg:
+class ObservationGroupCfg(Configuration):
     """Terms concatenated into one vector."""
 
     terms: dict[str, ObservationTermCfg]
@@ -108,13 +110,13 @@ class ObservationGroup(TermColumns):
             value.mul_(self._scale)
         return value.clamp_(-self._limit, self._limit)
 
-    def __str__(self) -> str:
+    def _as_tables(self) -> Iterable[Table]:
         noise = "noisy" if self.noisy else "no noise"
         history = f", {self.history} steps" if self.history > 1 else ""
         terms = zip(self.cfg.items(), self.sizes, strict=True)
         rows = [(name, size, term.noise, term.scale, term.clip) for (name, term), size in terms]
         title = f"Observations {self.name!r} ({self.size}, {noise}{history})"
-        return table(title, ("term", "size", "noise ±", "scale", "clip"), rows)
+        return [(title, ("term", "size", "noise ±", "scale", "clip"), rows)]
 
 
 class ObservationManager(Manager):
@@ -139,5 +141,5 @@ class ObservationManager(Manager):
     def owners(self) -> list[object]:
         return [owner for group in self.groups.values() for owner in group.owners()]
 
-    def __str__(self) -> str:
-        return "\n\n".join(map(str, self.groups.values()))
+    def _as_tables(self) -> Iterable[Table]:
+        return [table for group in self.groups.values() for table in group._as_tables()]

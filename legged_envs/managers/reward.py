@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 
 from legged_envs.checks import check_number
+from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import TermColumns
 
 
@@ -29,7 +30,7 @@ class EpisodeSums(TermColumns):
 
 
 @dataclass
-class RewardTermCfg:
+class RewardTermCfg(Configuration):
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs,) float32."""
     weight: float
@@ -70,7 +71,7 @@ class RewardManager(EpisodeSums):
 
 
 @dataclass
-class CostTermCfg:
+class CostTermCfg(Configuration):
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative."""
     limit: float

@@ -4,11 +4,12 @@ from typing import Any, ClassVar
 
 import torch
 
+from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import TermColumns
 
 
 @dataclass
-class TerminationTermCfg:
+class TerminationTermCfg(Configuration):
     """A termination condition. The time limit is no term: the ``TimeLimit`` wrapper has it."""
 
     func: Callable[..., torch.Tensor]

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 import torch
 
+from legged_envs.configuration import Configuration
 from legged_envs.mdp.context import Env
 
 
 @dataclass
-class JointActionCfg:
+class JointActionCfg(Configuration):
     kind: ClassVar[str] = ""
     """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
     scale: float | tuple[float, ...] = 0.5

@@ -7,6 +7,7 @@ from typing import Protocol
 import torch
 
 from legged_envs.checks import check_choice, check_number, check_range
+from legged_envs.configuration import Configuration
 from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
 from legged_envs.state import Stateful
@@ -45,7 +46,7 @@ class CommandTermCfg(Protocol):
 
 
 @dataclass
-class VelocityCommandCfg:
+class VelocityCommandCfg(Configuration):
     """A velocity command (vx, vy, ωz) in the base frame, drawn uniformly and held for a random time."""
 
     lin_vel_x: tuple[float, float] = (-1.0, 1.0)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import torch
 
 from legged_envs.checks import check_number
+from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
 
 
 @dataclass
-class GaitClockCfg:
+class GaitClockCfg(Configuration):
     """When each foot stands and swings, at a fixed pace; LeggedGym-Ex's ``g1`` has period 0.8 s and stance 0.55."""
 
     period: float = 0.8

@@ -8,6 +8,7 @@ import torch
 
 from legged_envs import rotation
 from legged_envs.checks import check_known, check_number
+from legged_envs.configuration import Configuration
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import Env
 from legged_envs.motions import Motion, MotionLibrary, MotionPlayer, MotionSample, shipped_motions
@@ -19,7 +20,7 @@ JOINT_VEL_SCALE, ANG_VEL_SCALE = 0.05, 0.25  # in the window, as in the policy's
 
 
 @dataclass
-class MotionCommandCfg:
+class MotionCommandCfg(Configuration):
     """Each episode imitates a clip from a drawn time on, or has no reference at all."""
 
     motions: Callable[[RobotCfg], Sequence[Motion]] = shipped_motions

@@ -13,6 +13,7 @@ from legged_envs.motions.kinematics import body_names, continuous
 from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
 from legged_envs.state import Stateful
+from legged_envs.tables import Shown, Table
 
 End = Literal["clip", "loop", "hold"]
 ON_FRAME = 1e-4  # a time this close to a frame, in frames, is that frame: control steps then read frames, not mixtures
@@ -61,7 +62,7 @@ class _Times:
     ended: torch.Tensor
 
 
-class MotionLibrary:
+class MotionLibrary(Shown):
     """Clips of one robot at one frame rate, sampled at any times. Between two frames positions and velocities are
     interpolated linearly and rotations along the shorter arc. After its last frame a clip is *held* (the last pose at
     rest, likewise the first pose before time 0) or *looped*: the first frame follows, moved and turned on the ground to
@@ -113,6 +114,14 @@ class MotionLibrary:
         self._step = (end - _turned(start, self._turn)) * self.loops.unsqueeze(1)
         """How far it moves on the ground after that turn, m. Shape: (num_clips, 2)."""
         self._moves_on = bool(self._turn.any() or self._step.any())
+
+    def _describe(self) -> str:
+        return f"{self.robot.name!r}, {self.num_clips} clips: {', '.join(self.names)}"
+
+    def _as_tables(self) -> list[Table]:
+        columns = (self.duration.tolist(), self.num_frames.tolist(), self.loops.tolist(), self.weight.tolist())
+        header = ("clip", "duration [s]", "frames", "loops", "weight")
+        return [(repr(self), header, [*zip(self.names, *columns, strict=True)])]
 
     def clip_ids(self, *names: str) -> torch.Tensor:
         check_known("there is no clip", names, self.names, "clips")

@@ -4,6 +4,7 @@ from typing import Any
 import torch
 
 from legged_envs.checks import check_number, whole_number
+from legged_envs.configuration import Configuration
 from legged_envs.motions.library import ON_FRAME, MotionLibrary
 from legged_envs.motions.motion import MotionError
 from legged_envs.rng import Stream
@@ -11,7 +12,7 @@ from legged_envs.state import Stateful
 
 
 @dataclass(frozen=True)
-class StartCfg:
+class StartCfg(Configuration):
     """How episodes choose where to start: uniformly, or more often before the places where robots fail."""
 
     adaptive: bool = False

@@ -4,18 +4,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from legged_envs.configuration import Configuration
+
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
 CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
 """Observation groups of a network: observation, reference window, mask."""
+Activation = Literal[
+    "elu", "selu", "relu", "crelu", "lrelu", "tanh", "sigmoid", "softplus", "gelu", "swish", "mish", "identity"
+]
+"""Names of rsl_rl."""
 
 
 @dataclass
-class MimicNetworkCfg:
+class MimicNetworkCfg(Configuration):
     """The networks of actor, critic and cost critic: an encoder of the reference, then an MLP."""
 
     hidden: tuple[int, ...] = (256, 128)
     """Hidden layers behind observation and encoded reference."""
-    activation: str = "elu"
+    activation: Activation = "elu"
     encoder: Literal["mlp", "transformer"] = "mlp"
     """What encodes the window of reference frames; the transformer takes each frame as a token."""
     encoder_hidden: tuple[int, ...] = (128,)
@@ -33,7 +39,7 @@ class MimicNetworkCfg:
 
 
 @dataclass
-class DaggerCfg:
+class DaggerCfg(Configuration):
     """A loss beside PPO's that pulls the policy's mean to a teacher's action in every visited state."""
 
     coefficient: float = 0.0
@@ -45,7 +51,7 @@ class DaggerCfg:
 
 
 @dataclass
-class AmpCfg:
+class AmpCfg(Configuration):
     """Adversarial motion prior: a reward for moving as the motions do."""
 
     amp_reward_weight: float = 0.0
@@ -56,7 +62,7 @@ class AmpCfg:
     """Observation group of the states that robots and motions are compared by."""
     hidden: tuple[int, ...] = (256, 128)
     """Hidden layers of the discriminator."""
-    activation: str = "elu"
+    activation: Activation = "elu"
     learning_rate: float = 1e-4
     """Of the discriminator's own optimiser, constant."""
     gradient_penalty: float = 10.0
@@ -64,7 +70,7 @@ class AmpCfg:
 
 
 @dataclass
-class RndCfg:
+class RndCfg(Configuration):
     """Random network distillation: a reward for observations that are new."""
 
     weight: float = 0.0
@@ -80,7 +86,7 @@ class RndCfg:
 
 
 @dataclass
-class LagrangeCfg:
+class LagrangeCfg(Configuration):
     """Keeps each cost term under its limit by a Lagrange multiplier."""
 
     enabled: bool = False
@@ -102,7 +108,7 @@ class LagrangeCfg:
 
 
 @dataclass
-class LearningCfg:
+class LearningCfg(Configuration):
     """What every algorithm has. Whoever runs it moves the learning rate from the first value to the last."""
 
     steps_per_env: int = 24

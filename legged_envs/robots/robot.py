@@ -1,8 +1,11 @@
-from dataclasses import dataclass
+from collections.abc import Iterator, Sized
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from legged_envs.checks import check_choice, check_number
+from legged_envs.configuration import Configuration
+from legged_envs.tables import Table
 
 ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
 """Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
@@ -24,13 +27,13 @@ def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, floa
 
 
 @dataclass(frozen=True)
-class RobotCfg:
+class RobotCfg(Configuration):
     """A legged robot: its MJCF file, which holds the bodies only, its actuators and the names of its parts. Fields per
     joint follow ``joint_names``, per foot ``foot_names``. ValueError if the description contradicts itself."""
 
     name: str
     xml: str
-    """Short name, also the prefix of task ids, and MJCF file name, beside this module."""
+    """Short name, also the prefix of task ids, and MJCF file: a name beside this module, or an absolute path."""
     base_body: str
     """Body that carries the free joint ``root`` and the site ``imu``."""
     joint_names: tuple[str, ...]
@@ -61,6 +64,10 @@ class RobotCfg:
     """What drives each joint and so what its target is, of :data:`ACTUATOR_GAINS`; empty for ``"position"`` for all."""
 
     def __post_init__(self) -> None:
+        for entry in fields(self):
+            value, times = getattr(self, entry.name), f" * {len(self.joint_names)}" if entry.name in _BOUNDS else ""
+            if "tuple" in str(entry.type) and (isinstance(value, str) or not isinstance(value, Sized)):
+                raise self._error(f"{entry.name} must be a tuple, such as ({value!r},){times}, got {value!r}")
         if not self.joint_names:
             raise self._error("joint_names is empty")
         object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))
@@ -84,9 +91,23 @@ class RobotCfg:
             if foot not in self.foot_names:
                 raise self._error(f"diagonals must be pairs of {self.foot_names}, got {foot!r}")
 
+    def _describe(self) -> str:
+        return f"{self.name!r}, {self.num_joints} joints, {len(self.foot_names)} feet"
+
+    def _as_tables(self) -> Iterator[Table]:
+        columns = ("joint_names", *_BOUNDS, "actuators", "mirror")
+        others = [(name, value) for name, value in vars(self).items() if name not in columns]
+        yield repr(self), ("field", "value"), others
+        yield "joints", columns, [*zip(*map(vars(self).get, columns), strict=True)]
+
     @property
     def path(self) -> Path:
-        return Path(__file__).resolve().parent / self.xml
+        """The MJCF file; FileNotFoundError if there is none."""
+        path = Path(__file__).resolve().parent / self.xml
+        if not path.is_file():
+            how = "xml must be an absolute path, or the name of a file that comes with the package"
+            raise FileNotFoundError(f"RobotCfg {self.name!r}: there is no file {str(path)!r}; {how}")
+        return path
 
     @property
     def num_joints(self) -> int:

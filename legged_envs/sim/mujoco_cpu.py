@@ -60,7 +60,8 @@ class MujocoSimulation(Simulation):
         self.model = model = build_scene(robot, cfg) if model is None else model
         self.robot_view = view = RobotView.find(model, robot)
         if view.root_qpos is None or view.root_qvel is None:
-            raise ValueError(f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint")
+            wrong = f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint"
+            raise ValueError(f'{wrong}: put <freejoint name="root"/> first into that body')
         self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
         self.batch = batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process

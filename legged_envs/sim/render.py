@@ -1,5 +1,6 @@
-import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.scene import RobotView
-from legged_envs.sim.simulation import Pose
+from legged_envs.sim.simulation import Pose, rendering_error
 
 _GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
 _NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the renderer lets cast no shadow
@@ -28,35 +29,36 @@ class SceneRenderer:
     renderer: mujoco.Renderer | None = None
     """MuJoCo's renderer of the last picture, of that picture's size."""
     _window: Any = None
+    _of_thread: threading.local = field(default_factory=threading.local)
+    _lock: Any = field(default_factory=threading.Lock)
     _data: dict[str, mujoco.MjData] = field(default_factory=dict)
 
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
         if ghost is not None:
             ghost.check(self.robot)
-        data = self._load("picture", env_id)
-        if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
-            if self.renderer is not None:
-                self.renderer.close()
-            self.renderer = self._start(width, height)
-        self.renderer.update_scene(data, camera="track")
-        if ghost is not None:
-            self._add_ghost(self.renderer.scene, data, ghost)
-        return self.renderer.render()
+        with self._lock:
+            data = self._load("picture", env_id)
+            with self._start(width, height) as renderer:
+                renderer.update_scene(data, camera="track")
+                if ghost is not None:
+                    self._add_ghost(renderer.scene, data, ghost)
+                return renderer.render()
 
-    def show(self, env_id: int) -> bool:
+    def show(self, env_id: int, label: str) -> bool:
         data = self._load("window", env_id)
         if self._window is None:
             import mujoco.viewer
 
             self._window = mujoco.viewer.launch_passive(self.model, data)
+        self._window.set_texts((None, None, label, None))
         self._window.sync()
         return bool(self._window.is_running())
 
     def close(self) -> None:
-        for part in (self._window, self.renderer):
-            if part is not None:
-                part.close()
-        self._window = self.renderer = None
+        if self._window is not None:
+            self._window.close()
+        self._close_renderer()
+        self._window = None
 
     def _load(self, use: str, env_id: int) -> mujoco.MjData:
         if not 0 <= env_id < self.num_envs:
@@ -80,11 +82,22 @@ class SceneRenderer:
         for geom in scene.geoms[first : scene.ngeom]:
             geom.rgba, geom.emission, geom.category = _GHOST_RGBA, 0.0, _NO_SHADOW
 
-    def _start(self, width: int, height: int) -> mujoco.Renderer:
+    @contextmanager
+    def _start(self, width: int, height: int) -> Iterator[mujoco.Renderer]:
+        """The renderer, which afterwards is of no thread, so that any can draw next."""
         try:
-            return mujoco.Renderer(self.model, height=height, width=width)
+            if not hasattr(self._of_thread, "context"):  # returning to it lets go of the renderer's
+                self._of_thread.context = mujoco.GLContext(1, 1)
+            with self._of_thread.context.as_current():
+                if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
+                    self._close_renderer()
+                    self.renderer = mujoco.Renderer(self.model, height=height, width=width)
         except Exception as error:
-            wrong = f"rendering failed to start with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}"
-            how = "install EGL (Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0)"
-            how = f"Without a display, set MUJOCO_GL=egl before mujoco is first imported and {how}"
-            raise RuntimeError(f"{wrong}. {how}") from error
+            raise rendering_error("rendering failed to start", error) from error
+        with self._of_thread.context.as_current():
+            yield self.renderer
+
+    def _close_renderer(self) -> None:
+        renderer, self.renderer = self.renderer, None
+        if renderer is not None:
+            renderer.close()

@@ -10,6 +10,7 @@ from torch import Tensor
 from legged_envs import rotation
 from legged_envs.sim.simulation import RobotQuantities, Simulation
 from legged_envs.state import Stateful
+from legged_envs.tables import Shown
 
 CONTACT_FORCE = 1.0  # contact force above which a foot counts as standing, N (legged_gym's threshold)
 
@@ -23,7 +24,7 @@ def _index(ids: list[int], device: torch.device) -> slice | Tensor:
     return slice(spaced.start, spaced.stop, stride) if ids == list(spaced) else torch.tensor(ids, device=device)
 
 
-class _Derived(ABC):
+class _Derived(Shown, ABC):
     """Tensors that follow, environment by environment, from quantities of the simulation."""
 
     QUANTITIES: tuple[str, ...]
@@ -31,6 +32,9 @@ class _Derived(ABC):
 
     def __init__(self, sim: Simulation):
         self.sim = sim
+
+    def _describe(self) -> str:
+        return f"{self.sim}"
 
     def take_in(self) -> None:
         vars(self).update({name: getattr(self.sim, name) for name in self.QUANTITIES})

@@ -7,12 +7,17 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from legged_envs.checks import did_you_mean
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.simulation import SimCfg
+from legged_envs.tables import Shown, shortened
+
+_GROUND = "ground_floor"
+_STANCE_TOLERANCE = 0.02  # how far from the ground a robot may start, m
 
 
-@dataclass(frozen=True)
-class RobotView:
+@dataclass(frozen=True, repr=False)
+class RobotView(Shown):
     """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
     root_qpos: slice | None
@@ -29,6 +34,9 @@ class RobotView:
     foot_velocities: slice
     """Three values per foot in ``sensordata``."""
 
+    def _describe(self) -> str:
+        return ", ".join(f"{name}={part and f'{part.start}:{part.stop}'}" for name, part in vars(self).items())
+
     @classmethod
     def find(cls, model: mujoco.MjModel, robot: RobotCfg, prefix: str = "") -> "RobotView":
         """The view of ``robot``, whose names in the model begin with ``prefix``; ValueError if its parts do not fit."""
@@ -39,7 +47,8 @@ class RobotView:
         root, joints = joints[:floats], joints[floats:]
         names = tuple(model.joint(i).name for i in joints)
         if names != tuple(prefix + name for name in robot.joint_names):
-            raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
+            wrong = f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}"
+            raise ValueError(f"{wrong}: name all of them, in the order of the file")
         if not np.isin(model.jnt_type[joints], (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)).all():
             raise ValueError(f"{robot.xml}: every joint but the free one of the base must be a hinge or a slide")
         shapes = np.flatnonzero(np.isin(model.geom_bodyid, bodies) & (model.geom_conaffinity > 0))
@@ -73,18 +82,44 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
     option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
     _add_ground(spec)
     model = spec.compile()
-    RobotView.find(model, robot)
+    view = RobotView.find(model, robot)
+    collides = (model.geom_contype | model.geom_conaffinity) > 0
+    for i in np.flatnonzero(collides & (model.body_rootid[model.geom_bodyid] != view.bodies.start)):
+        if (name := model.geom(i).name) != _GROUND:
+            wrong = f"{robot.xml} has a collision shape {name!r} that is no part of RobotCfg {robot.name!r}"
+            raise ValueError(f"{wrong}: take it out, the ground is added")
     for joint, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
         low, high = model.joint(joint).range
         if model.joint(joint).limited and not low <= position <= high:
             given = f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}"
             raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}")
+    if view.root_qpos is not None:
+        _check_stance(model, view, robot, view.root_qpos.start + 2)
     return model
+
+
+def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, height: int) -> None:
+    """Raise a ValueError unless the robot touches the ground in its default pose; ``height`` is the base's in qpos."""
+    data = mujoco.MjData(model)
+    data.qpos[height], data.qpos[view.joint_qpos] = robot.base_height, robot.default_joint_pos
+    mujoco.mj_kinematics(model, data)
+    ground, shapes = model.geom(_GROUND).id, range(model.ngeom)[view.geoms]
+    gaps = {i: mujoco.mj_geomDistance(model, data, ground, i, 10.0, None) for i in shapes if model.geom_conaffinity[i]}
+    lowest = min(gaps, key=gaps.__getitem__)
+    if abs(gap := gaps[lowest]) > _STANCE_TOLERANCE:
+        place = "above the ground, onto which it would fall" if gap > 0.0 else "inside the ground"
+        wrong = f"with base_height={robot.base_height} body {model.body(model.geom_bodyid[lowest]).name!r} starts"
+        how = f"in default_joint_pos it touches the ground at {robot.base_height - gap:.4f}"
+        raise ValueError(f"RobotCfg {robot.name!r}: {wrong} {abs(gap):.3f} m {place}; {how}")
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
     """The file of ``robot`` with its actuators, sensors and light; ValueError if it does not fit the ``RobotCfg``."""
-    spec = mujoco.MjSpec.from_file(str(robot.path))
+    try:
+        spec = mujoco.MjSpec.from_file(str(robot.path))
+    except ValueError as error:
+        reason = shortened(str(error), 200)
+        raise ValueError(f"RobotCfg {robot.name!r}: cannot read {str(robot.path)!r}: {reason}") from error
     _check_file(spec, robot)
     for geom in spec.geoms:
         geom.priority = 1  # the robot's friction decides, not the larger one
@@ -105,11 +140,17 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
         "body": (robot.base_body, *robot.foot_names, *robot.penalized_bodies, *robot.termination_bodies),
         "site": ("imu", *(f"{foot}_site" for foot in robot.foot_names)),
         "camera": ("track",),
+        "joint": robot.joint_names,
     }
     for kind, names in needed.items():
         for name in names:
             if getattr(spec, kind)(name) is None:
-                raise ValueError(f"{robot.xml} has no {kind} {name!r}, which RobotCfg {robot.name!r} needs")
+                known = [part.name for part in getattr(spec, "bodies" if kind == "body" else f"{kind}s")]
+                wrong = f"{robot.xml} has no {kind} {name!r}, which RobotCfg {robot.name!r} needs"
+                raise ValueError(f"{wrong}; {did_you_mean(name, known)}it has: {', '.join(known)}")
+    if spec.body(robot.base_body).parent.name != "world":
+        base = f"base_body {robot.base_body!r} of RobotCfg {robot.name!r}"
+        raise ValueError(f"{robot.xml}: {base} must be the outermost body, which has the others in it")
     if not any(geom.contype or geom.conaffinity for geom in spec.geoms):
         raise ValueError(f'{robot.xml} has no collision shapes: geoms with contype="0" conaffinity="1"')
 

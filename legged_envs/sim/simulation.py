@@ -1,6 +1,8 @@
 """The interface of a batch of simulated robots. One file per engine implements it."""
 
+import os
 import pkgutil
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +15,16 @@ import torch
 from torch import Tensor
 
 from legged_envs.checks import check_known, check_number, whole_number
+from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
+from legged_envs.tables import Shown
 
 if TYPE_CHECKING:
     from legged_envs.sim.render import SceneRenderer
 
 
 @dataclass
-class SimCfg:
+class SimCfg(Configuration):
     """Physics settings; docs/physics.md has the measurements behind the defaults."""
 
     dt: float = 0.005
@@ -91,7 +95,7 @@ class Quantities(RobotQuantities):
     """Body origins, m, orientations, velocities, m/s, and angular velocities, rad/s. (num_envs, num_bodies, 3 or 4)."""
 
 
-class Simulation(Quantities, ABC):
+class Simulation(Quantities, Shown, ABC):
     """``num_envs`` copies of one robot on one ground, stepped together; one file per engine implements it. Quantities
     are float32 tensors on ``device``, their first dimension the environment. They are its own buffers: clone what must
     outlive the next call. Root and joint quantities are current after every call. Body, foot, contact, torque and
@@ -114,6 +118,9 @@ class Simulation(Quantities, ABC):
         self.parameters = SimpleNamespace()
         """The model parameters that were read so far, by name; see ``get_parameter``."""
         self._default_parameters: dict[str, Tensor] = {}
+
+    def _describe(self) -> str:
+        return "closed" if self.closed else f"{self.robot.name}, num_envs={self.num_envs}, {self.cfg}"
 
     @abstractmethod
     def _read_quantity(self, name: str) -> Tensor:
@@ -208,9 +215,9 @@ class Simulation(Quantities, ABC):
         """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
         return self._renderer.render(env_id, width, height, ghost)
 
-    def view(self, env_id: int = 0) -> bool:
-        """Show one environment in a window, which the first call opens. Returns whether the window is still open."""
-        return self._renderer.show(env_id)
+    def view(self, env_id: int = 0, label: str = "") -> bool:
+        """Show one environment and a ``label`` in a window, which the first call opens. Returns whether it is open."""
+        return self._renderer.show(env_id, label)
 
     def close(self) -> None:
         """Close the window and free all memory. Whatever is asked of the simulation afterwards raises RuntimeError."""
@@ -250,5 +257,17 @@ def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, de
     except RuntimeError as error:
         raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
     make = ENGINES[engine]
-    constructor: Engine = pkgutil.resolve_name(make) if isinstance(make, str) else make
+    try:
+        constructor: Engine = pkgutil.resolve_name(make) if isinstance(make, str) else make
+    except (AttributeError, OSError, RuntimeError) as error:  # MuJoCo loads OpenGL when it is imported
+        if "mujoco" in sys.modules:
+            raise
+        raise rendering_error("MuJoCo cannot be imported", error) from error
     return constructor(robot, cfg, num_envs, torch_device)
+
+
+def rendering_error(what: str, error: Exception) -> RuntimeError:
+    """What to do about an ``error`` of the library that draws pictures, which MUJOCO_GL chooses."""
+    wrong = f"{what} with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}"
+    how = "egl needs no display (Debian: apt-get install libegl1 libgl1-mesa-dri libopengl0), glfw needs one"
+    return RuntimeError(f"{wrong}. Set it before mujoco is first imported: {how}")

@@ -12,9 +12,10 @@ from legged_envs.storage.fields import BATCH_FIELDS, FIELDS, TRANSITION_FIELDS, 
 from legged_envs.storage.fields import Transition as _Transition
 from legged_envs.storage.gae import Returns
 from legged_envs.storage.rows import HiddenStates, has_previous, take, trajectory_indices
+from legged_envs.tables import Shown
 
 
-class RolloutStorageMM:
+class RolloutStorageMM(Shown):
     """A rollout of ``num_transitions_per_env`` steps in ``num_envs`` environments, with reference motions and costs:
     :meth:`add_transitions`, :meth:`compute_returns`, learn from :meth:`mini_batches`, :meth:`clear`, start again. In
     ``training_type`` ``"distillation"``, not ``"rl"``, it keeps the teacher's actions for :meth:`generator`.
@@ -102,6 +103,10 @@ class RolloutStorageMM:
         super().__setattr__(name, value)
         if name in vars(self).get("_rows", ()):
             self._rows[name] = [] if value is None else list(value)
+
+    def _describe(self) -> str:
+        progress = f"step {self.step} of {self.num_transitions_per_env}"
+        return f"{self.training_type!r}, num_envs={self.num_envs}, {progress}"
 
     def _buffers(self) -> dict[str, torch.Tensor]:
         return {name: getattr(self, name) for name, rows in self._rows.items() if rows}

@@ -1,0 +1,67 @@
+"""The base of all configurations: dataclasses that refuse fields they lack, and that print as tables."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from typing import TYPE_CHECKING, Any
+
+from legged_envs.checks import did_you_mean
+from legged_envs.tables import Shown, Table, cell, shortened
+
+
+class Configuration(Shown):
+    """A dataclass that cannot be given an attribute which its class does not declare: AttributeError. Its ``repr``
+    names the fields that are not at their defaults."""
+
+    def __init_subclass__(cls, **arguments: Any):
+        super().__init_subclass__(**arguments)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # else the decorator writes one, of all fields
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            known = [field.name for field in fields(self)]
+            if name not in known and not hasattr(type(self), name):
+                wrong = f"{type(self).__name__} has no field {name!r}; {did_you_mean(name, known)}"
+                raise AttributeError(f"{wrong}it has: {', '.join(known)}")
+            super().__setattr__(name, value)
+
+    def _describe(self) -> str:
+        own = {field.name: getattr(self, field.name) for field in fields(self) if _differs(self, field)}  # type: ignore[arg-type]
+        return ", ".join(f"{name}={_shown(value)}" for name, value in own.items())
+
+    def _as_tables(self) -> Iterator[Table]:
+        rows = [(name, value) for name, value in vars(self).items() if not _are_terms(value)]
+        yield type(self).__name__, ("field", "value"), rows
+        yield from _tables_within("", self)
+
+
+def _differs(cfg: Any, field: Field[Any]) -> bool:
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return repr(getattr(cfg, field.name)) != repr(default)
+
+
+def _are_terms(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(item, Configuration) for item in value.values())
+
+
+def _shown(value: Any) -> str:
+    if _are_terms(value):
+        return f"{{{', '.join(value)}}}" if len(value) < 4 else f"{{{len(value)} terms}}"
+    text = cell(value) if callable(value) else repr(value)
+    if isinstance(value, dict):
+        text = f"{{{', '.join(f'{key!r}: {_shown(item)}' for key, item in value.items())}}}"
+    return shortened(text, 40)
+
+
+def _tables_within(path: str, cfg: Any) -> Iterator[Table]:
+    """What the dicts of terms in a configuration hold, and those in the terms."""
+    for name, terms in vars(cfg).items():
+        if not _are_terms(terms):
+            continue
+        kinds, first = {type(term) for term in terms.values()}, next(iter(terms.values()))
+        columns = [column for column, value in vars(first).items() if not _are_terms(value)]
+        rows = [(key, *map(vars(term).get, columns)) for key, term in terms.items()]
+        several = ("term", "configuration"), [*terms.items()]
+        yield path + name, *(several if len(kinds) > 1 else (("term", *columns), rows))
+        for key, term in terms.items():
+            yield from _tables_within(f"{path}{name}.{key}.", term)

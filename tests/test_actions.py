@@ -1,0 +1,127 @@
+"""Actions as people give them: lists, integers, float64 and arrays that run backwards, through every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector import VectorEnv
+
+from legged_envs.wrappers import ActionRepeat, ActionScale, AutoReset, TimeLimit, ToNumpy, ToTorch, Unsqueeze
+
+GO2 = "Legged/Go2-Flat-v0"
+ACTIONS = np.random.default_rng(0).choice([-1.0, -0.5, 0.0, 0.25, 1.0], (2, 12)).astype(np.float32)
+KINDS: dict[str, Callable[[np.ndarray], Any]] = {
+    "lists": np.ndarray.tolist,
+    "tuples": lambda actions: tuple(map(tuple, actions.tolist())),
+    "list of rows": list,
+    "float64": lambda actions: actions.astype(np.float64),
+    "float16": lambda actions: actions.astype(np.float16),
+    "big-endian": lambda actions: actions.astype(">f4"),
+    "backwards": lambda actions: actions[::-1, ::-1].copy()[::-1, ::-1],
+    "columns first": np.asfortranarray,
+    "every other": lambda actions: np.repeat(actions, 2, 1)[:, ::2],
+    "read-only": lambda actions: np.broadcast_to(actions, (1, 2, 12))[0],
+}
+WHOLE: dict[str, Callable[[np.ndarray], Any]] = {
+    "integers": lambda actions: actions.astype(int),
+    "bytes": lambda actions: actions.astype(np.int8),
+    "lists of integers": lambda actions: actions.astype(int).tolist(),
+}
+TENSORS: dict[str, Callable[[np.ndarray], Any]] = {
+    "lists": np.ndarray.tolist,
+    "list of tensors": lambda actions: list(torch.from_numpy(actions)),
+    "float64": lambda actions: torch.from_numpy(actions).double(),
+    "half": lambda actions: torch.from_numpy(actions).half(),
+    "columns first": lambda actions: torch.from_numpy(actions).T.contiguous().T,
+    "in a graph": lambda actions: torch.from_numpy(actions).double().requires_grad_(),
+}
+
+
+def rewards(env: Any, actions: Any, steps: int = 3) -> np.ndarray:
+    env.reset(seed=0)
+    return np.stack([np.asarray(env.step(actions)[1]) for _ in range(steps)])
+
+
+def test_an_environment_takes_any_array_of_numbers_and_lists(make_vec):
+    env, tensors = make_vec(2), make_vec(2, array="torch")
+    expected = rewards(env, ACTIONS)
+    for kind, convert in KINDS.items():
+        assert np.array_equal(rewards(env, convert(ACTIONS)), expected), kind
+    for kind, convert in TENSORS.items():
+        assert np.array_equal(rewards(tensors, convert(ACTIONS)), expected), kind
+    whole = np.trunc(ACTIONS)
+    expected = rewards(env, whole)
+    for kind, convert in WHOLE.items():
+        assert np.array_equal(rewards(env, convert(whole)), expected), kind
+    assert np.array_equal(rewards(tensors, torch.from_numpy(whole).int()), expected)
+    for wrong in (torch.zeros(2, 12, dtype=torch.bool), torch.zeros(2, 12, dtype=torch.complex64)):
+        with pytest.raises(TypeError, match="real numbers"):
+            tensors.step(wrong)
+    with pytest.raises(ValueError, match=r"not finite, as float32, in environments \[0, 1\]"):
+        tensors.step(torch.full((2, 12), 1e300, dtype=torch.float64))
+    with pytest.raises(TypeError, match="array='torch'"):
+        tensors.step(ACTIONS)
+
+
+def test_a_single_environment_does_too(make_single):
+    env = make_single()
+    row = ACTIONS[0]
+    expected = rewards(env, row)
+    for convert in (np.ndarray.tolist, list, tuple, np.float64, lambda a: a[::-1].copy()[::-1], torch.from_numpy):
+        assert np.array_equal(rewards(env, convert(row)), expected)
+    core = env.unwrapped
+    for wrong, error, culprit in (
+        ([0.0] * 11, ValueError, r"\(12,\), got \(11,\)"),
+        (0.0, ValueError, r"\(12,\), got \(\)"),
+        ([0.0, [1.0]] * 6, ValueError, r"shape \(12,\)"),
+        (["a"] * 12, TypeError, "real numbers, got list"),
+        (None, TypeError, "NoneType"),
+        (torch.zeros(12, requires_grad=True), ValueError, "detach"),
+        (np.full(12, 1e300), ValueError, "not finite"),
+    ):
+        with pytest.raises(error, match=culprit):
+            core.step(wrong)
+
+
+def deep(env: VectorEnv) -> VectorEnv:
+    return AutoReset(TimeLimit(ActionRepeat(ActionScale(env, -2.0, 2.0), 2), 50))
+
+
+STACKS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
+    "ActionScale, ActionRepeat, TimeLimit, AutoReset": deep,
+    "ToTorch": ToTorch,
+    "ToNumpy and ToTorch": lambda env: ToNumpy(ToTorch(env)),
+    "NEXT_STEP": lambda env: AutoReset(TimeLimit(env, 2), "NextStep"),
+    "SyncVectorEnv": lambda env: Unsqueeze(gym.make(GO2)),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_every_wrapper_hands_them_down(name, make_vec):
+    num_envs = 1 if name == "SyncVectorEnv" else 2
+    env = STACKS[name](make_vec(num_envs, autoreset_mode="Disabled", statistics=False).unwrapped)
+    actions = ACTIONS[:num_envs]
+    given = torch.from_numpy(actions) if name == "ToTorch" else actions
+    expected = rewards(env, given)
+    wide = given.double() if name == "ToTorch" else actions.astype(np.float64)
+    for other in (actions.tolist(), wide):
+        assert np.array_equal(rewards(env, other), expected)
+    whole = np.trunc(actions)
+    assert np.array_equal(rewards(env, whole.astype(int).tolist()), rewards(env, whole))
+    env.close()
+
+
+def test_scaled_actions_stay_lists_or_the_kind_that_they_were(make_vec):
+    env = ActionScale(make_vec(2, autoreset_mode="Disabled", array="torch"), -2.0, 2.0)
+    expected = rewards(env, torch.from_numpy(ACTIONS))
+    for other in (ACTIONS.tolist(), torch.from_numpy(ACTIONS).double()):
+        assert np.array_equal(rewards(env, other), expected)
+    with pytest.raises(ValueError, match=r"\(2, 12\), got \(2, 11\)"):
+        env.step(ACTIONS[:, 1:].tolist())
+    with pytest.raises(TypeError, match="floats"):
+        env.step(ACTIONS > 0)
