@@ -1,7 +1,8 @@
 """The command ``legged-envs``."""
 
 import os
-from json import dumps, loads
+import sys
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +40,10 @@ def train(cfg: Annotated[TrainCfg, tyro.conf.arg(name="")]) -> None:
     """Train a policy, evaluate it and write a run folder."""
     from legged_envs.rl.train import train as run
 
-    run(cfg)
+    try:
+        run(cfg)
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells have it of Ctrl-C, so that `train && deploy` ends
 
 
 def play(
@@ -59,7 +63,7 @@ def play(
         task_id: Registered id.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
-        vx: Forward command, m/s. Without any of vx, vy and wz the robot makes a tour of commands.
+        vx: Forward command, m/s. Without any of vx, vy and wz: a tour of the task's commands.
         vy: Sideways command, m/s.
         wz: Turning command, rad/s.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
@@ -99,28 +103,29 @@ def evaluate(
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
         changes: Changes to the task beside the policy's own, e.g. --changes costs.joint_torque.params.soft_limit 0.3
-        json: Where to write the numbers; by default eval.json beside the policy, or nowhere for the shipped one."""
+        json: A new file to write the numbers to. The eval.json of a run is its training's own."""
     from rich.console import Console
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-    from legged_envs.rl.policy import policy_and_task, policy_file
+    from legged_envs.rl.policy import policy_and_task
+    from legged_envs.rl.progress import LINE_INTERVAL, showing
 
     whole_number("--episodes", episodes)
-    if json is None and policy is not None:
-        json = policy_file(policy).parent / "eval.json"
     loaded, cfg, changed = policy_and_task(task_id, policy, changes, clips, motions)
     if json is not None:
         _check_output("--json", json)
-        _read_json(json)
+        if json.exists():
+            raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
     seed = EVALUATION_SEED if seed is None else seed
     evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(loaded.inputs))
     loaded.check(evaluator.core)
-    result = evaluator.run(loaded, seed=seed)
-    result.print(Console())
+    with showing(console := Console(), LINE_INTERVAL) as show:
+        result = evaluator.run(loaded, seed=seed, show=show)
+    result.print(console)
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         json.parent.mkdir(parents=True, exist_ok=True)
-        json.write_text(dumps(_read_json(json) | about | result.as_dict(), indent=1, default=str) + "\n")
+        json.write_text(dumps(about | result.as_dict(), indent=1, default=str) + "\n")
 
 
 def _check_output(option: str, path: Path) -> None:
@@ -128,16 +133,6 @@ def _check_output(option: str, path: Path) -> None:
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise ValueError(f"{option} must name a file that can be written, got {str(path)!r}")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        known = loads(path.read_text()) if path.is_file() else {}
-    except ValueError as error:
-        raise ValueError(f"--json must name a JSON file or a new one, but {str(path)!r} is none: {error}") from error
-    if not isinstance(known, dict):
-        raise ValueError(f"--json must name a file with a JSON object or a new one, got {str(path)!r}")
-    return known
 
 
 def bench(

@@ -72,17 +72,18 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_evaluation_is_of_the_task_that_the_policy_was_trained_on(tmp_path):
     run = write_run(tmp_path / "run", changes=CHANGES)
-    cli.evaluate(GO2, run / "policy.safetensors", episodes=2)
-    report = json.loads((run / "eval.json").read_text())
+    cli.evaluate(GO2, run / "policy.safetensors", episodes=2, json=tmp_path / "eval.json")
+    report = json.loads((tmp_path / "eval.json").read_text())
     assert report["changes"] == CHANGES
     assert report["cost_limits"]["joint_torque"] == 0.5
 
 
 def test_changes_of_the_command_line_come_on_top_of_the_policys(tmp_path):
     run = write_run(tmp_path / "run", changes=CHANGES)
-    cli.evaluate(GO2, run, episodes=2, changes={"costs.joint_torque.limit": 0.7, "costs.foot_slip.limit": 0.1})
-    report = json.loads((run / "eval.json").read_text())
-    assert report["changes"] == CHANGES | {"costs.joint_torque.limit": 0.7, "costs.foot_slip.limit": 0.1}
+    changes = {"costs.joint_torque.limit": 0.7, "costs.foot_slip.limit": 0.1}
+    cli.evaluate(GO2, run, episodes=2, changes=changes, json=tmp_path / "eval.json")
+    report = json.loads((tmp_path / "eval.json").read_text())
+    assert report["changes"] == CHANGES | changes
     assert report["cost_limits"]["joint_torque"] == 0.7
     assert report["cost_limits"]["foot_slip"] == 0.1
 
@@ -220,7 +221,6 @@ def test_a_run_folder_stands_for_its_policy(tmp_path):
     run = write_run(tmp_path / "run")
     assert load_policy(run).contract == load_policy(run / "policy.safetensors").contract
     cli.evaluate(GO2, run, episodes=1)
-    assert (run / "eval.json").is_file()
     with pytest.raises(FileNotFoundError, match=r"empty/policy\.safetensors"):
         (tmp_path / "empty").mkdir()
         load_policy(tmp_path / "empty")

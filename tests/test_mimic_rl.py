@@ -382,8 +382,8 @@ def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
     with pytest.raises(ValueError, match="there is no clip 'kick'; clips: bound"):
         cli.evaluate(GO2, folder / "policy.safetensors", episodes=1)
     assert (folder / "eval.json").read_text() == trained
-    cli.evaluate(GO2, folder / "policy.safetensors", episodes=1, motions=(file,))
-    assert list(json.loads((folder / "eval.json").read_text())["clips"]) == ["kick"]
+    cli.evaluate(GO2, folder / "policy.safetensors", episodes=1, motions=(file,), json=tmp_path / "eval.json")
+    assert list(json.loads((tmp_path / "eval.json").read_text())["clips"]) == ["kick"]
     video = tmp_path / "play.mp4"
     cli.play(GO2, folder / "policy.safetensors", video, motions=(file,), seconds=0.1)
     assert video.is_file()

@@ -1,7 +1,9 @@
 """Training, evaluation, export and the command line, with tiny budgets."""
 
+import io
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -10,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
+import mujoco
+import mujoco.viewer
 import numpy as np
 import onnx
 import onnxruntime
@@ -20,15 +24,17 @@ from safetensors.torch import save_file
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.rl import watch
 from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-from legged_envs.rl.metrics import evaluation_cfg
+from legged_envs.rl.metrics import command_ranges, evaluation_cfg
 from legged_envs.rl.policy import load_policy, load_shipped_policy
+from legged_envs.rl.progress import showing
 from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.velocity_metrics import hold_velocity
-from legged_envs.rl.watch import Scene, film_policy, make_watched
+from legged_envs.rl.watch import LABEL_HEIGHT, Scene, film_policy, make_watched, scenes, tour
 from legged_envs.tasks.mimic import imitating
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -121,14 +127,228 @@ def test_the_same_seed_trains_the_same_policy_and_another_seed_another(tmp_path)
     assert not all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(tmp_path):
-    trainer = Trainer(tiny(tmp_path / "run", minutes=5.0), Console(quiet=True))
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    folder = trainer.run()
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(number, tmp_path):
+    folder, handlers = tmp_path / "run", [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    trainer = Trainer(tiny(folder, minutes=5.0), Console(quiet=True))
+    threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
     assert trainer.seconds < 60.0
     assert load_policy(folder / "policy.safetensors")(torch.zeros(1, 45)).shape == (1, 12)
     resumed = Trainer(tiny(None, iterations=10**6, resume=folder), Console(quiet=True))
     assert resumed.iteration == trainer.iteration > 0
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(number, tmp_path, monkeypatch):
+    steps, step = [], LeggedVectorEnv.step
+
+    def interrupted_step(core, actions):
+        steps.append(core.num_envs == 3)  # one of the evaluation
+        if sum(steps) == 5:
+            os.kill(os.getpid(), number)
+        return step(core, actions)
+
+    monkeypatch.setattr(LeggedVectorEnv, "step", interrupted_step)
+    console = Console(record=True, width=200)
+    trainer = Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), console)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    assert sum(steps) < 100
+    assert load_policy(tmp_path).task_id == GO2 and not (tmp_path / "eval.json").exists()
+    assert f"interrupted; go on with: legged-envs train {GO2} --resume {tmp_path}" in console.export_text()
+
+
+def test_a_check_for_the_goal_does_not_keep_an_interrupt_waiting(tmp_path):
+    trainer = Trainer(tiny(tmp_path, iterations=1), Console(quiet=True))
+    trainer.seconds, trainer._interrupted = 100.0, True
+    measured = []
+    trainer._evaluator.metrics.measures = lambda info: measured.append(info) or {}
+    trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
+    assert len(measured) == 1 and trainer.time_to_walk is None
+
+
+def test_the_command_ends_with_130_if_its_training_is_interrupted(monkeypatch):
+    def interrupt(cfg):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("legged_envs.rl.train.train", interrupt)
+    monkeypatch.setattr(sys, "argv", ["legged-envs", "train", GO2])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "checkpoint_best.pt").touch()
+    trainer = Trainer(tiny(folder, iterations=4, keep=2), Console(quiet=True))
+    for _ in range(3):
+        trainer._iterate()
+        trainer._save()
+    names = ["checkpoint.pt", "checkpoint_000002.pt", "checkpoint_000003.pt", "checkpoint_best.pt"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+
+    second = folder / "checkpoint_000002.pt"
+    resumed = Trainer(TrainCfg(GO2, resume=second), Console(quiet=True))
+    assert (resumed.iteration, resumed.cfg.keep) == (2, 2)
+    assert resumed._run_dir.parent == Path("runs/Go2-Flat-v0")
+    assert Trainer(TrainCfg(GO2, resume=folder / CHECKPOINT), Console(quiet=True))._run_dir == folder
+    with pytest.raises(FileExistsError, match=r"there is a run in .*another --run-dir"):
+        Trainer(TrainCfg(GO2, resume=second, run_dir=folder), Console(quiet=True))
+    warm = Trainer(tiny(tmp_path / "warm", iterations=1, warm_start=second), Console(quiet=True))
+    assert warm.iteration == 0
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_run_without_a_terminal_says_how_far_it_is_and_first_of_all_if_it_cannot_film(tmp_path, monkeypatch):
+    class NoDisplay:
+        def __init__(self, *args, **kwargs):
+            raise OSError("cannot open libEGL.so.1")
+
+    monkeypatch.setattr(mujoco, "Renderer", NoDisplay)
+    monkeypatch.setattr("legged_envs.rl.train.LINE_INTERVAL", 0.0)
+    console = Console(record=True, width=60)
+    Trainer(replace(tiny(tmp_path, iterations=2), video=True), console).run()
+    text = console.export_text()
+    numbers = r"update 2  0\.00 M steps  \d+ steps/s  reward -?\d+\.\d\d/s  error \d\.\d\d m/s  \d\.\d\d rad/s"
+    training = re.search(rf"^training 100% after 0:00:\d\d  {numbers}$", text, re.M)
+    assert training and text.count("training") == text.count("no video: ") == 1
+    assert text.index("no video: ") < training.start()
+    for part in ("exporting", "evaluating", "standing", "drawing"):
+        assert re.search(rf"^{part} 100% after 0:00:\d\d$", text, re.M)
+    assert (tmp_path / "eval.json").is_file()
+
+
+def test_lines_come_once_in_their_interval(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("legged_envs.rl.progress.time.monotonic", lambda: now[0])
+    console = Console(record=True, width=60)
+    with showing(console, 60.0) as show:
+        for now[0] in range(0, 200):
+            show("training", now[0] / 200, f"update {now[0]}\nreward 1")
+        show("training", 1.0, "the end")
+    assert console.export_text().splitlines() == [
+        "training  30% after 0:01:00  update 60  reward 1",
+        "training  60% after 0:02:00  update 120  reward 1",
+        "training  90% after 0:03:00  update 180  reward 1",
+        "training 100% after 0:03:19  the end",
+    ]
+
+
+def test_a_terminal_shows_a_bar_for_each_part_that_fits_into_80_columns(tmp_path):
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    Trainer(tiny(tmp_path, iterations=1), console).run()
+    text = console.file.getvalue()
+    for part in ("training", "exporting", "evaluating", "standing", "drawing"):
+        assert re.search(rf"{part} +━{{12}} 100% 0:00:\d\d left 0:00:00", text)
+    assert "reward" in text and "…" not in text
+
+
+@pytest.mark.render
+def test_a_film_beside_the_evaluation_changes_none_of_its_figures(tmp_path, capsys):
+    changes = {"actions.joint_position.scale": 0.05}  # the robots stand
+    folder = train(replace(tiny(tmp_path / "run", iterations=1, video_seconds=0.3, changes=changes), video=True))
+    assert (folder / "video.mp4").is_file()
+    report = json.loads((folder / "eval.json").read_text())
+    cli.evaluate(GO2, folder, episodes=4, json=tmp_path / "alone.json")
+    alone = json.loads((tmp_path / "alone.json").read_text())
+    common = report.keys() & alone.keys()
+    assert {"lin_vel_error", "still_contact", "costs"} <= common and report["falls"] < 1.0
+    assert all(report[name] == alone[name] for name in common)
+
+
+def test_a_film_too_short_for_its_scenes_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match=r"--video-seconds must be at least .* 0\.02 s for each of 6 scenes, got 0\.1"):
+        Trainer(replace(tiny(tmp_path / "run", video_seconds=0.1), video=True), Console(quiet=True))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tour_stays_within_the_commands_of_its_task():
+    go2 = [(1.0, 0.0, 0.0), (0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0)]
+    assert tour(make_task_cfg(GO2)) == [*go2, (0.0, 0.0, 0.0)]
+    for task_id, ranges in (
+        (G1, {}),
+        (GO2, {"lin_vel_y": (0.0, 0.0)}),
+        (GO2, {"lin_vel_x": (0.0, 0.3), "ang_vel_z": (0.0, 0.0)}),
+        (GO2, {"lin_vel_x": (1.5, 2.0), "lin_vel_y": (0.0, 0.0), "ang_vel_z": (-0.1, 0.1)}),
+    ):
+        cfg = make_task_cfg(task_id)
+        velocity = cfg.commands["velocity"] = replace(cfg.commands["velocity"], **ranges)
+        commands = tour(cfg)
+        assert len(commands) == len(set(commands)) > 1
+        for low_high, values in zip(command_ranges(cfg).values(), zip(*commands, strict=True), strict=True):
+            assert low_high[0] <= min(values) and max(values) <= low_high[1]
+        assert 0.0 in velocity.lin_vel_x or all(vx >= velocity.lin_vel_x[0] for vx, _, _ in commands)
+    assert [scene.command for scene in scenes(cfg)] == commands
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ({"vx": 99.0}, r"--vx must be within the commands of this task, -1 to 1, got 99"),
+        ({"vx": 1.0, "vy": -0.6}, r"--vy must be within .*, -0\.5 to 0\.5, got -0\.6"),
+        ({"wz": float("nan")}, r"--wz must be"),
+    ],
+)
+def test_a_command_that_the_task_does_not_know_is_refused(command, message, tmp_path, monkeypatch):
+    monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: pytest.fail("it was played"))
+    with pytest.raises(ValueError, match=message):
+        cli.play(GO2, video=tmp_path / "play.mp4", **command)
+
+
+def test_a_film_shows_the_command_and_how_fast_the_robot_is(monkeypatch, tmp_path):
+    envs = make_watched(GO2, make_task_cfg(GO2), load_shipped_policy(GO2))
+    core, pictures, labels = unwrap(envs), [], []
+    monkeypatch.setattr(type(core.sim), "render", lambda sim, env, w, h, ghost: np.full((h, w, 3), 200, np.uint8))
+    ink = watch._ink
+    monkeypatch.setattr(watch, "_ink", lambda text: labels.append(text) or ink(text))
+    frame = watch._frame
+    monkeypatch.setattr(watch, "_frame", lambda *args: pictures.append(frame(*args)) or pictures[-1])
+    shown = [Scene(2.0, (0.5, 0.0, 0.0)), Scene(0.1, (0.0, 0.3, -0.9))]
+    watch.film(envs, load_shipped_policy(GO2), ("policy",), shown, tmp_path / "walk.mp4")
+    envs.close()
+    row = r"  vx ([+-]\d\.\d\d)  vy ([+-]\d\.\d\d) m/s  wz ([+-]\d\.\d\d) rad/s"
+    values = [re.fullmatch(rf"command{row}\nspeed  {row}", label).groups() for label in labels]
+    assert values[0][:3] == ("+0.50", "+0.00", "+0.00") and values[-1][:3] == ("+0.00", "+0.30", "-0.90")
+    assert abs(float(values[0][3])) < 0.1  # it has hardly started
+    assert [float(value) for value in values[49][3:]] == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
+    for picture in pictures:
+        band, rest = picture[:LABEL_HEIGHT], picture[LABEL_HEIGHT:]
+        assert (rest == 200).all() and band.min() == 70 and (band > 230).sum() > 1000
+
+
+class Window:
+    """A window that is closed after three frames."""
+
+    def __init__(self):
+        self.texts = []
+
+    def set_texts(self, texts):
+        self.texts.append(texts)
+
+    def sync(self):
+        pass
+
+    def is_running(self):
+        return len(self.texts) < 3
+
+    def close(self):
+        pass
+
+
+def test_a_window_shows_the_command_and_how_fast_the_robot_is(monkeypatch):
+    window = Window()
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr("mujoco.viewer.launch_passive", lambda model, data: window)
+    watch.play(GO2, make_task_cfg(GO2), load_shipped_policy(GO2), None, [Scene(1.0, (0.5, 0.0, 0.0))])
+    assert len(window.texts) == 3
+    assert all(text[2].startswith("command  vx +0.50") and "\nspeed" in text[2] for text in window.texts)
 
 
 def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path, monkeypatch):
@@ -138,7 +358,8 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
     console = Console(record=True, width=80)
     trainer = Trainer(cfg, console)
     trainer._interrupted = True
-    trainer.run()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
     begun = json.loads((folder / "config.json").read_text())
     command = console.export_text().split("go on with: ")[1].splitlines()[0]
 
@@ -155,7 +376,8 @@ def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
     console = Console(record=True, width=300)
     trainer = Trainer(tiny(tmp_path, iterations=1), console, wrap=lambda env: env)
     trainer._interrupted = True
-    trainer.run()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
     assert f"TrainCfg('{GO2}', resume=Path('{tmp_path}')) and the same wrappers" in console.export_text()
 
 
@@ -187,7 +409,7 @@ def test_a_checkpoint_without_the_options_of_its_run_is_refused(tmp_path):
     state = read_checkpoint(tmp_path, GO2)
     del state["cfg"]
     torch.save(state, tmp_path / CHECKPOINT)
-    with pytest.raises(ValueError, match=r"checkpoint\.pt' is of an older version.*--warm-start"):
+    with pytest.raises(ValueError, match=r"checkpoint '.*' is of an older version.*--warm-start"):
         Trainer(tiny(None, resume=tmp_path), Console(quiet=True))
 
 
@@ -220,6 +442,7 @@ def test_a_run_is_not_written_over_another(run, tmp_path):
         ({"changes": {"rewards.torques.func": lambda env: 0.0}}, "changes must be values that a checkpoint can hold"),
         ({"changes": {"rewards.torques.params": {"power": [np.float64(1.0)]}}}, r"\['power'\]\[0\] = .*checkpoint"),
         ({"iterations": 0}, "--iterations must be a positive integer, got 0"),
+        ({"keep": 0}, "--keep must be a positive integer, got 0"),
         *(
             ({name: value}, rf"--{name.replace('_', '-')} must be a finite number above 0, got {value}")
             for name in ("minutes", "checkpoint_minutes")
@@ -425,14 +648,18 @@ def test_the_command_lists_the_tasks(capsys):
     assert "foot_slip" in text
 
 
-def test_the_command_evaluates_a_policy_and_writes_the_numbers(run, capsys):
-    (run / "eval.json").write_text(json.dumps({"seed": 1}))
+def test_the_command_evaluates_a_policy_and_writes_the_numbers_only_to_a_new_file(run, tmp_path, capsys):
+    before = {path: path.read_bytes() for path in run.iterdir()}
     cli.evaluate(GO2, run / "policy.safetensors", episodes=4)
     assert "lin vel error" in capsys.readouterr().out
-    report = json.loads((run / "eval.json").read_text())
-    assert report["seed"] == 1
+    cli.evaluate(GO2, run / "policy.safetensors", episodes=4, json=tmp_path / "new.json")
+    report = json.loads((tmp_path / "new.json").read_text())
     assert report["episodes"] == 4
     assert report["evaluation_seed"] == EVALUATION_SEED
+    for path in (tmp_path / "new.json", run / "eval.json"):
+        with pytest.raises(ValueError, match=rf"--json must name a new file, '{path}' exists: .* overwrites nothing"):
+            cli.evaluate(GO2, run, episodes=4, json=path)
+    assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
 def test_the_zero_command_is_written_where_the_command_is_seen_and_nowhere_else():

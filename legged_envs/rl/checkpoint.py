@@ -12,7 +12,8 @@ from legged_envs.rl.config import ALGORITHMS, TrainCfg
 from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
 CHECKPOINT = "checkpoint.pt"
-FREE = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "episodes", "video")
+_FREE_OF_TRAINING = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "keep")
+FREE = (*_FREE_OF_TRAINING, "episodes", "video", "video_seconds")
 """Options that may differ from those of a run to resume, as may the folders."""
 _OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
@@ -20,15 +21,20 @@ _READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path())]
 """What a checkpoint may hold beside tensors, numbers, strings and containers of these."""
 
 
-def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write ``state`` in one go: whoever looks finds the file as it was or as it is."""
-    torch.save(state, path.with_suffix(".tmp"))
-    path.with_suffix(".tmp").replace(path)
+def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = None) -> None:
+    """Write ``state`` in one go: whoever looks finds the file as it was or as it is. With ``keep`` also write one with
+    the number of its update, and delete all such but those written last."""
+    for name in (CHECKPOINT, f"checkpoint_{state['iteration']:06d}.pt")[: 2 if keep else 1]:
+        torch.save(state, folder / f"{name}.tmp")
+        (folder / f"{name}.tmp").replace(folder / name)
+    numbered = [path for path in folder.glob("checkpoint_*.pt") if path.stem.removeprefix("checkpoint_").isdigit()]
+    for path in sorted(numbered, key=lambda path: (path.stat().st_mtime_ns, path.name))[: -keep if keep else 0]:
+        path.unlink()
 
 
-def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
-    """The checkpoint in a run folder; FileNotFoundError if there is none, ValueError if it is not one of this task."""
-    path = folder / CHECKPOINT
+def read_checkpoint(place: Path, task_id: str) -> dict[str, Any]:
+    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none of this task."""
+    path = place / CHECKPOINT if not place.is_file() else place
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
     try:
@@ -47,14 +53,16 @@ def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
     ValueError names an option that is given (differs from its default), defines the run and is not the run's."""
     if cfg.resume is None:
         return cfg, None
-    checkpoint, usual = read_checkpoint(cfg.resume, cfg.task_id), TrainCfg(cfg.task_id)
+    resume = cfg.resume.parent if cfg.resume.name == CHECKPOINT else cfg.resume
+    cfg, usual = replace(cfg, resume=resume), TrainCfg(cfg.task_id)
+    checkpoint = read_checkpoint(resume, cfg.task_id)
     if "cfg" not in checkpoint:
-        wrong = f"{str(cfg.resume / CHECKPOINT)!r} is of an older version and does not hold the options of its run"
+        wrong = f"the checkpoint {str(resume)!r} is of an older version and does not hold the options of its run"
         raise ValueError(f"{wrong}, which cannot go on; --warm-start begins a new run with its networks")
     given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
     if "minutes" in given:
         given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
-    merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=cfg.resume, **given)
+    merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=resume, **given)
     _check_same(cfg, merged, usual)
     return merged, checkpoint
 

@@ -56,7 +56,8 @@ class TrainCfg:
     run_dir: Path | None = None
     """Where to write; by default runs/<task>/<date>, or the folder that is resumed."""
     resume: Path | None = None
-    """A run folder to go on with, as it was begun; ``minutes`` and ``iterations`` are those of the whole run."""
+    """A run folder to go on with, as it was begun, or a numbered checkpoint of one, from which to go on in a folder of
+    its own; ``minutes`` and ``iterations`` are those of the whole run."""
     changes: dict[str, Value] = field(default_factory=dict)
     """Changes to the task, e.g. ``--changes rewards.torques.weight -0.0002 sim.decimation 2 events.push None``."""
     algo: Annotated[
@@ -72,17 +73,21 @@ class TrainCfg:
     motions: tuple[Path, ...] = ()
     """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
     warm_start: Path | None = None
-    """A run folder of the task whose actor and critic to begin with, e.g. to change rewards or add constraints."""
+    """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards."""
     compile: bool = False
     """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0
     """Torch threads of the update; 0 takes every core."""
     checkpoint_minutes: float = 2.0
     """Time between two checkpoints."""
+    keep: int | None = None
+    """How many checkpoints with a number, e.g. checkpoint_000250.pt, to keep beside the last; by default none."""
     episodes: int = 256
     """Episodes of an evaluation."""
     video: bool = True
     """Whether to film the trained policy."""
+    video_seconds: float = 8.0
+    """Length of the film, s."""
 
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
@@ -98,7 +103,7 @@ def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
-    for name in ("num_envs", "episodes", "threads", "iterations", "steps_per_env", "epochs", "mini_batches"):
+    for name in ("num_envs", "episodes", "threads", "iterations", "keep", "steps_per_env", "epochs", "mini_batches"):
         value = getattr(cfg, name, getattr(algo, name, None))
         if value is not None:
             whole_number(f"--{name.replace('_', '-')}", value, least=0 if name == "threads" else 1)

@@ -10,6 +10,7 @@ from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.metrics import EVALUATED, PolicyFunction, evaluation_cfg
 from legged_envs.rl.mimic_metrics import MimicMetrics
+from legged_envs.rl.progress import Show, show_nothing
 from legged_envs.rl.velocity_metrics import VelocityMetrics
 from legged_envs.tasks import is_mimic
 
@@ -36,24 +37,30 @@ class Evaluator:
         self.core = unwrap(self._envs)
         self.metrics = metrics(self.core)
 
-    def run(self, policy: PolicyFunction, still: bool = True, seed: int = EVALUATION_SEED) -> Any:
-        """Evaluate ``policy``, ``still`` for standing as well; gives an ``Evaluation`` or a ``MimicEvaluation``."""
-        moving = self.rollout(policy, seed)
-        standing = self.rollout(policy, seed, still=True) if still and self.metrics.STANDS else None
+    def run(
+        self, policy: PolicyFunction, still: bool = True, seed: int = EVALUATION_SEED, show: Show = show_nothing
+    ) -> Any:
+        """Evaluate ``policy``, ``still`` for standing as well; gives an ``Evaluation`` or a ``MimicEvaluation``. What
+        ``show`` raises ends it."""
+        moving = self.rollout(policy, seed, show=show)
+        standing = self.rollout(policy, seed, True, show) if still and self.metrics.STANDS else None
         return self.metrics.result(*moving, standing)
 
-    def rollout(self, policy: PolicyFunction, seed: int, still: bool = False) -> tuple[dict[str, Any], torch.Tensor]:
+    def rollout(
+        self, policy: PolicyFunction, seed: int, still: bool = False, show: Show = show_nothing
+    ) -> tuple[dict[str, Any], torch.Tensor]:
         """Measures of each step, (steps, num_envs, …), and which episodes had not ended by then, (steps, num_envs)."""
         observation = self.metrics.start(self._envs, seed, still)
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
-        rows, alive = [], []
-        for _ in range(round(SECONDS / self.core.step_dt)):
+        rows, alive, steps = [], [], round(SECONDS / self.core.step_dt)
+        for step in range(steps):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))
             observation, _, terminated, _, info = self._envs.step(action)
             upright = upright & ~terminated
             alive.append(upright)
             rows.append({name: value.clone() for name, value in self.metrics.measures(info).items()})
+            show("standing" if still else "evaluating", (step + 1) / steps)
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(alive)
 
     def close(self) -> None:

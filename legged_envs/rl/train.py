@@ -7,7 +7,9 @@ import shlex
 import signal
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +19,6 @@ import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
@@ -28,7 +29,8 @@ from legged_envs.rl.config import TrainCfg, complete
 from legged_envs.rl.evaluate import Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
-from legged_envs.rl.watch import film_policy
+from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
+from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import imitating
 from legged_envs.wrappers.rsl_rl import RslRlVecEnv
@@ -36,6 +38,8 @@ from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 GOAL_INTERVAL = 15.0
 NEAR = 0.1
 """Least time between two checks for the goal, s, and by how much training errors may exceed it to be worth one."""
+TRAINING_INTERVAL = 60.0
+"""Time between two lines about a training where there is no terminal, s."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
 
 
@@ -58,6 +62,7 @@ class Trainer:
         self._run_dir = self._find_run_dir()
         task = override(task, cfg.changes)
         self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
+        self._scenes = scenes(self.task, total=cfg.video_seconds) if cfg.video else []
         add_observations(self._algo, self.task)
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
@@ -78,65 +83,75 @@ class Trainer:
         """Updates so far, and training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []
         self.time_to_walk: dict[str, float] | None = None
-        self._goal_checked, self._interrupted = 0.0, False
+        self._goal_checked, self._interrupted, self._saved = 0.0, False, False
         if checkpoint is not None:
             self._load(checkpoint)
 
     def _find_run_dir(self) -> Path:
         usual = Path("runs", self.cfg.task_id.split("/")[-1], f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
-        folder, resume = self.cfg.run_dir or self.cfg.resume or usual, self.cfg.resume
+        resume = self.cfg.resume
+        folder = self.cfg.run_dir or (resume if resume and not resume.is_file() else usual)
         if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
             raise FileExistsError(f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it")
         return folder
 
     def run(self) -> Path:
-        """Train, export, evaluate, draw and film. Returns the run folder."""
+        """Train, export, evaluate, draw and film. Returns the run folder. SIGINT (Ctrl-C) and SIGTERM end a run with a
+        KeyboardInterrupt, in training once the update is done and the policy and a checkpoint are saved."""
         self._run_dir.mkdir(parents=True, exist_ok=True)
         self._write("config.json", {"training": self.cfg, "task": self.task})
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")
         self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False)
-        self._train()
-        self._save()
-        self._export()
-        if self._interrupted:
+        with self._rendering():  # what fails later is better said now
+            if self._scenes:
+                self.core.sim.render(0, 16, 16)
+        signals = signal.SIGINT, signal.SIGTERM
+        previous = [signal.signal(each, self._on_interrupt) for each in signals]
+        try:
+            with showing(self.console, TRAINING_INTERVAL) as show:
+                self._train(show)
+            with showing(self.console, LINE_INTERVAL) as show:
+                result = self._save_and_evaluate(show)
+            result.print(self.console)
+        except KeyboardInterrupt:
             again = shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
             if self._wrapped:
                 again = f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
-            self.console.print(f"interrupted; go on with: {again}", markup=False, soft_wrap=True)
-            return self._run_dir
-        self._evaluate_export()
-        if self.cfg.video:
-            try:
-                film_policy(self.cfg.task_id, self.task, load_policy(self._run_dir), self._run_dir / "video.mp4")
-            except RuntimeError as error:  # a machine that cannot render has trained all the same
-                self.console.print(f"no video: {error}", style="yellow")
+            if (self._run_dir / CHECKPOINT).exists():
+                self.console.print(f"interrupted; go on with: {again}", markup=False, soft_wrap=True)
+            raise
+        finally:
+            for each, handler in zip(signals, previous, strict=True):
+                signal.signal(each, handler)
         return self._run_dir
 
-    def _train(self) -> None:
-        previous = signal.signal(signal.SIGINT, self._on_interrupt)
-        saved, begun = self.seconds, time.perf_counter() - self.seconds
-        times = "{task.percentage:3.0f}%", TimeElapsedColumn(), "left", TimeRemainingColumn()
+    @contextmanager
+    def _rendering(self) -> Iterator[None]:
         try:
-            bars = Progress("{task.description}", BarColumn(), *times, console=self.console)
-            with SummaryWriter(str(self._run_dir)) as writer, bars as progress:
-                bar = progress.add_task("starting", total=1.0)
-                while (done := self._progress()) < 1.0 and not self._interrupted:
-                    self._set_learning_rate(done)
-                    row = self._iterate()
-                    row["seconds"] = self.seconds = time.perf_counter() - begun
-                    self.curve.append(row)
-                    for name, value in row.items():
-                        writer.add_scalar(f"train/{name}", value, self.iteration)
-                    self._check_goal(row)
-                    if self.seconds - saved > 60.0 * self.cfg.checkpoint_minutes:
-                        self._save()
-                        saved = self.seconds
-                    errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items())
-                    speed = statistics.fmean(recent["steps_per_second"] for recent in self.curve[-20:])
-                    text = f"{speed:6.0f} steps/s  reward {row['reward']:5.2f}/s  error {errors}"
-                    progress.update(bar, completed=self._progress(), description=text)
-        finally:
-            signal.signal(signal.SIGINT, previous)
+            yield
+        except (RuntimeError, OSError) as error:  # a machine that cannot render trains all the same
+            self.console.print(f"no video: {error}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+            self._scenes = []
+
+    def _train(self, show: Show) -> None:
+        saved, begun = self.seconds, time.perf_counter() - self.seconds
+        with SummaryWriter(str(self._run_dir)) as writer:
+            while (done := self._progress()) < 1.0 and not self._interrupted:
+                self._set_learning_rate(done)
+                row = self._iterate()
+                row["seconds"] = self.seconds = time.perf_counter() - begun
+                self.curve.append(row)
+                for name, value in row.items():
+                    writer.add_scalar(f"train/{name}", value, self.iteration)
+                self._check_goal(row)
+                if self.seconds - saved > 60.0 * self.cfg.checkpoint_minutes:
+                    self._save()
+                    saved = self.seconds
+                errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items())
+                speed = statistics.fmean(recent["steps_per_second"] for recent in self.curve[-20:])
+                count = f"update {self.iteration}  {row['env_steps'] / 1e6:.2f} M steps"
+                text = f"{count}\n{speed:.0f} steps/s  reward {row['reward']:.2f}/s\nerror {errors}"
+                show("training", self._progress(), text)
 
     def _progress(self) -> float:
         if self.cfg.iterations is not None:
@@ -183,7 +198,10 @@ class Trainer:
         if not wanted or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
             return
         self._goal_checked = self.seconds
-        result = self._evaluator.run(self.algorithm.get_policy().as_jit(), still=False)
+        try:
+            result = self._evaluator.run(self.algorithm.get_policy().as_jit(), still=False, show=self._stop_if_asked)
+        except KeyboardInterrupt:
+            return
         if result.walks(**goal):
             self.time_to_walk = {"seconds": round(self.seconds, 1), "env_steps": row["env_steps"]}
             self.console.print(
@@ -192,10 +210,14 @@ class Trainer:
             )
 
     def _on_interrupt(self, *_: Any) -> None:
+        again, self._interrupted = self._interrupted, True
+        if again or self._saved:
+            raise KeyboardInterrupt
+        self.console.print("stopping after this update (Ctrl-C again to stop at once)")
+
+    def _stop_if_asked(self, *_: Any) -> None:
         if self._interrupted:
             raise KeyboardInterrupt
-        self._interrupted = True
-        self.console.print("stopping after this update (Ctrl-C again to stop at once)")
 
     @cached_property
     def _evaluator(self) -> Evaluator:
@@ -207,9 +229,31 @@ class Trainer:
         save_policy(self._run_dir / POLICY_FILE, policy.as_jit(), meaning)
         save_onnx(self._run_dir / "policy.onnx", policy.as_onnx(verbose=False), meaning)
 
-    def _evaluate_export(self) -> None:
-        result = self._evaluator.run(load_policy(self._run_dir))
-        result.print(self.console)
+    def _save_and_evaluate(self, show: Show) -> Any:
+        show("exporting", 0.0)
+        self._save()
+        self._export()
+        show("exporting", 1.0)
+        self._saved = True
+        self._stop_if_asked()
+
+        def show_or_stop(*progress: Any) -> None:
+            self._stop_if_asked()
+            show(*progress)
+
+        with ThreadPoolExecutor(1) as pool:
+            evaluating = pool.submit(self._evaluator.run, load_policy(self._run_dir), show=show_or_stop)
+            with self._rendering():  # on the main thread: some graphics libraries draw on no other
+                if self._scenes:
+                    policy, path = load_policy(self._run_dir), self._run_dir / "video.mp4"
+                    film_policy(self.cfg.task_id, self.task, policy, path, self._scenes, show)
+            result = evaluating.result()
+        show("drawing", 0.0)
+        self._report(result)
+        show("drawing", 1.0)
+        return result
+
+    def _report(self, result: Any) -> None:
         report = {"task_id": self.cfg.task_id, "seed": self.cfg.seed, "changes": self.cfg.changes}
         report |= {"training_seconds": round(self.seconds, 1), "env_steps": self.curve[-1]["env_steps"]}
         if self.metrics.GOAL:
@@ -226,7 +270,7 @@ class Trainer:
         state = {name: getattr(self, name) for name in OF_A_CHECKPOINT}
         state |= {"algorithm": self.algorithm.save(), "env": self.env.get_state(), "rng": torch.get_rng_state()}
         state |= {"task_id": self.cfg.task_id, "cfg": self.cfg}
-        write_checkpoint(self._run_dir / CHECKPOINT, state)
+        write_checkpoint(self._run_dir, state, self.cfg.keep)
 
     def _load(self, state: dict[str, Any]) -> None:
         self.algorithm.load(state["algorithm"], None, strict=True)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,16 @@ from rich.console import Console
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.events import reset_to_reference
-from legged_envs.rl.metrics import EVALUATED, PolicyFunction, evaluation_cfg
+from legged_envs.rl.metrics import COMMAND_RANGES, EVALUATED, PolicyFunction, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
+from legged_envs.rl.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.rl.velocity_metrics import hold_velocity
 from legged_envs.sim.simulation import Pose
 from legged_envs.tasks import is_mimic
 from legged_envs.tasks.mimic import clip_names
 
-RENDER_SIZE = (1280, 720)
+RENDER_SIZE = (960, 544)
 VIDEO_WIDTH = 720
 """Frames are rendered larger than the video and scaled down: the cheapest antialiasing without a GPU."""
 FRAMES_PER_SECOND = 25
@@ -36,8 +36,10 @@ REFERENCE_OFFSET = (0.0, 0.7, 0.0)
 """Where the reference is drawn, from where it is, m in the world: to the right of the robot."""
 LARGEST_DRIFT = 0.2
 """Distance of robot and reference along x and y that is shown, m; with more it would leave the picture."""
-LABEL_HEIGHT = 90
-"""Pixels at the top of a frame, as rendered, that hold the name of the clip."""
+LABEL_HEIGHT, LABEL_SIZE = 56, 19
+"""Pixels at the top of a frame, as rendered, that hold its label, and the size of the letters."""
+SMOOTHING = 0.3
+"""Time over which the measured velocity of a label is averaged, s: within a step it goes up and down."""
 Command = tuple[float, float, float]
 """vx [m/s], vy [m/s] and ωz [rad/s]."""
 
@@ -51,24 +53,54 @@ class Scene:
     clip: str | None = None
 
 
-_FORWARD = ((0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (1.0, 0.0, 0.0))
-_TURNING_AND_BACK = ((0.6, 0.0, 0.9), (0.0, 0.4, 0.0), (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
-TOUR = (*_FORWARD, *_TURNING_AND_BACK)
+_AHEAD_AND_ASIDE = ((1.0, 0.0, 0.0), (0.6, 0.0, 0.9), (0.0, 0.8, 0.0))
+TOUR = (*_AHEAD_AND_ASIDE, (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
+"""Commands as parts of the greatest that a task has in each direction."""
 TOUR_SECONDS, COMMAND_SECONDS, CLIP_SECONDS = 2.5, 10.0, 4.0
-"""How long each command of :data:`TOUR`, a command that was given, and a clip last, s."""
+"""How long each command of a tour, a command that was given, and a clip last, s."""
 
 
 def scenes(
-    cfg: TaskCfg, command: Command | None = None, clips: Sequence[str] = (), seconds: float | None = None
+    cfg: TaskCfg,
+    command: Command | None = None,
+    clips: Sequence[str] = (),
+    seconds: float | None = None,
+    total: float | None = None,
 ) -> list[Scene]:
-    """What to show of a policy: on a mimic task ``clips``, by default all, else ``command``, by default a tour."""
-    if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
-        raise ValueError(f"--seconds must be at least a control step of {cfg.sim.step_dt:g} s, got {seconds}")
+    """What to show of a policy, each scene for ``seconds`` or all together for ``total``: on a mimic task ``clips``, by
+    default all, else ``command``, by default a tour of those that the task has."""
     if is_mimic(cfg):
-        return [Scene(seconds or CLIP_SECONDS, clip=name) for name in clip_names(cfg, clips)]
-    if command is not None:
-        return [Scene(seconds or COMMAND_SECONDS, command)]
-    return [Scene(seconds or TOUR_SECONDS, each) for each in TOUR]
+        shown = [Scene(CLIP_SECONDS, clip=name) for name in clip_names(cfg, clips)]
+    elif command is not None:
+        _check_command(cfg, command)
+        shown = [Scene(COMMAND_SECONDS, command)]
+    else:
+        shown = [Scene(TOUR_SECONDS, each) for each in tour(cfg)]
+    option, given, least = "--seconds", seconds, f"a control step of {cfg.sim.step_dt:g} s"
+    if total is not None:
+        option, given, seconds = "--video-seconds", total, total / len(shown)
+        least = f"{least} for each of {len(shown)} scenes"
+    if seconds is not None and not cfg.sim.step_dt <= seconds < float("inf"):
+        raise ValueError(f"{option} must be at least {least}, got {given}")
+    return [replace(scene, seconds=seconds or scene.seconds) for scene in shown]
+
+
+def tour(cfg: TaskCfg) -> list[Command]:
+    """The commands of :data:`TOUR` within the task's :func:`command_ranges`, without directions that it has not got."""
+    commands: list[Command] = []
+    for parts in TOUR:
+        ends = zip(parts, command_ranges(cfg).values(), strict=True)
+        vx, vy, wz = (min(max(part * (high if part > 0.0 else -low), low), high) for part, (low, high) in ends)
+        if (any((vx, vy, wz)) or not any(parts)) and (vx, vy, wz) not in commands:
+            commands.append((vx, vy, wz))
+    return commands
+
+
+def _check_command(cfg: TaskCfg, command: Command) -> None:
+    for name, option, value in zip(COMMAND_RANGES, ("--vx", "--vy", "--wz"), command, strict=True):
+        low, high = getattr(cfg.commands["velocity"], name)
+        if value != 0.0 and not low <= value <= high:
+            raise ValueError(f"{option} must be within the commands of this task, {low:g} to {high:g}, got {value:g}")
 
 
 def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
@@ -103,49 +135,75 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
     return observation
 
 
-def film(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Sequence[Scene], path: Path) -> None:
+def film(
+    envs: VectorEnv,
+    policy: PolicyFunction,
+    groups: Sequence[str],
+    scenes: Sequence[Scene],
+    path: Path,
+    show: Show = show_nothing,
+) -> None:
     """Film the first robot and a clip's reference as mp4. RuntimeError, and no file, if this machine cannot render."""
     import imageio_ffmpeg
 
     core = unwrap(envs)
     steps_per_frame = max(1, round(1.0 / (core.step_dt * FRAMES_PER_SECOND)))
-    shown = islice(watch(envs, policy, groups, scenes), 0, None, steps_per_frame)
-    frames = (_frame(core, scene.clip) for scene in shown)
+    shown = islice(_labelled(core, watch(envs, policy, groups, scenes)), 0, None, steps_per_frame)
+    frames = (_frame(core, scene, label) for scene, label in shown)
     first = next(frames)
     path.parent.mkdir(parents=True, exist_ok=True)
+    num_frames = sum(round(scene.seconds / core.step_dt) for scene in scenes) / steps_per_frame
     fps, scaled = 1.0 / (core.step_dt * steps_per_frame), ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
-    options = {"fps": fps, "quality": 6, "output_params": scaled}
-    with closing(imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, **options)) as writer:
-        writer.send(None)
-        for frame in chain((first,), frames):
-            writer.send(frame.tobytes())
+    options = {"fps": fps, "quality": 6, "output_params": ["-preset", "veryfast", *scaled]}
+    try:
+        with closing(imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, **options)) as writer:
+            writer.send(None)
+            for count, frame in enumerate(chain((first,), frames), 1):
+                writer.send(frame.tobytes())
+                show("filming", min(count / num_frames, 1.0))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
-def _frame(core: LeggedVectorEnv, clip: str | None) -> np.ndarray:
-    """The first robot at this moment, in a ``clip`` with its reference and the name. Shape: (720, 1280, 3), uint8."""
-    if clip is None:
-        return core.sim.render(0, *RENDER_SIZE)
+def _labelled(core: LeggedVectorEnv, moments: Iterable[Scene]) -> Iterator[tuple[Scene, str]]:
+    """What is asked of the first robot, and how it moves, beside the scene after each control step."""
+    speed = np.zeros(3)
+    for scene in moments:
+        if scene.clip is None:
+            measured = (*core.robot.lin_vel_b[0, :2].tolist(), core.robot.ang_vel_b[0, 2].item())
+            speed += (measured - speed) * core.step_dt / SMOOTHING
+        row = "{:7}  vx {:+.2f}  vy {:+.2f} m/s  wz {:+.2f} rad/s"
+        yield scene, scene.clip or f"{row.format('command', *scene.command)}\n{row.format('speed', *speed)}"
+
+
+def _frame(core: LeggedVectorEnv, scene: Scene, label: str) -> np.ndarray:
+    """The first robot at this moment, in a clip with its reference, and the label. Shape: (544, 960, 3), uint8."""
+    picture = core.sim.render(0, *RENDER_SIZE, ghost=None if scene.clip is None else _ghost(core))
+    ink = _ink(label)
+    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (0.35 * (1.0 - ink)) + 255.0 * ink
+    return picture
+
+
+def _ghost(core: LeggedVectorEnv) -> Pose:
+    """The pose of the first robot's reference, drawn beside it."""
     reference = motion_of(core).player.sample()[0]
     robot_pos_w = core.sim.root_pos_w[0, :2]
     drift = (reference.root_pos_w[:2] - robot_pos_w).clamp(-LARGEST_DRIFT, LARGEST_DRIFT)
     position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:])) + drift.new_tensor(REFERENCE_OFFSET)
-    ghost = Pose(position, reference.root_quat_w, reference.joint_pos)
-    picture = core.sim.render(0, *RENDER_SIZE, ghost=ghost)
-    picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (1.0 - _label(clip))
-    return picture
+    return Pose(position, reference.root_quat_w, reference.joint_pos)
 
 
-@cache
-def _label(text: str) -> np.ndarray:
-    """How much ink there is at each pixel of a line of text, from 0 to 1. Shape: (LABEL_HEIGHT, frame's width, 1)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def _ink(text: str) -> np.ndarray:
+    """How much ink there is at each pixel of a label, from 0 to 1. Shape: (LABEL_HEIGHT, frame's width, 1)."""
+    from matplotlib import get_data_path
+    from PIL import Image, ImageDraw, ImageFont
 
-    figure = Figure((RENDER_SIZE[0] / 100, LABEL_HEIGHT / 100), dpi=100)
-    figure.text(0.5, 0.5, text, ha="center", va="center", fontsize=30, parse_math=False)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return 1.0 - np.asarray(canvas.buffer_rgba())[..., :1] / 255.0
+    font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSansMono.ttf", LABEL_SIZE)
+    image = Image.new("L", (RENDER_SIZE[0], LABEL_HEIGHT))
+    centre = RENDER_SIZE[0] / 2, LABEL_HEIGHT / 2
+    ImageDraw.Draw(image).multiline_text(centre, text, 255, font, "mm", align="center")
+    return np.asarray(image)[..., None] / np.float32(255.0)
 
 
 def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
@@ -158,24 +216,26 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     return envs
 
 
-def film_policy(task_id: str, cfg: TaskCfg, policy: Policy, path: Path, shown: Sequence[Scene] = ()) -> None:
+def film_policy(
+    task_id: str, cfg: TaskCfg, policy: Policy, path: Path, shown: Sequence[Scene] = (), show: Show = show_nothing
+) -> None:
     """Write an mp4 of a policy in the scenes ``shown``, by default those of :func:`scenes`."""
-    envs = make_watched(task_id, cfg, policy)
-    film(envs, policy, tuple(policy.inputs), shown or scenes(cfg), path)
-    envs.close()
+    with closing(make_watched(task_id, cfg, policy)) as envs:
+        film(envs, policy, tuple(policy.inputs), shown or scenes(cfg), path, show)
 
 
 def play(task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene]) -> None:
     """Show a policy in the scenes ``shown``: in a window, or as the mp4 ``video``; without a display as play.mp4."""
     if video is not None or (sys.platform == "linux" and not os.environ.get("DISPLAY")):
         video = video or Path("play.mp4")
-        film_policy(task_id, cfg, policy, video, shown)
-        Console().print(f"wrote {video}")
+        with showing(console := Console(), LINE_INTERVAL) as show:
+            film_policy(task_id, cfg, policy, video, shown, show)
+        console.print(f"wrote {video}", markup=False)
         return
     envs = make_watched(task_id, cfg, policy)
     core, next_frame = unwrap(envs), time.perf_counter()
-    for _ in watch(envs, policy, tuple(policy.inputs), shown):
-        if not core.sim.view(0):  # its window was closed
+    for _, label in _labelled(core, watch(envs, policy, tuple(policy.inputs), shown)):
+        if not core.sim.view(0, label):  # its window was closed
             break
         next_frame += core.step_dt
         time.sleep(max(0.0, next_frame - time.perf_counter()))

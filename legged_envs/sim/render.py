@@ -43,12 +43,13 @@ class SceneRenderer:
             self._add_ghost(self.renderer.scene, data, ghost)
         return self.renderer.render()
 
-    def show(self, env_id: int) -> bool:
+    def show(self, env_id: int, label: str) -> bool:
         data = self._load("window", env_id)
         if self._window is None:
             import mujoco.viewer
 
             self._window = mujoco.viewer.launch_passive(self.model, data)
+        self._window.set_texts((None, None, label, None))
         self._window.sync()
         return bool(self._window.is_running())
 

@@ -208,9 +208,9 @@ class Simulation(Quantities, ABC):
         """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
         return self._renderer.render(env_id, width, height, ghost)
 
-    def view(self, env_id: int = 0) -> bool:
-        """Show one environment in a window, which the first call opens. Returns whether the window is still open."""
-        return self._renderer.show(env_id)
+    def view(self, env_id: int = 0, label: str = "") -> bool:
+        """Show one environment and a ``label`` in a window, which the first call opens. Returns whether it is open."""
+        return self._renderer.show(env_id, label)
 
     def close(self) -> None:
         """Close the window and free all memory. Whatever is asked of the simulation afterwards raises RuntimeError."""
