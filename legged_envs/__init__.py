@@ -7,10 +7,10 @@ import sys
 if sys.platform == "linux" and not os.environ.get("DISPLAY"):
     os.environ.setdefault("MUJOCO_GL", "egl")  # read once, when mujoco is imported
 
-from legged_envs.registration import register_tasks
+from legged_envs.registration import register, register_tasks
 from legged_envs.tasks import make_task_cfg
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "make_task_cfg", "register_tasks"]
+__all__ = ["__version__", "make_task_cfg", "register"]
 
 register_tasks()

@@ -1,19 +1,27 @@
 """Checks of plain arguments and configuration fields. Each error says what was given and what is expected."""
 
+import difflib
 import operator
+import os
 from collections.abc import Collection, Iterable
+from dis import opmap
+from importlib.util import find_spec
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """``value``, an integer of any kind, as an int; ValueError if it is none or below ``least``."""
+def whole_number(name: str, value: Any, least: int = 1, most: float = inf) -> int:
+    """``value``, an integer of any kind, as an int; ValueError if it is none, below ``least`` or above ``most``."""
     try:
         number = None if type(value).__name__.startswith("bool") else operator.index(value)
     except TypeError:
         number = None
-    if number is None or number < least:
+    if number is None or not least <= number <= most:
         expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
+        expected += f" and at most {most}" if isfinite(most) else ""
         raise ValueError(f"{name} must be {expected}, got {value!r}")
     return number
 
@@ -46,10 +54,50 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
 def check_known(what: str, names: Iterable[str], known: Collection[str], kind: str) -> None:
     """Raise a ``ValueError`` that says ``what`` about the first of ``names`` that is not ``known``, and lists these."""
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{what} {unknown[0]!r}; {kind}: {', '.join(known)}")
+        raise ValueError(
+            f"{what} {unknown[0]!r}; {did_you_mean(unknown[0], known)}{kind}: {', '.join(map(str, known))}"
+        )
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """A question with the one of ``known`` that is like ``name``, whatever its case, and a space; empty without one."""
+    lower = {str(each).lower(): each for each in known}
+    close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    return f"did you mean {lower[close[0]]!r}? " if close else ""
+
+
+def check_inputs(option: str, paths: Iterable["Path"]) -> None:
+    """Raise a ``FileNotFoundError`` unless there is a file at each of ``paths``."""
+    if missing := [str(path) for path in paths if not path.is_file()]:
+        raise FileNotFoundError(f"{option} must name a file, and there is none at {missing[0]!r}")
+
+
+def check_output(option: str, path: "Path", kind: str = "file") -> None:
+    """Raise a ``ValueError`` unless a file, or a ``"folder"``, can be written there; its parents may be missing."""
+    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    if there.is_dir() != (kind == "folder" or not path.exists()) or not os.access(there, os.W_OK):
+        raise ValueError(f"{option} must name a {kind} that can be written, got {str(path)!r}")
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     """Raise a ``ValueError`` unless ``value`` is one of ``choices``, of the same type."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
+
+
+def check_installed(*modules: str) -> None:
+    """Raise a ``ModuleNotFoundError`` that names those of ``modules`` that are not installed, and the pip command."""
+    if missing := [name for name in modules if find_spec(name) is None]:
+        raise ModuleNotFoundError(f"there is no module {', '.join(missing)}: pip install 'legged-envs[train]'")
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether an error tells of what was given, or of the machine: this package raised it on purpose, or a file, a
+    module or memory is missing. All others are errors of the code."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    if trace is None or isinstance(error, (OSError, MemoryError, ModuleNotFoundError)):
+        return True
+    frame, operation = trace.tb_frame, trace.tb_frame.f_code.co_code[trace.tb_lasti]
+    return operation == opmap["RAISE_VARARGS"] and str(frame.f_globals.get("__name__")).startswith("legged_envs.")

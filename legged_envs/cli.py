@@ -1,21 +1,27 @@
-"""The command ``legged-envs``."""
+"""The command ``legged-envs``. A mistake is found, if it can be, before anything is written and before PyTorch, whose
+import takes seconds; it is one line and exit status 2."""
 
+import io
 import os
+import re
 import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from functools import partial, wraps
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import tyro
 
-from legged_envs.checks import whole_number
-from legged_envs.rl.config import TrainCfg, Value
-from legged_envs.tasks import TASKS, is_mimic, make_task_cfg
-
-TaskId = Annotated[str, tyro.conf.Positional]
+from legged_envs import __version__, checks
+from legged_envs.rl.config import LARGEST_SEED, TaskId, TrainCfg, Value, check_run, check_size
+from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
+from legged_envs.without_torch import check_without_torch
 
 
 def list_tasks() -> None:
@@ -27,8 +33,12 @@ def list_tasks() -> None:
 
     heads = ("robot", "joints", "observation groups", "costs (limit)")
     table = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads))
-    for task_id in TASKS:
-        core = LeggedVectorEnv(make_task_cfg(task_id), 1)
+    for task_id in tuple(TASKS):
+        try:
+            core = LeggedVectorEnv(make_task_cfg(task_id), 1)
+        except Exception as error:  # one of another package, perhaps
+            table.add_row(task_id, "cannot be made:", "", f"{type(error).__name__}: {error}")
+            continue
         groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
         costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
         table.add_row(task_id, core.cfg.robot.name, str(len(core.cfg.robot.joint_names)), groups, costs)
@@ -38,12 +48,10 @@ def list_tasks() -> None:
 
 def train(cfg: Annotated[TrainCfg, tyro.conf.arg(name="")]) -> None:
     """Train a policy, evaluate it and write a run folder."""
+    check_without_torch(cfg.task_id, partial(check_run, cfg))
     from legged_envs.rl.train import train as run
 
-    try:
-        run(cfg)
-    except KeyboardInterrupt:
-        sys.exit(130)  # as shells have it of Ctrl-C, so that `train && deploy` ends
+    run(cfg)
 
 
 def play(
@@ -60,7 +68,7 @@ def play(
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
     Args:
-        task_id: Registered id.
+        task_id: Registered id, or module:Id of another package's task.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         video: Write an mp4 here in place of opening a window; without a display, play.mp4 is written.
         vx: Forward command, m/s. Without any of vx, vy and wz: a tour of the task's commands.
@@ -70,18 +78,31 @@ def play(
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         changes: Changes to the task beside the policy's own, e.g. --changes actions.joint_position.scale 0.8
         seconds: How long each command holds or each motion is imitated."""
+    plain_id(task_id)
+    checks.check_inputs("--motions", motions)
+    if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        video = Path("play.mp4")
     if video is not None:
         if video.suffix != ".mp4":
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
-        _check_output("--video", video)
+        checks.check_output("--video", video)
+        checks.check_installed("imageio_ffmpeg", "matplotlib")
     command = None if vx is None and vy is None and wz is None else (vx or 0.0, vy or 0.0, wz or 0.0)
-    if command and is_mimic(make_task_cfg(task_id)):
-        raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
-    from legged_envs.rl import watch
-    from legged_envs.rl.policy import policy_and_task
+    for name, speed in zip(("--vx", "--vy", "--wz"), command or (), strict=False):
+        checks.check_number(name, speed)
 
-    loaded, cfg, _ = policy_and_task(task_id, policy, changes, clips, motions)
-    watch.play(task_id, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds))
+    def prepare(weights: bool = True) -> tuple[Any, ...]:
+        if command and is_mimic(make_task_cfg(task_id)):
+            raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
+        from legged_envs.rl import watch
+
+        loaded, cfg, _ = _policy_and_task(task_id, policy, changes, clips, motions, weights)
+        return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds)
+
+    if not motions:  # to know their clips takes PyTorch
+        check_without_torch(task_id, partial(prepare, False))
+    show, *what = prepare()
+    show(task_id, *what)
 
 
 def evaluate(
@@ -96,7 +117,7 @@ def evaluate(
 ) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
     Args:
-        task_id: Registered id.
+        task_id: Registered id, or module:Id of another package's task.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         episodes: How many; for each clip of a mimic task.
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
@@ -104,18 +125,24 @@ def evaluate(
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
         changes: Changes to the task beside the policy's own, e.g. --changes costs.joint_torque.params.soft_limit 0.3
         json: A new file to write the numbers to. The eval.json of a run is its training's own."""
+    plain_id(task_id)
+    checks.check_inputs("--motions", motions)
+    check_size("--episodes", episodes)
+    checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
+    if json is not None:
+        checks.check_output("--json", json)
+        if json.exists():
+            raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
+
+    prepare = partial(_policy_and_task, task_id, policy, changes, clips, motions)
+    if not motions:  # to know their clips takes PyTorch
+        check_without_torch(task_id, partial(prepare, False))
     from rich.console import Console
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-    from legged_envs.rl.policy import policy_and_task
     from legged_envs.rl.progress import LINE_INTERVAL, showing
 
-    whole_number("--episodes", episodes)
-    loaded, cfg, changed = policy_and_task(task_id, policy, changes, clips, motions)
-    if json is not None:
-        _check_output("--json", json)
-        if json.exists():
-            raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
+    loaded, cfg, changed = prepare()
     seed = EVALUATION_SEED if seed is None else seed
     evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(loaded.inputs))
     loaded.check(evaluator.core)
@@ -128,11 +155,10 @@ def evaluate(
         json.write_text(dumps(about | result.as_dict(), indent=1, default=str) + "\n")
 
 
-def _check_output(option: str, path: Path) -> None:
-    """Raise a ``ValueError`` unless a file can be written at ``path``, whose folders may be missing."""
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise ValueError(f"{option} must name a file that can be written, got {str(path)!r}")
+def _policy_and_task(*arguments: Any) -> tuple[Any, ...]:
+    from legged_envs.rl.policy import policy_and_task
+
+    return policy_and_task(*arguments)
 
 
 def bench(
@@ -140,24 +166,104 @@ def bench(
 ) -> None:
     """Measure environment steps a second beside those of the physics engine alone.
     Args:
-        task_id: Registered id.
-        rounds: Paired rounds; medians are reported.
+        task_id: Registered id, or module:Id of another package's task.
+        rounds: Paired rounds. The columns are their medians: envs, robots in one process; env-steps/s, robots times
+            control steps in a second; control step, the time of one envs.step(); its physics alone, the time of the
+            engine for the same model, states and targets; ratio, the former time by the latter.
         quick: Two rounds, without the largest size.
         compile: Measure with compile=True.
         json: Where to write the numbers."""
+    plain_id(task_id)
+    checks.whole_number("--rounds", rounds)
+    if json is not None:
+        checks.check_output("--json", json)
     from legged_envs.rl import bench as module
 
-    if json is not None:
-        _check_output("--json", json)
     module.main(task_id, rounds, quick, compile, json)
 
 
-def main() -> None:
-    """Entry point of the command ``legged-envs``."""
-    verbs: dict[str, Any] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate, "bench": bench}
-    about, config = "Legged robots as vectorized Gymnasium environments.", (tyro.conf.CascadeSubcommandArgs,)
-    tyro.extras.subcommand_cli_from_dict(verbs, prog="legged-envs", description=about, config=config)
+VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
+VERBS["bench"] = bench
+ABOUT = """Legged robots as vectorized Gymnasium environments.
+--version tells the version; --traceback, after any command, what led to an error."""
 
 
-if __name__ == "__main__":
-    main()
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the command ``legged-envs``. What this package refuses and what the machine lacks is one line and
+    exit status 2, with ``--traceback`` after what led to it; an interruption is 130. Other errors are Python's."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        sys.path.append(os.getcwd())  # for module:Id
+    try:
+        call = _parse([word for word in words if word != "--traceback"])
+        _check_gl()
+        call()
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+    except Exception as error:
+        if not checks.is_mistake(error):
+            raise
+        if "--traceback" in words:
+            traceback.print_exc()
+        _stop(f"error: {str(error) or type(error).__name__}", 2)
+
+
+def _check_gl() -> None:
+    """Raise a ValueError if the environment variable MUJOCO_GL is none of those that mujoco takes when it loads."""
+    backends = {"linux": ("egl", "osmesa", "glx"), "darwin": ("cgl",)}.get(sys.platform, ("wgl",))
+    switches = ("enable", "enabled", "on", "true", "1", "disable", "disabled", "off", "false", "0")
+    value = os.environ.get("MUJOCO_GL", "").lower().strip()
+    checks.check_known("MUJOCO_GL cannot be", [value] if value else [], ("glfw", *backends, *switches), "it can be")
+
+
+def _stop(message: str, status: int) -> NoReturn:
+    print("legged-envs:", " ".join(message.split()), file=sys.stderr)
+    sys.exit(status)
+
+
+def _parse(words: list[str]) -> Callable[[], None]:
+    """The call that ``words`` ask for. ValueError, with what tyro prints in a box of several paragraphs, if none."""
+    if words == ["--version"]:
+        return partial(print, f"legged-envs {__version__}")
+    verb = words[0] if words and not words[0].startswith("-") else ""
+    checks.check_known("unknown command", [verb] if verb else [], VERBS, "commands")
+    verbs, box = {name: _later(function) for name, function in VERBS.items()}, io.StringIO()
+    options: dict[str, Any] = {"description": ABOUT, "config": (tyro.conf.CascadeSubcommandArgs,)}
+    try:
+        with redirect_stderr(box):
+            return tyro.extras.subcommand_cli_from_dict(verbs, prog="legged-envs", args=words, **options)
+    except SystemExit as stop:
+        if not stop.code:  # --help
+            raise
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", box.getvalue()).splitlines()[1:]  # without colours and title
+    text = " ".join(line.strip(" │|╰╯") for line in lines)
+    wrong, *hints = [*filter(None, map(str.strip, re.split("[─-]{3,}", text)))] or [box.getvalue()]
+    raise ValueError(f"{_told(wrong, hints)} ({f'legged-envs {verb}'.strip()} --help)")
+
+
+def _told(wrong: str, hints: list[str]) -> str:
+    """What is ``wrong`` and what of ``hints`` helps, both as tyro has them."""
+    wrong = re.sub(r"no type matching .* from (.*?)\. .*", r"got \1", wrong)
+    if usage := re.match(r"Argument helptext: (--\S+ (\[.*\]\]|\S+))", "".join(hints)):
+        return f"{wrong}; expected {usage[1]}"
+    if not wrong.startswith("Unrecognized"):
+        return wrong.removesuffix(".").removesuffix(". (required)")
+    given = wrong.partition(":")[2].split()[0].rstrip(",")
+    names = next((hint.partition(": ")[2] for hint in hints if hint.startswith("Available subcommands")), "")
+    similar = re.findall(r" (--(?!help)[\w.-]+)[ ,].*? in (legged-envs [a-z ]*[a-z])", " ".join(hints))
+    places = dict(reversed(similar))
+    if given in places:
+        return f"{given} must follow one of {names}" if names else f"{given} is an option of {places[given]}"
+    meant = checks.did_you_mean(given, (*places, *names.split(", "), "--help", "--version", "--traceback"))
+    expected = f"expected one of {names}" if names and not given.startswith("-") else ""
+    return f"unexpected {given!r}; {meant}{expected}".strip("; ")
+
+
+def _later(function: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+    """``function``, but a call of it returns the call."""
+
+    @wraps(function)
+    def bind(*args: Any, **kwargs: Any) -> Callable[[], None]:
+        return partial(function, *args, **kwargs)
+
+    return bind

@@ -1,27 +1,69 @@
 """Register the tasks with Gymnasium, and build the default wrapper stack. Torch and MuJoCo load when one is made."""
 
-import difflib
-from collections.abc import Mapping
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from glob import iglob
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from legged_envs.checks import did_you_mean
 from legged_envs.tasks import TASKS, make_task_cfg
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
+ENTRY_POINTS = "legged_envs.tasks"
 _SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile", "cfg", "max_episode_steps")
 _VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
 
 
-def register_tasks() -> None:
-    """Make every task known to ``gymnasium.make`` and ``gymnasium.make_vec``."""
+def register(task_id: str, cfg: "str | Callable[[], TaskCfg]") -> None:
+    """Make a task known to ``gymnasium.make``, ``gymnasium.make_vec`` and the command line. ``cfg`` is a function that
+    makes a fresh configuration, or its name as ``module:function``, which is imported when the task is made. Registered
+    again, an id has the new configuration. ValueError if the id is that of another package's environment, TypeError if
+    ``cfg`` is neither, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
+    if not (cfg.count(":") == 1 if isinstance(cfg, str) else callable(cfg)):
+        raise TypeError(f"cfg must be a function that makes a TaskCfg, or its name as 'module:function', got {cfg!r}")
     single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
-    for task_id in TASKS:
-        if task_id not in gym.registry:
-            gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
+    if task_id not in gym.registry:
+        gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
+    elif gym.registry[task_id].entry_point != single:
+        raise ValueError(f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}")
+    TASKS[task_id] = cfg
+
+
+def register_tasks() -> None:
+    """Register the tasks of this package, and those of installed ones, their entry points of the group
+    ``legged_envs.tasks``, id = "module:function"; one that cannot be registered is a warning."""
+    for task_id, cfg in TASKS.items():
+        register(task_id, cfg)
+    # Few have such a package, and to import importlib.metadata takes a fifth of the time of importing this one.
+    if not any(map(_has_tasks, sys.path)):
+        return
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            if TASKS.get(point.name, point.value) != point.value:
+                raise ValueError("there is another task with its id")
+            register(point.name, point.value)
+        except (TypeError, ValueError, gym.error.Error) as error:
+            package = point.dist.name if point.dist else "a package"
+            warnings.warn(f"the task {point.name!r} of {package} is left out: {error}", stacklevel=2)
+
+
+def _has_tasks(folder: str) -> bool:
+    """Whether the metadata of a package in ``folder``, one of ``sys.path``, names tasks."""
+    for name in iglob("*-info/entry_points.txt", root_dir=folder or "."):
+        with suppress(OSError), open(os.path.join(folder, name), errors="replace") as file:
+            if f"[{ENTRY_POINTS}]" in file.read():
+                return True
+    return False
 
 
 def make_vector_env(
@@ -88,8 +130,7 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
             # TorchRL's GymEnv tries keywords, and goes on without those that Python's own words refuse.
             refused = f"unexpected keyword argument {name!r}"
-            raise TypeError(f"{call} has no keyword {name!r}{hint} It takes: {', '.join(known)} ({refused})")
+            wrong = f"{call} has no keyword {name!r}; {did_you_mean(name, known)}it takes: {', '.join(known)}"
+            raise TypeError(f"{wrong} ({refused})")

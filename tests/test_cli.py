@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import torch
 import tyro
 from rich.console import Console
 
-from legged_envs import cli, make_task_cfg
+import legged_envs
+from legged_envs import cli, make_task_cfg, registration, robots
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.commands import VelocityCommandCfg
@@ -146,21 +155,21 @@ def test_changes_are_any_values(command, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "algo"),
+    ("task_id", "words", "algo"),
     [
-        ([], None),
-        (["ppo", "--no-mirror", "--hidden", "64", "64"], PPOCfg(mirror=False, hidden=(64, 64))),
-        (["mmppo", "--lagrange.enabled"], MimicPPOCfg(lagrange=LagrangeCfg(enabled=True))),
+        (GO2, [], None),
+        (GO2, ["ppo", "--no-mirror", "--hidden", "64", "64"], PPOCfg(mirror=False, hidden=(64, 64))),
+        (MIMIC, ["mmppo", "--lagrange.enabled"], MimicPPOCfg(lagrange=LagrangeCfg(enabled=True))),
     ],
-    ids=str,
+    ids=["default", "ppo", "mmppo"],
 )
-def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anywhere(words, algo, monkeypatch):
+def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anywhere(task_id, words, algo, monkeypatch):
     given = []
     monkeypatch.setattr("legged_envs.rl.train.train", given.append)
     for before, after in (["--seed", "3"], []), ([], ["--seed", "3"]):
-        monkeypatch.setattr("sys.argv", ["legged-envs", "train", GO2, *before, *words, *after])
+        monkeypatch.setattr("sys.argv", ["legged-envs", "train", task_id, *before, *words, *after])
         cli.main()
-    assert given == [TrainCfg(GO2, seed=3, algo=algo)] * 2
+    assert given == [TrainCfg(task_id, seed=3, algo=algo)] * 2
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,7 @@ def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["legged-envs", "train", GO2, *words])
     with pytest.raises(SystemExit):
         cli.main()
-    assert "Unrecognized" in capsys.readouterr().err
+    assert re.search("is an option of|must follow|unexpected", capsys.readouterr().err)
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
@@ -286,7 +295,9 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
     monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
     cli.bench(GO2, quick=True, json=tmp_path / "new" / "bench.json")
     printed = capsys.readouterr().out
-    assert "env-steps/s" in printed and "step, ms" in printed and "alone, ms" in printed
+    assert all(
+        head.split()[0] in printed for head in bench.HEADS
+    ) and "ratio: control step by its physics alone" in " ".join(printed.split())
     result = json.loads((tmp_path / "new" / "bench.json").read_text())
     assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
     for row in result["sizes"]:
@@ -334,3 +345,255 @@ def test_ids_are_listed_whole(width, capsys, monkeypatch):
 def test_a_policy_file_says_its_task_and_old_ones_no_changes():
     policy = Policy(Still(), {"task_id": GO2})
     assert (policy.task_id, policy.changes, policy.clips) == (GO2, {}, ())
+
+
+# --- a user's mistakes ------------------------------------------------------------------------------------------------
+
+
+def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: int = 2) -> str:
+    """What ``legged-envs`` prints in its one line of error."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words.split() if isinstance(words, str) else words)
+    printed = capsys.readouterr()
+    assert stop.value.code == status and not printed.out
+    assert printed.err.count("\n") == 1 and printed.err.startswith("legged-envs: ")
+    return printed.err.strip().removeprefix("legged-envs: error: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", r"Expected one of {list, train, play, eval, bench} \(legged-envs --help\)"),
+        ("trian", "unknown command 'trian'; did you mean 'train'"),
+        ("--verson", "unexpected '--verson'; did you mean '--version'"),
+        ("train", r"Missing from legged-envs train: TASK_ID .*\(legged-envs train --help\)"),
+        ("train WRONG", f"unknown task 'WRONG'; tasks .*module:Id.*{GO2}, {G1}"),
+        ("eval go2-flat", f"unknown task 'go2-flat'; did you mean '{GO2}'"),
+        ("bench nowhere.tasks:Mine/Walk-v0", "No module named 'nowhere'"),
+        ("play json:Mine/Walk-v0", "unknown task 'Mine/Walk-v0'"),
+        (f"train {GO2} --num-env 3", "unexpected '--num-env'; did you mean '--num-envs'"),
+        (f"train {GO2} --num-envs many", "--num-envs: .*'many'; expected --num-envs INT"),
+        (f"train {GO2} --num-envs", "Missing value for argument '--num-envs'"),
+        (f"train {GO2} --num-envs 0", "--num-envs must be a positive integer, got 0"),
+        (f"train {GO2} --num-envs 1000000000", "--num-envs 1000000000 needs 20,000 GB of memory, this machine has"),
+        (f"train {GO2} --minutes nan", "--minutes must be a finite number above 0, got nan"),
+        (f"train {GO2} --seed -1", "--seed must be an integer of at least 0"),
+        (f"train {GO2} --hidden 64", "--hidden must follow one of ppo, mmppo, distillation"),
+        (f"train {GO2} ppo --lagrange.enabled", "--lagrange.enabled is an option of legged-envs train mmppo"),
+        (f"train {GO2} ppo --hidden 0", "--hidden must be a positive integer, got 0"),
+        (f"train {GO2} ppo --gamma 1.5", "--gamma must be a finite number at least 0 and at most 1, got 1.5"),
+        (f"train {GO2} ppo --activation elo", "invalid choice 'elo' for argument '--activation'"),
+        (f"train {GO2} pppo", "unexpected 'pppo'; did you mean 'ppo'"),
+        (f"train {GO2} mmppo", f"'{GO2}' is trained with ppo, got mmppo"),
+        (f"train {MIMIC} distillation", "distillation and DAgger need a --teacher"),
+        (f"train {MIMIC} mmppo --lagrange.costs joint_torqe", "no cost 'joint_torqe'; did you mean 'joint_torque'"),
+        (f"train {MIMIC} --clips trott", "there is no clip 'trott'; did you mean 'trot'"),
+        (f"train {GO2} --changes rewards.torque.weight 1", "rewards has no 'torque'; did you mean 'torques'"),
+        (f"train {GO2} --changes rewards.torques.weight", r"--changes: .*expected --changes \[STR VALUE"),
+        (f"train {GO2} --resume empty", "there is no checkpoint 'empty/checkpoint.pt'"),
+        (f"train {GO2} --warm-start nowhere", "there is no checkpoint 'nowhere/checkpoint.pt'"),
+        (f"train {GO2} --run-dir file", "--run-dir must name a folder that can be written, got 'file'"),
+        (f"train {GO2} --run-dir old", "there is a run in 'old': choose another --run-dir"),
+        (f"play {GO2} --policy empty", r"there is no policy file 'empty/policy\.safetensors'"),
+        (f"play {GO2} --policy file", "'file' is not a policy as legged-envs train writes it"),
+        (f"play {GO2} --vx nan", "--vx must be a finite number, got nan"),
+        (f"play {GO2} --vx fast", "--vx: got .*'fast'.*; expected --vx"),
+        (f"play {MIMIC} --vx 1", f"'{MIMIC}' imitates motions: it takes --clips, not --vx"),
+        (f"eval {GO2} --motions nowhere.npz", "--motions must name a file, and there is none at 'nowhere.npz'"),
+        (f"eval {GO2} --seed -3", "--seed must be an integer of at least 0"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_status_2_before_anything_is_made(
+    words, message, tmp_path, monkeypatch, capsys, never
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "checkpoint.pt").touch()
+    before = sorted(tmp_path.rglob("*"))
+    assert re.search(message, refused(words, capsys))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_name_of_opengl_that_does_not_exist_is_refused(monkeypatch, capsys, never):
+    monkeypatch.setenv("MUJOCO_GL", "elg")
+    assert "MUJOCO_GL cannot be 'elg'; did you mean 'egl'" in refused(f"play {GO2}", capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "module"), [(f"train {GO2}", "tensorboard"), (f"play {GO2} --video a.mp4", "imageio_ffmpeg")]
+)
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(words, module, monkeypatch, capsys, never):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert f"no module {module}: pip install 'legged-envs[train]'" in refused(words, capsys)
+
+
+def test_traceback_shows_where_an_error_comes_from(capsys, never):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["train", GO2, "--traceback", "--minutes", "nan"])
+    told = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2 and told[0].startswith("Traceback") and "in check_number" in "".join(told)
+    assert told[-1].startswith("legged-envs: error: --minutes must be")
+
+
+def test_errors_of_the_code_are_not_taken_for_mistakes(monkeypatch, capsys):
+    def fail(cfg: TrainCfg) -> None:
+        int("seven")
+
+    monkeypatch.setattr("legged_envs.rl.train.train", fail)
+    with pytest.raises(ValueError, match="seven"):
+        cli.main(["train", GO2])
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device"), 2, "No space left on device"),
+        (MemoryError(), 2, "MemoryError"),
+        (SystemExit(130), 130, ""),
+    ],
+)
+def test_what_happens_to_a_run_has_its_exit_status(error, status, message, monkeypatch, capsys):
+    def fail(cfg: TrainCfg) -> None:
+        raise error
+
+    monkeypatch.setattr("legged_envs.rl.train.train", fail)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["train", GO2])
+    assert stop.value.code == status and message in capsys.readouterr().err
+
+
+def test_the_version_is_told_and_help_is_no_mistake(capsys):
+    cli.main(["--version"])
+    assert capsys.readouterr().out == f"legged-envs {legged_envs.__version__}\n"
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", "--help"])
+    assert stop.value.code == 0
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert all(head.removesuffix(", ms") in told for head in bench.HEADS)
+
+
+def test_mistakes_are_found_without_pytorch_which_is_itself_afterwards(tmp_path):
+    """One process of the command, whose processor time is measured, and one in which it is called several times."""
+    command = [sys.executable, "-m", "legged_envs", "train", GO2, "--changes", "rewards.torque.weight", "1"]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (result.returncode, result.stdout) == (2, "") and "did you mean 'torques'" in result.stderr
+    assert after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime < 1.5
+    code = f"""
+import sys
+from legged_envs import cli
+words = ["train {MIMIC} --clips trott", "play {MIMIC} --clips kick", "eval {GO2} --changes sim.dtt 1"]
+words += ["play {G1} --seconds nan", "train {GO2} mmppo", "eval {GO2} --policy nowhere", "play {GO2} --policy ."]
+for line in words:
+    try:
+        cli.main(line.split())
+    except SystemExit as stop:
+        assert stop.code == 2, line
+    assert not {{"torch", "mujoco", "legged_envs.envs", "legged_envs.managers"}} & set(sys.modules), line
+from legged_envs import make_task_cfg, managers
+from legged_envs.rl.policy import load_shipped_policy
+import torch
+observation = torch.zeros(2, 45)
+assert load_shipped_policy("{GO2}")(observation).shape == (2, 12)
+assert isinstance(make_task_cfg("{GO2}").rewards["trot"], managers.RewardTermCfg)
+"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0 and len(result.stderr.splitlines()) == 7, result.stderr
+
+
+# --- tasks of other packages ------------------------------------------------------------------------------------------
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+WRONG_ENTRY_POINTS = """
+Mine/Broken-v0 = my_robots.nothing:here
+no id = my_robots.spot:spot_flat
+Legged/Go2-Flat-v0 = my_robots.spot:spot_flat
+"""
+THEIRS = ("Mine/Spot-Flat-v0", "Mine/Broken-v0", "Mine/Spot-Import-v0")
+
+
+@pytest.fixture
+def my_robots(tmp_path, monkeypatch):
+    """The package that README describes, a robot with its model and a task as entry point, here with mistakes, and a
+    task that an import registers. Gives the warnings."""
+    package, about = tmp_path / "my_robots", tmp_path / "my_robots-1.0.dist-info"
+    package.mkdir()
+    about.mkdir()
+    (code,) = re.findall(r"```python\n((?:(?!```).)*SPOT = .*?)```", README, re.DOTALL)
+    code += 'import legged_envs\nlegged_envs.register("Mine/Spot-Import-v0", spot_flat)\n'
+    (package / "spot.py").write_text(code)
+    shutil.copy(robots.GO2.path, package / "spot.xml")
+    (table,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (points,) = tomllib.loads(table)["project"]["entry-points"].values()
+    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+    (about / "entry_points.txt").write_text(f"[legged_envs.tasks]\n{lines}{WRONG_ENTRY_POINTS}")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my_robots\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning) as warned:
+        registration.register_tasks()
+    yield [str(warning.message) for warning in warned]
+    for names in (TASKS, gym.registry):
+        for name in THEIRS:
+            names.pop(name, None)
+    for name in [name for name in sys.modules if name.startswith("my_robots")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("task_id", ["Mine/Spot-Flat-v0", "my_robots.spot:Mine/Spot-Import-v0"])
+def test_tasks_and_robots_of_other_packages_work_in_every_verb(task_id, my_robots, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
+    run = tmp_path / "run"
+    few = ["--num-envs", "4", "--episodes", "2", "--no-video", "--run-dir", str(run)]
+    cli.main(["train", task_id, "--iterations", "1", *few, "ppo", "--steps-per-env", "4"])
+    cli.main(["train", task_id, "--iterations", "2", "--resume", str(run), "--no-video", "--episodes", "2"])
+    cli.main(["eval", task_id, "--policy", str(run), "--episodes", "2"])
+    played = []
+    monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: played.append(args))
+    cli.main(["play", task_id, "--policy", str(run)])
+    assert played[0][0] == task_id and load_policy(run).contract["robot"] == "spot"
+    monkeypatch.setattr(bench, "SIZES", (2, 3))
+    monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
+    cli.main(["bench", task_id, "--quick"])
+    for env in (gym.make(task_id), gym.make_vec(task_id, num_envs=2)):
+        env.reset(seed=0)
+        env.close()
+    capsys.readouterr()
+
+
+def test_entry_points_are_listed_and_a_broken_one_breaks_nothing_else(my_robots, capsys, monkeypatch):
+    assert len(my_robots) == 2 and all("of my_robots is left out" in warning for warning in my_robots)
+    assert "'no id'" in my_robots[0] and "there is another task with its id" in my_robots[1]
+    assert "my_robots.spot" not in sys.modules
+    monkeypatch.setenv("COLUMNS", "200")
+    cli.main(["list"])
+    listed = capsys.readouterr().out
+    assert re.search(r"Mine/Spot-Flat-v0 +│ spot ", listed)
+    assert re.search(r"Mine/Broken-v0 +│ cannot be .*No module named 'my_robots.nothing'", listed)
+    assert all(task_id in listed for task_id in (GO2, G1, MIMIC))
+
+
+def test_a_task_is_registered_by_its_function_or_the_name_of_that(my_robots):
+    for cfg in (lambda: make_task_cfg(GO2), "my_robots.spot:spot_flat"):
+        legged_envs.register("Mine/Broken-v0", cfg)
+        robot = make_task_cfg("Mine/Broken-v0").robot.name
+        assert robot == ("spot" if isinstance(cfg, str) else "go2")
+    for cfg in (make_task_cfg(GO2), "my_robots.spot", None):
+        with pytest.raises(TypeError, match=r"a function that makes a TaskCfg, or its name as 'module:function'"):
+            legged_envs.register("Mine/Other-v0", cfg)
+    with pytest.raises(ValueError, match="'CartPole-v1' is that of another environment"):
+        legged_envs.register("CartPole-v1", "my_robots.spot:spot_flat")
+    with pytest.raises(gym.error.Error, match="Malformed"):
+        legged_envs.register("no id", "my_robots.spot:spot_flat")
+    assert not {"Mine/Other-v0", "CartPole-v1", "no id"} & set(TASKS)
+
+
+def test_a_model_that_is_not_there_is_named():
+    with pytest.raises(
+        FileNotFoundError, match=r"RobotCfg 'cat': there is no file '.*cat\.xml'; xml must be an absolute"
+    ):
+        LeggedVectorEnv(override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}), 1)

@@ -813,7 +813,7 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"autoreset_mode": "sometimes"}, ValueError, r"autoreset_mode.*SameStep.*'sometimes'"),
         ({"max_episode_steps": 0}, ValueError, r"0"),
         ({"max_episode_steps": 2.5}, ValueError, r"2\.5"),
-        ({"colour": "red"}, TypeError, r"make_vec\('Legged/Go2-Flat-v0'.*no keyword 'colour'\. It takes: .*device"),
+        ({"colour": "red"}, TypeError, r"make_vec\('Legged/Go2-Flat-v0'.*no keyword 'colour'; it takes: .*device"),
         ({"autoreset": True}, TypeError, r"'autoreset'; did you mean 'autoreset_mode'\?"),
         ({"cfg": {"rewards.juggling.weight": 1.0}}, ValueError, r"'juggling'.*tracking_lin_vel"),
         ({"cfg": {"sim.timestep": 0.01}}, ValueError, r"'timestep'.*dt"),

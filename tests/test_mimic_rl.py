@@ -24,7 +24,7 @@ from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.rl import evaluate
 from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
-from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.config import ALGORITHMS, PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import mean_over_steps
 from legged_envs.rl.mimic.algorithm import MimicDistillation
@@ -197,8 +197,8 @@ def test_the_learning_rate_falls_linearly_unless_it_adapts():
     ("task", "algo"), [(GO2, PPOCfg()), (FLAT, MimicPPOCfg()), (FLAT, MimicDistillationCfg())], ids=str
 )
 def test_an_algorithm_for_other_tasks_is_refused(task, algo):
-    known = "ppo" if task == FLAT else "mmppo or distillation"
-    with pytest.raises(ValueError, match=rf"{task}' is trained with {known}, got {type(algo).__name__}"):
+    known, names = "ppo" if task == FLAT else "mmppo or distillation", {cfg: name for name, cfg in ALGORITHMS.items()}
+    with pytest.raises(ValueError, match=rf"{task}' is trained with {known}, got {names[type(algo)]}"):
         trainer_of(TrainCfg(task, algo=algo))
 
 

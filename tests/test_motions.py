@@ -1222,7 +1222,7 @@ def test_joints_that_move_no_foot_follow_the_plan(tmp_path: Path):
 
 
 def test_unknown_shipped_motions_are_named():
-    with pytest.raises(ValueError, match="no motion 'jog' of robot 'go2'; motions: bound"):
+    with pytest.raises(ValueError, match="no motion 'jog'; motions of robot 'go2': bound"):
         shipped_motions(GO2, "jog")
     with pytest.raises(
         ValueError, match="no motions of robot 'g1' come with the package; there are some of g1_29, go2"

@@ -464,7 +464,7 @@ CHANGES = {
     "commands.velocity.lin_vel_x": ("(-0.5, 0.5)", (-0.5, 0.5)),
     "events.push": ("None", None),
     "robot.name": ("go2 of mine", "go2 of mine"),
-    "sim.integrator": ("(", "("),
+    "actions.joint_position.around": ("(", "("),
 }
 """What is written on a command line, and what it means."""
 

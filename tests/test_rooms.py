@@ -39,7 +39,7 @@ FLOORS = (
     {"managers"},
     {"envs"},
     {"tasks", "workflows"},
-    {"registration"},
+    {"registration", "without_torch"},
     {"rl"},
     {"cli"},
 )

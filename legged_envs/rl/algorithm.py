@@ -1,7 +1,6 @@
 """What a trainer needs of an algorithm, and how each is made for an environment."""
 
 import contextlib
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from rsl_rl.storage import RolloutStorage
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.symmetry import Mirror
-from legged_envs.rl.config import AlgorithmCfg, PPOCfg
+from legged_envs.rl.config import AlgorithmCfg, PPOCfg, teacher_path
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
@@ -37,8 +36,8 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
     motion = motion_of(core)
     common = env.get_observations(), env.num_actions, len(motion.cfg.window)
     if isinstance(cfg, MimicDistillationCfg):
-        return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg.teacher, core))
-    teacher = _load_teacher(cfg.dagger.teacher, core) if cfg.dagger.coefficient else None
+        return MimicDistillation(*common, cfg, teacher=_load_teacher(cfg, core))
+    teacher = _load_teacher(cfg, core) if cfg.dagger.coefficient else None
     expert = None
     if cfg.amp.amp_reward_weight:
         states = core.cfg.observations[cfg.amp.group]
@@ -96,9 +95,7 @@ class HalfMirror:
         return torch.zeros(())
 
 
-def _load_teacher(path: Path | None, core: LeggedVectorEnv) -> Policy:
-    if path is None:
-        raise ValueError("distillation and DAgger need a --teacher, a run trained with mmppo --privileged-actor")
-    teacher = load_policy(path, str(core.device))
+def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: LeggedVectorEnv) -> Policy:
+    teacher = load_policy(teacher_path(cfg), str(core.device))
     teacher.check(core, CRITIC_GROUPS)
     return teacher

@@ -1,5 +1,6 @@
 """Checkpoints of a training run: files of tensors and plain data, which run no code when they are read."""
 
+import datetime
 import pickle
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from legged_envs.checks import check_output
 from legged_envs.rl.config import ALGORITHMS, TrainCfg
 from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
@@ -32,20 +34,36 @@ def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = Non
         path.unlink()
 
 
-def read_checkpoint(place: Path, task_id: str) -> dict[str, Any]:
-    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none of this task."""
-    path = place / CHECKPOINT if not place.is_file() else place
+def checkpoint_file(place: Path) -> Path:
+    """A checkpoint, the file or that in a run folder; FileNotFoundError if there is none."""
+    path = place if place.is_file() else place / CHECKPOINT
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
+    return path
+
+
+def read_checkpoint(place: Path, task_id: str) -> dict[str, Any]:
+    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none of this task."""
+    path = checkpoint_file(place)
     try:
         with torch.serialization.safe_globals(_READABLE):
             state = torch.load(path, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         reason = next((line for line in str(error).splitlines() if "GLOBAL" in line), str(error).split("\n")[0])
         raise ValueError(f"{str(path)!r} is no checkpoint that this version can read safely: {reason}") from error
-    if state["task_id"] != task_id:
+    if state["task_id"].split(":")[-1] != task_id.split(":")[-1]:
         raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}")
     return state
+
+
+def run_folder(cfg: TrainCfg) -> Path:
+    """Where a run is written; FileExistsError if there is another one, ValueError if it cannot be."""
+    usual = Path("runs", cfg.task_id.split("/")[-1].split(":")[-1], f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
+    folder = cfg.run_dir or (cfg.resume if cfg.resume and not cfg.resume.is_file() else usual)
+    if (folder / CHECKPOINT).exists() and (cfg.resume is None or folder.resolve() != cfg.resume.resolve()):
+        raise FileExistsError(f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it")
+    check_output("--run-dir", folder, "folder")
+    return folder
 
 
 def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:

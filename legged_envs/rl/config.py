@@ -1,15 +1,17 @@
 """What a training run can be told; every field is a flag of ``legged-envs train``."""
 
 import ast
-from dataclasses import dataclass, field, replace
+import os
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
-from legged_envs.checks import check_number, whole_number
-from legged_envs.rl.mimic_config import MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
+from legged_envs.checks import check_inputs, check_installed, check_known, check_number, whole_number
+from legged_envs.rl.mimic_config import Activation, MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 
 
 def _parsed(words: list[str]) -> Any:
@@ -25,6 +27,17 @@ Value = Annotated[
 """Any value; a word that is Python, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that."""
 
 
+MODULES = ("rsl_rl", "tensordict", "tensorboard", "onnx", "onnxscript", "matplotlib", "imageio_ffmpeg")
+"""What a training imports, and only the extra ``train`` installs."""
+LARGEST_SEED = 2**63 - 1
+BYTES_PER_ROBOT = 20_000
+"""What torch takes as a seed, and the least memory of an environment."""
+_FROM_ZERO = ("seed", "threads", "decay_iterations")
+_ABOVE_ZERO = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip", "init_std", "init_free_std")
+_TO_ONE = ("gamma", "gae_lambda")
+"""Integers that may be 0, and other numbers that may not, or not be above 1."""
+
+
 @dataclass
 class PPOCfg(OnPolicyCfg):
     """rsl_rl's PPO, for velocity tasks. The learning rate falls linearly over the run."""
@@ -32,7 +45,7 @@ class PPOCfg(OnPolicyCfg):
     mini_batches: int = 3
     hidden: tuple[int, ...] = (128, 128)
     """Hidden layers of actor and critic."""
-    activation: str = "elu"
+    activation: Activation = "elu"
     init_std: float = 0.5
     """Standard deviation of the first actions; 1 is the whole action range."""
     mirror: bool = True
@@ -43,10 +56,13 @@ AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
 ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg, "distillation": MimicDistillationCfg}
 
 
+TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
+
+
 @dataclass
 class TrainCfg:
-    task_id: Positional[str]
-    """Registered id."""
+    task_id: TaskId
+    """Registered id, or module:Id of another package's task."""
     num_envs: int = 768
     minutes: float = 10.0
     """Training time, wall clock, after which the policy is exported and evaluated."""
@@ -92,10 +108,14 @@ class TrainCfg:
 
 def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``."""
+    check_installed(*MODULES)
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
-    for_task = [name for name, options in ALGORITHMS.items() if mimic != (options is PPOCfg)]
-    if type(algo) not in [ALGORITHMS[name] for name in for_task]:
-        raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(for_task)}, got {algo}")
+    name_of = {options: name for name, options in ALGORITHMS.items()}
+    for_task = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
+    if name_of.get(type(algo)) not in for_task:
+        raise ValueError(
+            f"{cfg.task_id!r} is trained with {' or '.join(for_task)}, got {name_of.get(type(algo), algo)}"
+        )
     for name, given in (("clips", cfg.clips), ("motions", cfg.motions)):
         if given and not mimic:
             raise ValueError(f"--{name} is for mimic tasks, and {cfg.task_id!r} is none")
@@ -103,13 +123,67 @@ def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
-    for name in ("num_envs", "episodes", "threads", "iterations", "keep", "steps_per_env", "epochs", "mini_batches"):
-        value = getattr(cfg, name, getattr(algo, name, None))
-        if value is not None:
-            whole_number(f"--{name.replace('_', '-')}", value, least=0 if name == "threads" else 1)
+    _check_numbers(cfg)
+    _check_numbers(algo)
+    whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
+    check_size("--num-envs", cfg.num_envs)
+    check_size("--episodes", cfg.episodes)
     samples, mini_batches = cfg.num_envs * algo.steps_per_env, getattr(algo, "mini_batches", 1)
     if mini_batches > samples:
         raise ValueError(f"--mini-batches must be at most num_envs · steps_per_env = {samples}, got {mini_batches}")
-    for name in ("minutes", "checkpoint_minutes"):
-        check_number(f"--{name.replace('_', '-')}", getattr(cfg, name), above=0.0)
     return replace(cfg, algo=algo), algo
+
+
+def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:
+    """Where the teacher of an algorithm is that needs one; ValueError if it is not given."""
+    path = algo.dagger.teacher if isinstance(algo, MimicPPOCfg) else algo.teacher
+    if path is None:
+        raise ValueError("distillation and DAgger need a --teacher, a run trained with mmppo --privileged-actor")
+    return path
+
+
+def _check_numbers(options: Any, prefix: str = "--") -> None:
+    for option in fields(options):
+        name, value = prefix + option.name.replace("_", "-"), getattr(options, option.name)
+        if is_dataclass(option.type):
+            _check_numbers(value, f"{name}.")
+        elif option.type is float:
+            bounds = {"above": 0.0} if option.name in _ABOVE_ZERO else {"least": 0.0}
+            check_number(name, value, **bounds, most=1.0 if option.name in _TO_ONE else inf)
+        elif option.type in (int, int | None, tuple[int, ...]) and value is not None:
+            for number in value if isinstance(value, tuple) else (value,):
+                whole_number(name, number, least=int(option.name not in _FROM_ZERO))
+
+
+def check_size(option: str, number: int) -> None:
+    """Raise a ``ValueError`` unless ``number`` is a positive integer of robots that this machine's memory can hold."""
+    needed = BYTES_PER_ROBOT * whole_number(option, number) / 1e9
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    if needed > memory:
+        raise ValueError(f"{option} {number} needs {needed:,.0f} GB of memory, this machine has {memory:,.0f}")
+
+
+def check_run(cfg: TrainCfg) -> None:
+    """Raise what a training would, as far as its options, its task and the files that it begins with tell it."""
+    from legged_envs.envs.cfg import override
+    from legged_envs.rl.checkpoint import checkpoint_file, run_folder
+    from legged_envs.rl.policy import load_policy
+    from legged_envs.tasks import is_mimic, make_task_cfg
+    from legged_envs.tasks.mimic import clip_names
+
+    task = make_task_cfg(cfg.task_id)
+    for place in filter(None, (cfg.resume, cfg.warm_start)):
+        checkpoint_file(place)
+    check_inputs("--motions", cfg.motions)
+    run_folder(cfg)
+    if cfg.resume is not None:
+        return  # the other options are those of the checkpoint
+    _, algo = complete(cfg, is_mimic(task))
+    task = override(task, cfg.changes)
+    task.check()
+    if cfg.clips and not cfg.motions:
+        clip_names(task, cfg.clips)
+    if isinstance(algo, MimicPPOCfg):
+        check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
+    if isinstance(algo, MimicDistillationCfg) or (isinstance(algo, MimicPPOCfg) and algo.dagger.coefficient):
+        load_policy(teacher_path(algo), weights=False)

@@ -7,6 +7,10 @@ from typing import Literal
 ACTOR_GROUPS = ("policy", "reference", "reference_mask")
 CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
 """Observation groups of a network: observation, reference window, mask."""
+Activation = Literal[
+    "elu", "selu", "relu", "crelu", "lrelu", "tanh", "sigmoid", "softplus", "gelu", "swish", "mish", "identity"
+]
+"""Names of rsl_rl."""
 
 
 @dataclass
@@ -15,7 +19,7 @@ class MimicNetworkCfg:
 
     hidden: tuple[int, ...] = (256, 128)
     """Hidden layers behind observation and encoded reference."""
-    activation: str = "elu"
+    activation: Activation = "elu"
     encoder: Literal["mlp", "transformer"] = "mlp"
     """What encodes the window of reference frames; the transformer takes each frame as a token."""
     encoder_hidden: tuple[int, ...] = (128,)
@@ -56,7 +60,7 @@ class AmpCfg:
     """Observation group of the states that robots and motions are compared by."""
     hidden: tuple[int, ...] = (256, 128)
     """Hidden layers of the discriminator."""
-    activation: str = "elu"
+    activation: Activation = "elu"
     learning_rate: float = 1e-4
     """Of the discriminator's own optimiser, constant."""
     gradient_penalty: float = 10.0

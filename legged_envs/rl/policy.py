@@ -17,7 +17,7 @@ from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.rl.network import Network, describe
-from legged_envs.tasks import is_mimic, make_task_cfg
+from legged_envs.tasks import is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
@@ -152,31 +152,32 @@ def policy_file(path: Path | str) -> Path:
     return Path(path) / POLICY_FILE if Path(path).is_dir() else Path(path)
 
 
-def load_policy(path: Path | str, device: str = "cpu") -> Policy:
-    """Read a policy, the file or its run folder, running no code; FileNotFoundError or ValueError if there is none."""
+def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> Policy:
+    """Read a policy, the file or its run folder, running no code; without its ``weights`` it cannot be called.
+    FileNotFoundError or ValueError if there is none."""
     path = policy_file(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
     try:
-        with safe_open(path, "pt", device=device) as file:
+        with safe_open(path, "pt" if weights else "numpy", device=device) as file:
             about = file.metadata() or {}
             # Copies lie in memory as torch aligns it, on which the last digits of a product depend.
-            weights = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 (it is no dict)
+            tensors: dict[str, Any] = {name: file.get_tensor(name).clone() if weights else None for name in file.keys()}  # noqa: SIM118
         if missing := {_CONTRACT, _NETWORK} - about.keys():
             raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
-        return Policy(Network(json.loads(about[_NETWORK]), weights), json.loads(about[_CONTRACT]))
+        return Policy(Network(json.loads(about[_NETWORK]), tensors), json.loads(about[_CONTRACT]))
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         message = f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {error}"
         raise ValueError(message) from error
 
 
-def load_shipped_policy(task_id: str) -> Policy:
+def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
     """The policy that ships with the package for a task; ValueError if none does."""
     if task_id not in SHIPPED:
         only = ", ".join(SHIPPED)
         raise ValueError(f"no policy ships for {task_id!r} (only for {only}); train one, then pass --policy")
     with resources.as_file(resources.files("legged_envs") / "policies" / SHIPPED[task_id]) as path:
-        return load_policy(path)
+        return load_policy(path, weights=weights)
 
 
 def policy_and_task(
@@ -185,15 +186,16 @@ def policy_and_task(
     changes: Mapping[str, Any] | None = None,
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
+    weights: bool = True,
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """The policy at ``path``, a file or run folder (None: the shipped one), the task with the changes that it was
     trained with and ``changes`` on top, and all of these changes. A mimic task imitates ``clips``, by default the
     policy's, of the files ``motions`` or of its own. FileNotFoundError if there is no such file; ValueError if it is no
-    policy of such a task, or there is no such clip."""
-    cfg = make_task_cfg(task_id)
+    policy of such a task, or there is no such clip. The policy is without its ``weights`` on request."""
+    cfg, task_id = make_task_cfg(task_id), plain_id(task_id)
     if (clips or motions) and not is_mimic(cfg):
         raise ValueError(f"{task_id!r} follows velocity commands: it has no --clips and no --motions")
-    policy = load_policy(path) if path is not None else load_shipped_policy(task_id)
+    policy = load_shipped_policy(task_id, weights) if path is None else load_policy(path, weights=weights)
     policy.check_task(task_id, cfg)
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)

@@ -1,6 +1,5 @@
 """Train a policy, evaluate it and write a run folder."""
 
-import datetime
 import json
 import os
 import shlex
@@ -24,7 +23,7 @@ from torch.utils.tensorboard import SummaryWriter
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
-from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, write_checkpoint
+from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
 from legged_envs.rl.config import TrainCfg, complete
 from legged_envs.rl.evaluate import Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
@@ -59,7 +58,7 @@ class Trainer:
         cfg, self._algo = complete(cfg, is_mimic(task))
         check_changes(cfg.changes)
         self.cfg, self.console, self._wrapped = cfg, console, wrap is not None
-        self._run_dir = self._find_run_dir()
+        self._run_dir = run_folder(cfg)
         task = override(task, cfg.changes)
         self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
         self._scenes = scenes(self.task, total=cfg.video_seconds) if cfg.video else []
@@ -86,14 +85,6 @@ class Trainer:
         self._goal_checked, self._interrupted, self._saved = 0.0, False, False
         if checkpoint is not None:
             self._load(checkpoint)
-
-    def _find_run_dir(self) -> Path:
-        usual = Path("runs", self.cfg.task_id.split("/")[-1], f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}")
-        resume = self.cfg.resume
-        folder = self.cfg.run_dir or (resume if resume and not resume.is_file() else usual)
-        if (folder / CHECKPOINT).exists() and (resume is None or folder.resolve() != resume.resolve()):
-            raise FileExistsError(f"there is a run in {str(folder)!r}: choose another --run-dir, or --resume it")
-        return folder
 
     def run(self) -> Path:
         """Train, export, evaluate, draw and film. Returns the run folder. SIGINT (Ctrl-C) and SIGTERM end a run with a

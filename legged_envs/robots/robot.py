@@ -30,7 +30,7 @@ class RobotCfg:
 
     name: str
     xml: str
-    """Short name, also the prefix of task ids, and MJCF file name, beside this module."""
+    """Short name, also the prefix of task ids, and MJCF file: a name beside this module, or an absolute path."""
     base_body: str
     """Body that carries the free joint ``root`` and the site ``imu``."""
     joint_names: tuple[str, ...]
@@ -86,7 +86,12 @@ class RobotCfg:
 
     @property
     def path(self) -> Path:
-        return Path(__file__).resolve().parent / self.xml
+        """The MJCF file; FileNotFoundError if there is none."""
+        path = Path(__file__).resolve().parent / self.xml
+        if not path.is_file():
+            how = "xml must be an absolute path, or the name of a file that comes with the package"
+            raise FileNotFoundError(f"RobotCfg {self.name!r}: there is no file {str(path)!r}; {how}")
+        return path
 
     @property
     def num_joints(self) -> int:

@@ -1,6 +1,7 @@
 """Tasks: which robot, terms and weights make which registered id."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,19 @@ TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
 """Registered id → the function that makes a fresh configuration, or its name as ``module:function``."""
 
 
+def plain_id(task_id: str) -> str:
+    """The registered id of a task: ``task_id``, or what stands behind the colon of ``module:Id``, whose module is then
+    imported to register it, as in Gymnasium. ValueError if no task has that id."""
+    module, _, name = task_id.rpartition(":")
+    if module:
+        import_module(module)
+    check_known("unknown task", (name,), TASKS, "tasks (another package's are module:Id)")
+    return name
+
+
 def make_task_cfg(task_id: str) -> "TaskCfg":
     """A fresh configuration of a registered task, to change and pass as ``cfg=``; ValueError if no task has that id."""
-    check_known("unknown task", (task_id,), TASKS, "tasks")
-    factory = TASKS[task_id]
+    factory = TASKS[plain_id(task_id)]
     return (resolve_name(factory) if isinstance(factory, str) else factory)()
 
 

@@ -14,7 +14,8 @@ from legged_envs.mdp import events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.motion_command import MotionCommandCfg
-from legged_envs.motions import MotionFiles
+from legged_envs.motions import MotionFiles, shipped_motions
+from legged_envs.motions.shipped import shipped_files
 from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
@@ -29,7 +30,9 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
     """The names ``clips``, or of all clips of a mimic task if empty; ValueError if the task has not got one of them."""
-    known = [motion.name for motion in motion_cfg(cfg)[1].load(cfg.robot)]
+    _, command = motion_cfg(cfg)
+    shipped = command.motions is shipped_motions and not command.clips  # their names are known without loading them
+    known = list(shipped_files(cfg.robot)) if shipped else [motion.name for motion in command.load(cfg.robot)]
     check_known("there is no clip", clips, known, "clips")
     return tuple(clips or known)
 

@@ -1,0 +1,5 @@
+"""``python -m legged_envs`` is the command ``legged-envs``."""
+
+from legged_envs.cli import main
+
+main()
