@@ -42,9 +42,9 @@ def checkpoint_file(place: Path) -> Path:
     return path
 
 
-def read_checkpoint(folder: Path, task_id: str) -> dict[str, Any]:
-    """The checkpoint in a run folder; FileNotFoundError if there is none, ValueError if it is not one of this task."""
-    path = checkpoint_file(folder)
+def read_checkpoint(place: Path, task_id: str) -> dict[str, Any]:
+    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none of this task."""
+    path = checkpoint_file(place)
     try:
         with torch.serialization.safe_globals(_READABLE):
             state = torch.load(path, weights_only=True)
