@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any, Union
 
 from legged_envs import managers
+from legged_envs.checks import check_known
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
@@ -83,8 +84,7 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
         hints = typing.get_type_hints(type(node))
     else:
         raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
-    if name not in children:
-        raise ValueError(f"cfg path {path!r}: {where} has no {name!r}; it has: {', '.join(map(str, children))}")
+    check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
     child = children[name]
     if name == "params" and rest and callable(getattr(node, "func", None)):
         parameters = inspect.signature(node.func).parameters.values()
