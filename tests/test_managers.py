@@ -356,7 +356,7 @@ def test_override_reaches_the_defaults_of_a_terms_function():
     assert changed.costs["base_orientation"].params == {"max_tilt": 0.2}
     assert changed.terminations["illegal_contact"].params == {"threshold": 5.0}
     make(changed).reset(seed=0)
-    with pytest.raises(ValueError, match="params has no 'max_tlit'; it has: max_tilt"):
+    with pytest.raises(ValueError, match="params has no 'max_tlit'; did you mean 'max_tilt'"):
         override(cfg, {"costs.base_orientation.params.max_tlit": 0.2})
 
 

@@ -38,6 +38,7 @@ def make(robot: RobotCfg = GO2, num_envs: int = NUM_ENVS, **cfg: float) -> Simul
         ('name="FL_foot"', 'name="FL_toe"', "no body 'FL_foot'"),
         ('name="track"', 'name="side"', "no camera 'track'"),
         ('conaffinity="1"', 'conaffinity="0"', "no collision shapes"),
+        ('contype="0" conaffinity="1"', 'contype="1" conaffinity="0"', "no collision shapes for the ground"),
         (
             "</mujoco>",
             '<actuator><motor name="m" joint="FL_hip_joint"/></actuator></mujoco>',

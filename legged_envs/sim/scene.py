@@ -103,8 +103,8 @@ def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, heigh
     data = mujoco.MjData(model)
     data.qpos[height], data.qpos[view.joint_qpos] = robot.base_height, robot.default_joint_pos
     mujoco.mj_kinematics(model, data)
-    ground, shapes = model.geom(_GROUND).id, range(model.ngeom)[view.geoms]
-    gaps = {i: mujoco.mj_geomDistance(model, data, ground, i, 10.0, None) for i in shapes if model.geom_conaffinity[i]}
+    shapes = [i for i in range(model.ngeom)[view.geoms] if model.geom_conaffinity[i] & 1]
+    gaps = {i: mujoco.mj_geomDistance(model, data, model.geom(_GROUND).id, i, 10.0, None) for i in shapes}
     lowest = min(gaps, key=gaps.__getitem__)
     if abs(gap := gaps[lowest]) > _STANCE_TOLERANCE:
         place = "above the ground, onto which it would fall" if gap > 0.0 else "inside the ground"
@@ -151,8 +151,8 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     if spec.body(robot.base_body).parent.name != "world":
         base = f"base_body {robot.base_body!r} of RobotCfg {robot.name!r}"
         raise ValueError(f"{robot.xml}: {base} must be the outermost body, which has the others in it")
-    if not any(geom.contype or geom.conaffinity for geom in spec.geoms):
-        raise ValueError(f'{robot.xml} has no collision shapes: geoms with contype="0" conaffinity="1"')
+    if not any(geom.conaffinity & 1 for geom in spec.geoms):
+        raise ValueError(f'{robot.xml} has no collision shapes for the ground: geoms with contype="0" conaffinity="1"')
 
 
 def _add_ground(spec: mujoco.MjSpec) -> None:
