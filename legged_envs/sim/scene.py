@@ -13,7 +13,7 @@ from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, shortened
 
 _GROUND = "ground_floor"
-_STANCE_TOLERANCE = 0.02  # how far from the ground a robot may start, m
+_DEEPEST, _HIGHEST = -0.02, 0.15  # where the lowest point of a robot may start, m above the ground: some are dropped
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,14 +99,14 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
 
 
 def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, height: int) -> None:
-    """Raise a ValueError unless the robot touches the ground in its default pose; ``height`` is the base's in qpos."""
+    """Raise a ValueError unless the robot is near the ground in its default pose; ``height`` is the base's in qpos."""
     data = mujoco.MjData(model)
     data.qpos[height], data.qpos[view.joint_qpos] = robot.base_height, robot.default_joint_pos
     mujoco.mj_kinematics(model, data)
     shapes = [i for i in range(model.ngeom)[view.geoms] if model.geom_conaffinity[i] & 1]
     gaps = {i: mujoco.mj_geomDistance(model, data, model.geom(_GROUND).id, i, 10.0, None) for i in shapes}
     lowest = min(gaps, key=gaps.__getitem__)
-    if abs(gap := gaps[lowest]) > _STANCE_TOLERANCE:
+    if not _DEEPEST <= (gap := gaps[lowest]) <= _HIGHEST:
         place = "above the ground, onto which it would fall" if gap > 0.0 else "inside the ground"
         wrong = f"with base_height={robot.base_height} body {model.body(model.geom_bodyid[lowest]).name!r} starts"
         how = f"in default_joint_pos it touches the ground at {robot.base_height - gap:.4f}"
