@@ -65,7 +65,8 @@ class EpisodeLimit(gym.wrappers.TimeLimit):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = super().step(action)
-        cfg = self.env.get_wrapper_attr("cfg")
-        if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
-            terminated, truncated = True, False
+        if truncated:
+            cfg = self.env.get_wrapper_attr("cfg")
+            if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
+                terminated, truncated = True, False
         return observation, reward, terminated, truncated, info

@@ -101,7 +101,7 @@ class ObservationGroup(TermColumns):
 
     def _finish(self, value: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
         if self._num_draws:
-            value[:, self._span].add_(draw * self._noise)
+            value[:, self._span].add_(draw.float() * self._noise)
         if self._clip:
             value.clamp_(*self._clip)
         if self._scale is not None:
