@@ -93,6 +93,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
             sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
             self._last_observation = {name: self._ended_rows.new_zeros(num_envs, sizes[name]) for name in sizes}
+        self._recovered: torch.Tensor | None = None  # which environments met bad physics in this step
         self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
@@ -135,7 +136,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
         action = check_action(actions, self.action_space.shape, self.array).to(self.device)
         with _TorchMode():
             self._act(action)
-            bad = self._recover_bad_physics()
+            bad = self._recovered = self._recover_bad_physics()
             self.robot.read()
             if self.cfg.advance_first:
                 self._advance()
@@ -235,7 +236,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks):
             return
         steps = self._episode_steps[env_ids]
         rows = self._end_episodes(env_ids, steps)
-        seconds = (steps * self.step_dt).unsqueeze(1)
+        seconds = (steps.float() * self.step_dt).unsqueeze(1)
         bad = self._bad_physics[env_ids].float().unsqueeze(1)
         self._ended_rows = torch.cat((self._ended_rows, torch.cat((torch.ones_like(bad), seconds, rows, bad), 1)))
         self._over[env_ids] = True

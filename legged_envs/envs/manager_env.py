@@ -53,6 +53,8 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _evaluate(self) -> Evaluation:
         self._evaluation()
+        for manager in (self.rewards, self.costs):
+            manager.check_values(self._recovered)
         return Evaluation(self.terminations.terminated, self.rewards.total, self.costs.total, self.costs.values)
 
     def _advance(self) -> None:
@@ -66,6 +68,8 @@ class LeggedVectorEnv(CoreVectorEnv):
         for group in self._groups:
             group.draw()
         self._observation()
+        for group in self._groups:
+            group.check_values()
         return {group.name: group.value for group in self._groups}
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
