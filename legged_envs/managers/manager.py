@@ -136,7 +136,7 @@ class TermColumns(Manager, ABC):
         values = [term.check(env, dtype, scalar) for term in self.terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
         self._impure = [term for term in self.terms if not term.pure]
-        self._own = all(term.own for term in self.terms)
+        self.own = all(term.own for term in self.terms)
 
     @abstractmethod
     def compute(self) -> None:
@@ -147,7 +147,7 @@ class TermColumns(Manager, ABC):
         ``excepted``, (num_envs,) bool. The terms are looked at only if a sum over them is not finite."""
         for name in self._sums:
             total = getattr(self, name)
-            if not math.isfinite((total if len(total) == 1 else total.sum()).item()):
+            if not math.isfinite((total if self._env.num_envs == 1 else total.sum()).item()):
                 break
         else:
             return

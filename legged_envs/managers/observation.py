@@ -65,7 +65,7 @@ class ObservationGroup(TermColumns):
             """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
         self.value = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The observation. Shape: (num_envs, size)."""
-        self._sums = () if self._own else ("sums",)
+        self._sums = () if self.own else ("sums",)
 
     def _row(self, field: str, values: Iterable[Any]) -> torch.Tensor:
         """Values of the terms, one or one for each column, as a row. Shape: (width,)."""

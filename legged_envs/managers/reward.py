@@ -96,11 +96,11 @@ class CostManager(EpisodeSums):
         self.values = torch.zeros_like(self.episode_sums)
         self.total = self.values.sum(1)
         """The costs of the last step, (num_envs, num_terms), and their sum, (num_envs,)."""
-        self._sums = ("total",) if self._own else ("total", "roots")
+        self._sums = ("total",) if self.own else ("total", "roots")
 
     def compute(self) -> None:
         self.values = self.columns()
         self.episode_sums.add_(self.values)
         self.total = self.values.sum(1)
-        if not self._own:
+        if not self.own:
             self.roots = self.values.amin(1).sqrt_()  # no number where one is negative
