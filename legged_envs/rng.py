@@ -3,6 +3,8 @@ environment ``i`` under seed ``s`` is ``splitmix64(key(s, i, name) + n · γ)`` 
 splittable pseudorandom number generators"), whatever the batch size is and whoever else resets."""
 
 import hashlib
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +15,8 @@ _GOLDEN_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _NUMPY = {value: np.uint64(value) for value in (27, 30, 31, _MIX_1, _MIX_2)}
 """The same numbers as NumPy takes them: making one costs as much as an operation on a small batch."""
+_AHEAD = 2048  # words computed at once, for draws of small batches still to come
+_NONE: tuple[int, Iterator[torch.Tensor]] = 0, iter(())
 
 
 def splitmix64(x: torch.Tensor) -> torch.Tensor:
@@ -50,29 +54,49 @@ class Stream(Stateful):
         self.counter = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
         """How many 64-bit words each environment has drawn. Shape: (num_envs, 1)."""
         self._key = torch.zeros(num_envs, 1, dtype=torch.int64, device=device)
-        self._steps: dict[int, torch.Tensor] = {}
+        self._steps: dict[tuple[int, int], torch.Tensor] = {}
+        self._next = _NONE  # the size of the draws to come, and these
 
     def rekey(self, env_keys: torch.Tensor, env_ids: torch.Tensor) -> None:
         """Restart the streams of ``env_ids`` under new environment keys. Shape of both: (n,)."""
         self._key[env_ids] = splitmix64((env_keys ^ self._salt).contiguous()).unsqueeze(1)
         self.counter[env_ids] = 0
+        self._next = _NONE
 
     def signed_24_bit(self, size: int, env_ids: torch.Tensor | None = None) -> torch.Tensor:
         """Uniform integers in [-2**23, 2**23), the cheapest draw. Shape: (num_envs or len(env_ids), size), int32."""
         words = (size + 1) // 2
-        if words not in self._steps:
-            self._steps[words] = torch.arange(1, words + 1, device=self._key.device).mul_(_GOLDEN_GAMMA)
         if env_ids is None:
-            start = torch.add(self._key, self.counter, alpha=_GOLDEN_GAMMA)
+            if self._next[0] != size:
+                self._next = size, self._draws(size)
             self.counter.add_(words)
-        else:
-            count = self.counter[env_ids]
-            start = torch.add(self._key[env_ids], count, alpha=_GOLDEN_GAMMA)
-            self.counter[env_ids] = count + words
-        if start.shape[0] == 0:
-            return torch.empty(0, size, dtype=torch.int32, device=self._key.device)
-        bits = splitmix64(start + self._steps[words]).view(torch.int32)
-        return bits[:, :size].bitwise_right_shift(8)
+            return next(self._next[1])
+        self._next = _NONE
+        count = self.counter[env_ids]
+        self.counter[env_ids] = count + words
+        return self._draw(self._key[env_ids], count, 1, size)[0]
+
+    def _draws(self, size: int) -> Iterator[torch.Tensor]:
+        """The draws of ``size`` to come as long as nothing else is drawn, once the counter is past each."""
+        words = (size + 1) // 2
+        steps = max(1, _AHEAD // max(1, len(self._key) * words))
+        while True:
+            yield from self._draw(self._key, self.counter - words, steps, size).unbind()
+
+    def _draw(self, key: torch.Tensor, count: torch.Tensor, steps: int, size: int) -> torch.Tensor:
+        """Some draws after ``count`` words, one after the other. Shape: (steps, len(key), size)."""
+        words = (size + 1) // 2
+        if len(key) == 0:
+            return torch.empty(steps, 0, size, dtype=torch.int32, device=key.device)
+        if (steps, words) not in self._steps:
+            numbers = torch.arange(1, steps * words + 1, device=key.device).mul_(_GOLDEN_GAMMA)
+            self._steps[steps, words] = numbers.view(steps, 1, words)
+        bits = splitmix64(torch.add(key, count, alpha=_GOLDEN_GAMMA) + self._steps[steps, words])
+        return bits.view(torch.int32)[..., :size].bitwise_right_shift(8)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._next = _NONE
 
     def uniform(
         self, low: float | torch.Tensor, high: float | torch.Tensor, size: int, env_ids: torch.Tensor | None = None

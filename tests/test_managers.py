@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
+import operator
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -14,6 +17,7 @@ from legged_envs.envs import LeggedVectorEnv, manager_env
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import (
     CostTermCfg,
+    CurriculumTermCfg,
     EventTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
@@ -24,6 +28,8 @@ from legged_envs.managers.recorded import Piece
 from legged_envs.mdp import observations, rewards
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import CommandTerm
+from legged_envs.mdp.context import pure
+from legged_envs.rl.train import _as_json
 from legged_envs.robots import GO2
 
 TASK = "Legged/Go2-Flat-v0"
@@ -735,3 +741,160 @@ def test_recording_leaves_the_state_of_the_environment_as_it_was():
     fresh = LeggedVectorEnv(task(), 3, array="torch")
     for sums in (fresh.rewards.episode_sums, fresh.costs.episode_sums, fresh.robot.foot_air_time):
         assert not sums.any()
+
+
+# --- terms that go wrong are named at once ----------------------------------------------------------------------------
+
+
+def make_faulty(value: float, width: int | None = None) -> tuple[Any, list[bool]]:
+    """A term that gives 0.5, but ``value`` in environment 1 while the list that comes with it is not empty."""
+    broken: list[bool] = []
+
+    def faulty(env: Any) -> torch.Tensor:
+        result = torch.full((env.num_envs,), 0.5, dtype=torch.float32)
+        if broken:
+            result[min(1, env.num_envs - 1)] = value
+        return result if width is None else result.unsqueeze(1).repeat(1, width)
+
+    return faulty, broken
+
+
+def pure_faulty(env: Any, value: float) -> torch.Tensor:
+    return env.robot.base_height * 0.0 + value
+
+
+FAULTS = {
+    "reward": lambda func, params: {"rewards": {"mine": RewardTermCfg(func, -1.0, params)}},
+    "cost": lambda func, params: {"costs": {"mine": CostTermCfg(func, 0.5, params)}},
+    "observation": lambda func, params: {
+        "observations": {"policy": ObservationGroupCfg({"mine": ObservationTermCfg(func, params=params)}, noisy=True)}
+    },
+}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), -0.25])
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("floored", [False, True])
+def test_a_term_that_is_not_finite_or_a_negative_cost_is_named_in_the_step_it_happens(kind, value, num_envs, floored):
+    fault, broken = make_faulty(value, 2 if kind == "observation" else None)
+    env = make(task(**FAULTS[kind](fault, {}), only_positive_rewards=floored), num_envs)
+    env.step(still(env))
+    broken.append(True)
+    if value == -0.25 and kind != "cost":
+        env.step(still(env))
+        return
+    where = rf"{kind}.* term 'mine' \(faulty\) returned {value:g} in environments \[{min(1, num_envs - 1)}\]"
+    with pytest.raises(ValueError, match=f"{where}: it must be finite"):
+        env.step(still(env))
+    broken.clear()
+    env.reset(options={"reset_mask": torch.ones(num_envs, dtype=torch.bool)})
+    env.step(still(env))
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_pure_term_that_goes_wrong_is_named_too_and_at_a_reset(num_envs):
+    fault = pure(pure_faulty)
+    env = make(task(**FAULTS["cost"](fault, {"value": 1.0})), num_envs)
+    env.step(still(env))
+    bad = make(task(**FAULTS["cost"](fault, {"value": -0.5})), num_envs)
+    with pytest.raises(ValueError, match=r"cost term 'mine' \(pure_faulty\) returned -0.5 .*at least 0.*clamp it"):
+        bad.step(still(bad))
+    seen, broken = make_faulty(float("inf"), 3)
+    env = make(task(**FAULTS["observation"](seen, {})), num_envs)
+    broken.append(True)
+    with pytest.raises(ValueError, match=r"observation group 'policy': term 'mine' .*returned inf"):
+        env.reset()
+
+
+def test_numbers_whose_sum_is_too_large_are_no_error():
+    cfg = task(rewards={name: RewardTermCfg(lambda env: index(env) + 3e38, 50.0) for name in "ab"})
+    env = make(cfg)
+    assert env.step(still(env))[1].isinf().all()
+
+
+def test_a_term_that_fails_where_the_physics_diverged_is_no_error():
+    fault, broken = make_faulty(float("nan"))
+    env = make(task(rewards={"mine": RewardTermCfg(fault, 1.0)}))
+    env.sim.batch.bind("qpos")[1, 3] = float("nan")
+    broken.append(True)
+    _, reward, terminated, *_ = env.step(still(env))
+    assert reward.isfinite().all() and terminated.tolist() == [False, True, False]
+
+
+def scaled(env: Any, factor: float = 1.0) -> torch.Tensor:
+    return env.robot.base_height * factor
+
+
+class Nameless:
+    __module__ = None  # type: ignore[assignment]
+
+    def __call__(self, env: Any) -> torch.Tensor:
+        return scaled(env)
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        functools.partial(scaled, factor=1.0),
+        Nameless(),
+        lambda env: scaled(env),
+        operator.attrgetter("robot.base_height"),
+    ],
+    ids=["partial", "no module", "lambda", "built-in"],
+)
+def test_any_callable_can_be_a_term(func, tmp_path):
+    env = make(task(rewards={"mine": RewardTermCfg(func, 1.0)}))
+    assert torch.allclose(env.step(still(env))[1], scaled(env) * DT)
+    assert json.dumps({"func": func}, default=_as_json)
+    with pytest.raises(ValueError, match=r"cost term 'mine' .* must return torch.float32"):
+        make(task(costs={"mine": CostTermCfg(lambda env: func(env).double(), 1.0)}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"rewards": {"mine": RewardTermCfg(scaled, 1.0, {"facto": 2.0})}},
+            r"reward term 'mine': scaled\(env.*'factor'\?",
+        ),
+        (
+            {"costs": {"mine": CostTermCfg(lambda env, limit: env, 1.0)}},
+            r"cost term 'mine': <lambda>\(env, limit\).*'limit'",
+        ),
+        ({"rewards": {"mine": RewardTermCfg(torch.sum, 1.0)}}, r"reward term 'mine' \(sum\)"),
+        (
+            {"events": {"mine": EventTermCfg(lambda env, env_ids: None, "reset")}},
+            r"event term 'mine': <lambda>\(env, env_ids\)",
+        ),
+        ({"curriculum": {"mine": CurriculumTermCfg(scaled, {"a": 1})}}, r"curriculum term 'mine': scaled\("),
+    ],
+)
+def test_parameters_that_a_function_does_not_take_are_refused_with_the_term(changes, message):
+    with pytest.raises(TypeError, match=message):
+        make(task(**changes))
+
+
+@pytest.mark.parametrize("task_id", ["Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"])
+def test_another_default_type_of_torch_and_numpy_sizes_change_nothing(task_id, random_actions, assert_same):
+    def roll(size: Any, default: torch.dtype) -> list[Any]:
+        torch.set_default_dtype(default)
+        try:
+            env = gym.make_vec(task_id, num_envs=size, array="torch", max_episode_steps=size * 4)
+            results = [env.reset(seed=1)]
+            for action in torch.from_numpy(random_actions(20, 3, env.single_action_space.shape[0])):
+                results.append(env.step(action))
+                results[-1][4].get("final_info", {}).pop("episode", None)
+                results[-1][4].pop("episode", None)
+            core = env.unwrapped
+            core.set_state(core.get_state())
+            return results
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    assert_same(roll(np.int64(3), torch.float64), roll(3, torch.float32))
+
+
+def test_a_single_environment_takes_numpy_seeds(assert_same):
+    env = gym.make("Legged/Go2-Flat-v0")
+    assert_same(env.reset(seed=np.int64(3)), env.reset(seed=3))

@@ -15,6 +15,7 @@ import torch
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.managers import fusion
 from legged_envs.managers.recorded import Piece, Program
 
 SIZES = [1, 3, 32, 128, 129, 4096]
@@ -419,3 +420,20 @@ def test_recorded_tasks_do_what_unrecorded_ones_do(task, num_envs, monkeypatch, 
         if mask.any():
             options = {"reset_mask": mask}
             assert_same(recorded.reset(options=options), written.reset(options=options), f"reset {step}")
+
+
+@pytest.mark.parametrize(
+    "task", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"]
+)
+def test_a_single_robot_takes_a_fraction_of_the_calls(task, monkeypatch):
+    made = []
+
+    class Counted(fusion.Fusion):
+        def __init__(self, tape, *args: Any):
+            super().__init__(tape, *args)
+            made.append((len(tape.operations), len(self._runs)))
+
+    monkeypatch.setattr("legged_envs.managers.recorded.Fusion", Counted)
+    LeggedVectorEnv(make_task_cfg(task), 1, observations="dict").close()
+    assert len(made) == 2, "neither evaluation nor observation falls back to a call for each operation"
+    assert all(calls < 0.5 * operations for operations, calls in made), made

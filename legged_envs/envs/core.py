@@ -5,8 +5,6 @@ import ctypes
 import functools
 import os
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +94,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
             sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
             self._last_observation = {name: self._ended_rows.new_zeros(num_envs, sizes[name]) for name in sizes}
+        self._recovered: torch.Tensor | None = None  # which environments met bad physics in this step
         self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
@@ -120,7 +119,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         seed = check_seed(seed, self.num_envs)
         if len(env_ids) == 0:
             return self._export_observation(), {}
-        with _torch_mode():
+        with _TorchMode():
             self._take_episodes(env_ids)
             self._start_episodes(env_ids, seed)
             rows = self._observe(env_ids)
@@ -137,9 +136,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         if not self._begun:
             raise RuntimeError("step() was called before reset()")
         action = check_action(actions, self.action_space.shape, self.array).to(self.device)
-        with _torch_mode():
+        with _TorchMode():
             self._act(action)
-            bad = self._recover_bad_physics()
+            bad = self._recovered = self._recover_bad_physics()
             self.robot.read()
             if self.cfg.advance_first:
                 self._advance()
@@ -147,19 +146,20 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             if bad is not None:
                 terminated, reward = terminated | bad, reward.masked_fill(bad, 0.0)
                 cost, costs = cost.masked_fill(bad, 0.0), costs.masked_fill(bad[:, None], 0.0)
-            if truncated is None:
-                truncated = torch.zeros_like(terminated)
             self._episode_steps.add_(1)
             if not self.cfg.advance_first:
                 self._advance()
             observation = self._observe(None)
         self._last_observation = {name: observation[name] for name in self._last_observation}
-        reward, terminated, truncated, cost, costs = map(self._export, (reward, terminated, truncated, cost, costs))
-        return self._export_observation(), reward, terminated, truncated, {"cost": cost, "costs": costs}
+        if truncated is None:
+            truncated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        info = {"cost": self._export(cost), "costs": self._export(costs)}
+        outcome = self._export(reward), self._export(terminated), self._export(truncated)
+        return self._export_observation(), *outcome, info
 
     def end_episodes(self, mask: Any) -> None:
         """End the log of the episodes of ``mask`` (num_envs,); their physics runs on until a next-step autoreset."""
-        with _torch_mode():
+        with _TorchMode():
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
 
     def render(self) -> tuple[np.ndarray, ...]:
@@ -238,7 +238,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             return
         steps = self._episode_steps[env_ids]
         rows = self._end_episodes(env_ids, steps)
-        seconds = (steps * self.step_dt).unsqueeze(1)
+        seconds = (steps.float() * self.step_dt).unsqueeze(1)
         bad = self._bad_physics[env_ids].float().unsqueeze(1)
         self._ended_rows = torch.cat((self._ended_rows, torch.cat((torch.ones_like(bad), seconds, rows, bad), 1)))
         self._over[env_ids] = True
@@ -265,27 +265,31 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
 
     def _export_observation(self) -> Any:
         """A copy of the last observation: what the caller does to it cannot reach a later partial reset."""
-        observation: dict[str, Any] = {name: value.clone() for name, value in self._last_observation.items()}
-        if self.array == "numpy":
-            observation = {name: value.cpu().numpy() for name, value in observation.items()}
+        numpy, last = self.array == "numpy", self._last_observation
+        observation = {name: x.cpu().numpy().copy() if numpy else x.clone() for name, x in last.items()}
         return observation if self._dict_observations else observation["policy"]
 
 
-@contextmanager
-def _torch_mode() -> Iterator[None]:
+class _TorchMode:
     """Inference mode on one thread of PyTorch, for the calling thread alone: one that learns meanwhile keeps its own.
     More would gain nothing, and OpenMP's waiting threads would spin on the cores of the physics."""
-    threads, openmp = torch.get_num_threads(), _openmp()
+
+    def __enter__(self) -> None:
+        self._threads, self._inference = torch.get_num_threads(), torch.inference_mode()
+        if self._threads != 1:
+            _set_threads(1)
+        self._inference.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._inference.__exit__(*error)
+        if self._threads != 1:
+            _set_threads(self._threads)
+
+
+def _set_threads(threads: int) -> None:
     # torch.set_num_threads would also set what a thread that starts meanwhile takes for itself.
-    set_threads = torch.set_num_threads if openmp is None else openmp.omp_set_num_threads
-    if threads != 1:
-        set_threads(1)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        if threads != 1:
-            set_threads(threads)
+    openmp = _openmp()
+    (torch.set_num_threads if openmp is None else openmp.omp_set_num_threads)(threads)
 
 
 @functools.cache

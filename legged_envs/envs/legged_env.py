@@ -1,5 +1,6 @@
 """The unbatched environment: one robot as a plain ``gymnasium.Env``."""
 
+import operator
 from typing import Any
 
 import gymnasium as gym
@@ -24,7 +25,7 @@ class LeggedEnv(Shown, gym.Env):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed does."""
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else operator.index(seed))
         if options and "reset_mask" in options:
             raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
         observation, _ = self._batch.reset(seed=seed, options=options)
@@ -70,7 +71,8 @@ class EpisodeLimit(gym.wrappers.TimeLimit):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = super().step(action)
-        cfg = self.env.get_wrapper_attr("cfg")
-        if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
-            terminated, truncated = True, False
+        if truncated:
+            cfg = self.env.get_wrapper_attr("cfg")
+            if cfg.is_finite_horizon and self._elapsed_steps >= cfg.max_episode_length:
+                terminated, truncated = True, False
         return observation, reward, terminated, truncated, info

@@ -39,6 +39,7 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.log_names = tuple(name for manager in self._logging for name in manager.log_names)
         groups = self.observations.groups
         self._groups = list(groups.values()) if self._dict_observations else [groups["policy"]]
+        self._checked = [group for group in self._groups if not group.own]
         parts = self.robot.owners()
         owners: list[object] = [*parts, self.sim, self.sim.parameters]
         owners += [owner for manager in self.managers.values() for owner in manager.owners()]
@@ -55,6 +56,8 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _evaluate(self) -> Evaluation:
         self._evaluation()
+        self.rewards.check_values(self._recovered)
+        self.costs.check_values(self._recovered)
         return Evaluation(self.terminations.terminated, self.rewards.total, self.costs.total, self.costs.values)
 
     def _advance(self) -> None:
@@ -68,6 +71,8 @@ class LeggedVectorEnv(CoreVectorEnv):
         for group in self._groups:
             group.draw()
         self._observation()
+        for group in self._checked:
+            group.check_values()
         return {group.name: group.value for group in self._groups}
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:

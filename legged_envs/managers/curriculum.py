@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from legged_envs.configuration import Configuration
-from legged_envs.managers.manager import Manager
+from legged_envs.managers.manager import Manager, check_function
 
 
 @dataclass
@@ -25,8 +25,7 @@ class CurriculumManager(Manager):
 
     def __init__(self, env: Any, cfg: dict[str, CurriculumTermCfg]):
         for name, term in cfg.items():
-            if not callable(term.func):
-                raise TypeError(f"curriculum term {name!r}: func must be callable, got {term.func!r}")
+            check_function(f"curriculum term {name!r}", term.func, ("env", "env_ids"), term.params)
         super().__init__(env, cfg)
         self.log_names = tuple(f"curriculum/{name}" for name in cfg)
 

@@ -6,7 +6,7 @@ import torch
 
 from legged_envs.checks import check_choice, check_range
 from legged_envs.configuration import Configuration
-from legged_envs.managers.manager import Manager
+from legged_envs.managers.manager import Manager, check_function
 from legged_envs.mdp.timer import Timer
 
 MODES = {"startup": "randomise", "reset": "place", "interval": "disturb"}
@@ -53,6 +53,7 @@ class EventManager(Manager):
             if term.interval_s is not None:
                 check_range(f"{where} interval_s", term.interval_s, above=0.0)
                 self._timers[name] = Timer(env.num_envs, env.step_dt, env.device)
+            check_function(where[:-1], term.func, ("env", "env_ids", "random"), term.params)
             if isinstance(span := term.params.get("range"), (tuple, list)):
                 check_range(f"{where} range", span)
 

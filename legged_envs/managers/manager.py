@@ -1,13 +1,40 @@
+import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import torch
 
+from legged_envs.checks import did_you_mean
 from legged_envs.managers.recorded import Piece
 from legged_envs.mdp.context import is_pure
 from legged_envs.state import Stateful
 from legged_envs.tables import Shown, Table, cell
+
+
+def name_of(func: Any) -> str:
+    """What to call a function in an error; not every callable has a name."""
+    func = getattr(func, "func", func)  # what a functools.partial calls
+    return getattr(func, "__name__", None) or type(func).__name__
+
+
+def check_function(where: str, func: Any, first: tuple[str, ...], params: Mapping[str, Any]) -> None:
+    """Raise TypeError, which says ``where``, unless ``func`` takes the arguments ``first``, then ``params`` by name."""
+    if not callable(func):
+        raise TypeError(f"{where}: func must be callable, got {func!r}")
+    try:
+        signature = inspect.signature(func)
+    except (TypeError, ValueError):  # some that are written in C have none
+        return
+    try:
+        signature.bind(*first, **params)
+    except TypeError as error:
+        known = list(signature.parameters)[len(first) :]
+        hint = "".join(f"; {did_you_mean(name, known)}".rstrip(" ;") for name in params if name not in known)
+        given = ", ".join([*first, *(f"{name}={value!r}" for name, value in params.items())])
+        wrong = f"{where}: {name_of(func)}{signature} cannot be called with ({given})"
+        raise TypeError(f"{wrong}: {error}{hint}") from None
 
 
 class Manager(Stateful, Shown):
@@ -50,11 +77,13 @@ class Term(Shown):
 
     def __init__(self, kind: str, name: str, func: Callable[..., torch.Tensor], params: Mapping[str, Any]):
         self.where = f"{kind} term {name!r}"
-        if not callable(func):
-            raise TypeError(f"{self.where}: func must be callable, got {func!r}")
+        check_function(self.where, func, ("env",), params)
         self.func, self.params = func, dict(params)
-        self.pure = all(map(is_pure, (func, *filter(callable, self.params.values()))))
+        used = (func, *filter(callable, self.params.values()))
+        self.pure = all(map(is_pure, used))
         """Whether the function, and every function among its parameters, is marked pure."""
+        self.own = all((getattr(f, "__module__", None) or "").startswith("legged_envs.mdp.") for f in used)
+        """Whether it is one of the package, which is finite where the physics is."""
 
     def __call__(self, env: Any) -> torch.Tensor:
         return self.func(env, **self.params)
@@ -64,8 +93,11 @@ class Term(Shown):
 
     def check(self, env: Any, dtype: torch.dtype, scalar: bool) -> torch.Tensor:
         """Evaluate once; ValueError if it is not (num_envs,) if ``scalar``, else (num_envs, size), or not ``dtype``."""
-        value = self(env)
-        where = f"{self.where} ({getattr(self.func, '__name__', self.func)}) must return"
+        try:
+            value = self(env)
+        except TypeError as error:
+            raise TypeError(f"{self.where} ({name_of(self.func)}): {error}") from error
+        where = f"{self.where} ({name_of(self.func)}) must return"
         if not isinstance(value, torch.Tensor):
             raise ValueError(f"{where} a tensor, got {type(value).__name__}")
         if value.ndim != (1 if scalar else 2) or len(value) != env.num_envs:
@@ -81,18 +113,44 @@ class TermColumns(Manager, ABC):
     """A manager of terms whose values, (num_envs,) if ``scalar`` and else (num_envs, size), stand side by side. Pure
     terms are recorded together with :meth:`compute`; one that is not pure costs its own time alone."""
 
+    LEAST: ClassVar[float] = -math.inf
+    """What no term may be below."""
+
     def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool = True):
         super().__init__(env, cfg)
         self._dtype, self._scalar = dtype, scalar
+        self._sums: tuple[str, ...] = ()  # attributes, (num_envs,), which are finite where all terms are as they must
         self.log_names = tuple(f"{kind}/{name}" for name in cfg) if scalar else ()
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         values = [term.check(env, dtype, scalar) for term in self.terms]
         self.sizes = tuple(1 if scalar else value.shape[1] for value in values)
         self._impure = [term for term in self.terms if not term.pure]
+        self.own = all(term.own for term in self.terms)
 
     @abstractmethod
     def compute(self) -> None:
         """Take in :meth:`columns` once in a step; pure."""
+
+    def check_values(self, excepted: torch.Tensor | None = None) -> None:
+        """Raise ValueError, naming the term, if one is not finite or below ``LEAST`` in an environment that is not
+        ``excepted``, (num_envs,) bool. The terms are looked at only if a sum over them is not finite."""
+        for name in self._sums:
+            total = getattr(self, name)
+            if not math.isfinite((total if self._env.num_envs == 1 else total.sum()).item()):
+                break
+        else:
+            return
+        for term in self.terms:
+            value = (term(self._env) if term.pure else term.value).reshape(self._env.num_envs, -1)
+            wrong = ~(value.isfinite() & (value >= self.LEAST))
+            if excepted is not None:
+                wrong &= ~excepted.unsqueeze(1)
+            if len(env_ids := wrong.any(1).nonzero().squeeze(1).tolist()):
+                number, bounded = value[wrong][0].item(), math.isfinite(self.LEAST)
+                what = f"{term.where} ({name_of(term.func)}) returned {number:g} in environments {env_ids[:8]}"
+                expected = f"must be finite{f' and at least {self.LEAST:g}' * bounded}"
+                how = "clamp it" if math.isfinite(number) else "guard divisions, roots and logarithms"
+                raise ValueError(f"{what}: it {expected}. In the function, {how}, or use torch.where")
 
     def pieces(self) -> list[Piece]:
         before = [Piece(self.evaluate_impure, False)] if self._impure else []

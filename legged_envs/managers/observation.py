@@ -67,6 +67,7 @@ class ObservationGroup(TermColumns):
             """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
         self.value = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The observation. Shape: (num_envs, size)."""
+        self._sums = () if self.own else ("sums",)
 
     def _row(self, field: str, values: Iterable[Any]) -> torch.Tensor:
         """Values of the terms, one or one for each column, as a row. Shape: (width,)."""
@@ -84,7 +85,7 @@ class ObservationGroup(TermColumns):
 
     def compute(self) -> None:
         """Set ``value``, and remember it if the group shows the past; pure."""
-        value = self._finish(self.columns(), self.noise_draw)
+        value = self._finish(self._columns(), self.noise_draw)
         if self.history > 1:
             self.past = torch.cat((self.past[:, 1:], value.unsqueeze(1)), dim=1)
             value = self.past.flatten(1)
@@ -94,16 +95,24 @@ class ObservationGroup(TermColumns):
         """Draw noise for environments whose episode begins, and return their observation. Shape: (n, size)."""
         draw = self._random.signed_24_bit(self._num_draws, env_ids) if self._num_draws else self.noise_draw
         self.evaluate_impure()
-        rows = self._finish(self.columns()[env_ids], draw)
+        value = self._columns()
+        self.check_values()
+        rows = self._finish(value[env_ids], draw)
         if self.history > 1:
             past = rows.unsqueeze(1).expand(-1, self.history, -1)
             self.past = self.past.index_copy(0, env_ids, past)
             rows = past.flatten(1)
         return rows
 
+    def _columns(self) -> torch.Tensor:
+        value = self.columns()
+        if self._sums:
+            self.sums = value.sum(1)
+        return value
+
     def _finish(self, value: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
         if self._num_draws:
-            value[:, self._span].add_(draw * self._noise)
+            value[:, self._span].add_(draw.float() * self._noise)
         if self._clip:
             value.clamp_(*self._clip)
         if self._scale is not None:

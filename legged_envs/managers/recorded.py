@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legged_envs.managers.fusion import Fusion, Unfit
 from legged_envs.managers.tape import Place, Tape, tensors_in
 
 _OPTIONS = {"cpp.simdlen": 0, "cpp.threads": 1, "cpp.vec_isa_ok": False}
@@ -79,7 +80,11 @@ def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
                     writes.append((names, name))
                 elif name in old and value is not old[name]:
                     raise ValueError(f"a pure piece set the attribute {name!r}, which is no tensor, to {value!r}")
-        replay = tape.function(list(zip(writes, _get(writes), strict=True)))
+        outputs = list(zip(writes, _get(writes), strict=True))
+        try:
+            replay = Fusion(tape, inputs, outputs).replay
+        except Unfit:
+            replay = tape.function(outputs)
     _check_constants([tensor for tensor in tape.constants if id(tensor) not in kept])
     reads = [inputs[id(tensor)] for tensor in tape.reads]
 

@@ -26,7 +26,7 @@ class EpisodeSums(TermColumns):
         self.episode_sums.index_fill_(0, env_ids, 0.0)
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        return self.episode_sums[env_ids] / (steps * self._sums_dt).unsqueeze(1)
+        return self.episode_sums[env_ids] / (steps.float() * self._sums_dt).unsqueeze(1)
 
 
 @dataclass
@@ -55,8 +55,9 @@ class RewardManager(EpisodeSums):
         self.weights = tuple(term.weight for _, term in active)
         self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(env.step_dt)
         self._num_floored = sum(not term.after_floor for _, term in active)
-        self.total = self.episode_sums.sum(1)
-        """The reward of the last step. Shape: (num_envs,)."""
+        self.total = self.unfloored = self.episode_sums.sum(1)
+        """The reward of the last step, and of its terms that are floored together before that. Shape: (num_envs,)."""
+        self._sums = ("total", "unfloored") if only_positive else ("total",)
 
     def compute(self) -> None:
         weighted = self.columns() * self._scale
@@ -64,10 +65,11 @@ class RewardManager(EpisodeSums):
         if not self.only_positive:
             self.total = weighted.sum(1)
         elif self._num_floored == len(self.names):
-            self.total = weighted.sum(1).clamp_min_(0.0)
+            self.unfloored = weighted.sum(1)
+            self.total = self.unfloored.clamp_min(0.0)
         else:
-            floored, rest = weighted[:, : self._num_floored], weighted[:, self._num_floored :]
-            self.total = floored.sum(1).clamp_min_(0.0) + rest.sum(1)
+            self.unfloored, rest = weighted[:, : self._num_floored].sum(1), weighted[:, self._num_floored :]
+            self.total = self.unfloored.clamp_min(0.0) + rest.sum(1)
 
 
 @dataclass
@@ -82,6 +84,7 @@ class CostTermCfg(Configuration):
 class CostManager(EpisodeSums):
     """Evaluates the cost terms; their sum is the scalar cost of a transition."""
 
+    LEAST = 0.0
     title = "Costs"
     COLUMNS: ClassVar[dict[str, str]] = {"limit [mean per step]": "limit", "parameters": "params"}
 
@@ -94,8 +97,11 @@ class CostManager(EpisodeSums):
         self.values = torch.zeros_like(self.episode_sums)
         self.total = self.values.sum(1)
         """The costs of the last step, (num_envs, num_terms), and their sum, (num_envs,)."""
+        self._sums = ("total",) if self.own else ("total", "roots")
 
     def compute(self) -> None:
         self.values = self.columns()
         self.episode_sums.add_(self.values)
         self.total = self.values.sum(1)
+        if not self.own:
+            self.roots = self.values.amin(1).sqrt_()  # no number where one is negative

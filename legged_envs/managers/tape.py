@@ -7,13 +7,14 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+Operation = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
 Place = tuple[dict[str, Any], str]  # an attribute that holds a tensor: its owner's attributes, its name among them
 SMALL = 128  # rows up to which NumPy takes less time than PyTorch also for what is not contiguous
 _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
-_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
-_UFUNCS |= {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
-_UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPARISONS}
+UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
+UFUNCS |= {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
+UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPARISONS}
 """What gives the same bits. Not among them: ``sqrt``, ``exp``, and what PyTorch multiplies and adds in one rounding."""
 
 
@@ -37,6 +38,7 @@ class Tape(TorchDispatchMode):
         self._names: dict[int, str] = {}  # of the tensors, by id
         self._space: dict[str, Any] = {"accept": _accept}
         self._lines: list[str] = []
+        self.operations: list[Operation] = []
         self._taking_in: dict[int, list[str]] = {}  # of an input or a view of one: what to do when it is replaced
 
     @classmethod
@@ -54,8 +56,11 @@ class Tape(TorchDispatchMode):
         result = func(*args, **kwargs)
         if func is torch.ops.aten.lift_fresh.default or not tensors_in((args, kwargs)):
             # Made from nothing: its values are the operation.
-            self._lines.append(f"{self._add(result)}.copy_({self._name(result.clone())})")
+            value = result.clone()
+            self._lines.append(f"{self._add(result)}.copy_({self._name(value)})")
+            self.operations.append((None, (value,), {}, result))
         else:
+            self.operations.append((func, args, kwargs, result))
             self._write_down(func, args, kwargs, result)
         return result
 
@@ -137,12 +142,12 @@ class Tape(TorchDispatchMode):
                 self._taking_in |= {id(tensor): taking_in for tensor in results}
             return
         kind = func.overloadpacket.__name__
-        function = getattr(torch, kind, None) or getattr(torch.linalg, kind.removeprefix("linalg_"), None)
+        function = function_of(func)
         if len(results) == 1 and (lines := self._with_numpy(kind.strip("_"), args, kwargs, results[0])):
             self._lines += lines
         elif in_place:
             self._lines.append(f"{self._name(getattr(Tensor, kind, func))}({arguments})")
-        elif len(results) == 1 and _can_write_to(results[0], function, args, kwargs):
+        elif len(results) == 1 and can_write_to(results[0], function, args, kwargs):
             self._lines.append(f"{self._name(function)}({arguments}, out={names[0]})")
         else:
             sources = [self._tensor(args[0])] if kind in ("clone", "_to_copy") else calls
@@ -157,37 +162,50 @@ class Tape(TorchDispatchMode):
         flat = all(t.ndim == 0 or (t.shape == out.shape and (t.ndim == 1 or t.is_contiguous())) for t in tensors)
         if name == "pow" and args[1] == 2:
             name, args = "square", args[:1]
-        if name in _UFUNCS and (small or flat) and kwargs.get("alpha", 1) == 1 and not kwargs.keys() - {"alpha"}:
+        if name in UFUNCS and (small or flat) and kwargs.get("alpha", 1) == 1 and not kwargs.keys() - {"alpha"}:
             return self._ufunc(name, args, out)
         if name == "index":
             axes = [axis for axis, index in enumerate(args[1]) if index is not None]
             if len(axes) == 1 and args[1][axes[0]].ndim == 1:
                 return [f"{self._array(args[0])}.take({self._array(args[1][axes[0]])}, {axes[0]}, {self._array(out)})"]
-        if name in ("sum", "mean") and small and _adds_in_order(args, out):
+        if name in ("sum", "mean") and small and adds_in_order(args, out):
             lines = [f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
             return lines + (self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else [])
         return []
 
     def _ufunc(self, name: str, args: Any, out: Tensor) -> list[str]:
-        dtype, types = torch.result_type(*args) if len(args) > 1 else out.dtype, {t.dtype for t in tensors_in(args)}
-        mixed = types != {dtype} and (name in _COMPARISONS or name == "div" or types != {dtype, torch.bool})
-        if mixed or (name == "div" and not dtype.is_floating_point):
+        if (dtype := ufunc_type(name, args, {}, out)) is None:
             return []
         operands = [
             self._array(arg) if isinstance(arg, Tensor) else self._name(torch.tensor(arg, dtype=dtype).numpy())
             for arg in args
         ]
-        return [f"{self._name(_UFUNCS[name])}({', '.join(operands)}, out={self._array(out)})"]
+        return [f"{self._name(UFUNCS[name])}({', '.join(operands)}, out={self._array(out)})"]
 
 
-def _can_write_to(out: Tensor, function: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+def function_of(func: Any) -> Any:
+    kind = func.overloadpacket.__name__
+    kind = kind if kind.startswith("__") else kind.rstrip("_")
+    return getattr(torch, kind, None) or getattr(torch.linalg, kind.removeprefix("linalg_"), None) or func
+
+
+def ufunc_type(name: str, args: Any, kwargs: Any, out: Tensor) -> torch.dtype | None:
+    """The type in which NumPy computes an operation to the same bits; None if it cannot."""
+    if name not in UFUNCS or kwargs.get("alpha", 1) != 1 or kwargs.keys() - {"alpha"}:
+        return None
+    dtype, types = torch.result_type(*args) if len(args) > 1 else out.dtype, {t.dtype for t in tensors_in(args)}
+    mixed = types != {dtype} and (name in _COMPARISONS or name == "div" or types != {dtype, torch.bool})
+    return None if mixed or (name == "div" and not dtype.is_floating_point) else dtype
+
+
+def can_write_to(out: Tensor, function: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     try:
         return function(*args, **kwargs, out=out) is out
     except (TypeError, RuntimeError):
         return False
 
 
-def _adds_in_order(args: Any, out: Tensor) -> bool:
+def adds_in_order(args: Any, out: Tensor) -> bool:
     """Whether PyTorch adds the numbers of the last axis in their order, as NumPy does: up to four float32 in a row."""
     value, *axes = args
     if value.ndim == 0 or axes not in ([[value.ndim - 1]], [[-1]]):

@@ -103,8 +103,8 @@ def action_rate(env: Env) -> Tensor:
 @pure
 def action_smoothness(env: Env) -> Tensor:
     """Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
-    second = env.actions.current + env.actions.before_previous
-    return second.sub_(env.actions.previous, alpha=2.0).square_().sum(1)
+    before, previous = env.actions.before_previous, env.actions.previous
+    return (env.actions.current + before).sub_(previous + previous).square_().sum(1)
 
 
 @pure
@@ -197,7 +197,7 @@ def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
 @pure
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """1 with all feet on the ground while the command is to stand still."""
-    return env.robot.foot_contact.all(1) * env.commands.terms[command].still
+    return env.commands.terms[command].still * env.robot.foot_contact.all(1)
 
 
 @pure

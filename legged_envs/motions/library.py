@@ -78,8 +78,8 @@ class MotionLibrary(Shown):
         self.robot, self.device, self.num_clips = robot, torch.device(device), len(motions)
         self.names = tuple(motion.name for motion in motions)
         self.body_names, self.frame_rate = motions[0].body_names, motions[0].frame_rate
-        self.duration = torch.tensor([motion.duration for motion in motions], device=device)
-        self.weight = torch.tensor([motion.weight for motion in motions], device=device)
+        self.duration = torch.tensor([motion.duration for motion in motions], dtype=torch.float32, device=device)
+        self.weight = torch.tensor([motion.weight for motion in motions], dtype=torch.float32, device=device)
         self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
         loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
         self.loops = torch.tensor(loops, device=device)

@@ -274,4 +274,5 @@ class Trainer:
 def _as_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
-    return f"{value.__module__}.{value.__qualname__}" if callable(value) else str(value)
+    names = [str(getattr(value, name, "")) for name in ("__module__", "__qualname__")]  # not every callable has both
+    return ".".join(names) if callable(value) and all(names) else str(value)

@@ -3,7 +3,8 @@
 import copy
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -24,6 +25,7 @@ _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 _OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
 """Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
 _ALL = slice(None)
+SMALL = 128  # environments up to which NumPy converts faster than PyTorch
 _FEW = 1 / 64  # fraction of the environments up to which rows are converted one by one rather than all together
 
 
@@ -33,17 +35,17 @@ class _Converted:
     def __init__(self, source: Tensor):
         self.source = source
         self.buffer = torch.zeros(source.shape, dtype=torch.float32)
-        self._stale: slice | Tensor | None = _ALL
-
-    def mark_stale(self, rows: slice | Tensor) -> None:
-        self._stale = rows if self._stale is None or self._stale is rows else _ALL
+        self.stale: slice | Tensor | None = _ALL
+        self._update: Callable[[], object] = partial(self.buffer.copy_, source)
+        if len(source) <= SMALL:
+            self._update = partial(np.copyto, self.buffer.numpy(), source.numpy(), "same_kind")
 
     def read(self) -> Tensor:
-        if isinstance(self._stale, Tensor):
-            self.buffer[self._stale] = self.source[self._stale].float()
-        elif self._stale is not None:
-            self.buffer.copy_(self.source)
-        self._stale = None
+        if self.stale is _ALL:
+            self._update()
+        elif self.stale is not None:
+            self.buffer[self.stale] = self.source[self.stale].float()
+        self.stale = None
         return self.buffer
 
 
@@ -148,7 +150,7 @@ class MujocoSimulation(Simulation):
         if isinstance(rows, Tensor) and len(rows) > _FEW * self.num_envs:
             rows = _ALL
         for array in converted:
-            array.mark_stale(rows)
+            array.stale = rows if array.stale is None or array.stale is rows else _ALL
 
     def set_joint_targets(self, targets: Tensor) -> None:
         self._ctrl.copy_(targets)
@@ -202,13 +204,13 @@ class MujocoSimulation(Simulation):
             self._constants_changed[env_ids.numpy()] = True
 
     def _update_constants(self) -> None:
-        if self._constants_changed.any():
+        if np.count_nonzero(self._constants_changed):  # a quarter of the time of any()
             self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
             self._constants_changed[:] = False
 
     def diverged(self) -> Tensor | None:
         state = self._state.read()
-        if not self._warning_counts.any() and math.isfinite(state.sum().item()):
+        if not np.count_nonzero(self._warning_counts) and math.isfinite(state.sum().item()):
             return None
         bad = ~torch.isfinite(state).all(1) | torch.from_numpy(self._warning_counts.any(1))
         self.batch.warning[:] = 0
