@@ -260,13 +260,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             raise RuntimeError(f"{call}() was called {wrong}: {how}")
 
     def _export(self, value: torch.Tensor) -> Any:
-        # A tensor made in inference mode could not take part in the caller's autograd, its clone can.
-        return value.cpu().numpy() if self.array == "numpy" else value.clone()
+        # A tensor made in inference mode could not take part in the caller's autograd, its clone can; and what is kept
+        # must not keep the memory of other results alive.
+        return value.cpu().numpy().copy() if self.array == "numpy" else value.clone()
 
     def _export_observation(self) -> Any:
         """A copy of the last observation: what the caller does to it cannot reach a later partial reset."""
-        numpy, last = self.array == "numpy", self._last_observation
-        observation = {name: x.cpu().numpy().copy() if numpy else x.clone() for name, x in last.items()}
+        observation = {name: self._export(value) for name, value in self._last_observation.items()}
         return observation if self._dict_observations else observation["policy"]
 
 
