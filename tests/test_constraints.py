@@ -212,8 +212,11 @@ class LagrangianLoop:
 class TerminationsLoop:
     """The formulas of :class:`ConstraintsAsTerminations`, one number at a time."""
 
-    def __init__(self, interval: int, low: float, high: float, rate: float, gain: float, tau: float):
+    def __init__(
+        self, interval: int, low: float, high: float, rate: float, gain: float, tau: float, combine: str = "max"
+    ):
         self.interval, self.low, self.high, self.rate, self.gain, self.tau = interval, low, high, rate, gain, tau
+        self.combine = combine
         self.p = self.base = [low if rate else high] * 2
         self.maxima: list[float] | None = None
         self.steps, self.sums, self.count = 0, [0.0, 0.0], 0
@@ -229,8 +232,8 @@ class TerminationsLoop:
                 self.maxima = [self.tau * o + (1 - self.tau) * m for o, m in zip(old, maxima, strict=True)]
         delta = [0.0] * len(reward)
         for i in rows:
-            terms = [p * min(c / m, 1.0) for p, c, m in zip(used, costs[i], self.maxima, strict=True)]
-            delta[i] = max(min(term, 1.0) for term in terms)
+            terms = [min(p * min(c / m, 1.0), 1.0) for p, c, m in zip(used, costs[i], self.maxima, strict=True)]
+            delta[i] = max(terms) if self.combine == "max" else 1.0 - math.prod(1.0 - term for term in terms)
             self.count += 1
             self.sums = [s + c for s, c in zip(self.sums, costs[i], strict=True)]
         self.steps += 1
@@ -256,6 +259,7 @@ LAGRANGIAN = [
 TERMINATIONS = [
     ({"rate": 0.2, "gain": 0.5, "max_probability": 1.5}, TerminationsLoop(4, 0.05, 1.5, 0.2, 0.5, 0.95)),
     ({"rate": 0.0, "max_probability": 0.25, "tau": 0.5}, TerminationsLoop(4, 0.05, 0.25, 0.0, 1.0, 0.5)),
+    ({"rate": 0.2, "combine": "product"}, TerminationsLoop(4, 0.05, 1.0, 0.2, 1.0, 0.95, "product")),
 ]
 
 
@@ -946,6 +950,7 @@ def test_bad_arguments_are_refused(wrapper, make, kwargs, message):
         (ConstraintsAsTerminations, {"rate": -0.1}, "rate.*-0.1"),
         (ConstraintsAsTerminations, {"gain": -0.1}, "gain.*-0.1"),
         (ConstraintsAsTerminations, {"tau": 1.0}, "tau.*1.0"),
+        (ConstraintsAsTerminations, {"combine": "min"}, "'max', 'product'.*min"),
         (ConstraintsAsTerminations, {"terminate": "maybe"}, "'none', 'sample'.*maybe"),
     ],
 )
@@ -1062,7 +1067,7 @@ def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
 @pytest.mark.slow
 def test_the_example_trains_three_ways_and_writes_its_figure_and_table(tmp_path):
     example = Path(__file__).parents[1] / "examples" / "constrained_go2.py"
-    arguments = ["--minutes", "0.01", "--num-envs", "16", "--episodes", "4", "--out", str(tmp_path)]
+    arguments = ["--updates", "5", "--num-envs", "16", "--episodes", "4", "--out", str(tmp_path)]
     done = subprocess.run([sys.executable, str(example), *arguments], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "results.json").read_text())

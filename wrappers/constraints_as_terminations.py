@@ -22,8 +22,12 @@ class ConstraintsAsTerminations(ConstraintWrapper):
     step, with costs c (0 when satisfied)::
 
         m_i ← τ m_i + (1 − τ) max over the batch of c_i      at first the maximum itself; never below 1e-6
-        δ = max_i min(p_i · clip(c_i / m_i, 0, 1), 1)        info["termination_probability"] (num_envs,)
+        δ_i = min(p_i · clip(c_i / m_i, 0, 1), 1)            of constraint i alone
+        δ = max_i δ_i                                        info["termination_probability"] (num_envs,)
         r ← max(r (1 − δ), 0)                                rewards should not be negative: then an end is a loss
+
+    With ``combine="product"`` δ is 1 − Π_i (1 − δ_i), as of independent causes of an end: where two constraints are
+    broken both count, where CaT's maximum hides the lesser δ_i.
 
     In CaT the learner takes ``maximum(done, δ)`` for ``done``, so that all later rewards are discounted by 1 − δ too.
     For learners that cannot, ``terminate`` is ``"none"``: δ discounts the reward of its own step alone, which weighs
@@ -69,6 +73,7 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         rate: float = 0.05,
         gain: float = 1.0,
         tau: float = 0.95,
+        combine: str = "max",
         terminate: str = "none",
         interval: int = 24,
         warmup: int = 0,
@@ -84,13 +89,14 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         check_number("rate", rate, 0.0)
         check_number("gain", gain, 0.0)
         check_number("tau", tau, 0.0, below=1.0)
+        check_choice("combine", combine, ("max", "product"))
         check_choice("terminate", terminate, ("none", "sample"))
         if terminate == "sample" and self._over.mode is AutoresetMode.NEXT_STEP:
             order = "AutoReset(ConstraintsAsTerminations(env, terminate='sample'), 'NextStep')"
             why = "an autoreset in the next step would not reset what is sampled above it"
             raise ValueError(f"{why}: go below it, {order}, or use SAME_STEP")
         self.min_probability, self.rate, self.gain = min_probability, rate, gain
-        self.tau, self.terminate = tau, terminate
+        self.tau, self.combine, self.terminate = tau, combine, terminate
         zeros = np.zeros(self.num_costs)
         self._bounds = zeros + min_probability, zeros + self.max_probability
         self._base: Any = self._bounds[0 if rate > 0.0 else 1]  # b
@@ -129,7 +135,8 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             return xp.zeros_like(costs[:, 0])
         slope = xp.astype(self.probabilities / self.cost_maxima, costs.dtype)
         bound = xp.astype(xp.clip(self.probabilities, max=1.0), costs.dtype)
-        return xp.clip(xp.max(xp.minimum(costs * slope, bound), axis=1), min=0.0)
+        each = xp.clip(xp.minimum(costs * slope, bound), min=0.0)
+        return xp.max(each, axis=1) if self.combine == "max" else 1.0 - xp.prod(1.0 - each, axis=1)
 
     def _sample(self, delta: Any) -> Any:
         """Whose running episodes end by chance. Shape: (num_envs,), bool."""
