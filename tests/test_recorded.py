@@ -124,6 +124,16 @@ EXPRESSIONS: dict[str, Callable[[Any], torch.Tensor]] = {
     "means": lambda o: o.feet.mean(1) + o.a.mean(1),
     "any": lambda o: (o.a > 2.0).any(1) | o.contact.all(1) | o.contact.any(),
     "extremes": lambda o: o.feet.amin(1) + o.a.amax(1) + o.b.max(1).values,
+    "which of two zeros": lambda o: torch.cat(
+        (
+            torch.maximum(o.a * 0, o.b * 0),
+            torch.minimum(o.a * 0, o.b * 0),
+            *((o.feet * 0).aminmax(dim=1, keepdim=True)),
+        ),
+        dim=1,
+    ),
+    "least of zeros": lambda o: (o.a.sign() * 0.0).amin(1) * 1.0,
+    "greatest of zeros": lambda o: (o.a.sign() * 0.0).amax(1) * 1.0,
     "choice": lambda o: torch.where(o.contact, o.feet, o.count).sum(1),
     "codes": lambda o: o.scores[(o.contact * o.bits).sum(1)],
     "index": lambda o: o.a[:, o.joints].sum(1) + o.a[:, [3, 1]].sum(1),
@@ -159,6 +169,40 @@ EXPRESSIONS: dict[str, Callable[[Any], torch.Tensor]] = {
 def test_every_operation_gives_the_same_bits_at_every_batch_size(name):
     for n in SIZES:
         assert_replays_as_written(setting(EXPRESSIONS[name]), n, steps=2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_give_the_same_bits(seed):
+    """Up to 25 operations, each on what any earlier one made: of one robot they are gathered into few calls."""
+    one: list[Callable[..., torch.Tensor]] = [
+        *(torch.neg, torch.abs, torch.square, torch.exp, torch.sqrt, torch.tanh, torch.reciprocal, torch.sign),
+        *(lambda x: x.clamp(-1, 1), lambda x: x.clamp_min(0.0), lambda x: 1.0 - 2.5 * x, lambda x: (x > 0.2).float()),
+        *(lambda x: torch.where(x > 0, x, 0.1 * x), lambda x: x.clone().mul_(x > 0), lambda x: x.roll(1, -1)),
+        *(lambda x: x.mean(-1, keepdim=True) + x, lambda x: x.norm(dim=-1, keepdim=True) * x, lambda x: x.cumsum(-1)),
+        *(lambda x: torch.stack((x, -x))[1], lambda x: torch.cat((x, x), -1)[:, 6:18], lambda x: x[:, [0, 3] * 6]),
+    ]
+    two: list[Callable[..., torch.Tensor]] = [
+        *(torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.minimum, torch.atan2),
+        *(
+            lambda x, y: torch.where(x > y, x, y),
+            lambda x, y: x.clone().add_(y, alpha=2.0),
+            lambda x, y: x.lerp(y, 0.3),
+        ),
+    ]
+    rows = [lambda x: x.sum(-1), lambda x: x.amax(-1), lambda x: (x > 0).any(-1), lambda x: (x[:, :4] < 1).all(-1)]
+    draw = torch.Generator().manual_seed(seed)
+    program = torch.randint(10**6, (25, 4), generator=draw).tolist()[: 3 + seed % 23]
+
+    def run(owner: Any) -> None:
+        values = [owner.a, owner.b, owner.wide, owner.row.expand_as(owner.a), owner.sums]
+        for kind, which, i, j in program:
+            x, y = values[i % len(values)], values[j % len(values)]
+            values.append(two[which % len(two)](x, y) if kind % 3 == 0 else one[which % len(one)](x))
+        owner.rows = torch.stack([row(x) * 1.0 for row, x in zip(rows, values[-4:], strict=True)])
+        owner.last = values[-1] * 1.0
+        owner.sums.add_(values[-1].nan_to_num(0.0, 0.0, 0.0) * 0.01)
+
+    assert_replays_as_written(run, (1, 1, 1, 3)[seed % 4])
 
 
 def test_what_a_piece_changes_in_place_stays_changed():

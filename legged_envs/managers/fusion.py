@@ -19,7 +19,7 @@ from legged_envs.managers.tape import UFUNCS, Place, tensors_in
 LARGEST = 4096  # numbers read up to which this takes less time than a call for each operation
 _AHEAD = 32  # calls whose results get their memory at once
 _TYPES = (torch.float32, torch.float64, torch.bool, torch.int32, torch.int64)
-_REDUCTIONS = {"any": np.logical_or, "all": np.logical_and, "amin": np.minimum, "amax": np.maximum, "sum": np.add}
+_REDUCTIONS = {"any": np.logical_or, "all": np.logical_and, "sum": np.add}
 _BY_ROWS = (*_REDUCTIONS, "mean", "linalg_vector_norm")
 _POINTWISE = ("copy", "clamp", "clamp_min", "clamp_max", "where", "exp")
 """What PyTorch computes to the same bits for every row, or number, wherever it is in an array without gaps."""
@@ -158,7 +158,8 @@ class Fusion:
     def _call(self, func: Any, name: str, args: Any, kwargs: Any, out: Tensor) -> _Call:
         if name in ("pow", "square") and args[1:] in ((), (2,)):
             name, args = "mul", (args[0], args[0])
-        dtype = out.dtype if name in ("maximum", "minimum") else tape.ufunc_type(name, args, kwargs, out)
+        of_clamp = name in ("maximum", "minimum") and name not in str(func)
+        dtype = out.dtype if of_clamp else tape.ufunc_type(name, args, kwargs, out)
         if dtype is not None:
             args = tuple(x if isinstance(x, Tensor) else self._fix(torch.tensor(x, dtype=dtype)) for x in args)
         first, axis = tensors_in(args)[0], 2 if name == "linalg_vector_norm" else 1
