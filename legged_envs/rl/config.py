@@ -103,7 +103,7 @@ class TrainCfg(Configuration):
     """Episodes of an evaluation."""
     video: bool = True
     """Whether to film the trained policy."""
-    video_seconds: float = 8.0
+    video_seconds: float = 6.0
     """Length of the film, s."""
 
 
