@@ -46,7 +46,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     ``sim`` names the physics engine. ``array``, ``"numpy"`` or ``"torch"``, is the kind of arrays taken and given.
     ``observations`` gives the ``"policy"`` group's vector, or a ``"dict"`` of every group. ``render_mode`` is None or
     ``"rgb_array"``. ``compile`` fuses the maths of a step, but for terms not marked pure, into C++ with TorchInductor:
-    a step of one robot takes about half the time, and results differ in the last digits; the first call for a task and
+    a step of one robot takes about 0.6 × the time, and results differ in the last digits; the first call for a task and
     ``num_envs`` takes half a minute and fills ``TORCHINDUCTOR_CACHE_DIR``. ValueError if an argument or a field of
     ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler."""
 
