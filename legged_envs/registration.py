@@ -5,7 +5,9 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from glob import iglob
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -22,19 +24,30 @@ _SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile", 
 _VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
 
 
-def register(task_id: str, cfg: "str | Callable[[], TaskCfg]") -> None:
-    """Make a task known to ``gymnasium.make``, ``gymnasium.make_vec`` and the command line. ``cfg`` is a function that
-    makes a fresh configuration, or its name as ``module:function``, which is imported when the task is made. Registered
-    again, an id has the new configuration. ValueError if the id is that of another package's environment, TypeError if
-    ``cfg`` is neither, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
-    if not (cfg.count(":") == 1 if isinstance(cfg, str) else callable(cfg)):
-        raise TypeError(f"cfg must be a function that makes a TaskCfg, or its name as 'module:function', got {cfg!r}")
+def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
+    """Make a task known to ``gymnasium.make``, ``gymnasium.make_vec`` and the command line: ``register(id, cfg)`` or,
+    with a class of :mod:`legged_envs.workflows`, ``register(id, cls, cfg)``. ``cfg`` is a function or class that makes
+    a fresh configuration; both may be names, ``module:function``, imported when the task is made. Registered again, an
+    id has the new configuration. ValueError if the id is that of another package's environment, TypeError if ``task``
+    is not of these, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
+    for given, kind in zip(task, ("a class of legged_envs.workflows", "cfg")[-len(task) :], strict=False):
+        if not (given.count(":") == 1 if isinstance(given, str) else callable(given)):
+            what = "a function that makes a configuration" if kind == "cfg" else kind
+            raise TypeError(f"{kind} must be {what}, or its name as 'module:function', got {given!r}")
+    if len(task) not in (1, 2):
+        raise TypeError(f"register takes an id and cfg, or an id, a class and cfg, got {len(task)} beside the id")
+    cfg = task[0] if len(task) == 1 else partial(_translated, *task)
     single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
     if task_id not in gym.registry:
         gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
     elif gym.registry[task_id].entry_point != single:
         raise ValueError(f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}")
     TASKS[task_id] = cfg
+
+
+def _translated(workflow: Any, cfg: "str | Callable[[], Any]") -> "TaskCfg":
+    cls = resolve_name(workflow) if isinstance(workflow, str) else workflow
+    return cls.task_cfg((resolve_name(cfg) if isinstance(cfg, str) else cfg)())
 
 
 def register_tasks() -> None:
@@ -88,7 +101,8 @@ def make_vector_env(
     from legged_envs.envs import LeggedVectorEnv
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
-    core = LeggedVectorEnv(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
+    task = _resolve_cfg(task_id, cfg)
+    core = (task.workflow[0] if task.workflow else LeggedVectorEnv).make_core(task, num_envs, **kwargs)
     steps = core.max_episode_length if max_episode_steps is None else max_episode_steps
     env: VectorEnv = core if steps is None else TimeLimit(core, steps, is_finite_horizon=core.cfg.is_finite_horizon)
     if statistics:
@@ -105,18 +119,25 @@ def make_env(task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, 
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
-    env = LeggedEnv(_resolve_cfg(task_id, cfg), **kwargs)
+    task = _resolve_cfg(task_id, cfg)
+    env = LeggedEnv(task, **{"make_core": task.workflow[0].make_core} if task.workflow else {}, **kwargs)
     return env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
 
 
-def _resolve_cfg(task_id: str, cfg: "TaskCfg | Mapping[str, Any] | None") -> "TaskCfg":
+def _resolve_cfg(task_id: str, cfg: Any) -> "TaskCfg":
     from legged_envs.envs.cfg import TaskCfg, override
 
+    if isinstance(cfg, TaskCfg):
+        return cfg
+    registered = make_task_cfg(task_id)
     if cfg is None or isinstance(cfg, Mapping):
-        return override(make_task_cfg(task_id), cfg or {})
-    if not isinstance(cfg, TaskCfg):
-        raise TypeError(f"cfg must be a TaskCfg or a mapping of changes, got {type(cfg).__name__}")
-    return cfg
+        return override(registered, cfg or {})
+    workflow: Any = registered.workflow
+    if workflow is None or not isinstance(cfg, type(workflow[1])):
+        kind = "a TaskCfg" if workflow is None else f"a {type(workflow[1]).__name__}, a TaskCfg"
+        raise TypeError(f"cfg must be {kind} or a mapping of changes, got {type(cfg).__name__}")
+    task: TaskCfg = workflow[0].task_cfg(cfg)
+    return task
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:

@@ -1,6 +1,7 @@
 """What an object's future depends on, saved and taken back by the names of its attributes."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,3 +38,12 @@ def restored(own: Any, state: Any) -> Any:
     else:
         return copied(state)
     return own
+
+
+def mapped(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """``function`` of each leaf of a tree of dicts and tuples, or of such trees of the same structure."""
+    if isinstance(value, dict):
+        return {key: mapped(function, item, *(other[key] for other in others)) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(mapped(function, *items) for items in zip(value, *others, strict=True))
+    return function(value, *others)

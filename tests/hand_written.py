@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import torch
 
 from legged_envs.envs import CoreVectorEnv, Evaluation
-from legged_envs.envs.core import OBSERVATION_LIMIT
+from legged_envs.envs.manager_env import OBSERVATION_LIMIT
 
 
 class StandUp(CoreVectorEnv):
@@ -15,13 +16,15 @@ class StandUp(CoreVectorEnv):
 
     cost_names, cost_limits, log_names = ("torque",), (0.5,), ("reward/height", "cost/torque", "termination/fallen")
 
-    def _set_up(self) -> tuple[dict[str, int], int]:
+    def _build(self) -> tuple[dict[str, gym.Space], gym.Space]:
         joints = self.cfg.robot.num_joints
         self.target = torch.zeros(self.num_envs, 1)
         self.action = torch.zeros(self.num_envs, joints)
         self.sums = torch.zeros(self.num_envs, 2)
         self.fallen = torch.zeros(self.num_envs, dtype=torch.bool)
-        return {"policy": 1 + 3 + 2 * joints, "height": 1}, joints
+        sizes = {"policy": 1 + 3 + 2 * joints, "height": 1}
+        spaces = {name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in sizes.items()}
+        return spaces, gym.spaces.Box(-1.0, 1.0, (joints,))
 
     def _act(self, action: torch.Tensor) -> None:
         self.action = action.clamp(-1.0, 1.0)

@@ -4,6 +4,7 @@ import math
 import operator
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 
@@ -29,6 +30,24 @@ def _structure(value: Any) -> str | None:
     if isinstance(value, dict):
         return f"{sorted(value)}"
     return f"{len(value)} entries" if isinstance(value, (list, tuple)) else None
+
+
+def check_actions(actions: Any, space: gym.Space[Any], array: str, device: torch.device) -> Any:
+    """The actions as tensors on ``device``, float32 for a box and int64 for what is discrete, in the structure of
+    ``space``, that of a batch; TypeError or ValueError if they are not of it."""
+    if isinstance(space, gym.spaces.Box):
+        return check_action(actions, space.shape, array).to(device)
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        spaces: dict[Any, Any] = dict(space) if isinstance(space, gym.spaces.Dict) else dict(enumerate(space))
+        given: Any = dict(enumerate(actions)) if isinstance(actions, tuple) else actions
+        if not isinstance(given, dict) or given.keys() != spaces.keys():
+            raise ValueError(f"actions must have the parts {list(spaces)} of {space}, got {actions!r}")
+        parts = {key: check_actions(given[key], part, array, device) for key, part in spaces.items()}
+        return parts if isinstance(space, gym.spaces.Dict) else tuple(parts.values())
+    numbers = np.asarray(actions)
+    if numbers.dtype.kind not in "iu" or not space.contains(numbers.astype(space.dtype)):
+        raise ValueError(f"actions must be integers of {space}, got {actions!r}")
+    return torch.as_tensor(numbers.astype(np.int64), device=device)
 
 
 def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> torch.Tensor:

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from legged_envs import managers
 from legged_envs.checks import check_known
@@ -18,6 +18,8 @@ from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
+
+Cfg = TypeVar("Cfg")
 
 
 @dataclass
@@ -44,6 +46,8 @@ class TaskCfg(Configuration):
     curriculum: dict[str, managers.CurriculumTermCfg] = field(default_factory=dict)
     advance_first: bool = False
     """Whether commands and pushes advance before the evaluation (LeggedGym-Ex ``_post_physics_step_callback``)."""
+    workflow: tuple[Any, Any] | None = None
+    """The class, of :mod:`legged_envs.workflows`, and the configuration of another framework that this is made from."""
 
     @property
     def max_episode_length(self) -> int | None:
@@ -58,13 +62,25 @@ class TaskCfg(Configuration):
 
 def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     """A copy of ``cfg`` with fields replaced, e.g. ``{"rewards.torques.weight": 0.0, "sim.dt": 0.004}``; None removes a
-    term: ``{"events.push": None}``. A term's ``params`` can be any of its function's. TypeError if a path is no string
-    or a value not of its field's type, ValueError if there is no such field or term."""
+    term: ``{"events.push": None}``. A term's ``params`` can be any of its function's. Of a task in the words of another
+    framework, its own fields come first. TypeError if a path is no string or a value not of its field's type,
+    ValueError if there is no such field or term."""
+    if cfg.workflow is not None:
+        workflow, own = cfg.workflow
+        changed = {path: value for path, value in changes.items() if hasattr(own, str(path).partition(".")[0])}
+        if changed:
+            changes = {path: value for path, value in changes.items() if path not in changed}
+            cfg = workflow.task_cfg(replaced(own, changed))
+    return replaced(cfg, changes)
+
+
+def replaced(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
+    """A copy of a configuration with fields replaced, as :func:`override` says."""
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
         if not isinstance(path, str):
             raise TypeError(f"cfg paths must be strings such as 'rewards.torques.weight', got {path!r}")
-        cfg = _replaced(cfg, path.split("."), value, path, "the task", TaskCfg)
+        cfg = _replaced(cfg, path.split("."), value, path, "the task", type(cfg))
     return cfg
 
 
@@ -82,6 +98,9 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
     elif dataclasses.is_dataclass(node) and not isinstance(node, type):
         children = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
         hints = typing.get_type_hints(type(node))
+    elif hasattr(node, "__dict__"):
+        children = {name: getattr(node, name) for name in dir(node) if not name.startswith("_")}
+        hints = dict.fromkeys(children, Any)
     else:
         raise ValueError(f"cfg path {path!r}: {where!r} has no fields")
     check_known(f"cfg path {path!r}: {where} has no", (name,), children, "it has")
@@ -93,7 +112,12 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
         return {key: term for key, term in node.items() if key != name}
     below = name if where == "the task" else f"{where}.{name}"
     new = _replaced(child, rest, value, path, below, hints[name])
-    return {**node, name: new} if isinstance(node, dict) else dataclasses.replace(node, **{name: new})
+    if isinstance(node, dict):
+        return {**node, name: new}
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        return dataclasses.replace(node, **{name: new})
+    setattr(node, name, new)
+    return node
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -13,19 +13,17 @@ import numpy as np
 import torch
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_space, create_empty_array
 
 from legged_envs.checks import check_choice, whole_number
-from legged_envs.envs.arguments import check_action, check_reset_options, check_same_structure, check_seed
+from legged_envs.envs.arguments import check_actions, check_reset_options, check_same_structure, check_seed
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import TaskHooks
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
-from legged_envs.state import copied, restored
+from legged_envs.state import copied, mapped, restored
 from legged_envs.tables import Shown
 
-OBSERVATION_LIMIT = 100.0
-"""Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
 STATE = {"episode_steps": "_episode_steps", "bad_physics": "_bad_physics", "over": "_over", "ended_rows": "_ended_rows"}
 STATE |= {"robot": "robot", "observation": "_last_observation"}
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
@@ -51,6 +49,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler."""
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}  # noqa: RUF012
+    INFERENCE = True
+    """Whether the hooks run in inference mode, which is faster; else without gradients, so that tensors which they make
+    can be changed from outside."""
 
     def __init__(
         self,
@@ -87,22 +88,33 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self._all_ids = torch.arange(num_envs, device=self.device)
             self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
             self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
-            sizes, num_actions = self._set_up()
+        self._recovered: torch.Tensor | None = None  # which environments met bad physics in this step
+        self._begun = False  # whether there has been a reset or a state
+        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Build what the task needs, and the spaces."""
+        with torch.inference_mode(False):
+            spaces, self.single_action_space = self._build()
+            if "policy" not in spaces:
+                raise ValueError(f"observations need a group 'policy', got {list(spaces)}")
             self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
             self._log_counted = torch.tensor(counted, device=self.device)
             self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
-            sizes = sizes if self._dict_observations else {"policy": sizes["policy"]}
-            self._last_observation = {name: self._ended_rows.new_zeros(num_envs, sizes[name]) for name in sizes}
-        self._recovered: torch.Tensor | None = None  # which environments met bad physics in this step
-        self._begun = False  # whether there has been a reset or a state
-        self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
-        box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
-        boxes: dict[str, gym.Space[Any]] = {name: box((size,)) for name, size in sizes.items()}
-        self.single_observation_space = gym.spaces.Dict(boxes) if self._dict_observations else boxes["policy"]
-        self.single_action_space = gym.spaces.Box(-1.0, 1.0, (num_actions,))
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+            spaces = spaces if self._dict_observations else {"policy": spaces["policy"]}
+            self.single_observation_space = gym.spaces.Dict(spaces) if self._dict_observations else spaces["policy"]
+            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+            self.action_space = batch_space(self.single_action_space, self.num_envs)
+            zeros = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in spaces.items()}
+            self._last_observation: dict[str, Any] = mapped(torch.from_numpy, zeros)
+            self._last_observation = mapped(lambda zero: zero.to(self.device), self._last_observation)
+
+    @classmethod
+    def make_core(cls, cfg: Any, num_envs: int, **arguments: Any) -> "CoreVectorEnv":
+        """What ``legged_envs.register`` calls: the environment of a task of this class."""
+        return cls(cfg, num_envs, **arguments)
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
@@ -119,12 +131,14 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         seed = check_seed(seed, self.num_envs)
         if len(env_ids) == 0:
             return self._export_observation(), {}
-        with _TorchMode():
+        with _TorchMode(self.INFERENCE):
             self._take_episodes(env_ids)
             self._start_episodes(env_ids, seed)
             rows = self._observe(env_ids)
-        last = self._last_observation
-        self._last_observation = {name: last[name].index_copy(0, env_ids, rows[name]) for name in last}
+            last = self._last_observation
+            self._last_observation = {
+                name: mapped(lambda old, new: old.index_copy(0, env_ids, new), last[name], rows[name]) for name in last
+            }
         self._begun = True
         return self._export_observation(), self._report_log()
 
@@ -135,10 +149,11 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         self._check_usable("step")
         if not self._begun:
             raise RuntimeError("step() was called before reset()")
-        action = check_action(actions, self.action_space.shape, self.array).to(self.device)
-        with _TorchMode():
+        action = check_actions(actions, self.action_space, self.array, self.device)
+        with _TorchMode(self.INFERENCE):
             self._act(action)
             bad = self._recovered = self._recover_bad_physics()
+            self._episode_steps.add_(1)
             self.robot.read()
             if self.cfg.advance_first:
                 self._advance()
@@ -146,7 +161,6 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             if bad is not None:
                 terminated, reward = terminated | bad, reward.masked_fill(bad, 0.0)
                 cost, costs = cost.masked_fill(bad, 0.0), costs.masked_fill(bad[:, None], 0.0)
-            self._episode_steps.add_(1)
             if not self.cfg.advance_first:
                 self._advance()
             observation = self._observe(None)
@@ -159,7 +173,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
 
     def end_episodes(self, mask: Any) -> None:
         """End the log of the episodes of ``mask`` (num_envs,); their physics runs on until a next-step autoreset."""
-        with _TorchMode():
+        with _TorchMode(self.INFERENCE):
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
 
     def render(self) -> tuple[np.ndarray, ...]:
@@ -187,6 +201,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
             ours["ended_rows"] = ours["ended_rows"].new_zeros(len(state.get("ended_rows", ())), len(self._log_names))
             check_same_structure(state, ours, "the state")
+            self._check_own_state(state["own"])
             self.sim.set_state(state["sim"])
             self.random.load_state_dict(state["random"])
             for key, name in STATE.items():
@@ -213,13 +228,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self.random.seed(seed, env_ids)
             self._np_random, self._np_random_seed = seeding.np_random(seed if isinstance(seed, int) else seed[0])
         self.sim.reset(env_ids)
+        self._episode_steps[env_ids] = 0
+        self._over[env_ids] = False
+        self._bad_physics[env_ids] = False
         self._place(env_ids, seeded=seed is not None)
         self.sim.forward(env_ids)
         self.robot.reset(env_ids)
         self._begin_episodes(env_ids)
-        self._episode_steps[env_ids] = 0
-        self._over[env_ids] = False
-        self._bad_physics[env_ids] = False
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
         if (bad := self.sim.diverged()) is None:
@@ -259,9 +274,11 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             how = "make the environment in the new process, start that by 'spawn', or use cfg={'sim.num_threads': 1}"
             raise RuntimeError(f"{call}() was called {wrong}: {how}")
 
-    def _export(self, value: torch.Tensor) -> Any:
+    def _export(self, value: Any) -> Any:
         # A tensor made in inference mode could not take part in the caller's autograd, its clone can; and what is kept
         # must not keep the memory of other results alive.
+        if not isinstance(value, torch.Tensor):
+            return mapped(self._export, value)
         return value.cpu().numpy().copy() if self.array == "numpy" else value.clone()
 
     def _export_observation(self) -> Any:
@@ -271,11 +288,14 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
 
 
 class _TorchMode:
-    """Inference mode on one thread of PyTorch, for the calling thread alone: one that learns meanwhile keeps its own.
-    More would gain nothing, and OpenMP's waiting threads would spin on the cores of the physics."""
+    """Inference mode, or else no gradients, on one thread of PyTorch, for the calling thread alone: one that learns
+    keeps its own. More would gain nothing, and OpenMP's waiting threads would spin on the cores of the physics."""
+
+    def __init__(self, inference: bool):
+        self._inference: Any = torch.inference_mode() if inference else torch.no_grad()
 
     def __enter__(self) -> None:
-        self._threads, self._inference = torch.get_num_threads(), torch.inference_mode()
+        self._threads = torch.get_num_threads()
         if self._threads != 1:
             _set_threads(1)
         self._inference.__enter__()

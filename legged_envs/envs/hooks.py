@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import torch
 
 
@@ -30,13 +31,13 @@ class TaskHooks(ABC):
     """Columns of ``info["costs"]``, what each may be on average per step, and columns of :meth:`_end_episodes`."""
 
     @abstractmethod
-    def _set_up(self) -> tuple[dict[str, int], int]:
-        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there. Returns the size of each
-        observation group, ``"policy"`` among them, and the number of actions."""
+    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
+        """Build what the task needs; ``sim``, ``robot``, ``random`` and ``cfg`` are there. Returns the spaces of each
+        observation group, ``"policy"`` among them, and of the actions, each of one environment."""
 
     @abstractmethod
     def _act(self, action: torch.Tensor) -> None:
-        """Turn actions (num_envs, num_actions), finite and not clipped, into joint targets, and step the physics."""
+        """Turn actions, finite and not clipped, into joint targets, and step the physics."""
 
     @abstractmethod
     def _evaluate(self) -> Evaluation:
@@ -47,7 +48,7 @@ class TaskHooks(ABC):
 
     @abstractmethod
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
-        """New tensors (n, size) of at least the observation space's groups, of all environments or ``env_ids``."""
+        """New tensors of at least the observation space's groups, of all environments or ``env_ids``."""
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         """Choose commands of ``env_ids`` (n,) and write their first poses; ``seeded`` if random streams began anew."""
@@ -62,6 +63,9 @@ class TaskHooks(ABC):
     def _own_state(self) -> dict[str, Any]:
         """What the future depends on beside simulation, robot, random streams and observation, copied."""
         return {}
+
+    def _check_own_state(self, state: dict[str, Any]) -> None:
+        """Raise ValueError if a state of the structure of :meth:`_own_state` is of another environment."""
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`_own_state`, whose structure is checked."""

@@ -1,14 +1,16 @@
 """The unbatched environment: one robot as a plain ``gymnasium.Env``."""
 
-import operator
+from collections.abc import Callable
+from operator import index, itemgetter
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from legged_envs.envs.arguments import action_array
-from legged_envs.envs.cfg import TaskCfg
+from legged_envs.envs.core import CoreVectorEnv
 from legged_envs.envs.manager_env import LeggedVectorEnv
+from legged_envs.state import mapped
 from legged_envs.tables import Shown, Table
 
 
@@ -16,8 +18,8 @@ class LeggedEnv(Shown, gym.Env):
     """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit. ``info`` holds
     ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
-    def __init__(self, cfg: TaskCfg, **kwargs: Any):
-        batch = self._batch = LeggedVectorEnv(cfg, 1, array="numpy", **kwargs)
+    def __init__(self, cfg: Any, make_core: Callable[..., CoreVectorEnv] = LeggedVectorEnv, **kwargs: Any):
+        batch = self._batch = make_core(cfg, 1, array="numpy", **kwargs)
         self.cfg, self.render_mode = batch.cfg, batch.render_mode
         self.metadata = {key: value for key, value in batch.metadata.items() if key != "autoreset_mode"}
         self.observation_space, self.action_space = batch.single_observation_space, batch.single_action_space
@@ -25,7 +27,7 @@ class LeggedEnv(Shown, gym.Env):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed does."""
-        super().reset(seed=None if seed is None else operator.index(seed))
+        super().reset(seed=None if seed is None else index(seed))
         if options and "reset_mask" in options:
             raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
         observation, _ = self._batch.reset(seed=seed, options=options)
@@ -34,9 +36,12 @@ class LeggedEnv(Shown, gym.Env):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Advance by one control step; ValueError if the action has the wrong shape or is not finite, TypeError if it
         is not of real numbers."""
-        if not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
+        if not isinstance(self.action_space, gym.spaces.Box):
+            action = mapped(np.asarray, action)
+        elif not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
             action = action_array(action, self.action_space.shape)
-        observation, reward, terminated, truncated, info = self._batch.step(action[None])
+        batch = action[None] if isinstance(action, np.ndarray) else mapped(lambda part: part[None], action)
+        observation, reward, terminated, truncated, info = self._batch.step(batch)
         info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
         return self._first(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
 
@@ -61,9 +66,7 @@ class LeggedEnv(Shown, gym.Env):
 
     @staticmethod
     def _first(observation: Any) -> Any:
-        if isinstance(observation, dict):
-            return {name: rows[0] for name, rows in observation.items()}
-        return observation[0]
+        return observation[0] if isinstance(observation, np.ndarray) else mapped(itemgetter(0), observation)
 
 
 class EpisodeLimit(gym.wrappers.TimeLimit):

@@ -1,18 +1,22 @@
 """The task as managers evaluate it: dicts of terms under names."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
 
 from legged_envs import managers
-from legged_envs.envs.core import OBSERVATION_LIMIT, CoreVectorEnv
+from legged_envs.envs.core import CoreVectorEnv
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
 from legged_envs.state import copied, restored
 from legged_envs.tables import Table
 
+OBSERVATION_LIMIT = 100.0
+"""Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
 MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminations", "events", "curriculum")
 
 
@@ -21,24 +25,36 @@ class LeggedVectorEnv(CoreVectorEnv):
     evaluate terminations, rewards, costs → commands, events → observations. The log holds the mean over the ended
     episodes of each reward term (per second), cost term (per step) and curriculum."""
 
-    def _set_up(self) -> tuple[dict[str, int], int]:
+    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
+        self._move_and_command(self)
+        self._evaluate_and_observe(self)
+        box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
+        spaces: dict[str, gym.Space[Any]] = {n: box((size,)) for n, size in self.observations.group_sizes.items()}
+        return spaces, gym.spaces.Box(-1.0, 1.0, (self.actions.size,))
+
+    def _move_and_command(self, env: Any) -> None:
+        """Make the managers that evaluate no terms; ``env`` is what their terms see."""
         cfg = self.cfg
-        self.commands = managers.CommandManager(self, cfg.commands)
-        self.actions = managers.ActionManager(self, cfg.actions, cfg.max_action_delay)
-        self.events = managers.EventManager(self, cfg.events)
+        self.commands = managers.CommandManager(env, cfg.commands)
+        self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay)
+        self.events = managers.EventManager(env, cfg.events)
         self.robot.reset(self._all_ids)
-        self.terminations = managers.TerminationManager(self, cfg.terminations)
-        self.rewards = managers.RewardManager(self, cfg.rewards, cfg.only_positive_rewards)
-        self.costs = managers.CostManager(self, cfg.costs)
-        self.curriculum = managers.CurriculumManager(self, cfg.curriculum)
-        self.observations = managers.ObservationManager(self, cfg.observations, OBSERVATION_LIMIT)
+
+    def _evaluate_and_observe(self, env: Any) -> None:
+        """Make the other managers, which evaluate each term once, and record them; ``env`` is what the terms see."""
+        cfg = self.cfg
+        self.terminations = managers.TerminationManager(env, cfg.terminations)
+        self.rewards = managers.RewardManager(env, cfg.rewards, cfg.only_positive_rewards)
+        self.costs = managers.CostManager(env, cfg.costs)
+        self.curriculum = managers.CurriculumManager(env, cfg.curriculum)
+        self.observations = managers.ObservationManager(env, cfg.observations, OBSERVATION_LIMIT)
         self.managers: dict[str, managers.Manager] = {name: getattr(self, name) for name in MANAGERS}
         self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
         self._evaluated = (self.terminations, self.rewards, self.costs)
         self._logging = (self.commands, self.rewards, self.costs, self.curriculum, self.terminations)
         self.log_names = tuple(name for manager in self._logging for name in manager.log_names)
         groups = self.observations.groups
-        self._groups = list(groups.values()) if self._dict_observations else [groups["policy"]]
+        self._groups = [group for name, group in groups.items() if self._dict_observations or name == "policy"]
         self._checked = [group for group in self._groups if not group.own]
         parts = self.robot.owners()
         owners: list[object] = [*parts, self.sim, self.sim.parameters]
@@ -48,7 +64,6 @@ class LeggedVectorEnv(CoreVectorEnv):
         self._evaluation = Program(pieces, owners, self._compile)
         pieces = [piece for group in self._groups for piece in group.pieces()]
         self._observation = Program(pieces, owners, self._compile)
-        return self.observations.group_sizes, self.actions.size
 
     def _act(self, action: torch.Tensor) -> None:
         self.sim.set_joint_targets(self.actions.process(action))

@@ -129,13 +129,11 @@ class ObservationGroup(TermColumns):
 
 
 class ObservationManager(Manager):
-    """Holds the observation groups of ``cfg``, ``"policy"`` among them, which are clipped to ±``limit``."""
+    """Holds the observation groups of ``cfg``, which are clipped to ±``limit``."""
 
     STATE = ("groups",)
 
     def __init__(self, env: Any, cfg: dict[str, ObservationGroupCfg], limit: float):
-        if "policy" not in cfg:
-            raise ValueError(f"observations need a group 'policy', got {list(cfg)}")
         super().__init__(env, cfg)
         self.groups = {name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()}
 

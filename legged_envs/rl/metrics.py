@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.envs.cfg import TaskCfg, replaced
 
 PolicyFunction = Callable[..., torch.Tensor]
 """Observations of some groups, one argument each → actions."""
@@ -34,7 +34,7 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """The task as it is evaluated: randomised and noisy as in training, undisturbed, one command an episode."""
     velocity = {**command_ranges(cfg), "standing_fraction": 0.0, "resampling_time_s": (1e6, 1e6)}
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
-    return override(cfg, {"events": events, **{f"commands.velocity.{name}": value for name, value in velocity.items()}})
+    return replaced(cfg, {"events": events, **{f"commands.velocity.{name}": value for name, value in velocity.items()}})
 
 
 def command_errors(core: LeggedVectorEnv) -> dict[str, torch.Tensor]:

@@ -1,0 +1,194 @@
+"""What the workflows share: an object with methods in the words of its framework, and the core that calls them."""
+
+import pickle
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import torch
+
+from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
+from legged_envs.envs.arguments import check_same_structure
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.state import copied, restored
+from legged_envs.tables import Shown
+from legged_envs.wrappers import AutoReset, TimeLimit
+
+_GIVEN: ContextVar[dict[str, Any] | None] = ContextVar("_GIVEN", default=None)
+"""The arguments of a core that is made by its id: the constructors of other frameworks have no place for them."""
+_NO_STATE = ("core", "cfg", "extras", "_stack")
+
+
+class WorkflowCore(LeggedVectorEnv):
+    """The vector environment of a :class:`Workflow`, its ``task``. The managers of commands, actions and events are
+    there when the task's constructor goes on, the others, which may evaluate the task's methods, after it."""
+
+    INFERENCE = False
+
+    def __init__(self, task: "Workflow", cfg: TaskCfg, num_envs: int, **arguments: Any):
+        self.task, task.core = task, self
+        super().__init__(cfg, num_envs, **arguments)
+
+    def _set_up(self) -> None:
+        with torch.inference_mode(False):
+            self._move_and_command(self.task.context)
+
+    def finish(self) -> None:
+        """Build what needs the task whose constructor has returned."""
+        with torch.inference_mode(False), torch.no_grad():
+            self.task._check()
+            super()._set_up()
+
+    def _report_log(self) -> dict[str, Any]:
+        info = super()._report_log()
+        own = {key: value for kind in ("episode", "log") for key, value in self.task.extras.pop(kind, {}).items()}
+        if own:
+            exported = {k: self._export(v) if isinstance(v, torch.Tensor) else v for k, v in own.items()}
+            info["log"] = {**info.get("log", {}), **exported}
+        return info
+
+    def _own_state(self) -> dict[str, Any]:
+        return {**super()._own_state(), "task": SimpleNamespace(**copied(self.task._stateful()))}
+
+    def _check_own_state(self, state: dict[str, Any]) -> None:
+        own, given = self.task._stateful(), vars(state["task"])
+        where = f"the state of {type(self.task).__name__}"
+        if missing := sorted(own.keys() - given.keys()):
+            raise ValueError(f"{where} is of another environment: it has no {missing[0]!r}")
+        check_same_structure({name: given[name] for name in own}, copied(own), where)
+
+    def _load_own_state(self, state: dict[str, Any]) -> None:
+        super()._load_own_state({name: part for name, part in state.items() if name != "task"})
+        for name, value in vars(state["task"]).items():
+            setattr(self.task, name, _put_back(vars(self.task).get(name), value))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        super().close_extras(**kwargs)
+        self.task.extras = {}
+
+    def __reduce__(self) -> Any:
+        state = pickle.dumps(self.get_state()) if self._begun else None
+        return _remade, (type(self.task), self.cfg, self.num_envs, self._arguments, self.spec, state)
+
+
+def _remade(cls: Any, cfg: Any, num_envs: int, arguments: dict[str, Any], spec: Any, state: bytes | None) -> Any:
+    core = cls.make_core(cfg, num_envs, **arguments)
+    core.spec = spec
+    if state is not None:
+        core.set_state(pickle.loads(state))
+    return core
+
+
+class _Finished(ABCMeta):
+    """Finishes the core of an object after its whole constructor, those of subclasses too."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        task = super().__call__(*args, **kwargs)
+        if vars(task).get("core") is not None:
+            task.core.finish()
+        return task
+
+
+class Workflow(Shown, metaclass=_Finished):
+    """A task as a user writes it: methods with the names of another framework. It is no environment of Gymnasium's,
+    ``core`` is, and what this object has no attribute for is looked up in that: ``robot``, ``sim``, ``random``,
+    ``num_envs``, ``device``, ``step_dt``, … So it serves as ``env`` of the terms of ``mdp/`` and of managers."""
+
+    CORE: ClassVar[type[WorkflowCore]] = WorkflowCore
+    core: WorkflowCore
+    cfg: Any
+    """The configuration in the words of the framework; ``core.cfg`` is the :class:`TaskCfg` made from it."""
+    extras: dict[str, Any]
+    """What the task reports; ``extras["log"]`` and ``extras["episode"]`` of a reset join ``info["log"]``."""
+
+    def _make_core(self, cfg: Any, num_envs: int, **arguments: Any) -> None:
+        """Make ``core`` from the framework's ``cfg``. What is given to :meth:`make_core` has precedence."""
+        self.cfg, self.extras = cfg, {}
+        given = {"num_envs": num_envs, "array": "torch", "observations": "dict", **arguments, **(_GIVEN.get() or {})}
+        self.CORE(self, given.pop("cfg", None) or self.task_cfg(cfg), **given)
+
+    @classmethod
+    def make_core(cls, cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
+        """The vector environment of a task of this class, without time limit and without autoreset."""
+        assert cfg.workflow is not None
+        with _given(**{"array": "numpy", "observations": "policy", "cfg": cfg, "num_envs": num_envs, **arguments}):
+            return cls._construct(cfg.workflow[1]).core
+
+    @classmethod
+    def task_cfg(cls, cfg: Any) -> TaskCfg:
+        """What a configuration in the words of the framework says in ours."""
+        return replace(cls._translate(cfg), workflow=(cls, cfg))
+
+    @classmethod
+    @abstractmethod
+    def _translate(cls, cfg: Any) -> TaskCfg:
+        """The robot, simulation, time limit and terms of ``cfg``."""
+
+    @classmethod
+    def _construct(cls, cfg: Any) -> "Workflow":
+        """An object as the framework makes it."""
+        return cls(cfg)  # type: ignore[call-arg]
+
+    @property
+    def context(self) -> Any:
+        """What the terms of the managers see as ``env``."""
+        return self
+
+    def _check(self) -> None:
+        """Raise an exception, naming class and method, if the task lacks what it needs."""
+
+    @property
+    def stack(self) -> AutoReset:
+        """The environment with the time limit of the task and autoreset in the same step."""
+        if "_stack" not in vars(self):
+            core, steps = self.core, self.core.max_episode_length
+            finite = core.cfg.is_finite_horizon
+            self._stack = AutoReset(core if steps is None else TimeLimit(core, steps, is_finite_horizon=finite))
+        return self._stack
+
+    def close(self) -> None:
+        """Free the simulation."""
+        self.core.close()
+
+    def _stateful(self) -> dict[str, Any]:
+        """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts."""
+        return {name: value for name, value in vars(self).items() if name not in _NO_STATE and _is_state(value)}
+
+    def _describe(self) -> str:
+        return f"{self.core}" if "core" in vars(self) else ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "core" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        try:
+            return getattr(self.core, name)
+        except AttributeError:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
+
+
+def _is_state(value: Any) -> bool:
+    if isinstance(value, dict):
+        return bool(value) and all(map(_is_state, value.values()))
+    return isinstance(value, (torch.Tensor, bool, int, float)) or hasattr(type(value), "load_state_dict")
+
+
+def _put_back(own: Any, value: Any) -> Any:
+    """What takes the place of ``own``: itself, where it is a tensor of which others may be views."""
+    if isinstance(own, torch.Tensor) and own.shape == value.shape and own.dtype == value.dtype:
+        return own.copy_(value)
+    if isinstance(own, dict):
+        return own | {name: _put_back(own.get(name), item) for name, item in value.items()}
+    return restored(own, value)
+
+
+@contextmanager
+def _given(**arguments: Any) -> Iterator[None]:
+    token = _GIVEN.set(arguments)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
