@@ -29,17 +29,17 @@ def list_tasks() -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
-    from legged_envs.envs import LeggedVectorEnv
+    from legged_envs.registration import make_core
 
     heads = ("robot", "joints", "observation groups", "costs (limit)")
     table = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads))
     for task_id in tuple(TASKS):
         try:
-            core = LeggedVectorEnv(make_task_cfg(task_id), 1)
+            core = make_core(make_task_cfg(task_id), 1)
         except Exception as error:  # one of another package, perhaps
             table.add_row(task_id, "cannot be made:", "", f"{type(error).__name__}: {error}")
             continue
-        groups = ", ".join(f"{name} ({size})" for name, size in core.observations.group_sizes.items())
+        groups = ", ".join(f"{name} ({size})" for name, size in core.group_sizes.items())
         costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
         table.add_row(task_id, core.cfg.robot.name, str(len(core.cfg.robot.joint_names)), groups, costs)
         core.close()

@@ -17,6 +17,7 @@ from legged_envs.checks import did_you_mean
 from legged_envs.tasks import TASKS, make_task_cfg
 
 if TYPE_CHECKING:
+    from legged_envs.envs import LeggedVectorEnv
     from legged_envs.envs.cfg import TaskCfg
 
 ENTRY_POINTS = "legged_envs.tasks"
@@ -98,11 +99,9 @@ def make_vector_env(
     ``observations``, ``render_mode`` and ``compile``: see :class:`~legged_envs.envs.LeggedVectorEnv`."""
     _check_keywords(kwargs, _VECTOR_ARGUMENTS, f"gymnasium.make_vec({task_id!r}, num_envs=…)")
     mode = _autoreset_mode(autoreset_mode)
-    from legged_envs.envs import LeggedVectorEnv
     from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
-    task = _resolve_cfg(task_id, cfg)
-    core = (task.workflow[0] if task.workflow else LeggedVectorEnv).make_core(task, num_envs, **kwargs)
+    core = make_core(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
     steps = core.max_episode_length if max_episode_steps is None else max_episode_steps
     env: VectorEnv = core if steps is None else TimeLimit(core, steps, is_finite_horizon=core.cfg.is_finite_horizon)
     if statistics:
@@ -119,9 +118,17 @@ def make_env(task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, 
     _check_keywords(kwargs, _SINGLE_ARGUMENTS, f"gymnasium.make({task_id!r})")
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
-    task = _resolve_cfg(task_id, cfg)
-    env = LeggedEnv(task, **{"make_core": task.workflow[0].make_core} if task.workflow else {}, **kwargs)
+    env = LeggedEnv(_resolve_cfg(task_id, cfg), make_core, **kwargs)
     return env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
+
+
+def make_core(task: "TaskCfg", num_envs: int, **arguments: Any) -> "LeggedVectorEnv":
+    """The vector environment of a configuration, without time limit and without autoreset."""
+    from legged_envs.envs import LeggedVectorEnv
+
+    cls: Any = task.workflow[0] if task.workflow else LeggedVectorEnv
+    core: LeggedVectorEnv = cls.make_core(task, num_envs, **arguments)
+    return core
 
 
 def _resolve_cfg(task_id: str, cfg: Any) -> "TaskCfg":

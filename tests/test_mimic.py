@@ -803,7 +803,7 @@ def test_clips_are_chosen_by_name_and_all_of_them_are_drawn(make_vec):
 
 def test_another_window_changes_the_reference_alone(make):
     short, usual = make(2, window=(1, 3)), make(2)
-    sizes = [env.observations.group_sizes for env in (short, usual)]
+    sizes = [env.group_sizes for env in (short, usual)]
     assert (sizes[0]["reference"], sizes[1]["reference"]) == (2 * 34, 4 * 34)
     assert (sizes[0]["critic_reference"], sizes[1]["critic_reference"]) == (2 * 40, 4 * 40)
     for group in ("policy", "critic", "reference_mask"):

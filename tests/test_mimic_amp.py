@@ -235,4 +235,4 @@ def test_a_velocity_task_shows_the_same_states() -> None:
     core = make_core("Legged/Go2-Flat-v0", 2, amp_observations())
     expert = ExpertTransitions(MotionLibrary(shipped_motions(GO2), GO2), core.cfg.observations["amp"], core.step_dt)
     previous, current = expert.sample(7)
-    assert previous.shape == current.shape == (7, core.observations.group_sizes["amp"])
+    assert previous.shape == current.shape == (7, core.group_sizes["amp"])

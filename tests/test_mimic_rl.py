@@ -150,7 +150,7 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     assert tuple(policy.inputs) == ACTOR_GROUPS
     assert policy.contract["reference"]["control_steps_ahead"] == [1, 2, 4, 8]
     sizes = {group: sum(term["size"] for term in terms) for group, terms in policy.inputs.items()}
-    assert sizes == {group: trainer.core.observations.group_sizes[group] for group in ACTOR_GROUPS}
+    assert sizes == {group: trainer.core.group_sizes[group] for group in ACTOR_GROUPS}
     assert 4 * sum(policy.contract["reference"]["frame"].values()) == sizes["reference"]
 
 
@@ -651,7 +651,7 @@ def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_no
 def test_policies_of_other_groups_are_evaluated_on_theirs(evaluator, monkeypatch):
     monkeypatch.setattr(evaluate, "SECONDS", 1.0)
     judge = Evaluator(GO2, imitating(make_task_cfg(GO2), ("trot",)), 2, groups=CRITIC_GROUPS)
-    sizes = judge.core.observations.group_sizes
+    sizes = judge.core.group_sizes
     seen = []
 
     def look(*inputs: torch.Tensor) -> torch.Tensor:

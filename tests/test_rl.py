@@ -554,7 +554,7 @@ def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
 
     env = unwrap(gym.make_vec(GO2, num_envs=2))
     mirror = HalfMirror(env)
-    observations = {group: torch.randn(6, size) for group, size in env.observations.group_sizes.items()}
+    observations = {group: torch.randn(6, size) for group, size in env.group_sizes.items()}
     batch = RolloutStorage.Batch(
         observations=TensorDict({k: v.clone() for k, v in observations.items()}, batch_size=[6]),
         actions=torch.randn(6, 12),

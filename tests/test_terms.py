@@ -552,7 +552,7 @@ def test_mirroring_twice_gives_the_same_again(robot):
     env = mirrored_pair(robot, 0)
     for group in ("policy", "critic"):
         mirror = critic_mirror(env, group)
-        x = torch.arange(1.0, 1.0 + env.observations.group_sizes[group]).repeat(3, 1)
+        x = torch.arange(1.0, 1.0 + env.group_sizes[group]).repeat(3, 1)
         assert torch.equal(mirror(mirror(x)), x)
         assert not torch.equal(mirror(x), x)
 

@@ -99,6 +99,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             spaces, self.single_action_space = self._build()
             if "policy" not in spaces:
                 raise ValueError(f"observations need a group 'policy', got {list(spaces)}")
+            self.group_sizes = {name: gym.spaces.flatdim(space) for name, space in spaces.items()}
+            """Numbers in each observation group of an environment, also of those that are not shown."""
             self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
             counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
             self._log_counted = torch.tensor(counted, device=self.device)
@@ -175,6 +177,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         """End the log of the episodes of ``mask`` (num_envs,); their physics runs on until a next-step autoreset."""
         with _TorchMode(self.INFERENCE):
             self._take_episodes(torch.as_tensor(mask, device=self.device).nonzero().squeeze(1))
+
+    def observe_again(self) -> Any:
+        """The observation of this moment, after what it shows was changed from outside; noise is drawn anew."""
+        with _TorchMode(self.INFERENCE):
+            observation = self._observe(None)
+        self._last_observation = {name: observation[name] for name in self._last_observation}
+        return self._export_observation()
 
     def render(self) -> tuple[np.ndarray, ...]:
         """Pictures of the first four environments (all if there are fewer), each (480, 640, 3) uint8."""

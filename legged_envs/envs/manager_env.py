@@ -29,7 +29,7 @@ class LeggedVectorEnv(CoreVectorEnv):
         self._move_and_command(self)
         self._evaluate_and_observe(self)
         box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
-        spaces: dict[str, gym.Space[Any]] = {n: box((size,)) for n, size in self.observations.group_sizes.items()}
+        spaces: dict[str, gym.Space[Any]] = {n: box((group.size,)) for n, group in self.observations.groups.items()}
         return spaces, gym.spaces.Box(-1.0, 1.0, (self.actions.size,))
 
     def _move_and_command(self, env: Any) -> None:
@@ -121,10 +121,11 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _as_tables(self) -> Iterator[Table]:
         facts = {"robot": self.cfg.robot.name, "step [s]": self.step_dt, "episode [s]": self.max_episode_length_s}
-        facts |= {"observations": self.observations.group_sizes, "actions": self.actions.size}
+        facts |= {"observations": self.group_sizes, "actions": self.actions.size}
         yield f"{self}", tuple(facts), [tuple(facts.values())]
         for manager in self.managers.values():
-            yield from manager._as_tables()
+            if manager.cfg:
+                yield from manager._as_tables()
 
 
 def unwrap(env: VectorEnv) -> LeggedVectorEnv:

@@ -137,10 +137,6 @@ class ObservationManager(Manager):
         super().__init__(env, cfg)
         self.groups = {name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()}
 
-    @property
-    def group_sizes(self) -> dict[str, int]:
-        return {name: group.size for name, group in self.groups.items()}
-
     def term_sizes(self, group: str) -> dict[str, int]:
         """Length of each term of a group, in order, in the vector of one step."""
         return dict(zip(self.cfg[group].terms, self.groups[group].sizes, strict=True))

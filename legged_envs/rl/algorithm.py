@@ -1,6 +1,7 @@
 """What a trainer needs of an algorithm, and how each is made for an environment."""
 
 import contextlib
+import warnings
 from typing import Any
 
 import torch
@@ -47,6 +48,7 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
+    groups = unwrap(env.env).group_sizes
     network = {"hidden_dims": list(ppo.hidden), "activation": ppo.activation, "obs_normalization": True}
     model = {"class_name": "rsl_rl.models:MLPModel", **network}
     distribution = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": ppo.init_std}
@@ -58,24 +60,30 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
         "algorithm": {"class_name": BootstrapPPO, **passes, **optimizer, **returns, **loss},
         "actor": {**model, "distribution_cfg": distribution},
         "critic": dict(model),
-        "obs_groups": {"actor": ["policy"], "critic": ["critic"]},
+        "obs_groups": {"actor": ["policy"], "critic": ["critic" if "critic" in groups else "policy"]},
         "num_steps_per_env": ppo.steps_per_env,
         "multi_gpu": None,
     }
     with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
         algorithm = BootstrapPPO.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
     if ppo.mirror:
-        algorithm.symmetry = HalfMirror(unwrap(env.env))
+        try:
+            algorithm.symmetry = HalfMirror(unwrap(env.env))
+        except ValueError as error:
+            warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
     return algorithm
 
 
 class HalfMirror:
-    """rsl_rl's ``Symmetry`` for half of each mini-batch, whose log-probabilities stay (Mittal et al. 2024)."""
+    """rsl_rl's ``Symmetry`` for half of each mini-batch, whose log-probabilities stay (Mittal et al. 2024); ValueError
+    if the task does not say how its observations and actions mirror."""
 
     use_mirror_loss = False
 
     def __init__(self, env: LeggedVectorEnv):
         robot, self._observation = env.cfg.robot, {}
+        if env.group_sizes.keys() != env.observations.groups.keys() or env.actions.size != robot.num_joints:
+            raise ValueError("the task has no terms for its observations and for every joint of its robot")
         for group, cfg in env.cfg.observations.items():
             sizes = env.observations.term_sizes(group).items()
             self._observation[group] = Mirror(robot, [(name, cfg.terms[name].mirror, size) for name, size in sizes])

@@ -50,7 +50,7 @@ class PPOCfg(OnPolicyCfg):
     init_std: float = 0.5
     """Standard deviation of the first actions; 1 is the whole action range."""
     mirror: bool = True
-    """Whether half of each mini-batch is mirrored left to right."""
+    """Whether half of each mini-batch is mirrored left to right, where the task's terms say how they mirror."""
 
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg

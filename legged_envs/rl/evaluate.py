@@ -11,16 +11,17 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.metrics import EVALUATED, PolicyFunction, evaluation_cfg
 from legged_envs.rl.mimic_metrics import MimicMetrics
 from legged_envs.rl.progress import Show, show_nothing
+from legged_envs.rl.task_metrics import TaskMetrics
 from legged_envs.rl.velocity_metrics import VelocityMetrics
-from legged_envs.tasks import is_mimic
+from legged_envs.tasks import follows_velocity, is_mimic
 
 EVALUATION_SEED = 90_001
 SECONDS = 10.0
 """Seed of an evaluation, far from the small ones that trainings take, and length of its episodes, s."""
 
 
-def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics]:
-    return MimicMetrics if is_mimic(cfg) else VelocityMetrics
+def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics] | type[TaskMetrics]:
+    return MimicMetrics if is_mimic(cfg) else VelocityMetrics if follows_velocity(cfg) else TaskMetrics
 
 
 class Evaluator:
@@ -56,10 +57,12 @@ class Evaluator:
         for step in range(steps):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))
-            observation, _, terminated, _, info = self._envs.step(action)
+            observation, reward, terminated, _, info = self._envs.step(action)
             upright = upright & ~terminated
             alive.append(upright)
-            rows.append({name: value.clone() for name, value in self.metrics.measures(info).items()})
+            rows.append(
+                {name: value.clone() for name, value in self.metrics.measures({**info, "reward": reward}).items()}
+            )
             show("standing" if still else "evaluating", (step + 1) / steps)
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(alive)
 

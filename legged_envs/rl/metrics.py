@@ -9,6 +9,7 @@ from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.tasks import follows_velocity
 
 PolicyFunction = Callable[..., torch.Tensor]
 """Observations of some groups, one argument each → actions."""
@@ -32,7 +33,9 @@ def command_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
 
 def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """The task as it is evaluated: randomised and noisy as in training, undisturbed, one command an episode."""
-    velocity = {**command_ranges(cfg), "standing_fraction": 0.0, "resampling_time_s": (1e6, 1e6)}
+    velocity: dict[str, Any] = {}
+    if follows_velocity(cfg):
+        velocity = {**command_ranges(cfg), "standing_fraction": 0.0, "resampling_time_s": (1e6, 1e6)}
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
     return replaced(cfg, {"events": events, **{f"commands.velocity.{name}": value for name, value in velocity.items()}})
 
@@ -60,6 +63,8 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
 
 
 def print_costs(costs: dict[str, float], limits: dict[str, float], console: Console) -> None:
+    if not costs:
+        return
     mean, limit = (Column(head, justify="right") for head in ("mean", "limit"))
     table = Table("cost", mean, limit, title="costs per step")
     for name, value in costs.items():

@@ -33,7 +33,8 @@ def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mappi
         axis.grid(alpha=0.3)
     for axis in axes[1:]:
         axis.set_ylim(bottom=0)
-    axes[1].legend(frameon=False)
+    if errors:
+        axes[1].legend(frameon=False)
     per_minute = curve[-1]["env_steps"] / 1e6 / minutes[-1]
     steps = axes[0].secondary_xaxis("top", functions=(lambda x: x * per_minute, lambda x: x / per_minute))
     steps.set_xlabel("million environment steps")

@@ -73,6 +73,8 @@ def contract(
 
 
 def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
+    if group not in env.observations.groups:
+        return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
     sizes = env.observations.term_sizes(group)
     return [
         {"name": name, "size": sizes[name], "scale": term.scale, "noise": term.noise, "clip": term.clip}
@@ -115,7 +117,7 @@ class Policy(Shown):
         if groups is not None and tuple(self.inputs) != tuple(groups):
             takes = ", ".join(self.inputs)
             raise ValueError(f"the policy must take {', '.join(groups)}, but that of {self.task_id!r} takes {takes}")
-        known = set(self.inputs) <= set(env.cfg.observations)
+        known = set(self.inputs) <= set(env.group_sizes)
         # As the file has it: JSON has no tuples.
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
         needed = Policy(self._network, ours)._in_common()

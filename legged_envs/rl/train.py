@@ -141,7 +141,7 @@ class Trainer:
                 errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items())
                 speed = statistics.fmean(recent["steps_per_second"] for recent in self.curve[-20:])
                 count = f"update {self.iteration}  {row['env_steps'] / 1e6:.2f} M steps"
-                text = f"{count}\n{speed:.0f} steps/s  reward {row['reward']:.2f}/s\nerror {errors}"
+                text = f"{count}\n{speed:.0f} steps/s  reward {row['reward']:.2f}/s\n{errors and f'error {errors}'}"
                 show("training", self._progress(), text)
 
     def _progress(self) -> float:

@@ -150,8 +150,10 @@ def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: 
     term: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
     term.hold(value)
-    for group, columns in observation.items():
-        sizes = core.observations.term_sizes(group)
+    if not core.observations.groups:
+        observation.update(core.observe_again())
+    for group in core.observations.groups.keys() & observation.keys():
+        columns, sizes = observation[group], core.observations.term_sizes(group)
         for name, seen in zip(sizes, columns.split(list(sizes.values()), dim=1), strict=True):
             cfg = core.cfg.observations[group].terms[name]
             if cfg.func is observations.command and cfg.params.get("name", "velocity") == "velocity":

@@ -17,7 +17,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
-from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.mdp.events import reset_to_reference
 from legged_envs.rl.metrics import COMMAND_RANGES, EVALUATED, PolicyFunction, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
@@ -25,7 +25,7 @@ from legged_envs.rl.policy import Policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.rl.velocity_metrics import hold_velocity
 from legged_envs.sim.simulation import Pose
-from legged_envs.tasks import is_mimic
+from legged_envs.tasks import follows_velocity, is_mimic
 from legged_envs.tasks.mimic import clip_names
 
 RENDER_SIZE = (960, 544)
@@ -46,10 +46,11 @@ Command = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Scene:
-    """What a robot is asked to do for a while: to follow a velocity command, or to imitate a clip from its start."""
+    """What a robot is asked to do for a while: to follow a velocity command, to imitate a clip from its start, or,
+    without a command, what else its task is."""
 
     seconds: float
-    command: Command = (0.0, 0.0, 0.0)
+    command: Command | None = (0.0, 0.0, 0.0)
     clip: str | None = None
 
 
@@ -71,6 +72,10 @@ def scenes(
     default all, else ``command``, by default a tour of those that the task has."""
     if is_mimic(cfg):
         shown = [Scene(CLIP_SECONDS, clip=name) for name in clip_names(cfg, clips)]
+    elif not follows_velocity(cfg):
+        if command is not None:
+            raise ValueError("the task has no velocity command: it takes no --vx, --vy and --wz")
+        shown = [Scene(COMMAND_SECONDS, None)]
     elif command is not None:
         _check_command(cfg, command)
         shown = [Scene(COMMAND_SECONDS, command)]
@@ -112,7 +117,7 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
         if scene.clip is not None or not observation:
             observation = _begin(envs, scene, seed=0)
         else:
-            hold_velocity(core, scene.command, observation)
+            _command(core, scene, observation)
         for _ in range(round(scene.seconds / core.step_dt)):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in groups))
@@ -126,13 +131,18 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
     core = unwrap(envs)
     if scene.clip is None:
         observation, _ = envs.reset(**how)
-        hold_velocity(core, scene.command, observation)
+        _command(core, scene, observation)
     else:
         motion = motion_of(core)
         motion.pin(motion.player.library.clip_ids(scene.clip).squeeze(), torch.tensor(0.0))
         observation, _ = envs.reset(**how)
         motion.release()
     return observation
+
+
+def _command(core: LeggedVectorEnv, scene: Scene, observation: dict[str, torch.Tensor]) -> None:
+    if scene.command is not None:
+        hold_velocity(core, scene.command, observation)
 
 
 def film(
@@ -174,7 +184,8 @@ def _labelled(core: LeggedVectorEnv, moments: Iterable[Scene]) -> Iterator[tuple
             measured = (*core.robot.lin_vel_b[0, :2].tolist(), core.robot.ang_vel_b[0, 2].item())
             speed += (measured - speed) * core.step_dt / SMOOTHING
         row = "{:7}  vx {:+.2f}  vy {:+.2f} m/s  wz {:+.2f} rad/s"
-        yield scene, scene.clip or f"{row.format('command', *scene.command)}\n{row.format('speed', *speed)}"
+        asked = f"{row.format('command', *scene.command)}\n" if scene.command is not None else ""
+        yield scene, scene.clip or asked + row.format("speed", *speed)
 
 
 def _frame(core: LeggedVectorEnv, scene: Scene, label: str) -> np.ndarray:
@@ -210,7 +221,7 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
-    cfg = override(evaluation_cfg(cfg), {"events": placing | exact})
+    cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact})
     envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
     return envs

@@ -35,6 +35,13 @@ def make_task_cfg(task_id: str) -> "TaskCfg":
     return (resolve_name(factory) if isinstance(factory, str) else factory)()
 
 
+def follows_velocity(cfg: "TaskCfg") -> bool:
+    """Whether a task has a velocity command to follow."""
+    from legged_envs.mdp.commands import VelocityCommandCfg
+
+    return isinstance(cfg.commands.get("velocity"), VelocityCommandCfg)
+
+
 def is_mimic(cfg: "TaskCfg") -> bool:
     """Whether a task imitates motions: one of its commands is a motion."""
     from legged_envs.mdp.motion_command import MotionCommandCfg

@@ -1,0 +1,69 @@
+"""How well a policy does on a task with neither a velocity command nor motions to imitate."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.rl.metrics import mean_over_steps, print_costs
+
+
+@dataclass
+class TaskEvaluation:
+    episodes: int
+    reward: float
+    """Per second, while the episode lasts."""
+    falls: float
+    """Fraction of the episodes that the task ended."""
+    costs: dict[str, float]
+    """Mean of each cost per step."""
+    cost_limits: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def print(self, console: Console) -> None:
+        console.print(f"{self.episodes} episodes; reward {self.reward:.3f}/s; ended early {self.falls:.1%}")
+        print_costs(self.costs, self.cost_limits, console)
+
+
+class TaskMetrics:
+    """What is measured in the environment ``core`` of an evaluation; see ``VelocityMetrics``."""
+
+    GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
+    ERRORS: ClassVar[dict[str, str]] = {}
+    GOAL: ClassVar[dict[str, float]] = {}
+    STANDS: ClassVar[bool] = False
+
+    def __init__(self, core: LeggedVectorEnv):
+        self._core = core
+
+    @staticmethod
+    def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        return {}
+
+    @staticmethod
+    def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
+        return cfg, episodes
+
+    def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        observation, _ = envs.reset(seed=seed)
+        return observation
+
+    def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+        return {"reward": info["reward"], "costs": info["costs"]}
+
+    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> TaskEvaluation:
+        core, counted = self._core, torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
+        means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
+        return TaskEvaluation(
+            episodes=core.num_envs,
+            reward=means["reward"].item() / core.step_dt,
+            falls=(~alive[-1]).float().mean().item(),
+            costs=dict(zip(core.cost_names, means["costs"].tolist(), strict=True)),
+            cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
+        )
