@@ -17,7 +17,7 @@ from legged_envs.configuration import Configuration
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
 from legged_envs.robots import RobotCfg
-from legged_envs.sim import SimCfg
+from legged_envs.sim import SceneCfg, SimCfg, ViewerCfg
 
 Cfg = TypeVar("Cfg")
 
@@ -28,6 +28,9 @@ class TaskCfg(Configuration):
 
     robot: RobotCfg
     sim: SimCfg = field(default_factory=SimCfg)
+    scene: SceneCfg = field(default_factory=SceneCfg)
+    """What is in every environment beside ``robot``."""
+    viewer: ViewerCfg = field(default_factory=ViewerCfg)
     episode_length_s: float = 20.0
     """Time limit of an episode, s; infinity for none."""
     is_finite_horizon: bool = False
@@ -55,7 +58,8 @@ class TaskCfg(Configuration):
         return None if math.isinf(self.episode_length_s) else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
 
     def check(self) -> None:
-        self.sim.check()
+        for part in (self.sim, self.scene, self.viewer):
+            part.check()
         if not self.episode_length_s > 0.0:
             raise ValueError(f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}")
 

@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import dataclasses
 import functools
 import os
 import pickle
@@ -25,7 +26,7 @@ from legged_envs.state import copied, mapped, restored
 from legged_envs.tables import Shown
 
 STATE = {"episode_steps": "_episode_steps", "bad_physics": "_bad_physics", "over": "_over", "ended_rows": "_ended_rows"}
-STATE |= {"robot": "robot", "observation": "_last_observation"}
+STATE |= {"robots": "robots", "observation": "_last_observation"}
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
@@ -81,10 +82,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         self._compile, self._dict_observations = compile, observations == "dict"
         self._process = os.getpid()
         with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
-            self.sim = make_simulation(sim, self.cfg.robot, self.cfg.sim, num_envs, device)
+            self.sim = make_simulation(sim, self.cfg.robot, self.cfg.sim, num_envs, device, self.cfg.scene)
+            self.sim.viewer = self.cfg.viewer
             self.device = self.sim.device
             self.random = RandomStreams(num_envs, self.device)
-            self.robot = RobotState(self.sim, self.step_dt)
+            self.robots = {name: RobotState(each, self.step_dt) for name, each in self.sim.robots.items()}
+            """All robots of the scene by name; ``robot`` is the first, ``"robot"``."""
+            self.robot = self.robots["robot"]
             self._all_ids = torch.arange(num_envs, device=self.device)
             self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
             self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
@@ -156,7 +160,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self._act(action)
             bad = self._recovered = self._recover_bad_physics()
             self._episode_steps.add_(1)
-            self.robot.read()
+            for robot in self.robots.values():
+                robot.read()
             if self.cfg.advance_first:
                 self._advance()
             terminated, reward, cost, costs, truncated = self._evaluate()
@@ -186,10 +191,18 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         return self._export_observation()
 
     def render(self) -> tuple[np.ndarray, ...]:
-        """Pictures of the first four environments (all if there are fewer), each (480, 640, 3) uint8."""
+        """Pictures of four environments (all if there are fewer) from ``cfg.viewer.env_index`` on, each of its
+        resolution, (480, 640, 3) uint8 by default."""
         if self.render_mode is None:
             raise RuntimeError("render() needs render_mode='rgb_array' when the environment is made")
-        return tuple(self.sim.render(i) for i in range(min(self.num_envs, 4)))
+        first = self.sim.viewer.env_index
+        return tuple(self.sim.render(i) for i in range(first, max(min(self.num_envs, first + 4), first + 1)))
+
+    def set_viewer(self, eye: tuple[float, float, float], lookat: tuple[float, float, float]) -> None:
+        """Look at the point ``lookat`` from ``eye``, m, from the next picture on; ValueError if that cannot be."""
+        viewer = dataclasses.replace(self.cfg.viewer, eye=eye, lookat=lookat)
+        viewer.check()
+        self.cfg.viewer = self.sim.viewer = viewer
 
     def close_extras(self, **kwargs: Any) -> None:
         self.sim.close()
@@ -241,8 +254,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         self._over[env_ids] = False
         self._bad_physics[env_ids] = False
         self._place(env_ids, seeded=seed is not None)
-        self.sim.forward(env_ids)
-        self.robot.reset(env_ids)
+        self._take_in_start(env_ids)
         self._begin_episodes(env_ids)
 
     def _recover_bad_physics(self) -> torch.Tensor | None:
@@ -250,10 +262,14 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             return None
         env_ids = bad.nonzero().squeeze(1)
         self.sim.reset(env_ids)
-        self.sim.forward(env_ids)
-        self.robot.reset(env_ids)
+        self._take_in_start(env_ids)
         self._bad_physics |= bad
         return bad
+
+    def _take_in_start(self, env_ids: torch.Tensor) -> None:
+        self.sim.forward(env_ids)
+        for robot in self.robots.values():
+            robot.reset(env_ids)
 
     def _take_episodes(self, env_ids: torch.Tensor) -> None:
         """End the episodes of ``env_ids`` that have begun and are not over yet; the next reset reports them."""

@@ -38,7 +38,8 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.commands = managers.CommandManager(env, cfg.commands)
         self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay)
         self.events = managers.EventManager(env, cfg.events)
-        self.robot.reset(self._all_ids)
+        for robot in self.robots.values():
+            robot.reset(self._all_ids)
 
     def _evaluate_and_observe(self, env: Any) -> None:
         """Make the other managers, which evaluate each term once, and record them; ``env`` is what the terms see."""
@@ -56,8 +57,8 @@ class LeggedVectorEnv(CoreVectorEnv):
         groups = self.observations.groups
         self._groups = [group for name, group in groups.items() if self._dict_observations or name == "policy"]
         self._checked = [group for group in self._groups if not group.own]
-        parts = self.robot.owners()
-        owners: list[object] = [*parts, self.sim, self.sim.parameters]
+        parts = [part for robot in self.robots.values() for part in robot.owners()]
+        owners: list[object] = [*parts, *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters))]
         owners += [owner for manager in self.managers.values() for owner in manager.owners()]
         pieces = [Piece(part.compute, True) for part in parts]
         pieces += [piece for manager in self._evaluated for piece in manager.pieces()]
@@ -78,7 +79,8 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _advance(self) -> None:
         self.commands.advance()
         for env_ids in self.events.advance():
-            self.robot.refresh(env_ids)
+            for robot in self.robots.values():
+                robot.refresh(env_ids)
 
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
         if env_ids is not None:

@@ -57,6 +57,8 @@ class Env(Protocol):
     random: "RandomStreams"
     sim: "Simulation"
     robot: "RobotState"
+    robots: "dict[str, RobotState]"
+    """The first robot, and all by name, that one as ``"robot"``."""
     actions: Actions
     commands: Commands
     terminations: Terminations

@@ -41,13 +41,15 @@ def randomize_gains(env: Env, env_ids: Tensor, random: Stream, range: Range) -> 
 def reset_root(
     env: Env, env_ids: Tensor, random: Stream, yaw: Range = (-pi, pi), height: Range = (0.0, 0.0), velocity: float = 0.0
 ) -> None:
-    """Place the base upright over the origin, with a heading of the range ``yaw`` rad, ``height`` m above the standing
-    height, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
+    """Place the base upright over its start, the origin unless the scene has another, with the start's heading plus one
+    of the range ``yaw`` rad, ``height`` m above the standing height, and U(±velocity) for each component of its linear
+    (m/s) and angular (rad/s) velocity."""
     bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
-    pos = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0))
-    env.sim.write_root_state(env_ids, pos, rotation.from_yaw(draw[:, 0]), draw[:, 2:5], draw[:, 5:])
+    x, y, heading = env.sim.start
+    pos = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0)) + draw.new_tensor((x, y, 0.0))
+    env.sim.write_root_state(env_ids, pos, rotation.from_yaw(draw[:, 0] + heading), draw[:, 2:5], draw[:, 5:])
 
 
 def reset_joints(env: Env, env_ids: Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:

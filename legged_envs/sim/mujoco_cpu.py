@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 import mujoco
@@ -15,9 +16,10 @@ import torch
 from torch import Tensor
 
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.cfg import SceneCfg
 from legged_envs.sim.render import SceneRenderer
 from legged_envs.sim.scene import RobotView, build_scene
-from legged_envs.sim.simulation import SimCfg, Simulation
+from legged_envs.sim.simulation import SceneObject, SimCfg, Simulation
 
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """MuJoCo's warnings about numbers that are not finite or huge: those of qpos, qvel, qacc and ctrl."""
@@ -50,46 +52,72 @@ class _Converted:
 
 
 class MujocoSimulation(Simulation):
-    """``num_envs`` robots on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg)`` in options.
-    The laws of MuJoCo's actuators act in every physics step, with the damping treated implicitly."""
+    """``num_envs`` scenes on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg, scene)`` in
+    options. The laws of MuJoCo's actuators act in every physics step, with the damping treated implicitly."""
 
     def __init__(
-        self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, model: mujoco.MjModel | None = None
+        self,
+        robot: RobotCfg,
+        cfg: SimCfg,
+        num_envs: int,
+        device: torch.device,
+        model: mujoco.MjModel | None = None,
+        scene: SceneCfg | None = None,
     ):
         if device.type != "cpu":
             raise ValueError(f"sim='mujoco' runs on device='cpu', got device={str(device)!r}")
         super().__init__(robot, cfg, num_envs, device)
-        self.model = model = build_scene(robot, cfg) if model is None else model
-        self.robot_view = view = RobotView.find(model, robot)
-        if view.root_qpos is None or view.root_qvel is None:
-            wrong = f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint"
-            raise ValueError(f'{wrong}: put <freejoint name="root"/> first into that body')
-        self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
+        scene = scene or SceneCfg()
+        self.model = model = build_scene(robot, cfg, scene) if model is None else model
         self.batch = batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
-        self._renderer = SceneRenderer(model, robot, view, num_envs, batch.get_data)
-        self.body_names = tuple(model.body(i).name for i in range(model.nbody)[view.bodies])
-        limits = np.where(model.jnt_limited[:, None], model.jnt_range, (-np.inf, np.inf))[view.joints]
-        self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32)
         first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)
         self._state = _Converted(torch.from_numpy(batch.state)[:, first : first + sum(sizes)])
         self._qpos, self._qvel = self._state.source.split(sizes, dim=1)
-        self._ctrl = torch.from_numpy(batch.bind("ctrl"))[:, view.actuators]
-        pose = torch.tensor(robot.default_joint_pos, dtype=torch.float64)
-        self._qpos[:, view.root_qpos.start + 2] = robot.base_height
-        self._qpos[:, view.joint_qpos] = pose
-        self._ctrl.copy_(torch.where(self._driven_by("position"), pose, 0.0))
-        self._default = batch.state[0].copy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the engine marks some of its outputs as read-only
             outputs = {name: torch.from_numpy(batch.bind(name)) for name in _OUTPUTS}
         self._constants_changed = changed = np.zeros(num_envs, dtype=bool)
         self._warning_counts = batch.warning[:, _DIVERGED, 1]
         self._saved = {"rows": batch.state, "warning": batch.warning, "constants_changed": changed, "outputs": outputs}
-        self._quantities = self._find_quantities(outputs)
-        self._converted = tuple(dict.fromkeys(array for array, _ in self._quantities.values()))
-        self._parameter_parts = self._find_parameters()
+        self._default = np.empty_like(batch.state[0])
+        self._converted: list[_Converted] = []  # of all robots and objects
+        others = {name: copy.copy(self) for name in scene.robots}  # which share what is set up to here
+        self._take_robot(robot, (*scene.pos, scene.yaw), outputs, "")
+        self._renderer = SceneRenderer(model, robot, self.robot_view, num_envs, batch.get_data)
+        for name, placed in scene.robots.items():
+            others[name]._take_robot(placed.robot, (*placed.pos, placed.yaw), outputs, f"{name}/")
+            others[name]._renderer = self._renderer
+        self._robots.update({"robot": self, **others} if others else {})
+        self.objects.update({name: _MujocoObject(self, name, outputs) for name in scene.objects})
+        self._default[:] = batch.state[0]
         batch.forward()
+
+    def _take_robot(
+        self, robot: RobotCfg, start: tuple[float, float, float], outputs: dict[str, Tensor], prefix: str
+    ) -> None:
+        """Be the simulation of ``robot``, whose names in the model begin with ``prefix``, and put it to its start."""
+        model, view = self.model, RobotView.find(self.model, robot, prefix)
+        if view.root_qpos is None or view.root_qvel is None:
+            wrong = f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint"
+            raise ValueError(f'{wrong}: put <freejoint name="root"/> first into that body')
+        self.robot, self.robot_view, self.start = robot, view, start
+        self.parameters, self._default_parameters = SimpleNamespace(), {}
+        self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
+        self.body_names = tuple(model.body(i).name.removeprefix(prefix) for i in range(model.nbody)[view.bodies])
+        limits = np.where(model.jnt_limited[:, None], model.jnt_range, (-np.inf, np.inf))[view.joints]
+        self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32)
+        self._ctrl = torch.from_numpy(self.batch.bind("ctrl"))[:, view.actuators]
+        pose, (x, y, yaw) = torch.tensor(robot.default_joint_pos, dtype=torch.float64), start
+        if any(start):  # else as in its file
+            root = (x, y, robot.base_height, math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
+            self._qpos[:, view.root_qpos] = torch.tensor(root, dtype=torch.float64)
+        self._qpos[:, view.root_qpos.start + 2] = robot.base_height
+        self._qpos[:, view.joint_qpos] = pose
+        self._ctrl.copy_(torch.where(self._driven_by("position"), pose, 0.0))
+        self._quantities = self._find_quantities(outputs)
+        self._converted.extend(dict.fromkeys(array for array, _ in self._quantities.values()))
+        self._parameter_parts = self._find_parameters()
 
     def _find_quantities(self, outputs: dict[str, Tensor]) -> dict[str, tuple[_Converted, Tensor]]:
         view, bodies = self.robot_view, self.robot_view.bodies
@@ -225,8 +253,9 @@ class MujocoSimulation(Simulation):
             array[:] = given[name]
         for name in {**self._expanded(), **parameters}:
             self.batch.expand(name)[:] = parameters[name] if name in parameters else attrgetter(name)(self.model)
-        for name, value in vars(self.parameters).items():
-            value.copy_(self._read_parameter(name, default=False))
+        for robot in self.robots.values():
+            for name, value in vars(robot.parameters).items():
+                value.copy_(robot._read_parameter(name, default=False))
         self._mark_stale(self._converted, _ALL)
 
     def _expanded(self) -> dict[str, np.ndarray]:
@@ -245,6 +274,32 @@ class MujocoSimulation(Simulation):
             if (got := shapes.get(name)) != (own := expected.get(name)):
                 raise ValueError(f"the state is of another simulation: the shape of {name} is {got}, here it is {own}")
         return given
+
+
+class _MujocoObject(SceneObject):
+    """A free body ``<name>/body`` of the model."""
+
+    def __init__(self, sim: MujocoSimulation, name: str, outputs: dict[str, Tensor]):
+        joint, body = sim.model.joint(f"{name}/root"), sim.model.body(f"{name}/body")
+        self._sim = sim
+        self._qpos, self._qvel = (slice(first, first + n) for first, n in ((joint.qposadr[0], 7), (joint.dofadr[0], 6)))
+        force = _Converted(outputs["cfrc_ext"][:, body.id, 3:])
+        sim._converted.append(force)
+        qpos, qvel = sim._state.buffer.split((sim.model.nq, sim.model.nv), dim=1)
+        state = (*qpos[:, self._qpos].split((3, 4), dim=1), *qvel[:, self._qvel].split(3, dim=1))
+        pairs = [*((sim._state, part) for part in state), (force, force.buffer)]
+        self._quantities = dict(zip(SceneObject.__annotations__, pairs, strict=True))
+
+    def _read_quantity(self, name: str) -> Tensor:
+        array, part = self._quantities[name]
+        array.read()
+        return part
+
+    def write_root_state(
+        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
+    ) -> None:
+        pos, vel = torch.cat((pos_w, quat_w), dim=1), torch.cat((lin_vel_w, ang_vel_b), dim=1)
+        self._sim._write_state(env_ids, self._qpos, pos, self._qvel, vel)
 
 
 def _flatten(state: dict[str, Any]) -> dict[str, Any]:

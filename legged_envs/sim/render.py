@@ -1,3 +1,4 @@
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,9 @@ import mujoco
 import numpy as np
 import torch
 
+from legged_envs.checks import check_known
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.cfg import ViewerCfg
 from legged_envs.sim.scene import RobotView
 from legged_envs.sim.simulation import Pose, rendering_error
 
@@ -26,9 +29,12 @@ class SceneRenderer:
     num_envs: int
     get_data: Callable[[int, mujoco.MjData], object]
     """``get_data(env_id, data)`` writes the state of an environment to ``data``."""
+    viewer: ViewerCfg = field(default_factory=ViewerCfg)
+    decorations: list[Callable[[mujoco.MjvScene, int], None]] = field(default_factory=list)
     renderer: mujoco.Renderer | None = None
     """MuJoCo's renderer of the last picture, of that picture's size."""
     _window: Any = None
+    _aimed: str | None = None
     _of_thread: threading.local = field(default_factory=threading.local)
     _lock: Any = field(default_factory=threading.Lock)
     _data: dict[str, mujoco.MjData] = field(default_factory=dict)
@@ -39,7 +45,9 @@ class SceneRenderer:
         with self._lock:
             data = self._load("picture", env_id)
             with self._start(width, height) as renderer:
-                renderer.update_scene(data, camera="track")
+                renderer.update_scene(data, self._camera(data))
+                for decorate in self.decorations:
+                    decorate(renderer.scene, env_id)
                 if ghost is not None:
                     self._add_ghost(renderer.scene, data, ghost)
                 return renderer.render()
@@ -49,10 +57,47 @@ class SceneRenderer:
         if self._window is None:
             import mujoco.viewer
 
-            self._window = mujoco.viewer.launch_passive(self.model, data)
+            self._window, self._aimed = mujoco.viewer.launch_passive(self.model, data), None
+        self._aim_window(data)
+        if self.decorations:
+            self._window.user_scn.ngeom = 0
+            for decorate in self.decorations:
+                decorate(self._window.user_scn, env_id)
         self._window.set_texts((None, None, label, None))
         self._window.sync()
         return bool(self._window.is_running())
+
+    def _aim_window(self, data: mujoco.MjData) -> None:
+        """Point the window's camera where ``viewer`` says when that changes; the mouse moves it in between."""
+        if self.viewer.eye is not None and (aim := self._camera(data)) and str(aim) != self._aimed:
+            for name in ("type", "lookat", "distance", "azimuth", "elevation"):
+                setattr(self._window.cam, name, getattr(aim, name))
+            self._aimed = str(aim)
+
+    def _camera(self, data: mujoco.MjData) -> "str | mujoco.MjvCamera":
+        """The camera of ``viewer``; ValueError if it, or the asset it is about, does not exist."""
+        viewer = self.viewer
+        viewer.check()
+        if viewer.eye is None:
+            known = [self.model.camera(i).name for i in range(self.model.ncam)]
+            check_known("ViewerCfg.cam_prim_path: there is no camera", (viewer.cam_prim_path,), known, "cameras")
+            return viewer.cam_prim_path
+        target = np.array(viewer.lookat or (0.0, 0.0, 0.0))
+        way, camera = target - viewer.eye, mujoco.MjvCamera()
+        camera.distance = np.linalg.norm(way)
+        camera.azimuth = math.degrees(math.atan2(way[1], way[0]))
+        camera.elevation = math.degrees(math.asin(way[2] / camera.distance))
+        camera.lookat = target + (self._root_pos(data) if viewer.origin_type == "asset_root" else 0.0)
+        return camera
+
+    def _root_pos(self, data: mujoco.MjData) -> np.ndarray:
+        """Where the robot or object ``viewer.asset_name`` is."""
+        roots = {self.model.joint(i).name: i for i in np.flatnonzero(self.model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)}
+        names = {name.removesuffix("/root") if "/" in name else "robot": i for name, i in roots.items()}
+        name = self.viewer.asset_name or "robot"
+        check_known("ViewerCfg.asset_name: there is no", (name,), names, "robots and objects")
+        first = self.model.jnt_qposadr[names[name]]
+        return data.qpos[first : first + 3]
 
     def close(self) -> None:
         if self._window is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from legged_envs.checks import did_you_mean
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.cfg import SceneCfg
 from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, shortened
 
@@ -74,9 +75,11 @@ class RobotView(Shown):
         )
 
 
-def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
-    """Compile ``robot`` on flat ground with the physics options of ``cfg``; ValueError as :func:`robot_spec`."""
+def build_scene(robot: RobotCfg, cfg: SimCfg, scene: SceneCfg | None = None) -> mujoco.MjModel:
+    """Compile ``robot``, on flat ground, with the physics options of ``cfg``, and what else is in ``scene``; ValueError
+    as :func:`robot_spec`."""
     spec = robot_spec(robot)
+    _add_light(spec, robot)
     option = spec.option
     option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
     option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
@@ -95,7 +98,29 @@ def build_scene(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjModel:
             raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}")
     if view.root_qpos is not None:
         _check_stance(model, view, robot, view.root_qpos.start + 2)
-    return model
+    return _add_scene(spec, cfg, scene) if scene and (scene.robots or scene.objects) else model
+
+
+def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjModel:
+    """Compile the first robot together with the other robots and the objects. Robot i has bit i of the contact types,
+    and those of the other robots in its affinities; the ground and the objects have bit 0, as what they touch."""
+    specs = [spec, *(robot_spec(placed.robot) for placed in scene.robots.values())]
+    for i, each in enumerate(specs, 1):
+        others = sum(2**j for j in range(1, len(specs) + 1) if j != i)
+        for geom in each.geoms:
+            if scene.robots_collide and geom.conaffinity & 1:
+                geom.contype, geom.conaffinity = geom.contype | 2**i, geom.conaffinity | others
+    for (name, placed), each in zip(scene.robots.items(), specs[1:], strict=True):
+        build_scene(placed.robot, cfg)  # for its checks
+        spec.attach(each, frame=spec.worldbody.add_frame(), prefix=f"{name}/")
+    for name, thing in scene.objects.items():
+        body = spec.worldbody.add_body(name=f"{name}/body", pos=thing.pos, quat=thing.quat)
+        body.add_freejoint(name=f"{name}/root")
+        kind = getattr(mujoco.mjtGeom, f"mjGEOM_{thing.shape.upper()}")
+        size, rgba = (*thing.size, 0.0, 0.0)[:3], [*thing.rgba]
+        shape = body.add_geom(name=f"{name}/shape", type=kind, size=size, rgba=rgba, mass=thing.mass, priority=2)
+        shape.friction[0] = thing.friction  # its priority: an object's friction decides, not that of a robot
+    return spec.compile()
 
 
 def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, height: int) -> None:
@@ -114,7 +139,7 @@ def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, heigh
 
 
 def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
-    """The file of ``robot`` with its actuators, sensors and light; ValueError if it does not fit the ``RobotCfg``."""
+    """The file of ``robot`` with its actuators and sensors; ValueError if it does not fit the ``RobotCfg``."""
     try:
         spec = mujoco.MjSpec.from_file(str(robot.path))
     except ValueError as error:
@@ -123,11 +148,6 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
     _check_file(spec, robot)
     for geom in spec.geoms:
         geom.priority = 1  # the robot's friction decides, not the larger one
-    # The shadow map covers what is near the light, so the light travels with the robot.
-    light = spec.body(robot.base_body).add_light(pos=[-0.8, -0.6, 3.0], dir=[0.25, 0.19, -1.0], castshadow=True)
-    light.mode, light.type = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM, mujoco.mjtLightType.mjLIGHT_SPOT
-    light.cutoff, light.exponent = 50.0, 3.0
-    light.diffuse, light.ambient = [0.55, 0.55, 0.55], [0.1, 0.1, 0.1]
     _add_actuators(spec, robot)
     _add_sensors(spec, robot)
     return spec
@@ -153,6 +173,14 @@ def _check_file(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
         raise ValueError(f"{robot.xml}: {base} must be the outermost body, which has the others in it")
     if not any(geom.conaffinity & 1 for geom in spec.geoms):
         raise ValueError(f'{robot.xml} has no collision shapes for the ground: geoms with contype="0" conaffinity="1"')
+
+
+def _add_light(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
+    # The shadow map covers what is near the light, so the light travels with the robot.
+    light = spec.body(robot.base_body).add_light(pos=[-0.8, -0.6, 3.0], dir=[0.25, 0.19, -1.0], castshadow=True)
+    light.mode, light.type = mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM, mujoco.mjtLightType.mjLIGHT_SPOT
+    light.cutoff, light.exponent = 50.0, 3.0
+    light.diffuse, light.ambient = [0.55, 0.55, 0.55], [0.1, 0.1, 0.1]
 
 
 def _add_ground(spec: mujoco.MjSpec) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from legged_envs.checks import check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
+from legged_envs.sim.cfg import SceneCfg, ViewerCfg
 from legged_envs.tables import Shown
 
 if TYPE_CHECKING:
@@ -95,8 +96,32 @@ class Quantities(RobotQuantities):
     """Body origins, m, orientations, velocities, m/s, and angular velocities, rad/s. (num_envs, num_bodies, 3 or 4)."""
 
 
+class SceneObject(ABC):
+    """A free object of the scene in every environment, its quantities as those of a robot's base."""
+
+    root_pos_w: Tensor
+    root_quat_w: Tensor
+    root_lin_vel_w: Tensor
+    root_ang_vel_b: Tensor
+    """Its centre, m, orientation, velocity, m/s, and angular velocity in its own frame, rad/s. (num_envs, 3 or 4)."""
+    contact_force_w: Tensor
+    """Net contact force on it, N; it lags as that of bodies does. Shape: (num_envs, 3)."""
+
+    @abstractmethod
+    def _read_quantity(self, name: str) -> Tensor:
+        """The quantity ``name``, up to date."""
+
+    @abstractmethod
+    def write_root_state(
+        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
+    ) -> None:
+        """Write its state in ``env_ids``. Shapes: (n, 3), (n, 4), (n, 3), (n, 3)."""
+
+
 class Simulation(Quantities, Shown, ABC):
-    """``num_envs`` copies of one robot on one ground, stepped together; one file per engine implements it. Quantities
+    """``num_envs`` copies of one scene, stepped together, as one of its robots sees it; ``robots`` has the others, with
+    quantities, targets, writes and parameters of their own, while ``step``, ``forward``, ``reset``, ``diverged`` and
+    the state are the whole scene's. One file per engine implements it. Quantities
     are float32 tensors on ``device``, their first dimension the environment. They are its own buffers: clone what must
     outlive the next call. Root and joint quantities are current after every call. Body, foot, contact, torque and
     acceleration quantities lag by one physics step after ``step``, as after ``mj_step``, not after ``forward``.
@@ -115,12 +140,22 @@ class Simulation(Quantities, Shown, ABC):
 
     def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
         self.robot, self.cfg, self.num_envs, self.device = robot, cfg, num_envs, device
+        self.start = (0.0, 0.0, 0.0)
+        """Where the robot stands after a reset: x and y, m, and yaw, rad."""
         self.parameters = SimpleNamespace()
         """The model parameters that were read so far, by name; see ``get_parameter``."""
         self._default_parameters: dict[str, Tensor] = {}
+        self._robots: dict[str, Simulation] = {}
+        self.objects: dict[str, SceneObject] = {}
+        """The objects of the scene by name."""
 
     def _describe(self) -> str:
         return "closed" if self.closed else f"{self.robot.name}, num_envs={self.num_envs}, {self.cfg}"
+
+    @property
+    def robots(self) -> "dict[str, Simulation]":
+        """The robots of the scene by name, the first as ``"robot"``."""
+        return self._robots or {"robot": self}
 
     @abstractmethod
     def _read_quantity(self, name: str) -> Tensor:
@@ -141,7 +176,8 @@ class Simulation(Quantities, Shown, ABC):
 
     @abstractmethod
     def reset(self, env_ids: Tensor) -> None:
-        """Put ``env_ids`` into the default pose at rest; ``forward`` must follow before derived quantities are read."""
+        """Put all that is in ``env_ids`` to its start, at rest, robots in the default pose; ``forward`` must follow
+        before derived quantities are read."""
 
     @abstractmethod
     def write_root_state(
@@ -159,7 +195,7 @@ class Simulation(Quantities, Shown, ABC):
 
     def get_parameter(self, name: str) -> Tensor:
         """A model parameter of every environment, by name:
-        | friction (num_envs,): sliding friction of the robot on the ground
+        | friction (num_envs,): sliding friction of the robot on the ground; on another robot the larger of the two
         | body_mass (num_envs, num_bodies): kg
         | com (num_envs, num_bodies, 3): centre of mass in the body's frame, m
         | kp, kd (num_envs, num_joints): gains, N·m/rad and N·m·s/rad; 0 where an actuator has none
@@ -211,20 +247,42 @@ class Simulation(Quantities, Shown, ABC):
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from ``get_state``; ValueError, and no change, if it is of another simulation."""
 
-    def render(self, env_id: int = 0, width: int = 640, height: int = 480, ghost: Pose | None = None) -> np.ndarray:
-        """A picture by the robot's camera, (height, width, 3) uint8, with a transparent robot in the pose ``ghost``."""
-        return self._renderer.render(env_id, width, height, ghost)
+    @property
+    def viewer(self) -> ViewerCfg:
+        """The camera of pictures and window; what is changed in it counts from the next picture on."""
+        return self._renderer.viewer
 
-    def view(self, env_id: int = 0, label: str = "") -> bool:
+    @viewer.setter
+    def viewer(self, viewer: ViewerCfg) -> None:
+        self._renderer.viewer = viewer
+
+    @property
+    def decorations(self) -> list[Callable[[Any, int], None]]:
+        """Functions ``draw(scene, env_id)`` that add shapes to the ``mujoco.MjvScene`` of each picture and window."""
+        return self._renderer.decorations
+
+    def render(
+        self, env_id: int | None = None, width: int | None = None, height: int | None = None, ghost: Pose | None = None
+    ) -> np.ndarray:
+        """A picture by the camera of ``viewer``, (height, width, 3) uint8, with a transparent robot in the pose
+        ``ghost``. By default of its environment and resolution, without one of 640 × 480 pixels."""
+        size = self.viewer.resolution or (640, 480)
+        return self._renderer.render(self._shown(env_id), width or size[0], height or size[1], ghost)
+
+    def view(self, env_id: int | None = None, label: str = "") -> bool:
         """Show one environment and a ``label`` in a window, which the first call opens. Returns whether it is open."""
-        return self._renderer.show(env_id, label)
+        return self._renderer.show(self._shown(env_id), label)
+
+    def _shown(self, env_id: int | None) -> int:
+        return self.viewer.env_index if env_id is None else env_id
 
     def close(self) -> None:
         """Close the window and free all memory. Whatever is asked of the simulation afterwards raises RuntimeError."""
         if not self.closed:
             self._renderer.close()
-            vars(self).clear()
-            self.closed = True
+            for robot in self.robots.values():
+                vars(robot).clear()
+                robot.closed = True
 
     if not TYPE_CHECKING:
 
@@ -239,17 +297,29 @@ class Simulation(Quantities, Shown, ABC):
         return [self.body_names.index(name) for name in names]
 
 
-for _name in (*RobotQuantities.__annotations__, *Quantities.__annotations__):
-    setattr(Simulation, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
+for _class, _parts in ((Simulation, (RobotQuantities, Quantities)), (SceneObject, (SceneObject,))):
+    for _name in (name for part in _parts for name in part.__annotations__):
+        setattr(_class, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
 
-Engine = Callable[[RobotCfg, SimCfg, int, torch.device], Simulation]
+Engine = Callable[..., Simulation]
 ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation"}
-"""Engine name → constructor, or where it is to be imported from when it is first used: ``"module:name"``."""
+"""Engine name → ``constructor(robot, cfg, num_envs, device)``, with ``scene=`` where a scene has more than one robot at
+the origin, or where it is to be imported from when it is first used: ``"module:name"``."""
 
 
-def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: str | torch.device) -> Simulation:
-    """``num_envs`` copies of ``robot`` on flat ground; ValueError if there is no such engine or not on ``device``."""
+def make_simulation(
+    engine: str,
+    robot: RobotCfg,
+    cfg: SimCfg,
+    num_envs: int,
+    device: str | torch.device,
+    scene: SceneCfg | None = None,
+) -> Simulation:
+    """``num_envs`` copies of ``robot`` and what else is in ``scene`` on flat ground; ValueError if there is no such
+    engine or not on ``device``."""
     cfg.check()
+    scene = scene or SceneCfg()
+    scene.check()
     if engine not in ENGINES:
         raise ValueError(f"unknown simulation engine sim={engine!r}; available: {', '.join(map(repr, ENGINES))}")
     try:
@@ -263,7 +333,7 @@ def make_simulation(engine: str, robot: RobotCfg, cfg: SimCfg, num_envs: int, de
         if "mujoco" in sys.modules:
             raise
         raise rendering_error("MuJoCo cannot be imported", error) from error
-    return constructor(robot, cfg, num_envs, torch_device)
+    return constructor(robot, cfg, num_envs, torch_device, **({} if scene == SceneCfg() else {"scene": scene}))
 
 
 def rendering_error(what: str, error: Exception) -> RuntimeError:
