@@ -296,7 +296,7 @@ def test_a_film_shows_the_command_and_how_fast_the_robot_is(monkeypatch, tmp_pat
     core, pictures, labels = unwrap(envs), [], []
     monkeypatch.setattr(type(core.sim), "render", lambda sim, env, w, h, ghost: np.full((h, w, 3), 200, np.uint8))
     ink = watch._ink
-    monkeypatch.setattr(watch, "_ink", lambda text: labels.append(text) or ink(text))
+    monkeypatch.setattr(watch, "_ink", lambda text, width: labels.append(text) or ink(text, width))
     frame = watch._frame
     monkeypatch.setattr(watch, "_frame", lambda *args: pictures.append(frame(*args)) or pictures[-1])
     shown = [Scene(2.0, (0.5, 0.0, 0.0)), Scene(0.1, (0.0, 0.3, -0.9))]

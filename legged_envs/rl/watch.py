@@ -163,10 +163,11 @@ def film(
     first = next(frames)
     path.parent.mkdir(parents=True, exist_ok=True)
     num_frames = sum(round(scene.seconds / core.step_dt) for scene in scenes) / steps_per_frame
-    fps, scaled = 1.0 / (core.step_dt * steps_per_frame), ["-vf", f"scale={VIDEO_WIDTH}:-2:flags=area"]
+    width = VIDEO_WIDTH if core.sim.viewer.resolution is None else _size(core)[0] // 2 * 2
+    fps, scaled = 1.0 / (core.step_dt * steps_per_frame), ["-vf", f"scale={width}:-2:flags=area"]
     options = {"fps": fps, "quality": 6, "output_params": ["-preset", "veryfast", *scaled]}
     try:
-        with closing(imageio_ffmpeg.write_frames(str(path), RENDER_SIZE, **options)) as writer:
+        with closing(imageio_ffmpeg.write_frames(str(path), _size(core), **options)) as writer:
             writer.send(None)
             for count, frame in enumerate(chain((first,), frames), 1):
                 writer.send(frame.tobytes())
@@ -189,9 +190,9 @@ def _labelled(core: LeggedVectorEnv, moments: Iterable[Scene]) -> Iterator[tuple
 
 
 def _frame(core: LeggedVectorEnv, scene: Scene, label: str) -> np.ndarray:
-    """The first robot at this moment, in a clip with its reference, and the label. Shape: (544, 960, 3), uint8."""
-    picture = core.sim.render(0, *RENDER_SIZE, ghost=None if scene.clip is None else _ghost(core))
-    ink = _ink(label)
+    """The first robot at this moment, in a clip with its reference, and the label. Shape: (height, width, 3), uint8."""
+    picture = core.sim.render(0, *_size(core), ghost=None if scene.clip is None else _ghost(core))
+    ink = _ink(label, picture.shape[1])
     picture[:LABEL_HEIGHT] = picture[:LABEL_HEIGHT] * (0.35 * (1.0 - ink)) + 255.0 * ink
     return picture
 
@@ -205,14 +206,18 @@ def _ghost(core: LeggedVectorEnv) -> Pose:
     return Pose(position, reference.root_quat_w, reference.joint_pos)
 
 
-def _ink(text: str) -> np.ndarray:
-    """How much ink there is at each pixel of a label, from 0 to 1. Shape: (LABEL_HEIGHT, frame's width, 1)."""
+def _size(core: LeggedVectorEnv) -> tuple[int, int]:
+    return core.sim.viewer.resolution or RENDER_SIZE
+
+
+def _ink(text: str, width: int) -> np.ndarray:
+    """How much ink there is at each pixel of a label, from 0 to 1. Shape: (LABEL_HEIGHT, width, 1)."""
     from matplotlib import get_data_path
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.truetype(f"{get_data_path()}/fonts/ttf/DejaVuSansMono.ttf", LABEL_SIZE)
-    image = Image.new("L", (RENDER_SIZE[0], LABEL_HEIGHT))
-    centre = RENDER_SIZE[0] / 2, LABEL_HEIGHT / 2
+    image = Image.new("L", (width, LABEL_HEIGHT))
+    centre = width / 2, LABEL_HEIGHT / 2
     ImageDraw.Draw(image).multiline_text(centre, text, 255, font, "mm", align="center")
     return np.asarray(image)[..., None] / np.float32(255.0)
 
@@ -221,7 +226,7 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
     """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
-    cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact})
+    cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact, "viewer.env_index": 0})
     envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
     return envs

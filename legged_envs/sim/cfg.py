@@ -8,7 +8,6 @@ from legged_envs.robots.robot import RobotCfg
 
 SHAPES = {"box": 3, "sphere": 1, "capsule": 2, "cylinder": 2}
 """Shapes of objects, and how many sizes each has."""
-ORIGINS = ("world", "env", "asset_root")
 
 
 def check_vector(name: str, value: object, size: int, least: float = float("-inf")) -> None:
@@ -21,11 +20,11 @@ def check_vector(name: str, value: object, size: int, least: float = float("-inf
 
 @dataclass
 class PlacedRobot(Configuration):
-    """One more robot of a scene; ``pos`` (x, y), m, and ``yaw``, rad, are where it stands after a reset."""
+    """One more robot of a scene."""
 
     robot: RobotCfg
-    pos: tuple[float, float] = (0.0, 0.0)
-    yaw: float = 0.0
+    start: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Where it stands after a reset: x and y, m, and yaw, rad."""
 
 
 @dataclass
@@ -59,9 +58,8 @@ class SceneCfg(Configuration):
     """What is in every environment beside the ground and ``TaskCfg.robot``, by name: in a MuJoCo model the parts of
     the robot ``rear`` are named ``rear/…``, those of the first robot, which is called ``robot``, as in its file."""
 
-    pos: tuple[float, float] = (0.0, 0.0)
-    yaw: float = 0.0
-    """Where the first robot stands after a reset, m, and its yaw, rad."""
+    start: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Where the first robot stands after a reset: x and y, m, and yaw, rad."""
     robots: dict[str, PlacedRobot] = field(default_factory=dict)
     objects: dict[str, ObjectCfg] = field(default_factory=dict)
     robots_collide: bool = True
@@ -72,10 +70,8 @@ class SceneCfg(Configuration):
             if not name.isidentifier() or name == "robot" or (name in self.robots and name in self.objects):
                 how = "give each robot and object an identifier of its own, not 'robot', which is the first robot"
                 raise ValueError(f"SceneCfg cannot have a part named {name!r}: {how}")
-        starts = {"SceneCfg": (self.pos, self.yaw)} | {name: (each.pos, each.yaw) for name, each in self.robots.items()}
-        for name, (pos, yaw) in starts.items():
-            check_vector(f"{name}.pos", pos, 2)
-            check_number(f"{name}.yaw", yaw)
+        for name, start in {"SceneCfg": self.start, **{name: each.start for name, each in self.robots.items()}}.items():
+            check_vector(f"{name}.start", start, 3)
         for name, cfg in self.objects.items():
             cfg.check(name)
 
@@ -101,13 +97,13 @@ class ViewerCfg(Configuration):
     """Robot or object of ``"asset_root"``; None is the first robot."""
 
     def check(self) -> None:
-        check_choice("ViewerCfg.origin_type", self.origin_type, ORIGINS)
+        check_choice("ViewerCfg.origin_type", self.origin_type, ("world", "env", "asset_root"))
         whole_number("ViewerCfg.env_index", self.env_index, 0)
         if self.eye is None and self.lookat is not None:
             raise ValueError(f"ViewerCfg.lookat={self.lookat} needs an eye: without one a camera of the model films")
-        for name, value in (("eye", self.eye), ("lookat", self.lookat), ("resolution", self.resolution)):
-            if value is not None:
-                check_vector(f"ViewerCfg.{name}", value, 2 if name == "resolution" else 3)
+        for name, size in (("eye", 3), ("lookat", 3), ("resolution", 2)):
+            if (value := getattr(self, name)) is not None:
+                check_vector(f"ViewerCfg.{name}", value, size)
         if self.eye is not None and tuple(self.eye) == tuple(self.lookat or (0.0, 0.0, 0.0)):
             raise ValueError(f"ViewerCfg.eye and lookat must be two places, got {self.eye} for both")
         for pixels in self.resolution or ():

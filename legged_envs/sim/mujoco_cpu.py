@@ -17,9 +17,10 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SceneCfg
+from legged_envs.sim.quantities import ROOT_QUANTITIES, FreeBody
 from legged_envs.sim.render import SceneRenderer
 from legged_envs.sim.scene import RobotView, build_scene
-from legged_envs.sim.simulation import SceneObject, SimCfg, Simulation
+from legged_envs.sim.simulation import SimCfg, Simulation
 
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """MuJoCo's warnings about numbers that are not finite or huge: those of qpos, qvel, qacc and ctrl."""
@@ -51,7 +52,64 @@ class _Converted:
         return self.buffer
 
 
-class MujocoSimulation(Simulation):
+class _MujocoBody(FreeBody):
+    num_envs: int
+    _state: _Converted
+    _qpos: Tensor
+    _qvel: Tensor
+    """The positions and velocities of the whole scene, float32, and as the engine has them."""
+    _root_qpos: slice
+    _root_qvel: slice
+    _quantities: dict[str, tuple[_Converted, Tensor]]
+    """The part of a converted array that each quantity is."""
+
+    def _read_quantity(self, name: str) -> Tensor:
+        array, part = self._quantities[name]
+        array.read()
+        return part
+
+    def _of_state(self, **joints: slice) -> dict[str, tuple[_Converted, Tensor]]:
+        qpos, qvel = self._state.buffer.split((self._qpos.shape[1], self._qvel.shape[1]), dim=1)
+        pose, twist = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
+        parts = dict(zip(ROOT_QUANTITIES, (pose[:, :3], pose[:, 3:], twist[:, :3], twist[:, 3:]), strict=False))
+        parts |= {name: (qpos if name == "joint_pos" else qvel)[:, part] for name, part in joints.items()}
+        return {name: (self._state, part) for name, part in parts.items()}
+
+    def _mark_stale(self, converted: Iterable[_Converted], rows: slice | Tensor) -> None:
+        if isinstance(rows, Tensor) and len(rows) > _FEW * self.num_envs:
+            rows = _ALL
+        for array in converted:
+            array.stale = rows if array.stale is None or array.stale is rows else _ALL
+
+    def write_root_state(
+        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
+    ) -> None:
+        pos, vel = torch.cat((pos_w, quat_w), dim=1), torch.cat((lin_vel_w, ang_vel_b), dim=1)
+        self._write_state(env_ids, self._root_qpos, pos, self._root_qvel, vel)
+
+    def _write_state(self, env_ids: Tensor, qpos: slice, pos: Tensor, qvel: slice, vel: Tensor) -> None:
+        self._qpos[env_ids, qpos], self._qvel[env_ids, qvel] = pos.double(), vel.double()
+        self._mark_stale((self._state,), env_ids)
+
+    def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
+        first = self._root_qvel.start
+        self._qvel[env_ids, first : first + 3] += lin_vel_w.double()
+        self._mark_stale((self._state,), env_ids)
+
+
+class _MujocoObject(_MujocoBody):
+    """The body ``<name>/body`` of the model of a simulation."""
+
+    def __init__(self, sim: "MujocoSimulation", name: str, forces: Tensor):
+        self.num_envs, self._state, self._qpos, self._qvel = sim.num_envs, sim._state, sim._qpos, sim._qvel
+        [qpos], [qvel] = (getattr(sim.model.joint(f"{name}/root"), first) for first in ("qposadr", "dofadr"))
+        self._root_qpos, self._root_qvel = slice(qpos, qpos + 7), slice(qvel, qvel + 6)
+        force = _Converted(forces[:, sim.model.body(f"{name}/body").id, 3:])
+        sim._converted.append(force)
+        self._quantities = {**self._of_state(), "contact_force_w": (force, force.buffer)}
+
+
+class MujocoSimulation(_MujocoBody, Simulation):
     """``num_envs`` scenes on ``mujoco.batch.Batch``; ``model`` may differ from ``build_scene(robot, cfg, scene)`` in
     options. The laws of MuJoCo's actuators act in every physics step, with the damping treated implicitly."""
 
@@ -83,13 +141,15 @@ class MujocoSimulation(Simulation):
         self._default = np.empty_like(batch.state[0])
         self._converted: list[_Converted] = []  # of all robots and objects
         others = {name: copy.copy(self) for name in scene.robots}  # which share what is set up to here
-        self._take_robot(robot, (*scene.pos, scene.yaw), outputs, "")
+        self._take_robot(robot, scene.start, outputs, "")
         self._renderer = SceneRenderer(model, robot, self.robot_view, num_envs, batch.get_data)
         for name, placed in scene.robots.items():
-            others[name]._take_robot(placed.robot, (*placed.pos, placed.yaw), outputs, f"{name}/")
+            others[name]._take_robot(placed.robot, placed.start, outputs, f"{name}/")
             others[name]._renderer = self._renderer
         self._robots.update({"robot": self, **others} if others else {})
-        self.objects.update({name: _MujocoObject(self, name, outputs) for name in scene.objects})
+        self.objects.update({name: _MujocoObject(self, name, outputs["cfrc_ext"]) for name in scene.objects})
+        bodies: dict[str, Any] = {**self.robots, **self.objects}
+        self._renderer.roots.update({name: body._root_qpos for name, body in bodies.items()})
         self._default[:] = batch.state[0]
         batch.forward()
 
@@ -136,17 +196,7 @@ class MujocoSimulation(Simulation):
         twist = converted["body_twist"]
         quantities = {name: (array, array.buffer) for name, array in converted.items()}
         quantities["body_ang_vel_w"] = twist, twist.buffer[..., :3]
-        qpos, qvel = self._state.buffer.split((self.model.nq, self.model.nv), dim=1)
-        root_qpos, root_qvel = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
-        of_state = {
-            "root_pos_w": root_qpos[:, :3],
-            "root_quat_w": root_qpos[:, 3:],
-            "root_lin_vel_w": root_qvel[:, :3],
-            "root_ang_vel_b": root_qvel[:, 3:],
-            "joint_pos": qpos[:, view.joint_qpos],
-            "joint_vel": qvel[:, view.joint_qvel],
-        }
-        return quantities | {name: (self._state, part) for name, part in of_state.items()}
+        return quantities | self._of_state(joint_pos=view.joint_qpos, joint_vel=view.joint_qvel)
 
     def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, Tensor | None]]]:
         """For each parameter the model's fields that hold it: name, part, sign, and for which joints (None: all)."""
@@ -170,15 +220,7 @@ class MujocoSimulation(Simulation):
             spatial = self._read_quantity("body_twist")
             arm = self.body_pos_w - self._read_quantity("root_com_w")
             return spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
-        array, part = self._quantities[name]
-        array.read()
-        return part
-
-    def _mark_stale(self, converted: Iterable[_Converted], rows: slice | Tensor) -> None:
-        if isinstance(rows, Tensor) and len(rows) > _FEW * self.num_envs:
-            rows = _ALL
-        for array in converted:
-            array.stale = rows if array.stale is None or array.stale is rows else _ALL
+        return super()._read_quantity(name)
 
     def set_joint_targets(self, targets: Tensor) -> None:
         self._ctrl.copy_(targets)
@@ -197,23 +239,8 @@ class MujocoSimulation(Simulation):
         self.batch.state[env_ids.numpy()] = self._default
         self._mark_stale((self._state,), env_ids)
 
-    def write_root_state(
-        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
-    ) -> None:
-        pos, vel = torch.cat((pos_w, quat_w), dim=1), torch.cat((lin_vel_w, ang_vel_b), dim=1)
-        self._write_state(env_ids, self._root_qpos, pos, self._root_qvel, vel)
-
     def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
         self._write_state(env_ids, self.robot_view.joint_qpos, pos, self.robot_view.joint_qvel, vel)
-
-    def _write_state(self, env_ids: Tensor, qpos: slice, pos: Tensor, qvel: slice, vel: Tensor) -> None:
-        self._qpos[env_ids, qpos], self._qvel[env_ids, qvel] = pos.double(), vel.double()
-        self._mark_stale((self._state,), env_ids)
-
-    def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        first = self._root_qvel.start
-        self._qvel[env_ids, first : first + 3] += lin_vel_w.double()
-        self._mark_stale((self._state,), env_ids)
 
     def _read_parameter(self, name: str, default: bool) -> Tensor:
         field, part, sign, _ = self._parameter_parts[name][0]
@@ -274,32 +301,6 @@ class MujocoSimulation(Simulation):
             if (got := shapes.get(name)) != (own := expected.get(name)):
                 raise ValueError(f"the state is of another simulation: the shape of {name} is {got}, here it is {own}")
         return given
-
-
-class _MujocoObject(SceneObject):
-    """A free body ``<name>/body`` of the model."""
-
-    def __init__(self, sim: MujocoSimulation, name: str, outputs: dict[str, Tensor]):
-        joint, body = sim.model.joint(f"{name}/root"), sim.model.body(f"{name}/body")
-        self._sim = sim
-        self._qpos, self._qvel = (slice(first, first + n) for first, n in ((joint.qposadr[0], 7), (joint.dofadr[0], 6)))
-        force = _Converted(outputs["cfrc_ext"][:, body.id, 3:])
-        sim._converted.append(force)
-        qpos, qvel = sim._state.buffer.split((sim.model.nq, sim.model.nv), dim=1)
-        state = (*qpos[:, self._qpos].split((3, 4), dim=1), *qvel[:, self._qvel].split(3, dim=1))
-        pairs = [*((sim._state, part) for part in state), (force, force.buffer)]
-        self._quantities = dict(zip(SceneObject.__annotations__, pairs, strict=True))
-
-    def _read_quantity(self, name: str) -> Tensor:
-        array, part = self._quantities[name]
-        array.read()
-        return part
-
-    def write_root_state(
-        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
-    ) -> None:
-        pos, vel = torch.cat((pos_w, quat_w), dim=1), torch.cat((lin_vel_w, ang_vel_b), dim=1)
-        self._sim._write_state(env_ids, self._qpos, pos, self._qvel, vel)
 
 
 def _flatten(state: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class SceneRenderer:
     num_envs: int
     get_data: Callable[[int, mujoco.MjData], object]
     """``get_data(env_id, data)`` writes the state of an environment to ``data``."""
+    roots: dict[str, slice] = field(default_factory=dict)
+    """Where the free joint of each robot and object is in ``qpos``."""
     viewer: ViewerCfg = field(default_factory=ViewerCfg)
     decorations: list[Callable[[mujoco.MjvScene, int], None]] = field(default_factory=list)
     renderer: mujoco.Renderer | None = None
@@ -87,17 +89,12 @@ class SceneRenderer:
         camera.distance = np.linalg.norm(way)
         camera.azimuth = math.degrees(math.atan2(way[1], way[0]))
         camera.elevation = math.degrees(math.asin(way[2] / camera.distance))
-        camera.lookat = target + (self._root_pos(data) if viewer.origin_type == "asset_root" else 0.0)
+        camera.lookat = target
+        if viewer.origin_type == "asset_root":
+            asset = viewer.asset_name or "robot"
+            check_known("ViewerCfg.asset_name: there is no", (asset,), self.roots, "robots and objects")
+            camera.lookat += data.qpos[self.roots[asset]][:3]
         return camera
-
-    def _root_pos(self, data: mujoco.MjData) -> np.ndarray:
-        """Where the robot or object ``viewer.asset_name`` is."""
-        roots = {self.model.joint(i).name: i for i in np.flatnonzero(self.model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)}
-        names = {name.removesuffix("/root") if "/" in name else "robot": i for name, i in roots.items()}
-        name = self.viewer.asset_name or "robot"
-        check_known("ViewerCfg.asset_name: there is no", (name,), names, "robots and objects")
-        first = self.model.jnt_qposadr[names[name]]
-        return data.qpos[first : first + 3]
 
     def close(self) -> None:
         if self._window is not None:

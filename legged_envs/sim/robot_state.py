@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from legged_envs import rotation
-from legged_envs.sim.simulation import RobotQuantities, Simulation
+from legged_envs.sim.quantities import ROBOT_QUANTITIES, RobotQuantities
+from legged_envs.sim.simulation import Simulation
 from legged_envs.state import Stateful
 from legged_envs.tables import Shown
 
@@ -93,7 +94,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     foot_height: Tensor
     foot_speed: Tensor
     """Height of each foot's origin above the ground, m, and its horizontal speed, m/s. Shape: (num_envs, num_feet)."""
-    QUANTITIES = tuple(RobotQuantities.__annotations__)
+    QUANTITIES = ROBOT_QUANTITIES
     STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
     STATE += ("previous_joint_vel", "last_joint_vel", "last_push_velocity")
 

@@ -3,7 +3,7 @@
 import os
 import pkgutil
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
@@ -18,6 +18,7 @@ from legged_envs.checks import check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
 from legged_envs.sim.cfg import SceneCfg, ViewerCfg
+from legged_envs.sim.quantities import ROBOT_QUANTITIES, FreeBody, Quantities
 from legged_envs.tables import Shown
 
 if TYPE_CHECKING:
@@ -67,58 +68,7 @@ class Pose:
                 raise ValueError(f"{field} must be finite, got {values.tolist()}")
 
 
-class RobotQuantities:
-    """What terms read of every environment: float32 tensors, in the frames and orders of :class:`Simulation`."""
-
-    root_pos_w: Tensor
-    root_quat_w: Tensor
-    root_lin_vel_w: Tensor
-    root_ang_vel_b: Tensor
-    """Base origin, m, orientation, velocity, m/s, and angular velocity in the base frame, rad/s. (num_envs, 3 or 4)."""
-    joint_pos: Tensor
-    joint_vel: Tensor
-    joint_torque: Tensor
-    """rad, rad/s, and the torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
-    contact_force_w: Tensor
-    """Net contact force on each body, N. Shape: (num_envs, num_bodies, 3)."""
-    foot_pos_w: Tensor
-    foot_lin_vel_w: Tensor
-    """Foot origins, m, and velocities, m/s. Shape: (num_envs, num_feet, 3)."""
-
-
-class Quantities(RobotQuantities):
-    joint_acc: Tensor
-    """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
-    body_pos_w: Tensor
-    body_quat_w: Tensor
-    body_lin_vel_w: Tensor
-    body_ang_vel_w: Tensor
-    """Body origins, m, orientations, velocities, m/s, and angular velocities, rad/s. (num_envs, num_bodies, 3 or 4)."""
-
-
-class SceneObject(ABC):
-    """A free object of the scene in every environment, its quantities as those of a robot's base."""
-
-    root_pos_w: Tensor
-    root_quat_w: Tensor
-    root_lin_vel_w: Tensor
-    root_ang_vel_b: Tensor
-    """Its centre, m, orientation, velocity, m/s, and angular velocity in its own frame, rad/s. (num_envs, 3 or 4)."""
-    contact_force_w: Tensor
-    """Net contact force on it, N; it lags as that of bodies does. Shape: (num_envs, 3)."""
-
-    @abstractmethod
-    def _read_quantity(self, name: str) -> Tensor:
-        """The quantity ``name``, up to date."""
-
-    @abstractmethod
-    def write_root_state(
-        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
-    ) -> None:
-        """Write its state in ``env_ids``. Shapes: (n, 3), (n, 4), (n, 3), (n, 3)."""
-
-
-class Simulation(Quantities, Shown, ABC):
+class Simulation(FreeBody, Quantities, Shown):
     """``num_envs`` copies of one scene, stepped together, as one of its robots sees it; ``robots`` has the others, with
     quantities, targets, writes and parameters of their own, while ``step``, ``forward``, ``reset``, ``diverged`` and
     the state are the whole scene's. One file per engine implements it. Quantities
@@ -146,7 +96,7 @@ class Simulation(Quantities, Shown, ABC):
         """The model parameters that were read so far, by name; see ``get_parameter``."""
         self._default_parameters: dict[str, Tensor] = {}
         self._robots: dict[str, Simulation] = {}
-        self.objects: dict[str, SceneObject] = {}
+        self.objects: dict[str, FreeBody] = {}
         """The objects of the scene by name."""
 
     def _describe(self) -> str:
@@ -156,10 +106,6 @@ class Simulation(Quantities, Shown, ABC):
     def robots(self) -> "dict[str, Simulation]":
         """The robots of the scene by name, the first as ``"robot"``."""
         return self._robots or {"robot": self}
-
-    @abstractmethod
-    def _read_quantity(self, name: str) -> Tensor:
-        """The quantity ``name`` of :class:`Quantities`, up to date."""
 
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
@@ -180,18 +126,8 @@ class Simulation(Quantities, Shown, ABC):
         before derived quantities are read."""
 
     @abstractmethod
-    def write_root_state(
-        self, env_ids: Tensor, pos_w: Tensor, quat_w: Tensor, lin_vel_w: Tensor, ang_vel_b: Tensor
-    ) -> None:
-        """Write the base state of ``env_ids``. Shapes: (n, 3), (n, 4), (n, 3), (n, 3)."""
-
-    @abstractmethod
     def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
         """Write the joint state of ``env_ids``. Shapes: (n, num_joints)."""
-
-    @abstractmethod
-    def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
-        """Add to the base velocity of ``env_ids``, m/s. Shape: (n, 3)."""
 
     def get_parameter(self, name: str) -> Tensor:
         """A model parameter of every environment, by name:
@@ -297,9 +233,8 @@ class Simulation(Quantities, Shown, ABC):
         return [self.body_names.index(name) for name in names]
 
 
-for _class, _parts in ((Simulation, (RobotQuantities, Quantities)), (SceneObject, (SceneObject,))):
-    for _name in (name for part in _parts for name in part.__annotations__):
-        setattr(_class, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
+for _name in (*ROBOT_QUANTITIES, *Quantities.__annotations__):
+    setattr(Simulation, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
 
 Engine = Callable[..., Simulation]
 ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation"}
