@@ -10,6 +10,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import mujoco
@@ -316,7 +317,7 @@ class Window:
     """A window that is closed after three frames."""
 
     def __init__(self):
-        self.texts = []
+        self.texts, self.user_scn = [], SimpleNamespace(ngeom=0)
 
     def set_texts(self, texts):
         self.texts.append(texts)

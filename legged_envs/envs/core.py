@@ -195,8 +195,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         resolution, (480, 640, 3) uint8 by default."""
         if self.render_mode is None:
             raise RuntimeError("render() needs render_mode='rgb_array' when the environment is made")
-        first = self.sim.viewer.env_index
-        return tuple(self.sim.render(i) for i in range(first, max(min(self.num_envs, first + 4), first + 1)))
+        return tuple(self.sim.render(i) for i in range(self.num_envs)[self.sim.viewer.env_index :][:4])
 
     def set_viewer(self, eye: tuple[float, float, float], lookat: tuple[float, float, float]) -> None:
         """Look at the point ``lookat`` from ``eye``, m, from the next picture on; ValueError if that cannot be."""

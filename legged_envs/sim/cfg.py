@@ -98,12 +98,10 @@ class ViewerCfg(Configuration):
 
     def check(self) -> None:
         check_choice("ViewerCfg.origin_type", self.origin_type, ("world", "env", "asset_root"))
-        whole_number("ViewerCfg.env_index", self.env_index, 0)
         if self.eye is None and self.lookat is not None:
             raise ValueError(f"ViewerCfg.lookat={self.lookat} needs an eye: without one a camera of the model films")
         for name, size in (("eye", 3), ("lookat", 3), ("resolution", 2)):
-            if (value := getattr(self, name)) is not None:
-                check_vector(f"ViewerCfg.{name}", value, size)
+            check_vector(f"ViewerCfg.{name}", (1,) * size if getattr(self, name) is None else getattr(self, name), size)
         if self.eye is not None and tuple(self.eye) == tuple(self.lookat or (0.0, 0.0, 0.0)):
             raise ValueError(f"ViewerCfg.eye and lookat must be two places, got {self.eye} for both")
         for pixels in self.resolution or ():

@@ -140,12 +140,11 @@ class MujocoSimulation(_MujocoBody, Simulation):
         self._saved = {"rows": batch.state, "warning": batch.warning, "constants_changed": changed, "outputs": outputs}
         self._default = np.empty_like(batch.state[0])
         self._converted: list[_Converted] = []  # of all robots and objects
+        self._renderer = SceneRenderer(model, robot, RobotView.find(model, robot), num_envs, batch.get_data)
         others = {name: copy.copy(self) for name in scene.robots}  # which share what is set up to here
         self._take_robot(robot, scene.start, outputs, "")
-        self._renderer = SceneRenderer(model, robot, self.robot_view, num_envs, batch.get_data)
         for name, placed in scene.robots.items():
             others[name]._take_robot(placed.robot, placed.start, outputs, f"{name}/")
-            others[name]._renderer = self._renderer
         self._robots.update({"robot": self, **others} if others else {})
         self.objects.update({name: _MujocoObject(self, name, outputs["cfrc_ext"]) for name in scene.objects})
         bodies: dict[str, Any] = {**self.robots, **self.objects}

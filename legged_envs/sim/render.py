@@ -47,7 +47,9 @@ class SceneRenderer:
         with self._lock:
             data = self._load("picture", env_id)
             with self._start(width, height) as renderer:
-                renderer.update_scene(data, self._camera(data))
+                if not isinstance(camera := self._camera(data), str):  # else ground and lights lag by one picture
+                    mujoco.mjv_updateCamera(self.model, data, camera, renderer.scene)
+                renderer.update_scene(data, camera)
                 for decorate in self.decorations:
                     decorate(renderer.scene, env_id)
                 if ghost is not None:
@@ -61,10 +63,9 @@ class SceneRenderer:
 
             self._window, self._aimed = mujoco.viewer.launch_passive(self.model, data), None
         self._aim_window(data)
-        if self.decorations:
-            self._window.user_scn.ngeom = 0
-            for decorate in self.decorations:
-                decorate(self._window.user_scn, env_id)
+        self._window.user_scn.ngeom = 0
+        for decorate in self.decorations:
+            decorate(self._window.user_scn, env_id)
         self._window.set_texts((None, None, label, None))
         self._window.sync()
         return bool(self._window.is_running())

@@ -190,6 +190,7 @@ class Simulation(FreeBody, Quantities, Shown):
 
     @viewer.setter
     def viewer(self, viewer: ViewerCfg) -> None:
+        whole_number("ViewerCfg.env_index", viewer.env_index, 0, self.num_envs - 1)
         self._renderer.viewer = viewer
 
     @property
