@@ -18,6 +18,7 @@ from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
+from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import is_pure
 from legged_envs.sim import SimCfg
 from legged_envs.state import copied
@@ -27,6 +28,7 @@ from legged_envs.workflows.workflow import Workflow, WorkflowCore, _put_back
 
 _ROBOTS = {robot.name: robot for robot in vars(robots).values() if isinstance(robot, robots.RobotCfg)}
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
+_ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
 _PARTS = ("name", "physics_engine", "env", "sim", "viewport", "renderingInterval", "domain_randomization", "test")
 _METHODS = ("get_observations", "get_states", "calculate_metrics", "calculate_costs", "is_done")
 
@@ -236,7 +238,13 @@ class RLTask(Workflow):
         robot = own.pop("robot", robots.GO2)
         if isinstance(robot, str):
             check_known("SimConfig: there is no robot", (robot,), _ROBOTS, "robots")
-        return TaskCfg(_ROBOTS[robot] if isinstance(robot, str) else robot, sim, **own)
+            robot = _ROBOTS[robot]
+        driven = {
+            kind: tuple(n for n, k in zip(robot.joint_names, robot.actuators, strict=True) if k == kind)
+            for kind in _ACTIONS
+        }
+        own.setdefault("actions", {kind: _ACTIONS[kind](joints=joints) for kind, joints in driven.items() if joints})
+        return TaskCfg(robot, sim, **own)
 
     @classmethod
     def _construct(cls, cfg: Any) -> Workflow:
