@@ -17,10 +17,10 @@ import legged_envs
 from legged_envs import rotation
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
+from legged_envs.workflows import vec_env
 from legged_envs.workflows.articulation_view import ArticulationView, RigidPrimView
 from legged_envs.workflows.rl_task import RLTask, SimConfig
 from legged_envs.workflows.vec_env import TaskStopException, TrainerMT, VecEnvBase, VecEnvMT, VecEnvRLGames
-from legged_envs.workflows.vec_env import VecEnvRLGamesMT
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_rl_task.py"
 EPISODE = 12
@@ -127,7 +127,8 @@ def test_the_example_is_the_registered_task_with_callbacks_first():
         action = actions(step, 64).numpy()
         expected, *flags, info = oracle.step(action)
         given, *own_flags, own_info = example.step(action)
-        for one, other in zip((*flags, info["cost"], info["costs"]), (*own_flags, own_info["cost"], own_info["costs"])):
+        flags += [info["cost"], info["costs"]]
+        for one, other in zip(flags, (*own_flags, own_info["cost"], own_info["costs"]), strict=True):
             np.testing.assert_array_equal(one, other)
         assert info.keys() == own_info.keys()
         for name in expected if "final_obs" in info else ():
@@ -180,7 +181,7 @@ def test_whoever_is_flagged_is_reset_in_the_next_step_and_shows_its_true_last_ob
         expected, reward, terminated, truncated, info = core.step(actions(step, 6))
         given = env.step(actions(step, 6))
         torch.testing.assert_close(given[0], expected["policy"], rtol=0, atol=0)
-        for one, other in zip(given[1:4], (reward, terminated, truncated)):
+        for one, other in zip(given[1:4], (reward, terminated, truncated), strict=True):
             assert torch.equal(one, other)
         assert torch.equal(given[4]["costs"], info["costs"]) and torch.equal(given[4]["time_outs"], truncated)
         done = terminated | truncated
@@ -439,7 +440,7 @@ def test_seeds_backends_and_pictures():
     assert isinstance(first, np.ndarray) and np.array_equal(env.reset()[0], first)
     drawn = env.seed(-1)
     assert drawn >= 0 and not np.array_equal(env.reset()[0], first) and env.seed(-1) != drawn
-    observation, reward, terminated, truncated, extras = env.step(actions(0).numpy())
+    observation, reward, terminated, _, extras = env.step(actions(0).numpy())
     assert isinstance(reward, np.ndarray) and isinstance(extras["costs"], np.ndarray) and terminated.dtype == bool
     assert env.render() is None and env.render("rgb_array").shape == (480, 640, 3)
     assert np.abs(observation).max() <= 5.0
@@ -485,7 +486,7 @@ def broken(**methods):
         (
             broken(get_observations=lambda self: setattr(self, "obs_buf", torch.zeros(4, 3))),
             ValueError,
-            r"Broken.get_observations must leave self.obs_buf as a torch.float32 tensor of shape \(4, 27\), got .*\(4, 3\)",
+            r"Broken.get_observations must leave self.obs_buf as a .* tensor of shape \(4, 27\), got .*\(4, 3\)",
         ),
         (broken(get_states=lambda self: torch.zeros(4)), ValueError, r"Broken.get_states .*shape \(4, 28\)"),
         (
@@ -513,7 +514,7 @@ def broken(**methods):
             ValueError,
             "_num_observations is 27, but observation",
         ),
-        (type("Lacks", (RLTask,), {"get_observations": Stand.get_observations}), TypeError, "Lacks.*is_done"),
+        (broken(is_done=RLTask.is_done), NotImplementedError, r"Broken needs a method is_done\(self\)"),
         (
             type("Sizes", (Stand,), {"__init__": lambda self, name, sim_config, env: RLTask.__init__(self, name, env)}),
             ValueError,
@@ -549,7 +550,7 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     with pytest.raises(RuntimeError, match="VecEnvBase has no task: call set_task"):
         env.step(actions(0))
     task = Stand("stand", SimConfig(config()), env)
-    with pytest.raises(ValueError, match="sim_params has dt 0.01"):
+    with pytest.raises(ValueError, match=r"sim_params has dt 0\.01"):
         env.set_task(task, sim_params={"dt": 0.01})
     with pytest.raises(ValueError, match="backend"):
         env.set_task(task, backend="jax")
@@ -559,11 +560,11 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     scene = env.world.scene
     with pytest.raises(ValueError, match="there is a view 'robots' already"):
         scene.add(ArticulationView("/World/envs/.*", "robots"))
-    with pytest.raises(ValueError, match="no body matches 'x.*'.*bodies: base"):
+    with pytest.raises(ValueError, match=r"no body matches 'x.*'.*bodies: base"):
         scene.add(RigidPrimView("/World/envs/.*/x.*", "none"))
     with pytest.raises(ValueError, match=r"joint positions must have shape \(4, 12\), got \(3,\)"):
         task._robots.set_joint_positions(torch.zeros(3))
-    with pytest.raises(AttributeError, match="not before scene.add"):
+    with pytest.raises(AttributeError, match=r"not before scene\.add"):
         ArticulationView("/World/envs/.*", "loose").get_joint_positions()
     with pytest.raises(ValueError, match="filter_collisions"):
         RLTask.set_up_scene(task, scene, filter_collisions=False)
@@ -629,7 +630,7 @@ def test_a_policy_in_a_thread_of_its_own_sees_what_a_plain_one_does(mt):
     plain, trainer = stepped(), Loop(mt, 30)
     expected = [plain.step(actions(step)) for step in range(30)][-1]
     assert run_mt(mt, trainer)[0] is None and trainer.steps == 30
-    for one, other in zip(trainer.last[:4], expected[:4]):
+    for one, other in zip(trainer.last[:4], expected[:4], strict=True):
         assert torch.equal(one, other)
     assert run_mt(mt, again := Loop(mt, 3))[0] is None and again.steps == 3  # a second trainer after the first
 
@@ -771,7 +772,7 @@ def rl_games_config(epochs):
     return {"params": {**params, "network": network, "config": config}}
 
 
-@pytest.mark.parametrize("kind", [VecEnvRLGames, VecEnvRLGamesMT])
+@pytest.mark.parametrize("kind", [VecEnvRLGames, vec_env.VecEnvRLGamesMT])
 def test_rl_games_trains(kind, tmp_path):
     torch_runner = pytest.importorskip("rl_games.torch_runner")
     from rl_games.common import env_configurations, vecenv

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -14,7 +13,6 @@ from torch import Tensor
 
 from legged_envs import robots
 from legged_envs.checks import check_known, check_number, whole_number
-from legged_envs.envs import CoreVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
@@ -24,7 +22,7 @@ from legged_envs.sim import SimCfg
 from legged_envs.state import copied
 from legged_envs.workflows.articulation_view import Scene
 from legged_envs.workflows.vec_env import VecEnvBase
-from legged_envs.workflows.workflow import Workflow, WorkflowCore, _put_back
+from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, _put_back
 
 _ROBOTS = {robot.name: robot for robot in vars(robots).values() if isinstance(robot, robots.RobotCfg)}
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
@@ -44,18 +42,9 @@ class SimConfig:
         self.config: dict[str, Any] = {"test": False, "headless": True, "seed": -1, "sim_device": "cpu"}
         self.config |= copy.deepcopy(dict(config or {}))
         self.config.setdefault("rl_device", self.config["sim_device"])
-        self.task_config = {"env": {}, "sim": {}, **self.config.get("task", {})}
-        self.sim_params: dict[str, Any] = self.task_config["sim"]
+        self.task_config: dict[str, Any] = {"env": {}, "sim": {}, **self.config.get("task", {})}
+        self.config["task"], self.sim_params = self.task_config, self.task_config["sim"]
         check_known("SimConfig: config['task'] has no part", self.task_config, (*_PARTS, *sorted(_TERMS)), "parts")
-
-    @property
-    def task_config(self) -> dict[str, Any]:
-        task: dict[str, Any] = self.config["task"]
-        return task
-
-    @task_config.setter
-    def task_config(self, task: dict[str, Any]) -> None:
-        self.config["task"] = task
 
 
 class RLTaskCore(WorkflowCore):
@@ -100,17 +89,18 @@ class RLTaskCore(WorkflowCore):
         values = super()._evaluate()
         super()._observe(None)
         vars(task)["reset_idx"] = lambda env_ids: None  # a task that resets here is reset after it, in every mode
-        task.post_physics_step()
-        del vars(task)["reset_idx"]
+        try:
+            task.post_physics_step()
+        finally:
+            del vars(task)["reset_idx"]
         reward = self._taken("calculate_metrics", "rew_buf", (num_envs,))
         own = self._taken("calculate_costs", "cost_buf", (num_envs, len(task._limits)))
         if (own < 0.0).any():
             raise ValueError(f"{type(task).__name__}.calculate_costs: costs must be at least 0, got {own.min():g}")
-        self.timeouts = task.is_timeout()
-        ended, late = self._taken("is_done", "reset_buf", (num_envs,), None) > 0, self.timeouts > 0
-        return Evaluation(
-            ended & ~late, reward, values.cost + own.sum(1), torch.cat((values.costs, own), 1), ended & late
-        )
+        task._timeouts = task.is_timeout()
+        late = self._taken("is_timeout", "_timeouts", (num_envs,), None) > 0
+        ended, costs = self._taken("is_done", "reset_buf", (num_envs,), None) > 0, torch.cat((values.costs, own), dim=1)
+        return Evaluation(ended & ~late, reward, values.cost + own.sum(1), costs, ended & late)
 
     def _observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
         task, num_envs = self.task, self.num_envs
@@ -148,8 +138,7 @@ class RLTaskCore(WorkflowCore):
             new[others] = values[others]
 
     def _taken(self, method: str, name: str, shape: tuple[int, ...], dtype: Any = torch.float32) -> Tensor:
-        value = getattr(self.task, name)
-        where = f"{type(self.task).__name__}.{method} must leave self.{name}"
+        value, where = getattr(self.task, name), f"{type(self.task).__name__}.{method} must leave self.{name}"
         if not isinstance(value, Tensor) or value.shape != shape or dtype not in (None, value.dtype):
             given = f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
             raise ValueError(f"{where} as a {dtype or 'bool or integer'} tensor of shape {shape}, got {given}")
@@ -184,10 +173,8 @@ class RLTask(Workflow):
         where, settings = type(self).__name__, config.task_config["env"]
         self.name, self._env, self._offset, self.rl_device = name, env, offset, config.config["rl_device"]
         self.clip_obs, self.clip_actions = (settings.get(f"clip{k}", math.inf) for k in ("Observations", "Actions"))
-        self.control_frequency_inv, self._limits = (
-            settings.get("controlFrequencyInv", 1),
-            settings.get("costLimits", {}),
-        )
+        self.control_frequency_inv = settings.get("controlFrequencyInv", 1)
+        self._limits = settings.get("costLimits", {})
         for key, limit in {"clipObservations": self.clip_obs, "clipActions": self.clip_actions}.items():
             check_number(f"SimConfig: env.{key}", min(limit, 1e30), above=0.0)
         for cost, limit in self._limits.items():
@@ -210,13 +197,6 @@ class RLTask(Workflow):
         self._rest = self.core.robot.default_joint_pos * torch.tensor(held, device=self._device)
         self._joint_targets = self._rest.repeat(self._num_envs, 1)
         self.cleanup()
-
-    @classmethod
-    def make_core(cls, cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
-        assert cfg.workflow is not None
-        own = copy.deepcopy(cfg.workflow[1])
-        own.task_config["env"]["numEnvs"] = num_envs
-        return super().make_core(replace(cfg, workflow=(cls, own)), num_envs, **arguments)
 
     @classmethod
     def task_cfg(cls, cfg: Any) -> TaskCfg:
@@ -248,7 +228,8 @@ class RLTask(Workflow):
 
     @classmethod
     def _construct(cls, cfg: Any) -> Workflow:
-        env = VecEnvBase()
+        env, cfg = VecEnvBase(), copy.deepcopy(cfg)
+        cfg.task_config["env"]["numEnvs"] = (_GIVEN.get() or {})["num_envs"]  # of make_core
         env.set_task(task := cls(cls.__name__, cfg, env))
         return task
 
@@ -277,10 +258,10 @@ class RLTask(Workflow):
 
     def set_up_scene(
         self,
-        scene: Scene,
-        replicate_physics: bool = True,
+        scene: Any,
+        replicate_physics: Any = True,
         collision_filter_global_paths: Any = (),
-        filter_collisions: bool = True,
+        filter_collisions: Any = True,
     ) -> None:
         """Ground and copies of the robot exist already, each copy in a world of its own: ``filter_collisions=False`` is
         a ValueError. A subclass adds its views after it has called this."""
@@ -295,21 +276,21 @@ class RLTask(Workflow):
     def post_reset(self) -> None:
         """Called once, when the robots stand in their default pose and the views show them."""
 
-    @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
         """Apply actions (num_envs, num_actions), clipped to ±clip_actions, by a view's targets."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method pre_physics_step(self, actions)")
 
-    @abstractmethod
     def get_observations(self) -> Any:
         """Fill ``obs_buf``; what it returns is not used."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method get_observations(self) that fills obs_buf")
 
-    @abstractmethod
     def calculate_metrics(self) -> None:
         """Fill ``rew_buf`` (num_envs,)."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method calculate_metrics(self) that fills rew_buf")
 
-    @abstractmethod
     def is_done(self) -> None:
         """Fill ``reset_buf`` (num_envs,): whose episode is over."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method is_done(self) that fills reset_buf")
 
     def is_timeout(self) -> Tensor:
         """Of whom ``is_done`` flagged, whose episode is cut off and no failure: by default who has come to the end,

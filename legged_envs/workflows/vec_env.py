@@ -280,7 +280,9 @@ class VecEnvMT(VecEnvBase):
         if (error := self._error) is not None:
             kind = TimeoutError if isinstance(error, TimeoutError) else TaskStopException
             raise kind(f"VecEnvMT has stopped: {type(error).__name__}: {error}") from error
-        if simulates and self._launched:  # over are those who called ``step``, or before that all that run() started
+        if simulates and (
+            self._launched or self._policies
+        ):  # over are those who called ``step``, or before that all that run() started
             threads = self._policies or (set(threading.enumerate()) - self._before) | self._launched
             self.should_run &= any(thread.is_alive() for thread in threads)
         if self.stop or not self.should_run or self.world.stopped:
