@@ -542,6 +542,8 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     ):
         with pytest.raises(ValueError, match=message):
             stepped(**changes)
+    with pytest.raises(ValueError, match=r"SimConfig: sim.gravity must be .*, got \[0, 0, -1.62\]"):
+        RLTask.task_cfg({"task": {"sim": {"gravity": [0, 0, -1.62]}}})
     with pytest.raises(ValueError, match="no part 'robt'; did you mean 'robot'"):
         SimConfig({"task": {"robt": "go2"}})
     with pytest.raises(ValueError, match="no robot 'go3'; did you mean 'go2'"):

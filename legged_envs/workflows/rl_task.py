@@ -26,6 +26,7 @@ from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, _put_
 
 _ROBOTS = {robot.name: robot for robot in vars(robots).values() if isinstance(robot, robots.RobotCfg)}
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
+_GRAVITY = [0.0, 0.0, -9.81]
 _ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
 _PARTS = ("name", "physics_engine", "env", "sim", "viewport", "renderingInterval", "domain_randomization", "test")
 _METHODS = ("get_observations", "get_states", "calculate_metrics", "calculate_costs", "is_done")
@@ -181,11 +182,9 @@ class RLTask(Workflow):
             check_number(f"SimConfig: env.costLimits.{cost}", limit, least=0.0)
         ends = {"observation": self.clip_obs, "action": 1.0, "state": self.clip_obs, "agent": 1.0}
         for (kind, end), least, default in zip(ends.items(), (1, 1, 0, 1), (None, None, 0, 1), strict=True):
-            field = f"_num_{kind}s"
-            own[field] = whole_number(
-                f"{where}: self.{field}, set before RLTask.__init__,", own.get(field, default), least
-            )
-            own[field[1:]], space = own[field], f"{kind}_space"
+            field, space = f"_num_{kind}s", f"{kind}_space"
+            what = f"{where}: self.{field}, set before RLTask.__init__,"
+            own[field] = own[field[1:]] = whole_number(what, own.get(field, default), least)
             if not hasattr(self, space):
                 own[space] = gym.spaces.Box(-end, end, (own[field],))
             elif getattr(self, space).shape != (own[field],):
@@ -205,25 +204,22 @@ class RLTask(Workflow):
     @classmethod
     def _translate(cls, cfg: SimConfig) -> TaskCfg:
         task, env = cfg.task_config, cfg.task_config["env"]
-        known = {field.name for field in fields(SimCfg)} & task["sim"].keys()
+        if list(task["sim"].get("gravity", _GRAVITY)) != _GRAVITY:
+            raise ValueError(f"SimConfig: sim.gravity must be {_GRAVITY}, got {task['sim']['gravity']}")
+        known = {field.name: task["sim"][field.name] for field in fields(SimCfg) if field.name in task["sim"]}
         repeat = whole_number("SimConfig: env.controlFrequencyInv", env.get("controlFrequencyInv", 1))
-        sim = SimCfg(**{**{name: task["sim"][name] for name in known}, "decimation": repeat})
-        own = {
-            "advance_first": True,
-            "episode_length_s": math.inf,
-            **{name: task[name] for name in _TERMS & task.keys()},
-        }
+        sim = SimCfg(**{**known, "decimation": repeat})
+        own = {"advance_first": True, "episode_length_s": math.inf} | {n: task[n] for n in _TERMS & task.keys()}
         if "episodeLength" in env:
             own["episode_length_s"] = whole_number("SimConfig: env.episodeLength", env["episodeLength"]) * sim.step_dt
         robot = own.pop("robot", robots.GO2)
         if isinstance(robot, str):
             check_known("SimConfig: there is no robot", (robot,), _ROBOTS, "robots")
             robot = _ROBOTS[robot]
-        driven = {
-            kind: tuple(n for n, k in zip(robot.joint_names, robot.actuators, strict=True) if k == kind)
-            for kind in _ACTIONS
-        }
-        own.setdefault("actions", {kind: _ACTIONS[kind](joints=joints) for kind, joints in driven.items() if joints})
+        joints: dict[str, tuple[str, ...]] = {}
+        for joint, kind in zip(robot.joint_names, robot.actuators, strict=True):
+            joints[kind] = (*joints.get(kind, ()), joint)
+        own.setdefault("actions", {kind: _ACTIONS[kind](joints=names) for kind, names in joints.items()})
         return TaskCfg(robot, sim, **own)
 
     @classmethod
@@ -236,10 +232,6 @@ class RLTask(Workflow):
     @property
     def context(self) -> Any:
         return self.core  # a task may well have tensors ``actions`` and ``commands``
-
-    @property
-    def world(self) -> Any:
-        return self._env.world
 
     def start(self, scene: Scene) -> None:
         """Set up the scene, or only the views of one that exists if ``is_extension``, and the task."""

@@ -60,6 +60,7 @@ class VecEnvBase:
         self.headless, self.sim = headless, sim
         self.sim_device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self._task: Any = None
+        self._seed: int | None = None
 
     def set_task(self, task: Any, backend: str = "numpy", sim_params: Any = None, init_sim: bool = True) -> None:
         """Step ``task``, whose scene is set up now if ``init_sim``, else by ``world.reset()``. ``backend``, ``"numpy"``
@@ -72,8 +73,9 @@ class VecEnvBase:
         if (dt := (sim_params or {}).get("dt", core.cfg.sim.dt)) != core.cfg.sim.dt:
             wrong = f"sim_params has dt {dt}, the task's configuration {core.cfg.sim.dt}"
             raise ValueError(f"{type(self).__name__}.set_task: {wrong}; set it in config['task']['sim']")
-        self._task, self._backend, self.world, steps = task, backend, World(core), core.max_episode_length
-        self._seed = task._cfg["seed"] if task._cfg["seed"] >= 0 else None
+        self._task, self._backend, steps = task, backend, core.max_episode_length
+        self.world = task.world = World(core)
+        self._seed = task._cfg["seed"] if self._seed is None and (task._cfg["seed"] or 0) >= 0 else self._seed
         self._env: Any = core if steps is None else TimeLimit(core, steps, core.cfg.is_finite_horizon)
         for name in ("num_envs", "num_states", "observation_space", "action_space", "state_space"):
             setattr(self, name, getattr(task, name))
@@ -203,9 +205,10 @@ class VecEnvMT(VecEnvBase):
         threading.excepthook = self._take_exception
         try:
             if not self._queues:  # else the trainer's constructor has started it
-                self.should_run, self.stop = True, False
-                self._launched = {threading.Thread(target=trainer.run, name=f"trainer of {task.name}", daemon=True)}
-                next(iter(self._launched)).start()
+                self.should_run, self.stop, self._policies = True, False, set()
+                thread = threading.Thread(target=trainer.run, name=f"trainer of {task.name}", daemon=True)
+                self._launched = {thread}
+                thread.start()
             while (actions := self.get_actions()) is not None:
                 self.send_data(super()._transition(actions))
         except TaskStopException:
@@ -280,11 +283,10 @@ class VecEnvMT(VecEnvBase):
         if (error := self._error) is not None:
             kind = TimeoutError if isinstance(error, TimeoutError) else TaskStopException
             raise kind(f"VecEnvMT has stopped: {type(error).__name__}: {error}") from error
-        if simulates and (
-            self._launched or self._policies
-        ):  # over are those who called ``step``, or before that all that run() started
-            threads = self._policies or (set(threading.enumerate()) - self._before) | self._launched
-            self.should_run &= any(thread.is_alive() for thread in threads)
+        # The trainer is over when all are that called ``step``, or before any did all that run() started.
+        threads = self._policies or (set(threading.enumerate()) - self._before) | self._launched if simulates else set()
+        if threads and not any(thread.is_alive() for thread in threads):
+            self.should_run = False
         if self.stop or not self.should_run or self.world.stopped:
             raise TaskStopException("VecEnvMT was stopped")
 
@@ -297,11 +299,11 @@ class VecEnvMT(VecEnvBase):
 
     def _end_policies(self) -> None:
         self.stop = True
-        for thread in (self._policies | self._launched) - {self._simulating}:
+        for thread in (self._policies | self._launched) - {self._simulating, threading.main_thread()}:
             thread.join(_GRACE)
             if thread.is_alive():  # it is busy with something else than this environment
-                stop = ctypes.py_object(TaskStopException)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), stop)
+                where, what = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TaskStopException)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(where, what)
                 thread.join(_GRACE)
             if thread.is_alive():
                 warnings.warn(f"VecEnvMT.run: the thread {thread.name!r} has not ended", stacklevel=3)
