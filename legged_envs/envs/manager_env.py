@@ -59,12 +59,20 @@ class LeggedVectorEnv(CoreVectorEnv):
         self._checked = [group for group in self._groups if not group.own]
         parts = [part for robot in self.robots.values() for part in robot.owners()]
         owners: list[object] = [*parts, *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters))]
-        owners += [owner for manager in self.managers.values() for owner in manager.owners()]
-        pieces = [Piece(part.compute, True) for part in parts]
-        pieces += [piece for manager in self._evaluated for piece in manager.pieces()]
+        owners += [owner for manager in self.managers.values() for owner in manager.owners()] + self._sources()
+        pieces = [Piece(part.compute, True) for part in parts] + self._evaluation_pieces()
         self._evaluation = Program(pieces, owners, self._compile)
-        pieces = [piece for group in self._groups for piece in group.pieces()]
-        self._observation = Program(pieces, owners, self._compile)
+        self._observation = Program(self._observation_pieces(), owners, self._compile)
+
+    def _sources(self) -> list[object]:
+        """Whose tensors terms read beside those of robots, simulation and managers."""
+        return []
+
+    def _evaluation_pieces(self) -> list[Piece]:
+        return [piece for manager in self._evaluated for piece in manager.pieces()]
+
+    def _observation_pieces(self) -> list[Piece]:
+        return [piece for group in self._groups for piece in group.pieces()]
 
     def _act(self, action: torch.Tensor) -> None:
         self.sim.set_joint_targets(self.actions.process(action))

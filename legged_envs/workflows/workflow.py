@@ -1,5 +1,6 @@
 """What the workflows share: an object with methods in the words of its framework, and the core that calls them."""
 
+import copy
 import pickle
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
@@ -116,7 +117,7 @@ class Workflow(Shown, metaclass=_Finished):
         """The vector environment of a task of this class, without time limit and without autoreset."""
         assert cfg.workflow is not None
         with _given(**{"array": "numpy", "observations": "policy", "cfg": cfg, "num_envs": num_envs, **arguments}):
-            return cls._construct(cfg.workflow[1]).core
+            return cls._construct(copy.deepcopy(cfg.workflow[1])).core
 
     @classmethod
     def task_cfg(cls, cfg: Any) -> TaskCfg:
