@@ -11,17 +11,20 @@ import torch
 _FLOAT32 = np.dtype(np.float32)  # to compare with a type takes longer
 
 
-def check_same_structure(given: Any, own: Any, where: str) -> None:
+OF_ANOTHER = "is of another environment: it has {} where this one has {}"
+
+
+def check_same_structure(given: Any, own: Any, where: str, wrong: str = OF_ANOTHER) -> None:
     """Raise ValueError at the first difference in keys, lengths, shapes or dtypes of two trees; None fits anything."""
     ours, theirs = _structure(own), _structure(given)
     if given is None or ours is None:
         return
     if theirs != ours:
         got = theirs or type(given).__name__
-        raise ValueError(f"{where} is of another environment: it has {got} where this one has {ours}")
+        raise ValueError(f"{where} {wrong.format(got, ours)}")
     if not isinstance(own, torch.Tensor):
         for key, item in own.items() if isinstance(own, dict) else enumerate(own):
-            check_same_structure(given[key], item, f"{where}[{key!r}]")
+            check_same_structure(given[key], item, f"{where}[{key!r}]", wrong)
 
 
 def _structure(value: Any) -> str | None:

@@ -1,61 +1,46 @@
 """Isaac Lab's direct workflow: a task is a class with a method for each part of a step."""
 
-import random
+import inspect
+import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import field
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space, create_empty_array
 from torch import Tensor
 
+from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import Evaluation
-from legged_envs.managers import CostTermCfg, EventTermCfg, Piece
+from legged_envs.managers import CostTermCfg, EventTermCfg, Piece, TerminationTermCfg
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.context import is_pure, pure
 from legged_envs.sim import ViewerCfg
-from legged_envs.state import mapped
-from legged_envs.workflows.noise import NoiseModelCfg
-from legged_envs.workflows.scene import (
+from legged_envs.state import copied, mapped
+from legged_envs.workflows.configclass import (
     Copied,
-    InteractiveScene,
     InteractiveSceneCfg,
     SceneEntityCfg,
     SimulationCfg,
     configclass,
     world,
 )
+from legged_envs.workflows.isaac import IsaacEnv
+from legged_envs.workflows.noise import NoiseModelCfg
+from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.spaces import space_from
-from legged_envs.workflows.workflow import Workflow, WorkflowCore
+from legged_envs.workflows.workflow import WorkflowCore, put_back
 
-ALIASES = {"observation_space": "num_observations", "action_space": "num_actions", "state_space": "num_states"}
-"""Fields → what Isaac Lab called them before."""
-
-
-@configclass
-class EventTerm(Copied):
-    """An event in Isaac Lab's words: ``func(env, env_ids, **params)``, without a random stream of its own."""
-
-    func: Any
-    mode: str
-    params: dict[str, Any] = field(default_factory=dict)
-    interval_range_s: tuple[float, float] | None = None
-
-
-class _Event:
-    """Calls the function of an :class:`EventTerm`."""
-
-    def __init__(self, func: Any):
-        self.func, self.__name__ = func, func.__name__
-
-    def __call__(self, env: Any, env_ids: Tensor, random: Any, **params: Any) -> None:
-        self.func(env, env_ids, **params)
+FIELDS = {"policy": "observation_space", "critic": "state_space", "action": "action_space"}
+FORMER = {"observation_space": "num_observations", "action_space": "num_actions", "state_space": "num_states"}
+"""Groups → fields of their spaces → what Isaac Lab called these before."""
 
 
 @configclass
@@ -91,12 +76,24 @@ class DirectRLEnvCfg(Copied):
     max_action_delay: int = 0
     commands: dict[str, Any] = field(default_factory=dict)
 
-    def spec(self, name: str) -> Any:
-        """What is said of a space, also under its former name."""
-        spec, former = getattr(self, name), getattr(self, ALIASES[name])
-        if former is not None:
-            warnings.warn(f"{ALIASES[name]} is deprecated: use {name}", DeprecationWarning, stacklevel=2)
-        return former if spec is None else spec
+    def spaces(self) -> dict[str, gym.Space[Any]]:
+        """The spaces of one environment, of the observation groups and of ``"action"``; ValueError, which names the
+        field, if one is none."""
+        spaces = {}
+        for group, name in FIELDS.items():
+            spec, bound = getattr(self, name), 1.0 if group == "action" else math.inf
+            if spec is None and (spec := getattr(self, FORMER[name])) is not None:
+                warnings.warn(f"{FORMER[name]} is deprecated: use {name}", DeprecationWarning, stacklevel=2)
+            if group != "critic" or spec not in (None, 0):
+                spaces[group] = space_from(spec, -bound, bound, f"{type(self).__name__}.{name}")
+        return spaces
+
+
+@pure
+def _terminated(env: Any) -> Tensor:
+    """Whose episode ``_get_dones`` terminated."""
+    ended: Tensor = env.task.reset_terminated
+    return ended
 
 
 @pure
@@ -110,74 +107,74 @@ class DirectCore(WorkflowCore):
     """The vector environment of a :class:`DirectRLEnv`."""
 
     task: "DirectRLEnv"
+    scene: InteractiveScene
 
-    def make_spaces(self) -> None:
-        """Make the spaces and what has their structure; ValueError if a field of the configuration is none."""
-        cfg, name = self.task.cfg, type(self.task.cfg).__name__
-        fields = {"policy": "observation_space", "critic": "state_space", "action": "action_space"}
-        specs = {group: cfg.spec(field) for group, field in fields.items()}
-        self.spaces = {
-            group: space_from(
-                spec, *((-1.0, 1.0) if group == "action" else (-np.inf, np.inf)), f"{name}.{fields[group]}"
-            )
-            for group, spec in specs.items()
-            if not (group == "critic" and (spec is None or spec == 0))
-        }
-        """Of the observation groups, and under ``"action"`` of actions, each of one environment."""
-        self.single_action_space = space = self.spaces["action"]
-        self.action_space = batch_space(space, self.num_envs)
-        self.groups = {group: space for group, space in self.spaces.items() if group != "action"}
+    def prepare(self, spaces: dict[str, gym.Space[Any]], costs: Iterable[str]) -> None:
+        """Make what has the structure of the task's results."""
+        self.groups, self.single_action_space = {**spaces}, spaces["action"]
+        del self.groups["action"]
         self.single_observation_space = gym.spaces.Dict(self.groups)
-        shown = [*self.groups] if self._dict_observations else ["policy"]
-        zeros = {group: create_empty_array(self.spaces[group], self.num_envs, np.zeros) for group in shown}
-        self._expected = mapped(torch.from_numpy, zeros)
-        self.seen, self.task_costs = SimpleNamespace(), SimpleNamespace()
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._shown = [*self.groups] if self._dict_observations else ["policy"]
+        zeros = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in self.groups.items()}
+        self._expected: dict[str, Any] = mapped(torch.from_numpy, zeros)
+        reward = torch.zeros(self.num_envs, device=self.device)
+        self._expected |= {
+            "reward": reward,
+            "done": (reward.bool(), reward.bool()),
+            "cost": dict.fromkeys(costs, reward),
+        }
+        self.seen, self.task_costs = SimpleNamespace(), SimpleNamespace(**self._expected["cost"])
         """What the task returned last: observation groups, and costs."""
-        for cost in cfg.cost_limits:
-            setattr(self.task_costs, cost, torch.zeros(self.num_envs, device=self.device))
-        self.bounds = None
-        if isinstance(space, gym.spaces.Box):
-            self.bounds = [torch.from_numpy(bound).to(self.device) for bound in (space.low, space.high)]
-        self.moves_joints = self.bounds is not None and space.shape == (self.actions.size,)
+        box = isinstance(self.single_action_space, gym.spaces.Box)
+        bounds = (self.single_action_space.low, self.single_action_space.high) if box else ()  # type: ignore[attr-defined]
+        self.action_bounds = [torch.from_numpy(bound).to(self.device) for bound in bounds]
+        self.moves_joints = box and self.single_action_space.shape == (self.actions.size,)
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
+        task = self.task
+        self._ends = Piece(self._end, is_pure(task._get_dones))
+        self._rates = [Piece(self._reward, is_pure(task._get_rewards)), Piece(self._charge, is_pure(task._get_costs))]
+        methods = [name for name in ("_get_observations", "_get_states") if _is_written(task, name)]
+        self._looks = Piece(self._look, all(is_pure(getattr(task, name)) for name in methods))
+        before = copied(task._stateful())
+        for piece in (self._ends, *self._rates, self._looks):
+            if piece.pure:
+                piece.run()  # once before they are recorded: a recording knows no attribute that it makes
+        put_back(task, before)
         self._evaluate_and_observe(self)
         return self.groups, self.single_action_space
 
     def _sources(self) -> list[object]:
-        data = [getattr(entity, "data", entity) for entity in self.task.scene.entities.values()]
+        data = [entity.data for entity in self.scene.entities.values()]
         return [self, self.task, self.seen, self.task_costs, *data]
 
     def _evaluation_pieces(self) -> list[Piece]:
-        task = self.task
-        pieces = [Piece(self._end, is_pure(task._get_dones)), Piece(self._reward, is_pure(task._get_rewards))]
-        if self.cost_names:
-            pieces.append(Piece(self._charge, is_pure(task._get_costs)))
-        return [*pieces, *super()._evaluation_pieces()]
+        return [self._ends, *self.terminations.pieces(), *self._rates, *self.costs.pieces()]
 
     def _observation_pieces(self) -> list[Piece]:
-        states = is_pure(self.task._get_states) or "critic" not in self._expected
-        return [Piece(self._look, is_pure(self.task._get_observations) and states)]
+        return [self._looks]
 
     def _act(self, action: Any) -> None:
         task, decimation = self.task, self.cfg.sim.decimation
-        if self.bounds:
-            action = action.clamp(*self.bounds)
+        if self.action_bounds:
+            action = action.clamp(*self.action_bounds)
         if task._action_noise_model is not None:
             action = task._action_noise_model(action)
         if self.moves_joints:
             task.joint_targets = self.actions.process(action)
         task._pre_physics_step(action)
-        times = decimation if _is_written(task, "_apply_action") else 1
-        for _ in range(times):
+        steps = 1 if _is_written(task, "_apply_action") else decimation
+        for _ in range(decimation // steps):
             task._apply_action()
-            self.sim.step(decimation // times)
-            task.scene.update(self.cfg.sim.dt * (decimation // times))
+            self.sim.step(steps)
+            self.scene.update(self.cfg.sim.dt * steps)
 
     def _evaluate(self) -> Evaluation:
         task = self.task
         if self._recovered is not None:
-            task.scene.reset(self._recovered.nonzero().squeeze(1))
+            self.scene.reset(self._recovered.nonzero().squeeze(1))
+        self.scene.refresh()
         task.common_step_counter += 1
         self._evaluation()
         self.costs.check_values(self._recovered)
@@ -187,175 +184,140 @@ class DirectCore(WorkflowCore):
             terminated, truncated = task.reset_buf, torch.zeros_like(truncated)
         return Evaluation(terminated, task.reward_buf, self.costs.total, self.costs.values, truncated)
 
+    def _returned(self, method: str, value: Any, expected: Any) -> Any:
+        """What a method returned, if it has the structure, the shapes and the dtypes of ``expected``."""
+        wrong = "does not fit the spaces and num_envs: it is {} where {} is expected"
+        value = () if value is None else value
+        check_same_structure(value, expected, f"what {type(self.task).__name__}.{method} returns", wrong)
+        return value
+
     def _end(self) -> None:
-        task, dones = self.task, self.task._get_dones()
-        if not isinstance(dones, tuple) or len(dones) != 2:
-            raise TypeError(f"{_where(task, '_get_dones')} must return (terminated, time_out), got {dones!r}")
-        task.reset_terminated, task.reset_time_outs = (self._per_env("_get_dones", part, torch.bool) for part in dones)
+        task = self.task
+        dones = self._returned("_get_dones", task._get_dones(), self._expected["done"])
+        task.reset_terminated, task.reset_time_outs = dones
         task.reset_buf = task.reset_terminated | task.reset_time_outs
-        self.terminations.terminated = task.reset_terminated
 
     def _reward(self) -> None:
-        self.task.reward_buf = self._per_env("_get_rewards", self.task._get_rewards(), torch.float32)
+        self.task.reward_buf = self._returned("_get_rewards", self.task._get_rewards(), self._expected["reward"])
 
     def _charge(self) -> None:
-        costs, names = self.task._get_costs(), list(self.cost_names)
-        if not isinstance(costs, dict) or sorted(costs) != sorted(names):
-            given = list(costs) if isinstance(costs, dict) else costs
-            raise ValueError(f"{_where(self.task, '_get_costs')} must return a dict of {names}, got {given!r}")
-        for name, cost in costs.items():
-            setattr(self.task_costs, name, self._per_env("_get_costs", cost, torch.float32))
+        vars(self.task_costs).update(self._returned("_get_costs", self.task._get_costs(), self._expected["cost"]))
 
     def _look(self) -> None:
-        task, names = self.task, list(self.groups)
-        given = task._get_observations()
-        if isinstance(given, dict) and "critic" in self.groups and "critic" not in given:
-            given = {**given, "critic": task._get_states() if "critic" in self._expected else None}
-        if not isinstance(given, dict) or sorted(given) != sorted(names):
-            got = list(given) if isinstance(given, dict) else given
-            how = "a group 'critic' needs the field state_space"
-            raise ValueError(f"{_where(task, '_get_observations')} must return a dict of {names}, got {got!r}; {how}")
-        for name, expected in self._expected.items():
-            self._check_like(name, given[name], expected)
-            setattr(self.seen, name, given[name])
+        given = self.task._get_observations()
+        if isinstance(given, dict) and "critic" in self._shown and "critic" not in given:
+            states = self._returned("_get_states", self.task._get_states(), self._expected["critic"])
+            given = {**given, "critic": states}
+        names = [name for name in self.groups if name in self._shown or name in given]
+        expected = {name: self._expected[name] for name in names}
+        vars(self.seen).update(self._returned("_get_observations", given, expected))
 
     def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
         if env_ids is None:
             self._observation()
         else:
             self._look()
-        take = Tensor.clone if env_ids is None else (lambda value: value[env_ids])
-        shown = {name: mapped(take, getattr(self.seen, name)) for name in self._expected}
+        take = torch.clone if env_ids is None else (lambda value: value[env_ids])
+        shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}
         if self.task._observation_noise_model is not None:
             shown["policy"] = self.task._observation_noise_model(shown["policy"], env_ids)
-        for name, value in shown.items():
-            mapped(lambda part, name=name: self._check_finite(f"_get_observations: {name}", part), value)
+        mapped(partial(self._check_finite, "_get_observations"), shown)
         return shown
+
+    def _check_finite(self, method: str, value: Tensor, excepted: Tensor | None = None) -> None:
+        if math.isfinite(value.sum().item()):
+            return
+        wrong = ~torch.isfinite(value.flatten(1) if value.ndim > 1 else value.unsqueeze(1)).all(1)
+        if env_ids := (wrong if excepted is None else wrong & ~excepted).nonzero().squeeze(1).tolist():
+            what = f"{type(self.task).__name__}.{method} returned numbers that are not finite, in rows {env_ids[:8]}"
+            raise ValueError(f"{what}: guard divisions, roots and logarithms, or use torch.where")
 
     def _place(self, env_ids: Tensor, seeded: bool) -> None:
         if seeded:
             self.events.apply("startup", env_ids)
         self.commands.reset(env_ids)
-        self.task.scene.reset(env_ids)
+        self.scene.reset(env_ids)
         self.task._reset_idx(env_ids)
 
     def _start_episodes(self, env_ids: Tensor, seed: int | list[int] | None) -> None:
         super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
-
-    def _per_env(self, method: str, value: Any, dtype: torch.dtype) -> Tensor:
-        expected = torch.empty(self.num_envs, dtype=dtype, device="meta")
-        return self._check_like(method, value, expected)
-
-    def _check_like(self, what: str, value: Any, expected: Any) -> Any:
-        """``value`` if it has the structure, the shapes and the dtypes of ``expected``."""
-        method = what if what.startswith("_") else "_get_observations"
-        where = f"{_where(self.task, method)} must return {'' if method == what else f'{what!r} as '}"
-        if isinstance(expected, Tensor):
-            given = (value.dtype, tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
-            if given != (needed := (expected.dtype, tuple(expected.shape))):
-                raise ValueError(f"{where}a tensor {needed}, got {given}")
-            return value
-        parts = dict(expected) if isinstance(expected, dict) else dict(enumerate(expected))
-        if type(value) is not type(expected) or len(value) != len(parts):
-            raise ValueError(f"{where}a {type(expected).__name__} of {list(parts)}, got {value!r}")
-        for key, part in parts.items():
-            self._check_like(what, value[key], part)
-        return value
-
-    def _check_finite(self, method: str, value: Tensor, excepted: Tensor | None = None) -> None:
-        if torch.isfinite(value.sum()):
-            return
-        wrong = ~torch.isfinite(value.reshape(self.num_envs, -1)).all(1)
-        wrong = wrong if excepted is None else wrong & ~excepted
-        if env_ids := wrong.nonzero().squeeze(1).tolist():
-            how = "guard divisions, roots and logarithms, or use torch.where"
-            raise ValueError(f"{_where(self.task, method)} must be finite, is not in environments {env_ids[:8]}: {how}")
-
-
-def _where(task: Any, method: str) -> str:
-    return f"{type(task).__name__}.{method}"
 
 
 def _is_written(task: Any, method: str) -> bool:
     return getattr(type(task), method) is not getattr(DirectRLEnv, method)
 
 
-class _View:
-    """What the terms of managers see: the vector environment, and what that lacks of the task, such as ``scene``. So a
-    task may call an own attribute ``robot`` or ``actions``."""
-
-    def __init__(self, task: "DirectRLEnv"):
-        self._task = task
-
-    def __getattr__(self, name: str) -> Any:
-        core = self._task.core
-        return getattr(core, name) if hasattr(core, name) else getattr(self._task, name)
+def _call(func: Any, env: Any, env_ids: Tensor, random: Any, **params: Any) -> None:
+    """Call an event's function as Isaac Lab does, with its random stream only if it takes one."""
+    takes = "random" in inspect.signature(func).parameters
+    func(env, env_ids, **({"random": random} if takes else {}), **params)
 
 
-class DirectRLEnv(Workflow):
+class DirectRLEnv(IsaacEnv):
     """A task whose subclass writes ``_get_observations``, ``_get_rewards`` and ``_get_dones``, and what else it likes
     of the methods with an underscore. A step: ``_pre_physics_step`` → physics, ``_apply_action`` before each of its
     steps → ``_get_dones`` → ``_get_rewards`` → ``_get_costs`` → commands, interval events → ``_get_observations``;
     episodes that ended begin anew after it. Methods marked :func:`~legged_envs.mdp.context.pure` are recorded.
 
     ``cfg`` and ``render_mode`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``, such as ``compile``. The
-    terms of ``mdp/`` take ``self`` as ``env``, or ``self.context`` in a class with an own ``robot`` or ``actions``."""
+    terms of ``mdp/`` take ``self`` as ``env``, or ``self.core`` in a class with an own ``robot`` or ``actions``."""
 
     CORE = DirectCore
     core: DirectCore
-    is_vector_env: ClassVar[bool] = True
-    metadata: ClassVar[dict[str, Any]] = {
-        "render_modes": [None, "rgb_array"],
-        "autoreset_mode": AutoresetMode.SAME_STEP,
-    }
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
+        spaces = cfg.spaces()
         self._make_core(cfg, cfg.scene.num_envs, **{"render_mode": render_mode, "device": cfg.sim.device, **kwargs})
         core = self.core
-        core.make_spaces()
+        core.prepare(spaces, cfg.cost_limits)
         self.common_step_counter = 0
         """Control steps since the environment was made."""
-        self.reset_terminated = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self.reset_terminated = torch.zeros(core.num_envs, dtype=torch.bool, device=core.device)
         self.reset_time_outs, self.reset_buf = self.reset_terminated.clone(), self.reset_terminated.clone()
         self.reward_buf = self.reset_buf.float()
         """Whose episode ended in the last step by what, whose at all, and its rewards. Shape: (num_envs,)."""
-        self.joint_targets = core.robot.default_joint_pos.expand(self.num_envs, -1)
+        self.joint_targets = core.robot.default_joint_pos.repeat(core.num_envs, 1)
         """What the action manager made of the action. Shape: (num_envs, num_joints)."""
-        for name, group in (("num_observations", "policy"), ("num_actions", "action"), ("num_states", "critic")):
-            setattr(self, name, gym.spaces.flatdim(core.spaces[group]) if group in core.spaces else 0)
-        self.state_space = batch_space(core.spaces["critic"], self.num_envs) if "critic" in core.spaces else None
-        if core.bounds and _is_written(self, "_pre_physics_step"):
-            self.actions = torch.zeros(core.action_space.shape or (), device=self.device)
-        self._observation_noise_model = self._noise("observation", "observation_noise/policy", "policy")
-        self._action_noise_model = self._noise("action", "action_noise", "action")
-        self.scene = InteractiveScene(cfg.scene, core)
+        self.state_space = batch_space(spaces["critic"], core.num_envs) if "critic" in spaces else None
+        for group, name in FIELDS.items():
+            setattr(self, FORMER[name], gym.spaces.flatdim(spaces[group]) if group in spaces else 0)
+        if core.action_bounds and _is_written(self, "_pre_physics_step"):
+            self.actions = torch.zeros(core.action_space.shape or (), device=core.device)
+        self._observation_noise_model = self._noise("observation", "observation_noise/policy", spaces["policy"])
+        self._action_noise_model = self._noise("action", "action_noise", spaces["action"])
+        self.scene = core.scene = InteractiveScene(cfg.scene, core)
         with self.scene.set_up():
             self._setup_scene()
-        for term in core.events.cfg.values():
-            for part in term.params.values():
-                if isinstance(part, SceneEntityCfg):
-                    part.resolve(self.scene)
+        for part in (part for term in core.events.cfg.values() for part in term.params.values()):
+            if isinstance(part, SceneEntityCfg):
+                part.resolve(self.scene)
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        events = cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
-        terms = {name: _event(term) if isinstance(term, EventTerm) else term for name, term in events.items() if term}
+        terms = cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
+        events = {
+            name: term
+            if isinstance(term, EventTermCfg)
+            else EventTermCfg(partial(_call, term.func), term.mode, term.interval_range_s, term.params)
+            for name, term in terms.items()
+            if term is not None
+        }
         costs = {name: CostTermCfg(_get_costs, limit, {"name": name}) for name, limit in cfg.cost_limits.items()}
-        own = {"actions": cfg.actions, "max_action_delay": cfg.max_action_delay, "commands": cfg.commands}
-        return TaskCfg(**world(cfg), **own, events=terms, costs=costs)
+        own = {name: getattr(cfg, name) for name in ("actions", "max_action_delay", "commands")}
+        ends = {"terminated": TerminationTermCfg(_terminated)}
+        return TaskCfg(**world(cfg), **own, events=events, costs=costs, terminations=ends)
 
-    def _noise(self, name: str, stream: str, group: str) -> Any:
+    def _noise(self, name: str, stream: str, space: gym.Space[Any]) -> Any:
         if (cfg := getattr(self.cfg, f"{name}_noise_model")) is None:
             return None
-        space = self.core.spaces[group]
         if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-            field = f"{type(self.cfg).__name__}.{name}_noise_model"
-            raise ValueError(f"{field} needs a {name}_space of one dimension, got {space}")
+            field_name = f"{type(self.cfg).__name__}.{name}_noise_model"
+            raise ValueError(f"{field_name} needs a {name}_space of one dimension, got {space}")
         return cfg.class_type(cfg, self.random.stream(stream), space.shape[0])
 
     @property
     def context(self) -> Any:
-        return _View(self)
+        return self.core
 
     def _check(self) -> None:
         task, cfg = type(self).__name__, type(self.cfg).__name__
@@ -383,7 +345,8 @@ class DirectRLEnv(Workflow):
 
     def _get_states(self) -> Any:
         """The group ``"critic"``, where ``_get_observations`` does not return it."""
-        raise NotImplementedError(f"{_where(self, '_get_states')} is missing: state_space needs it")
+        method = f"{type(self).__name__}._get_states"
+        raise TypeError(f"{method} is not written, nor does _get_observations return 'critic': state_space needs one")
 
     @abstractmethod
     def _get_rewards(self) -> Tensor:
@@ -413,59 +376,3 @@ class DirectRLEnv(Workflow):
         if written := _is_written(self, "_set_debug_vis_impl"):
             self._set_debug_vis_impl(debug_vis)
         return written
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin all episodes, or those of ``options["reset_mask"]``."""
-        observation, info = self.stack.reset(seed=seed, options=options)
-        return observation, {**self.extras, **info}
-
-    def step(self, action: Any) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
-        """Observations (of new episodes where one ended), rewards, terminated, truncated and extras."""
-        *outcome, info = self.stack.step(action)
-        return *outcome, {**self.extras, **info}  # type: ignore[return-value]
-
-    @staticmethod
-    def seed(seed: int = -1) -> int:
-        """Seed the generators of Python, NumPy and PyTorch, −1: with a random number, which is returned. The streams
-        ``self.random`` of the environments are seeded by ``reset(seed=…)`` or ``cfg.seed``."""
-        seed = random.randrange(10_000) if seed == -1 else seed
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
-        return seed
-
-    def render(self, recompute: bool = False) -> np.ndarray | None:
-        """A picture of environment ``cfg.viewer.env_index``, (height, width, 3) uint8; None without a render mode."""
-        return None if self.render_mode is None else self.core.render()[0]
-
-    @property
-    def episode_length_buf(self) -> Tensor:
-        """Steps of the present episodes; what is assigned is taken over. Shape: (num_envs,), int32."""
-        return self.core._episode_steps
-
-    @episode_length_buf.setter
-    def episode_length_buf(self, steps: Tensor) -> None:
-        self.core._episode_steps.copy_(steps)
-
-    @property
-    def physics_dt(self) -> float:
-        """Physics time step, s."""
-        return self.core.cfg.sim.dt
-
-    @property
-    def unwrapped(self) -> "DirectRLEnv":
-        return self
-
-    def get_wrapper_attr(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def has_wrapper_attr(self, name: str) -> bool:
-        return hasattr(self, name)
-
-    def set_wrapper_attr(self, name: str, value: Any) -> None:
-        setattr(self, name, value)
-
-
-def _event(term: EventTerm) -> EventTermCfg:
-    """Ours of Isaac Lab's."""
-    return EventTermCfg(_Event(term.func), term.mode, term.interval_range_s, term.params)  # type: ignore[arg-type]

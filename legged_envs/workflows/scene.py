@@ -92,6 +92,12 @@ class InteractiveScene(Stateful):
             if isinstance(entity, ContactSensor):
                 entity.update(dt)
 
+    def refresh(self) -> None:
+        """Bring what recordings read up to date, as far as the robots' own states do not."""
+        for entity in self.entities.values():
+            for name in getattr(entity.data, "lagging", ()):
+                getattr(entity.data.source, name)
+
 
 def _scene_of(entity: Any) -> InteractiveScene:
     if (scene := _SCENE.get()) is None:
@@ -180,11 +186,6 @@ class EntityData:
             raise AttributeError(name)
         known = (*self.SAME, *self.DERIVED, *vars(self))
         raise AttributeError(f"there is no data {name!r}; {did_you_mean(name, known)}there are: {', '.join(known)}")
-
-    def refresh(self) -> None:
-        """Bring up to date what recordings read."""
-        for name in self.lagging:
-            getattr(self.source, name)
 
 
 class RigidObject(Stateful):

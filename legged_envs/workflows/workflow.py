@@ -64,8 +64,7 @@ class WorkflowCore(LeggedVectorEnv):
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state({name: part for name, part in state.items() if name != "task"})
-        for name, value in vars(state["task"]).items():
-            setattr(self.task, name, _put_back(vars(self.task).get(name), value))
+        put_back(self.task, vars(state["task"]))
 
     def close_extras(self, **kwargs: Any) -> None:
         super().close_extras(**kwargs)
@@ -175,6 +174,12 @@ def _is_state(value: Any) -> bool:
     if isinstance(value, dict):
         return bool(value) and all(map(_is_state, value.values()))
     return isinstance(value, (torch.Tensor, bool, int, float)) or hasattr(type(value), "load_state_dict")
+
+
+def put_back(task: "Workflow", state: dict[str, Any]) -> None:
+    """Give the attributes of ``task`` the values of a ``state``, a copy of some of :meth:`Workflow._stateful`."""
+    for name, value in state.items():
+        setattr(task, name, _put_back(vars(task).get(name), value))
 
 
 def _put_back(own: Any, value: Any) -> Any:

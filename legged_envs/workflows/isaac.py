@@ -1,0 +1,69 @@
+"""What Isaac Lab's environments have in common."""
+
+import random
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+from torch import Tensor
+
+from legged_envs.workflows.workflow import Workflow
+
+
+class IsaacEnv(Workflow):
+    """A task that, made directly, is stepped itself; ended episodes begin anew in the same step."""
+
+    is_vector_env: ClassVar[bool] = True
+    metadata: ClassVar = {"render_modes": [None, "rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin all episodes, or those of ``options["reset_mask"]``."""
+        observation, info = self.stack.reset(seed=seed, options=options)
+        return observation, {**self.extras, **info}
+
+    def step(self, action: Any) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
+        """Observations (of new episodes where one ended), rewards, terminated, truncated and extras."""
+        *outcome, info = self.stack.step(action)
+        return *outcome, {**self.extras, **info}  # type: ignore[return-value]
+
+    @staticmethod
+    def seed(seed: int = -1) -> int:
+        """Seed the generators of Python, NumPy and PyTorch, −1: with a random number, which is returned. The streams
+        ``self.random`` of the environments are seeded by ``reset(seed=…)`` or ``cfg.seed``."""
+        seed = random.randrange(10_000) if seed == -1 else seed
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        return seed
+
+    def render(self, recompute: bool = False) -> np.ndarray | None:
+        """A picture of environment ``cfg.viewer.env_index``, (height, width, 3) uint8; None without a render mode."""
+        return None if self.render_mode is None else self.core.render()[0]
+
+    @property
+    def episode_length_buf(self) -> Tensor:
+        """Steps of the present episodes; what is assigned is taken over. Shape: (num_envs,), int32."""
+        return self.core._episode_steps
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: Tensor) -> None:
+        self.core._episode_steps.copy_(steps)
+
+    @property
+    def physics_dt(self) -> float:
+        """Physics time step, s."""
+        return self.core.cfg.sim.dt
+
+    @property
+    def unwrapped(self) -> "IsaacEnv":
+        return self
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def has_wrapper_attr(self, name: str) -> bool:
+        return hasattr(self, name)
+
+    def set_wrapper_attr(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
