@@ -368,6 +368,37 @@ def test_action_noise():
     assert (env.given == 0.25).all()
 
 
+class Remembers(Stand):
+    """Shows its last observations, which it keeps itself."""
+
+    def __init__(self, cfg, render_mode=None, **kwargs):
+        super().__init__(cfg, render_mode, **kwargs)
+        self.past = torch.zeros(self.num_envs, 3, 6)
+
+    def _get_observations(self):
+        groups = super()._get_observations()
+        self.past = torch.cat((self.past[:, 1:], groups["policy"].unsqueeze(1)), dim=1)
+        return {**groups, "policy": self.past.flatten(1)}
+
+    def _reset_idx(self, env_ids):
+        super()._reset_idx(env_ids)
+        self.past[env_ids] = 0.0
+
+
+@pytest.mark.parametrize("mark", [lambda method: method, pure])
+def test_a_reset_of_some_leaves_what_methods_keep_of_others(mark):
+    cls = type("Mine", (Remembers,), {"_get_observations": mark(Remembers._get_observations)})
+    alone, both = (cls(StandCfg(observation_space=18)) for _ in range(2))
+    alone.core.reset(seed=0), both.core.reset(seed=0)
+    for t in range(6):
+        if t % 2:
+            rows = both.core.reset(options={"reset_mask": torch.tensor([False, True])})[0]["policy"]
+            assert torch.equal(rows[0], first) and (rows[1, :12] == 0.0).all() and rows[1, 12:].any()
+        action = torch.rand(2, 12)
+        first, second = (env.core.step(action)[0]["policy"][0] for env in (alone, both))
+        assert torch.equal(first, second)
+
+
 # What does not fit is an exception that names class and method.
 
 

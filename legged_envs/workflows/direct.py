@@ -4,26 +4,20 @@ import inspect
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import field
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch
-from gymnasium.vector.utils import batch_space, create_empty_array
+from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
-from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.hooks import Evaluation
-from legged_envs.managers import CostTermCfg, EventTermCfg, Piece, TerminationTermCfg
+from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp.actions import JointPositionCfg
-from legged_envs.mdp.context import is_pure, pure
+from legged_envs.mdp.context import pure
 from legged_envs.sim import ViewerCfg
-from legged_envs.state import copied, mapped
 from legged_envs.workflows.configclass import (
     Copied,
     InteractiveSceneCfg,
@@ -32,11 +26,11 @@ from legged_envs.workflows.configclass import (
     configclass,
     world,
 )
+from legged_envs.workflows.direct_core import DirectCore
 from legged_envs.workflows.isaac import IsaacEnv
 from legged_envs.workflows.noise import NoiseModelCfg
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.spaces import space_from
-from legged_envs.workflows.workflow import WorkflowCore, put_back
 
 FIELDS = {"policy": "observation_space", "critic": "state_space", "action": "action_space"}
 FORMER = {"observation_space": "num_observations", "action_space": "num_actions", "state_space": "num_states"}
@@ -57,7 +51,8 @@ class DirectRLEnvCfg(Copied):
     episode_length_s: float = 20.0
     is_finite_horizon: bool = False
     events: Any = None
-    """A dict or a configuration class of :class:`EventTerm`, or of :class:`~legged_envs.managers.EventTermCfg`."""
+    """A dict or a configuration class of :class:`~legged_envs.managers.EventTermCfg` or of terms in Isaac Lab's words,
+    ``func(env, env_ids, **params)``, ``mode``, ``interval_range_s`` and ``params``."""
     observation_space: Any = None
     action_space: Any = None
     state_space: Any = None
@@ -90,161 +85,22 @@ class DirectRLEnvCfg(Copied):
 
 
 @pure
-def _terminated(env: Any) -> Tensor:
+def _terminated(env: Any) -> Any:
     """Whose episode ``_get_dones`` terminated."""
-    ended: Tensor = env.task.reset_terminated
-    return ended
+    return env.task.reset_terminated
 
 
 @pure
-def _get_costs(env: Any, name: str) -> Tensor:
+def _get_costs(env: Any, name: str) -> Any:
     """One of the costs that the method of this name returned."""
-    cost: Tensor = getattr(env.task_costs, name)
-    return cost
+    return getattr(env.task_costs, name)
 
 
-class DirectCore(WorkflowCore):
-    """The vector environment of a :class:`DirectRLEnv`."""
-
-    task: "DirectRLEnv"
-    scene: InteractiveScene
-
-    def prepare(self, spaces: dict[str, gym.Space[Any]], costs: Iterable[str]) -> None:
-        """Make what has the structure of the task's results."""
-        self.groups, self.single_action_space = {**spaces}, spaces["action"]
-        del self.groups["action"]
-        self.single_observation_space = gym.spaces.Dict(self.groups)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._shown = [*self.groups] if self._dict_observations else ["policy"]
-        zeros = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in self.groups.items()}
-        self._expected: dict[str, Any] = mapped(torch.from_numpy, zeros)
-        reward = torch.zeros(self.num_envs, device=self.device)
-        self._expected |= {
-            "reward": reward,
-            "done": (reward.bool(), reward.bool()),
-            "cost": dict.fromkeys(costs, reward),
-        }
-        self.seen, self.task_costs = SimpleNamespace(), SimpleNamespace(**self._expected["cost"])
-        """What the task returned last: observation groups, and costs."""
-        box = isinstance(self.single_action_space, gym.spaces.Box)
-        bounds = (self.single_action_space.low, self.single_action_space.high) if box else ()  # type: ignore[attr-defined]
-        self.action_bounds = [torch.from_numpy(bound).to(self.device) for bound in bounds]
-        self.moves_joints = box and self.single_action_space.shape == (self.actions.size,)
-
-    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        task = self.task
-        self._ends = Piece(self._end, is_pure(task._get_dones))
-        self._rates = [Piece(self._reward, is_pure(task._get_rewards)), Piece(self._charge, is_pure(task._get_costs))]
-        methods = [name for name in ("_get_observations", "_get_states") if _is_written(task, name)]
-        self._looks = Piece(self._look, all(is_pure(getattr(task, name)) for name in methods))
-        before = copied(task._stateful())
-        for piece in (self._ends, *self._rates, self._looks):
-            if piece.pure:
-                piece.run()  # once before they are recorded: a recording knows no attribute that it makes
-        put_back(task, before)
-        self._evaluate_and_observe(self)
-        return self.groups, self.single_action_space
-
-    def _sources(self) -> list[object]:
-        data = [entity.data for entity in self.scene.entities.values()]
-        return [self, self.task, self.seen, self.task_costs, *data]
-
-    def _evaluation_pieces(self) -> list[Piece]:
-        return [self._ends, *self.terminations.pieces(), *self._rates, *self.costs.pieces()]
-
-    def _observation_pieces(self) -> list[Piece]:
-        return [self._looks]
-
-    def _act(self, action: Any) -> None:
-        task, decimation = self.task, self.cfg.sim.decimation
-        if self.action_bounds:
-            action = action.clamp(*self.action_bounds)
-        if task._action_noise_model is not None:
-            action = task._action_noise_model(action)
-        if self.moves_joints:
-            task.joint_targets = self.actions.process(action)
-        task._pre_physics_step(action)
-        steps = 1 if _is_written(task, "_apply_action") else decimation
-        for _ in range(decimation // steps):
-            task._apply_action()
-            self.sim.step(steps)
-            self.scene.update(self.cfg.sim.dt * steps)
-
-    def _evaluate(self) -> Evaluation:
-        task = self.task
-        if self._recovered is not None:
-            self.scene.reset(self._recovered.nonzero().squeeze(1))
-        self.scene.refresh()
-        task.common_step_counter += 1
-        self._evaluation()
-        self.costs.check_values(self._recovered)
-        self._check_finite("_get_rewards", task.reward_buf, self._recovered)
-        terminated, truncated = task.reset_terminated, task.reset_time_outs
-        if self.cfg.is_finite_horizon:
-            terminated, truncated = task.reset_buf, torch.zeros_like(truncated)
-        return Evaluation(terminated, task.reward_buf, self.costs.total, self.costs.values, truncated)
-
-    def _returned(self, method: str, value: Any, expected: Any) -> Any:
-        """What a method returned, if it has the structure, the shapes and the dtypes of ``expected``."""
-        wrong = "does not fit the spaces and num_envs: it is {} where {} is expected"
-        value = () if value is None else value
-        check_same_structure(value, expected, f"what {type(self.task).__name__}.{method} returns", wrong)
-        return value
-
-    def _end(self) -> None:
-        task = self.task
-        dones = self._returned("_get_dones", task._get_dones(), self._expected["done"])
-        task.reset_terminated, task.reset_time_outs = dones
-        task.reset_buf = task.reset_terminated | task.reset_time_outs
-
-    def _reward(self) -> None:
-        self.task.reward_buf = self._returned("_get_rewards", self.task._get_rewards(), self._expected["reward"])
-
-    def _charge(self) -> None:
-        vars(self.task_costs).update(self._returned("_get_costs", self.task._get_costs(), self._expected["cost"]))
-
-    def _look(self) -> None:
-        given = self.task._get_observations()
-        if isinstance(given, dict) and "critic" in self._shown and "critic" not in given:
-            states = self._returned("_get_states", self.task._get_states(), self._expected["critic"])
-            given = {**given, "critic": states}
-        names = [name for name in self.groups if name in self._shown or name in given]
-        expected = {name: self._expected[name] for name in names}
-        vars(self.seen).update(self._returned("_get_observations", given, expected))
-
-    def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
-        if env_ids is None:
-            self._observation()
-        else:
-            self._look()
-        take = torch.clone if env_ids is None else (lambda value: value[env_ids])
-        shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}
-        if self.task._observation_noise_model is not None:
-            shown["policy"] = self.task._observation_noise_model(shown["policy"], env_ids)
-        mapped(partial(self._check_finite, "_get_observations"), shown)
-        return shown
-
-    def _check_finite(self, method: str, value: Tensor, excepted: Tensor | None = None) -> None:
-        if math.isfinite(value.sum().item()):
-            return
-        wrong = ~torch.isfinite(value.flatten(1) if value.ndim > 1 else value.unsqueeze(1)).all(1)
-        if env_ids := (wrong if excepted is None else wrong & ~excepted).nonzero().squeeze(1).tolist():
-            what = f"{type(self.task).__name__}.{method} returned numbers that are not finite, in rows {env_ids[:8]}"
-            raise ValueError(f"{what}: guard divisions, roots and logarithms, or use torch.where")
-
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        if seeded:
-            self.events.apply("startup", env_ids)
-        self.commands.reset(env_ids)
-        self.scene.reset(env_ids)
-        self.task._reset_idx(env_ids)
-
-    def _start_episodes(self, env_ids: Tensor, seed: int | list[int] | None) -> None:
-        super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
-
-
-def _is_written(task: Any, method: str) -> bool:
-    return getattr(type(task), method) is not getattr(DirectRLEnv, method)
+def _event(term: Any) -> EventTermCfg:
+    """A term of ours, or of Isaac Lab's in ours."""
+    if isinstance(term, EventTermCfg):
+        return term
+    return EventTermCfg(partial(_call, term.func), term.mode, term.interval_range_s, term.params)
 
 
 def _call(func: Any, env: Any, env_ids: Tensor, random: Any, **params: Any) -> None:
@@ -281,7 +137,7 @@ class DirectRLEnv(IsaacEnv):
         self.state_space = batch_space(spaces["critic"], core.num_envs) if "critic" in spaces else None
         for group, name in FIELDS.items():
             setattr(self, FORMER[name], gym.spaces.flatdim(spaces[group]) if group in spaces else 0)
-        if core.action_bounds and _is_written(self, "_pre_physics_step"):
+        if core.action_bounds and self.writes("_pre_physics_step"):
             self.actions = torch.zeros(core.action_space.shape or (), device=core.device)
         self._observation_noise_model = self._noise("observation", "observation_noise/policy", spaces["policy"])
         self._action_noise_model = self._noise("action", "action_noise", spaces["action"])
@@ -295,13 +151,7 @@ class DirectRLEnv(IsaacEnv):
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
         terms = cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
-        events = {
-            name: term
-            if isinstance(term, EventTermCfg)
-            else EventTermCfg(partial(_call, term.func), term.mode, term.interval_range_s, term.params)
-            for name, term in terms.items()
-            if term is not None
-        }
+        events = {name: _event(term) for name, term in terms.items() if term is not None}
         costs = {name: CostTermCfg(_get_costs, limit, {"name": name}) for name, limit in cfg.cost_limits.items()}
         own = {name: getattr(cfg, name) for name in ("actions", "max_action_delay", "commands")}
         ends = {"terminated": TerminationTermCfg(_terminated)}
@@ -321,10 +171,10 @@ class DirectRLEnv(IsaacEnv):
 
     def _check(self) -> None:
         task, cfg = type(self).__name__, type(self.cfg).__name__
-        if bool(self.cfg.cost_limits) != _is_written(self, "_get_costs"):
+        if bool(self.cfg.cost_limits) != self.writes("_get_costs"):
             how = "write both, or neither"
             raise TypeError(f"{task}._get_costs returns the costs that {cfg}.cost_limits names: {how}")
-        if not (self.core.moves_joints or _is_written(self, "_apply_action")):
+        if not (self.core.moves_joints or self.writes("_apply_action")):
             wrong = f"actions of {self.single_action_space} are no targets of {self.core.actions.size} joints"
             raise TypeError(f"{task}._apply_action is not written, and {wrong}: write it")
 
@@ -373,6 +223,6 @@ class DirectRLEnv(IsaacEnv):
 
     def set_debug_vis(self, debug_vis: bool) -> bool:
         """Show or hide what the task draws; returns whether it draws anything."""
-        if written := _is_written(self, "_set_debug_vis_impl"):
+        if written := self.writes("_set_debug_vis_impl"):
             self._set_debug_vis_impl(debug_vis)
         return written

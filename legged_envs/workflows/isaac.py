@@ -17,6 +17,10 @@ class IsaacEnv(Workflow):
     is_vector_env: ClassVar[bool] = True
     metadata: ClassVar = {"render_modes": [None, "rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}
 
+    def writes(self, method: str) -> bool:
+        """Whether the class of this task, or another one outside of this package, writes a method."""
+        return not getattr(type(self), method).__module__.startswith("legged_envs.workflows.")
+
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin all episodes, or those of ``options["reset_mask"]``."""
         observation, info = self.stack.reset(seed=seed, options=options)
