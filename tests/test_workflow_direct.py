@@ -21,6 +21,7 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 from legged_envs.sim import ObjectCfg, PlacedRobot
+from legged_envs.tasks import TASKS
 from legged_envs.workflows.configclass import (
     InteractiveSceneCfg,
     RigidBodyMaterialCfg,
@@ -80,8 +81,15 @@ class PureStand(Stand):
     _get_dones, _get_costs = pure(Stand._get_dones), pure(Stand._get_costs)
 
 
-legged_envs.register("Test/Stand-v0", Stand, StandCfg)
-legged_envs.register("Test/PureStand-v0", PureStand, StandCfg)
+@pytest.fixture(autouse=True, scope="module")
+def ids():
+    """Ids that other modules, which go through all there are, do not see."""
+    before = set(TASKS)
+    legged_envs.register("Test/Stand-v0", Stand, StandCfg)
+    legged_envs.register("Test/PureStand-v0", PureStand, StandCfg)
+    yield
+    for name in set(TASKS) - before:
+        del TASKS[name], gym.registry[name]
 
 
 def rollout(envs, steps=25, seed=0):
@@ -251,6 +259,19 @@ def test_actions_reach_the_task_within_their_bounds():
     mixed._pre_physics_step = lambda actions: setattr(mixed, "given", actions)
     mixed.step(action)
     assert mixed.given["leg"].tolist() == [1, 3] and mixed.given["push"].shape == (2, 2)
+
+
+def test_torque_driven_robots_take_efforts():
+    class Driven(Recorder):
+        def _apply_action(self):
+            self._robot.set_joint_effort_target(3.0 * self.given, joint_ids=[*range(12)])
+
+    robot = replace(GO2, actuators=("torque",) * 12, kp=(0.0,) * 12, kd=(0.0,) * 12)
+    env = Driven(StandCfg(state_space=0, cost_limits={}, robot=robot))
+    env.reset(seed=0)
+    action = torch.rand(2, 12)
+    env.step(action)
+    assert torch.allclose(env.sim.joint_torque, 3.0 * action) and torch.equal(env.core.actions.current, action)
 
 
 def test_finite_horizon_ends_are_terminations():

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
-from legged_envs.mdp.actions import JointPositionCfg
+from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import pure
 from legged_envs.sim import ViewerCfg
 from legged_envs.workflows.configclass import (
@@ -67,7 +67,8 @@ class DirectRLEnvCfg(Copied):
     """Is accepted: all quantities are current after a reset."""
     cost_limits: dict[str, float] = field(default_factory=dict)
     """Name of each cost → what it may be on average per step."""
-    actions: dict[str, Any] = field(default_factory=lambda: {"joint_position": JointPositionCfg()})
+    actions: dict[str, Any] | None = None
+    """None: a target for each joint, of the kind of its actuator."""
     max_action_delay: int = 0
     commands: dict[str, Any] = field(default_factory=dict)
 
@@ -153,9 +154,15 @@ class DirectRLEnv(IsaacEnv):
         terms = cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
         events = {name: _event(term) for name, term in terms.items() if term is not None}
         costs = {name: CostTermCfg(_get_costs, limit, {"name": name}) for name, limit in cfg.cost_limits.items()}
-        own = {name: getattr(cfg, name) for name in ("actions", "max_action_delay", "commands")}
+        there = {"max_action_delay": cfg.max_action_delay, "commands": cfg.commands, **world(cfg)}
+        joints = [*zip(there["robot"].actuators, there["robot"].joint_names, strict=True)]
+        actions: dict[str, Any] = {
+            f"joint_{term.kind}": term(joints=tuple(joint for kind, joint in joints if kind == term.kind))
+            for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)
+            if term.kind in there["robot"].actuators
+        }
         ends = {"terminated": TerminationTermCfg(_terminated)}
-        return TaskCfg(**world(cfg), **own, events=events, costs=costs, terminations=ends)
+        return TaskCfg(actions=cfg.actions or actions, events=events, costs=costs, terminations=ends, **there)
 
     def _noise(self, name: str, stream: str, space: gym.Space[Any]) -> Any:
         if (cfg := getattr(self.cfg, f"{name}_noise_model")) is None:
