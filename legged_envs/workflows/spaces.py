@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from legged_envs.checks import whole_number
 
 
-def space_from(spec: Any, low: float, high: float, name: str) -> gym.Space[Any]:
+def space_from(spec: Any, low: float, high: float, name: str = "space") -> gym.Space[Any]:
     """The space that ``spec`` stands for:
     | a space: itself
     | n or [n, m, …]: a float32 box of shape (n,) or (n, m, …), from ``low`` to ``high``
