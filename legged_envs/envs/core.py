@@ -316,16 +316,19 @@ class _TorchMode:
     keeps its own. More would gain nothing, and OpenMP's waiting threads would spin on the cores of the physics."""
 
     def __init__(self, inference: bool):
-        self._inference: Any = torch.inference_mode() if inference else torch.no_grad()
+        # Not in inference mode also where the caller is: what is made there could not be changed outside of it.
+        self._modes: Any = (torch.inference_mode(inference), torch.no_grad())[: 1 if inference else 2]
 
     def __enter__(self) -> None:
         self._threads = torch.get_num_threads()
         if self._threads != 1:
             _set_threads(1)
-        self._inference.__enter__()
+        for mode in self._modes:
+            mode.__enter__()
 
     def __exit__(self, *error: Any) -> None:
-        self._inference.__exit__(*error)
+        for mode in reversed(self._modes):
+            mode.__exit__(*error)
         if self._threads != 1:
             _set_threads(self._threads)
 

@@ -25,10 +25,12 @@ class LeggedVectorEnv(CoreVectorEnv):
     evaluate terminations, rewards, costs → commands, events → observations. The log holds the mean over the ended
     episodes of each reward term (per second), cost term (per step) and curriculum."""
 
+    observation_limit = OBSERVATION_LIMIT
+
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
         self._move_and_command(self)
         self._evaluate_and_observe(self)
-        box = functools.partial(gym.spaces.Box, -OBSERVATION_LIMIT, OBSERVATION_LIMIT)
+        box = functools.partial(gym.spaces.Box, -self.observation_limit, self.observation_limit)
         spaces: dict[str, gym.Space[Any]] = {n: box((group.size,)) for n, group in self.observations.groups.items()}
         return spaces, gym.spaces.Box(-1.0, 1.0, (self.actions.size,))
 
@@ -48,7 +50,7 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.rewards = managers.RewardManager(env, cfg.rewards, cfg.only_positive_rewards)
         self.costs = managers.CostManager(env, cfg.costs)
         self.curriculum = managers.CurriculumManager(env, cfg.curriculum)
-        self.observations = managers.ObservationManager(env, cfg.observations, OBSERVATION_LIMIT)
+        self.observations = managers.ObservationManager(env, cfg.observations, self.observation_limit)
         self.managers: dict[str, managers.Manager] = {name: getattr(self, name) for name in MANAGERS}
         self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
         self._evaluated = (self.terminations, self.rewards, self.costs)
@@ -60,8 +62,11 @@ class LeggedVectorEnv(CoreVectorEnv):
         parts = [part for robot in self.robots.values() for part in robot.owners()]
         owners: list[object] = [*parts, *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters))]
         owners += [owner for manager in self.managers.values() for owner in manager.owners()] + self._sources()
-        pieces = [Piece(part.compute, True) for part in parts] + self._evaluation_pieces()
-        self._evaluation = Program(pieces, owners, self._compile)
+        self._record([Piece(part.compute, True) for part in parts], owners)
+
+    def _record(self, robots: list[Piece], owners: list[object]) -> None:
+        """Record a step's maths, ``robots`` first, which reads and sets attributes of the ``owners``."""
+        self._evaluation = Program(robots + self._evaluation_pieces(), owners, self._compile)
         self._observation = Program(self._observation_pieces(), owners, self._compile)
 
     def _sources(self) -> list[object]:

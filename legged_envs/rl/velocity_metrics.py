@@ -150,8 +150,10 @@ def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: 
     term: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
     term.hold(value)
-    if not core.observations.groups:
+    terms = [term for group in core.cfg.observations.values() for term in group.terms.values()]
+    if not any(term.func is observations.command for term in terms):
         observation.update(core.observe_again())
+        return
     for group in core.observations.groups.keys() & observation.keys():
         columns, sizes = observation[group], core.observations.term_sizes(group)
         for name, seen in zip(sizes, columns.split(list(sizes.values()), dim=1), strict=True):

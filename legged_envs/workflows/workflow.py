@@ -3,6 +3,7 @@
 import copy
 import pickle
 from abc import ABCMeta, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -155,7 +156,7 @@ class Workflow(Shown, metaclass=_Finished):
         self.core.close()
 
     def _stateful(self) -> dict[str, Any]:
-        """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts."""
+        """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts, lists."""
         return {name: value for name, value in vars(self).items() if name not in _NO_STATE and _is_state(value)}
 
     def _describe(self) -> str:
@@ -171,8 +172,8 @@ class Workflow(Shown, metaclass=_Finished):
 
 
 def _is_state(value: Any) -> bool:
-    if isinstance(value, dict):
-        return bool(value) and all(map(_is_state, value.values()))
+    if isinstance(value, (dict, list, deque)):
+        return bool(value) and all(map(_is_state, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (torch.Tensor, bool, int, float)) or hasattr(type(value), "load_state_dict")
 
 

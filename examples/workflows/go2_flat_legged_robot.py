@@ -1,0 +1,139 @@
+"""Legged/Go2-Flat-v0 as LeggedGym-Ex's users write a task: a configuration of nested classes, and a robot class with a
+``_reward_<name>`` for each reward that LeggedGym-Ex has not got or has in another form."""
+
+import math
+from typing import ClassVar
+
+import gymnasium as gym
+import torch
+
+import legged_envs
+from legged_envs.mdp import rewards
+from legged_envs.mdp.context import pure
+from legged_envs.robots import GO2
+from legged_envs.workflows.legged_robot import LeggedRobot, LeggedRobotCfg
+
+POLICY = ("commands", "gravity", "ang_vel", "dof_pos", "dof_vel", "actions")
+
+
+class Go2Cfg(LeggedRobotCfg):
+    class env(LeggedRobotCfg.env):
+        num_observations = 45
+        num_privileged_obs = 68
+        observations = POLICY
+        privileged_observations = (
+            *POLICY,
+            *("lin_vel", "base_height", "foot_contact", "foot_height", "foot_air_time"),
+            *("friction", "base_mass_offset", "base_com_offset", "gain_scale"),
+        )
+
+    class commands(LeggedRobotCfg.commands):
+        heading_command = False
+        num_commands = 3
+        zero_cmd_prob = 0.15
+        small_command = 0.0
+
+        class ranges(LeggedRobotCfg.commands.ranges):
+            lin_vel_y = (-0.5, 0.5)
+
+    class init_state(LeggedRobotCfg.init_state):
+        yaw_random_scale = math.pi
+        velocity_random_scale = 0.3
+
+    class control(LeggedRobotCfg.control):
+        action_scale = 0.6
+
+    class asset(LeggedRobotCfg.asset):
+        name = "go2"
+
+    class rewards(LeggedRobotCfg.rewards):
+        base_height_target = 0.30
+        soft_dof_pos_limit = 0.9
+
+        class scales(LeggedRobotCfg.rewards.scales):
+            tracking_lin_vel = 2.5
+            tracking_ang_vel = 2.25
+            lin_vel_z = -1.0
+            ang_vel_xy = -0.05
+            orientation = -2.0
+            base_height = -10.0
+            torques = -1e-4
+            dof_acc = -1e-7
+            action_rate = -0.02
+            action_smoothness = -0.005
+            collision = -0.5
+            feet_air_time = 3.0
+            foot_clearance = -10.0
+            feet_slip = -0.2
+            dof_pos_stand_still = -1.0
+            dof_vel_stand_still = -0.02
+            feet_contact_stand_still = 1.5
+            dof_pos_limits = -1.0
+            trot = 1.5
+            hip_pos = -0.3
+
+        class params(LeggedRobotCfg.rewards.params):
+            feet_air_time: ClassVar = {"target": 0.2, "longest": 0.2}
+
+    class costs(LeggedRobotCfg.costs):
+        class limits:
+            joint_position = joint_velocity = joint_torque = body_contact = base_orientation = 0.025
+            foot_slip = 0.05
+
+        class params:
+            joint_position: ClassVar = {"soft_limit": 0.95}
+            joint_velocity: ClassVar = {"soft_limit": 0.8}
+            joint_torque: ClassVar = {"soft_limit": 0.8}
+
+    class domain_rand(LeggedRobotCfg.domain_rand):
+        added_mass_range = (-1.0, 2.0)
+        com_pos_x_range = com_pos_y_range = com_pos_z_range = (-0.03, 0.03)
+        randomize_pd_gain = True
+        kp_range = kd_range = (0.9, 1.1)
+        push_interval_s = (8.0, 12.0)
+        max_push_vel_xy = 0.7
+
+    class normalization(LeggedRobotCfg.normalization):
+        clip_actions = 1.0
+
+        class obs_scales(LeggedRobotCfg.normalization.obs_scales):
+            commands = 1.0
+            foot_height = 5.0
+            base_com_offset = 20.0
+
+
+DIAGONALS = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
+HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
+
+
+class Go2(LeggedRobot):
+    @pure
+    def _reward_trot(self) -> torch.Tensor:
+        return rewards.trot(self.core, DIAGONALS, phase_time=0.16)
+
+    @pure
+    def _reward_hip_pos(self) -> torch.Tensor:
+        return rewards.dof_close_to_default(self.core, HIPS)
+
+    @pure
+    def _reward_foot_clearance(self) -> torch.Tensor:
+        return rewards.foot_clearance(self.core, target=0.06)
+
+
+legged_envs.register("Example/Go2-Flat-LeggedRobot-v0", Go2, Go2Cfg)
+
+
+def main() -> None:
+    envs = gym.make_vec("Example/Go2-Flat-LeggedRobot-v0", num_envs=4)
+    print(envs.reset(seed=0)[0].shape)
+    cfg = Go2Cfg()
+    cfg.env.num_envs = 4
+    robot = Go2(cfg, {"dt": 0.005, "substeps": 1}, "cpu", headless=True)
+    robot.reset()
+    for _ in range(50):
+        obs, privileged_obs, reward, _, extras = robot.step(torch.zeros(4, robot.num_actions))
+    print(obs.shape, privileged_obs.shape, reward.mean().item(), robot.commands[0], extras["cost"].mean().item())
+
+
+if __name__ == "__main__":
+    main()
