@@ -11,19 +11,19 @@ from legged_envs.tables import Table
 
 class ActionManager(Manager):
     """Turns actions into joint targets, term by term, and remembers the last three actions. The action is the parts of
-    the terms in their order, clipped to [−1, 1] before anything else sees it, since Gaussian policies leave that
+    the terms in their order, clipped to ±``limit`` before anything else sees it, since Gaussian policies leave that
     routinely. A joint without a term stays at its default position, without velocity or torque. An episode's actions
     act 0 to ``max_delay`` (0 or 1) control steps late. ValueError if there is no term, or two drive one joint."""
 
     STATE = ("current", "previous", "before_previous", "delayed")
 
-    def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int):
+    def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int, limit: float = 1.0):
         super().__init__(env, cfg)
         check_choice("max_action_delay [control steps]", max_delay, (0, 1))
         if not cfg:
             raise ValueError("actions need at least one term, such as JointPositionCfg()")
         self.terms = {name: term.build(env) for name, term in cfg.items()}
-        self.max_delay, robot = max_delay, env.sim.robot
+        self.max_delay, self.limit, robot = max_delay, limit, env.sim.robot
         driven = [joint for term in self.terms.values() for joint in term.joints]
         if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
@@ -42,7 +42,7 @@ class ActionManager(Manager):
     def process(self, action: torch.Tensor) -> torch.Tensor:
         """Take an action and return the joint targets it gives now. (num_envs, size) → (num_envs, num_joints)."""
         self.before_previous, self.previous = self.previous, self.current
-        self.current = action.clamp(-1.0, 1.0)
+        self.current = action.clamp(-self.limit, self.limit)
         applied = torch.where(self.delayed, self.previous, self.current) if self.max_delay else self.current
         if self._whole:
             return next(iter(self.terms.values())).targets(applied)
