@@ -16,6 +16,7 @@ import legged_envs
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import rewards
 from legged_envs.robots import GO2
+from legged_envs.storage.episodes import MinariDatasetHandler
 from legged_envs.workflows import isaac_mdp as mdp
 from legged_envs.workflows.configclass import InteractiveSceneCfg, SceneEntityCfg, configclass
 from legged_envs.workflows.entities import ContactSensorCfg
@@ -29,7 +30,7 @@ from legged_envs.workflows.manager_based import (
     ObservationTermCfg,
 )
 from legged_envs.workflows.noise import ConstantNoiseCfg, GaussianNoiseCfg, UniformNoiseCfg
-from legged_envs.workflows.recorder import ActionStateRecorderManagerCfg, MinariDatasetHandler
+from legged_envs.workflows.recorder import ActionStateRecorderManagerCfg
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_manager_based.py"
 COMPARED = ("cost", "costs", "final_obs", "_final_obs")

@@ -1,15 +1,11 @@
 """Write the episodes of an environment to a file, in Isaac Lab's words: terms with hooks record what they choose."""
 
 import enum
-import json
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
+from legged_envs.storage.episodes import HDF5DatasetFileHandler, PresentEpisodes
 from legged_envs.workflows.configclass import configclass
 
 Recorded = tuple[str | None, Any]
@@ -24,61 +20,6 @@ class DatasetExportMode(enum.IntEnum):
     EXPORT_ALL = 1
     EXPORT_SUCCEEDED_FAILED_IN_SEPARATE_FILES = 2
     EXPORT_SUCCEEDED_ONLY = 3
-
-
-class HDF5DatasetFileHandler:
-    """Writes ``<folder>/<name>.hdf5`` as Isaac Lab and robomimic lay it out, ``data/demo_0/…``; FileExistsError if
-    there is one."""
-
-    module = "h5py"
-
-    def __init__(self, folder: str, name: str, core: Any):
-        self.path, self.name, self.core, self.written = Path(folder, f"{name}.hdf5"), name, core, 0
-        try:
-            self.library: Any = import_module(self.module)
-        except ImportError as error:
-            how = "pip install 'legged-envs[record]'"
-            raise ImportError(f"{type(self).__name__} needs the package {self.module!r}: {how}") from error
-
-    def write(self, episodes: list[tuple[dict[str, np.ndarray], bool]]) -> None:
-        """Append episodes, name → (steps, …) or (1, …), and whether each succeeded."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.library.File(self.path, "a" if self.written else "x") as file:
-            data = file.require_group("data")
-            data.attrs["env_args"] = json.dumps({"env_name": getattr(self.core.spec, "id", ""), "type": 2})
-            for episode, success in episodes:
-                demo, steps = data.create_group(f"demo_{self.written}"), len(episode["terminated"])
-                demo.attrs["num_samples"], demo.attrs["success"] = steps, success
-                data.attrs["total"] = int(data.attrs.get("total", 0)) + steps
-                for name, values in episode.items():
-                    demo.create_dataset(name, data=values, compression="gzip", compression_opts=1)
-                self.written += 1
-
-
-class MinariDatasetHandler(HDF5DatasetFileHandler):
-    """Makes the Minari dataset whose id is ``name``, such as ``"go2/walk-v0"``, where Minari keeps them."""
-
-    module = "minari"
-    dataset: Any = None
-
-    def write(self, episodes: list[tuple[dict[str, np.ndarray], bool]]) -> None:
-        buffers = []
-        for e, success in episodes:
-            infos = {"costs": e["costs"], "success": np.full(len(e["costs"]), success)}
-            steps = {
-                "observations": np.concatenate((e["obs"], e["final_obs"])),
-                "actions": e["actions"],
-                "infos": infos,
-            }
-            steps |= {"rewards": e["rewards"], "terminations": e["terminated"], "truncations": e["truncated"]}
-            buffers.append(import_module("minari.data_collector").EpisodeBuffer(**steps))
-        if self.dataset is None:
-            space = self.core.single_observation_space
-            spaces = {"observation_space": getattr(space, "spaces", {}).get("policy", space)}
-            spaces["action_space"] = self.core.single_action_space
-            self.dataset = self.library.create_dataset_from_buffers(self.name, buffers, **spaces)
-        else:
-            self.dataset.update_dataset_from_buffer(buffers)
 
 
 class RecorderTerm:
@@ -146,16 +87,13 @@ class ActionStateRecorderManagerCfg(RecorderManagerBaseCfg):
 
 
 class RecorderManager:
-    """Keeps the steps of the present episodes of all environments in one tensor for each key, and exports those
-    episodes that are over."""
+    """Records what the terms and :data:`OUTCOME` say of every step, and exports the episodes that are over."""
 
     def __init__(self, cfg: Any, terms: dict[str, Any], env: Any):
         self._env, self._core, mode = env, env.core, cfg.dataset_export_mode
         self.terms = {name: term.class_type(term, env) for name, term in terms.items()}
-        self._steps: dict[str, Tensor] = {}
-        self._once: dict[str, Tensor] = {}
-        self._room, self._at_once = env.core.max_episode_length or cfg.longest_episode, cfg.episodes_at_once
-        self._now, self._first = 0, torch.zeros(env.core.num_envs, dtype=torch.int64)
+        longest = env.core.max_episode_length or cfg.longest_episode
+        self.episodes, self._at_once = PresentEpisodes(env.core.num_envs, longest), cfg.episodes_at_once
         make, folder, name = cfg.dataset_file_handler_class_type, cfg.dataset_export_dir_path, cfg.dataset_filename
         files = {True: make(folder, name, env.core)} if mode else {}
         if mode == DatasetExportMode.EXPORT_ALL:
@@ -164,51 +102,33 @@ class RecorderManager:
             files[False] = make(folder, f"{name}_failed", env.core)
         self._files: dict[bool, tuple[Any, list[Any]]] = {success: (file, []) for success, file in files.items()}
 
-    def record(self, hook: str, env_ids: Tensor | None = None) -> None:
+    def record(self, hook: str, *env_ids: Tensor) -> None:
         """Call a hook of all terms."""
         for term in self.terms.values():
-            key, value = getattr(term, hook)(*(() if env_ids is None else (env_ids,)))
+            key, value = getattr(term, hook)(*env_ids)
             if key is not None:
-                self._add(key, value, env_ids)
+                self.episodes.add(key, value, *env_ids)
 
-    def _add(self, key: str, value: Any, env_ids: Tensor | None = None) -> None:
-        if isinstance(value, dict):
-            for name, part in value.items():
-                self._add(f"{key}/{name}", part, env_ids)
-        elif env_ids is not None:
-            self._once.setdefault(key, value.new_zeros(self._core.num_envs, *value.shape[1:]))[env_ids] = value
-        else:
-            steps = self._steps.setdefault(key, value.new_zeros(0))
-            if not len(steps):
-                steps = self._steps[key] = value.new_zeros(self._room, *value.shape)
-            steps[self._now % self._room] = value
-
-    def end_step(self, cost: Tensor) -> None:
+    def end_step(self, costs: Tensor) -> None:
         """Record the outcome of a step."""
-        ended = self._core.terminations
-        for name, value in zip(
-            OUTCOME, (self._core.rewards.total, ended.terminated, ended.time_outs, cost), strict=True
-        ):
-            self._add(name, value)
+        ended, reward = self._core.terminations, self._core.rewards.total
+        for name, value in zip(OUTCOME, (reward, ended.terminated, ended.time_outs, costs), strict=True):
+            self.episodes.add(name, value)
         self.record("record_post_step")
-        self._now += 1
+        self.episodes.end_step()
 
     def begin_episodes(self, env_ids: Tensor) -> None:
-        self._first[env_ids.cpu()] = self._now
+        self.episodes.begin(env_ids)
         self.record("record_post_reset", env_ids)
 
     def end_episodes(self, env_ids: Tensor) -> None:
         """Export the episodes of ``env_ids``, whose last observation is the environment's."""
         self.record("record_pre_reset", env_ids)
-        self._add("final_obs", self._env.obs_buf["policy"][env_ids], env_ids)
+        self.episodes.add("final_obs", self._env.obs_buf["policy"][env_ids], env_ids)
         names, reasons = self._core.terminations.names, self._core.terminations.reasons
-        succeeded = reasons[:, names.index("success")] if "success" in names else reasons.new_zeros(len(reasons))
         for i in env_ids.tolist():
-            steps = torch.arange(max(int(self._first[i]), self._now - self._room), self._now) % self._room
-            episode = {name: values[steps, i].cpu().numpy() for name, values in self._steps.items()}
-            episode |= {name: values[i : i + 1].cpu().numpy() for name, values in self._once.items()}
+            episode, success = self.episodes.take(i), "success" in names and bool(reasons[i, names.index("success")])
             episode["truncated"][-1] |= not episode["terminated"][-1]
-            success = bool(succeeded[i])
             if success in self._files:
                 self._files[success][1].append((episode, success))
         self.flush(self._at_once)
