@@ -1,6 +1,7 @@
 """What an object's future depends on, saved and taken back by the names of its attributes."""
 
 import copy
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -47,3 +48,19 @@ def mapped(function: Callable[..., Any], value: Any, *others: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(mapped(function, *items) for items in zip(value, *others, strict=True))
     return function(value, *others)
+
+
+def is_state(value: Any) -> bool:
+    """Whether it is a tensor, a number, an object with a state, or a dict or list of such."""
+    if isinstance(value, (dict, list, deque)):
+        return bool(value) and all(map(is_state, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (torch.Tensor, bool, int, float)) or hasattr(type(value), "load_state_dict")
+
+
+def replaced_in_place(own: Any, value: Any) -> Any:
+    """What takes the place of ``own``: itself, where it is a tensor of which others may be views."""
+    if isinstance(own, torch.Tensor) and own.shape == value.shape and own.dtype == value.dtype:
+        return own.copy_(value)
+    if isinstance(own, dict):
+        return own | {name: replaced_in_place(own.get(name), item) for name, item in value.items()}
+    return restored(own, value)

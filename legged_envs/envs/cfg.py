@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import Any, TypeVar, Union
 
 from legged_envs import managers
-from legged_envs.checks import check_known
+from legged_envs.checks import check_known, check_number
 from legged_envs.configuration import Configuration
 from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg
 from legged_envs.mdp.commands import CommandTermCfg
@@ -36,6 +36,8 @@ class TaskCfg(Configuration):
     is_finite_horizon: bool = False
     """Whether the time limit is part of the task, so that its end is a termination and no truncation (Isaac Lab)."""
     actions: dict[str, JointActionCfg] = field(default_factory=lambda: {"joint_position": JointPositionCfg()})
+    action_limit: float = 1.0
+    """Actions are clipped to ±this, the bounds of their space."""
     max_action_delay: int = 0
     """An episode's actions act 0 to this many control steps late (0 or 1)."""
     commands: dict[str, CommandTermCfg] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class TaskCfg(Configuration):
     def check(self) -> None:
         for part in (self.sim, self.scene, self.viewer):
             part.check()
+        check_number("TaskCfg.action_limit", self.action_limit, above=0.0)
         if not self.episode_length_s > 0.0:
             raise ValueError(f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}")
 
@@ -118,8 +121,8 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
     new = _replaced(child, rest, value, path, below, hints[name])
     if isinstance(node, dict):
         return {**node, name: new}
-    if dataclasses.is_dataclass(node) and not isinstance(node, type):
-        return dataclasses.replace(node, **{name: new})
+    if dataclasses.is_dataclass(node) and getattr(node, "__dataclass_params__").frozen:  # noqa: B009
+        return dataclasses.replace(node, **{name: new})  # type: ignore[type-var]
     setattr(node, name, new)
     return node
 

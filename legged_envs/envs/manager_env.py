@@ -30,15 +30,22 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
         self._move_and_command(self)
         self._evaluate_and_observe(self)
+        return self._spaces()
+
+    def _spaces(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
         box = functools.partial(gym.spaces.Box, -self.observation_limit, self.observation_limit)
         spaces: dict[str, gym.Space[Any]] = {n: box((group.size,)) for n, group in self.observations.groups.items()}
-        return spaces, gym.spaces.Box(-1.0, 1.0, (self.actions.size,))
+        for name, group in self.observations.groups.items():
+            if not group.concatenate:
+                parts = zip(group.names, group.widths, strict=True)
+                spaces[name] = gym.spaces.Dict({term: box((width,)) for term, width in parts})
+        return spaces, gym.spaces.Box(-self.cfg.action_limit, self.cfg.action_limit, (self.actions.size,))
 
     def _move_and_command(self, env: Any) -> None:
         """Make the managers that evaluate no terms; ``env`` is what their terms see."""
         cfg = self.cfg
         self.commands = managers.CommandManager(env, cfg.commands)
-        self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay)
+        self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay, cfg.action_limit)
         self.events = managers.EventManager(env, cfg.events)
         for robot in self.robots.values():
             robot.reset(self._all_ids)
@@ -87,7 +94,8 @@ class LeggedVectorEnv(CoreVectorEnv):
         self._evaluation()
         self.rewards.check_values(self._recovered)
         self.costs.check_values(self._recovered)
-        return Evaluation(self.terminations.terminated, self.rewards.total, self.costs.total, self.costs.values)
+        ended, costs = self.terminations, self.costs
+        return Evaluation(ended.terminated, self.rewards.total, costs.total, costs.values, ended.time_outs)
 
     def _advance(self) -> None:
         self.commands.advance()
@@ -97,13 +105,13 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
         if env_ids is not None:
-            return {group.name: group.compute_rows(env_ids) for group in self._groups}
+            return {group.name: group.shown(group.compute_rows(env_ids)) for group in self._groups}
         for group in self._groups:
             group.draw()
         self._observation()
         for group in self._checked:
             group.check_values()
-        return {group.name: group.value for group in self._groups}
+        return {group.name: group.shown(group.value) for group in self._groups}
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         if seeded:

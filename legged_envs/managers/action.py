@@ -17,14 +17,13 @@ class ActionManager(Manager):
 
     STATE = ("current", "previous", "before_previous", "delayed")
 
-    def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int):
+    def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int, limit: float = 1.0):
         super().__init__(env, cfg)
         check_choice("max_action_delay [control steps]", max_delay, (0, 1))
         if not cfg:
             raise ValueError("actions need at least one term, such as JointPositionCfg()")
         self.terms = {name: term.build(env) for name, term in cfg.items()}
-        self.max_delay, robot = max_delay, env.sim.robot
-        self.limit = 1.0
+        self.max_delay, self.limit, robot = max_delay, limit, env.sim.robot
         driven = [joint for term in self.terms.values() for joint in term.joints]
         if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
             raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")

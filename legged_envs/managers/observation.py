@@ -23,6 +23,9 @@ class ObservationTermCfg(Configuration):
     scale: float | tuple[float, ...] = 1.0
     mirror: str | None = None
     """How the term changes in the left-right mirrored world: see :mod:`legged_envs.mdp.symmetry`."""
+    history: int | None = None
+    """How many steps of this term its group shows, next to each other (Isaac Lab); None in every term: see the group's
+    ``history``."""
     params: dict[str, Any] = field(default_factory=dict)
 
 
@@ -35,6 +38,8 @@ class ObservationGroupCfg(Configuration):
     """Whether the terms' noise is added."""
     history: int = 1
     """How many steps' vectors it shows, the oldest first; an episode's first vector stands for those before it."""
+    concatenate: bool = True
+    """Whether the terms stand in one vector, or in a dict under their names."""
 
 
 class ObservationGroup(TermColumns):
@@ -42,12 +47,18 @@ class ObservationGroup(TermColumns):
 
     def __init__(self, env: Any, name: str, cfg: ObservationGroupCfg, limit: float):
         kind = f"observation group {name!r}:"
-        whole_number(f"{kind} history", cfg.history)
+        steps = [whole_number(f"{kind} history", cfg.history)]
         super().__init__(env, kind, cfg.terms, torch.float32, scalar=False)
-        self.name, self.history, self.noisy, self._limit = name, cfg.history, cfg.noisy, limit
+        by_term = any(term.history is not None for term in cfg.terms.values())
+        if by_term:
+            steps = [whole_number(f"{kind} history of {n!r}", t.history or 1) for n, t in cfg.terms.items()]
+        self.name, self.history, self.noisy, self._limit = name, max(steps), cfg.noisy, limit
         self._random = env.random.stream(f"observation_noise/{name}")
         width = sum(self.sizes)
-        self.size = width * cfg.history
+        each = steps if by_term else steps * len(self.sizes)
+        self.widths = [size * n for size, n in zip(self.sizes, each, strict=True)]
+        """How many numbers each term has in the observation."""
+        self.size, self.concatenate = sum(self.widths), cfg.concatenate
         cfgs = cfg.terms.values()
         scale, noise = self._row("scale", [c.scale for c in cfgs]), self._row("noise", [c.noise for c in cfgs])
         self._scale = scale if (scale != 1.0).any() else None
@@ -61,9 +72,10 @@ class ObservationGroup(TermColumns):
         self._noise = noise[self._span] * 2.0**-23
         self._num_draws = len(self._noise)
         self.noise_draw = torch.zeros(env.num_envs, self._num_draws, dtype=torch.int32, device=env.device)
-        if cfg.history > 1:
+        self._order = self._by_term(steps) if by_term and self.history > 1 else None
+        if self.history > 1:
             self.STATE = ("past",)
-            self.past = torch.zeros(env.num_envs, cfg.history, width, dtype=torch.float32, device=env.device)
+            self.past = torch.zeros(env.num_envs, self.history, width, dtype=torch.float32, device=env.device)
             """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
         self.value = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The observation. Shape: (num_envs, size)."""
@@ -88,7 +100,7 @@ class ObservationGroup(TermColumns):
         value = self._finish(self._columns(), self.noise_draw)
         if self.history > 1:
             self.past = torch.cat((self.past[:, 1:], value.unsqueeze(1)), dim=1)
-            value = self.past.flatten(1)
+            value = self._flat(self.past)
         self.value = value
 
     def compute_rows(self, env_ids: torch.Tensor) -> torch.Tensor:
@@ -101,8 +113,22 @@ class ObservationGroup(TermColumns):
         if self.history > 1:
             past = rows.unsqueeze(1).expand(-1, self.history, -1)
             self.past = self.past.index_copy(0, env_ids, past)
-            rows = past.flatten(1)
+            rows = self._flat(past)
         return rows
+
+    def shown(self, value: torch.Tensor) -> Any:
+        """A ``value`` of the group as the environment gives it: a vector, or a dict of the terms'."""
+        return value if self.concatenate else dict(zip(self.names, value.split(self.widths, dim=1), strict=True))
+
+    def _by_term(self, steps: list[int]) -> torch.Tensor:
+        """Which columns of all steps' vectors stand where if each term's ``steps`` stand together."""
+        columns = torch.arange(self.history * sum(self.sizes)).view(self.history, -1).split(self.sizes, dim=1)
+        parts = [part[self.history - n :].flatten() for part, n in zip(columns, steps, strict=True)]
+        return torch.cat(parts).to(self._env.device)
+
+    def _flat(self, past: torch.Tensor) -> torch.Tensor:
+        flat = past.flatten(1)
+        return flat if self._order is None else flat[:, self._order]
 
     def _columns(self) -> torch.Tensor:
         value = self.columns()
@@ -121,7 +147,7 @@ class ObservationGroup(TermColumns):
 
     def _as_tables(self) -> Iterable[Table]:
         noise = "noisy" if self.noisy else "no noise"
-        history = f", {self.history} steps" if self.history > 1 else ""
+        history = f", {self.history} steps{' by term' * (self._order is not None)}" if self.history > 1 else ""
         terms = zip(self.cfg.items(), self.sizes, strict=True)
         rows = [(name, size, term.noise, term.scale, term.clip) for (name, term), size in terms]
         title = f"Observations {self.name!r} ({self.size}, {noise}{history})"

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from legged_envs.checks import check_number
+from legged_envs.checks import check_known, check_number
 from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import TermColumns
 
@@ -58,6 +58,14 @@ class RewardManager(EpisodeSums):
         self.total = self.unfloored = self.episode_sums.sum(1)
         """The reward of the last step, and of its terms that are floored together before that. Shape: (num_envs,)."""
         self._sums = ("total", "unfloored") if only_positive else ("total",)
+
+    def set_weight(self, name: str, weight: float) -> None:
+        """Weigh the term ``name`` anew from the next step on; ValueError if there is none, as with weight 0 so far."""
+        check_known("there is no reward term with a weight", (name,), self.names, "terms")
+        check_number(f"reward term {name!r}: weight", weight)
+        weights = {**dict(zip(self.names, self.weights, strict=True)), name: weight}
+        self.weights = tuple(weights.values())
+        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device).mul_(self._env.step_dt)
 
     def compute(self) -> None:
         weighted = self.columns() * self._scale

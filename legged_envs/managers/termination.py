@@ -17,6 +17,8 @@ class TerminationTermCfg(Configuration):
     grace_s: float = 0.0
     """The episode ends when the condition has held without a break for longer than this, s."""
     params: dict[str, Any] = field(default_factory=dict)
+    time_out: bool = False
+    """Whether it cuts the episode off for a reason that is no failure: a truncation (Isaac Lab ``time_out``)."""
 
 
 class TerminationManager(TermColumns):
@@ -33,18 +35,24 @@ class TerminationManager(TermColumns):
         self.held_steps = self._grace_steps.new_zeros(env.num_envs, len(cfg))
         """For how many consecutive steps each condition has held. Shape: (num_envs, num_terms)."""
         self.reasons = self.held_steps.bool()
-        self.terminated = self.reasons.any(1)
+        self.terminated, self.time_outs = self.reasons.any(1), self.reasons.any(1)
         """Which condition ended which episode in the last step, (num_envs, num_terms), and whose ended, (num_envs,)."""
+        failures = [not term.time_out for term in cfg.values()]
+        self._failures = None if all(failures) else torch.tensor(failures, device=env.device)
 
     def compute(self) -> None:
         self.held_steps.add_(1).mul_(self.columns())
         self.reasons = self.held_steps > self._grace_steps
-        self.terminated = self.reasons.any(1)
+        if self._failures is None:
+            self.terminated = self.reasons.any(1)
+        else:
+            self.terminated = (self.reasons & self._failures).any(1)
+            self.time_outs = (self.reasons & ~self._failures).any(1)
 
     def reset(self, env_ids: torch.Tensor) -> None:
         self.held_steps.index_fill_(0, env_ids, 0)
-        self.reasons = self.reasons.index_fill(0, env_ids, False)
-        self.terminated = self.reasons.any(1)
+        for name in ("reasons", "terminated", "time_outs"):
+            setattr(self, name, getattr(self, name).index_fill(0, env_ids, False))
 
     def end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         return self.reasons[env_ids].float()

@@ -1,5 +1,6 @@
 """What every kind of command has, and velocity commands."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
@@ -61,6 +62,9 @@ class VelocityCommandCfg(Configuration):
     heading: bool = False
     heading_stiffness: float = 0.5
     """Whether ωz steers towards a drawn heading: clip(stiffness · wrap(ψ* − ψ)), stiffness in 1/s."""
+    heading_range: tuple[float, float] = (-math.pi, math.pi)
+    heading_fraction: float = 1.0
+    """Range of that heading, rad, and probability that a command has one (Isaac Lab ``rel_heading_envs``)."""
     heading_column: bool = False
     """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
 
@@ -77,9 +81,11 @@ class VelocityCommand(CommandTerm):
         for name in RANGES:
             check_range(f"VelocityCommandCfg.{name}", getattr(cfg, name))
         check_range("VelocityCommandCfg.resampling_time_s", cfg.resampling_time_s, above=0.0)
-        check_number("VelocityCommandCfg.standing_fraction", cfg.standing_fraction, 0.0, 1.0)
+        check_range("VelocityCommandCfg.heading_range", cfg.heading_range)
+        for name in ("standing_fraction", "heading_fraction"):
+            check_number(f"VelocityCommandCfg.{name}", getattr(cfg, name), 0.0, 1.0)
         self.cfg, self._env, self._random = cfg, env, env.random.stream("command/velocity")
-        bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, (-torch.pi, torch.pi), (0.0, 1.0), cfg.resampling_time_s)
+        bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, cfg.heading_range, (0.0, 1.0), cfg.resampling_time_s)
         self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(1)
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
         self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
@@ -114,6 +120,8 @@ class VelocityCommand(CommandTerm):
         command[standing] = 0.0
         self.heading = self.heading.index_copy(0, env_ids, draw[:, 3])
         self._steering[env_ids] = ~standing
+        if self.cfg.heading and self.cfg.heading_fraction < 1.0:
+            self._steering[env_ids] &= self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.heading_fraction
         self._set(self.value[:, :3].index_copy(0, env_ids, command))
         self._resampling.start(env_ids, draw[:, 5])
 

@@ -25,7 +25,8 @@ def configclass(cls: Any) -> Any:
     assigned = {n: value for n, value in vars(cls).items() if not (n.startswith("__") or isinstance(value, _NO_FIELDS))}
     for name in (annotations := annotations | {n: type(v) for n, v in assigned.items() if n not in annotations}):
         value = vars(cls).get(name, getattr(cls, name, MISSING))
-        if value is MISSING or type(value).__hash__ is None:
+        changeable = type(value).__hash__ is None or (hasattr(value, "__dict__") and not callable(value))
+        if value is MISSING or changeable:
             make = partial(copy.deepcopy, value) if value is not MISSING else lambda: MISSING
             setattr(cls, name, field(default_factory=make))
     cls.__annotations__ = annotations

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
 from legged_envs.workflows.workflow import Workflow
+from legged_envs.wrappers import TimeLimit
 
 
 class IsaacEnv(Workflow):
@@ -21,8 +22,14 @@ class IsaacEnv(Workflow):
         """Whether the class of this task, or another one outside of this package, writes a method."""
         return not getattr(type(self), method).__module__.startswith("legged_envs.workflows.")
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin all episodes, or those of ``options["reset_mask"]``."""
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None, env_ids: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin all episodes, or those of ``env_ids`` or of ``options["reset_mask"]``."""
+        if env_ids is not None:
+            mask = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+            mask[env_ids] = True
+            options = {**(options or {}), "reset_mask": mask}
         observation, info = self.stack.reset(seed=seed, options=options)
         return observation, {**self.extras, **info}
 
@@ -47,12 +54,14 @@ class IsaacEnv(Workflow):
 
     @property
     def episode_length_buf(self) -> Tensor:
-        """Steps of the present episodes; what is assigned is taken over. Shape: (num_envs,), int32."""
+        """Steps of the present episodes; what is assigned is taken over, also by the time limit. (num_envs,), int32."""
         return self.core._episode_steps
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
         self.core._episode_steps.copy_(steps)
+        if isinstance(self.stack.env, TimeLimit):
+            self.stack.env.elapsed_steps = steps.long().clone()
 
     @property
     def physics_dt(self) -> float:

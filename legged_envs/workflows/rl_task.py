@@ -19,10 +19,10 @@ from legged_envs.managers import Piece, Program
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import is_pure
 from legged_envs.sim import SimCfg
-from legged_envs.state import copied
+from legged_envs.state import copied, replaced_in_place
 from legged_envs.workflows.articulation_view import Scene
 from legged_envs.workflows.vec_env import VecEnvBase
-from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, _put_back
+from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore
 
 _ROBOTS = {robot.name: robot for robot in vars(robots).values() if isinstance(robot, robots.RobotCfg)}
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
@@ -75,7 +75,7 @@ class RLTaskCore(WorkflowCore):
         self._evaluate()
         self._observe(None)
         self.sim.set_state(sim)
-        vars(task).update({name: _put_back(vars(task)[name], value) for name, value in own.items()}, extras={})
+        vars(task).update({name: replaced_in_place(vars(task)[name], value) for name, value in own.items()}, extras={})
         owners = [owner for manager in self.managers.values() for owner in manager.owners()]
         owners += [task, *self.robot.owners(), self.sim, self.sim.parameters]
         pure = [name for name in _METHODS if is_pure(getattr(task, name))]

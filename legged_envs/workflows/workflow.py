@@ -3,7 +3,6 @@
 import copy
 import pickle
 from abc import ABCMeta, abstractmethod
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,7 +15,7 @@ import torch
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.state import copied, restored
+from legged_envs.state import copied, is_state, replaced_in_place
 from legged_envs.tables import Shown
 from legged_envs.wrappers import AutoReset, TimeLimit
 
@@ -157,7 +156,7 @@ class Workflow(Shown, metaclass=_Finished):
 
     def _stateful(self) -> dict[str, Any]:
         """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts, lists."""
-        return {name: value for name, value in vars(self).items() if name not in _NO_STATE and _is_state(value)}
+        return {name: value for name, value in vars(self).items() if name not in _NO_STATE and is_state(value)}
 
     def _describe(self) -> str:
         return f"{self.core}" if "core" in vars(self) else ""
@@ -171,25 +170,10 @@ class Workflow(Shown, metaclass=_Finished):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
 
 
-def _is_state(value: Any) -> bool:
-    if isinstance(value, (dict, list, deque)):
-        return bool(value) and all(map(_is_state, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, (torch.Tensor, bool, int, float)) or hasattr(type(value), "load_state_dict")
-
-
 def put_back(task: "Workflow", state: dict[str, Any]) -> None:
     """Give the attributes of ``task`` the values of a ``state``, a copy of some of :meth:`Workflow._stateful`."""
     for name, value in state.items():
-        setattr(task, name, _put_back(vars(task).get(name), value))
-
-
-def _put_back(own: Any, value: Any) -> Any:
-    """What takes the place of ``own``: itself, where it is a tensor of which others may be views."""
-    if isinstance(own, torch.Tensor) and own.shape == value.shape and own.dtype == value.dtype:
-        return own.copy_(value)
-    if isinstance(own, dict):
-        return own | {name: _put_back(own.get(name), item) for name, item in value.items()}
-    return restored(own, value)
+        setattr(task, name, replaced_in_place(vars(task).get(name), value))
 
 
 @contextmanager
