@@ -45,7 +45,9 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], Any, Any, Any, Any]:
         """One control step with an action of each of ``agents``; all five are dicts of these."""
-        given = {a: map_leaves(lambda leaf: torch.as_tensor(np.asarray(leaf))[None], part) for a, part in actions.items()}
+        given = {
+            a: map_leaves(lambda leaf: torch.as_tensor(np.asarray(leaf))[None], part) for a, part in actions.items()
+        }
         joined = map_leaves(lambda leaf: leaf.numpy(), self._task.join_actions(given))
         observation, _, _, truncated, info = self._env.step(joined)
         parts = self._task.outcome(truncated, info)

@@ -1,6 +1,7 @@
 """Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations. skrl's own
 wrapper gives them the next episode's first observation as the last one, and a critic no state."""
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -114,14 +115,14 @@ class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
     def step(self, actions: dict[str, torch.Tensor]) -> Any:
         observation, _, _, truncated, info = self._env.step(self._task.join_actions(actions))
         self._new_episodes = False
-        outcome = [
-            {agent: part[:, None] for agent, part in parts.items()} for parts in self._task.outcome(truncated, info)
-        ]
+        rewards, *flags = self._task.outcome(truncated, info)
+        rewards = {agent: reward.float().clone()[:, None] for agent, reward in rewards.items()}  # skrl adds to them
+        flags = [{agent: flag[:, None] for agent, flag in part.items()} for part in flags]
         if "final_obs" in info:
             self._take(info["final_obs"])
             info = {**info, "final_obs": self._observations, "final_states": self._states}
         self._take(observation)
-        return self._observations, *outcome, info
+        return self._observations, rewards, *flags, info
 
     def state(self) -> dict[str, torch.Tensor | None]:
         return self._states
@@ -166,20 +167,26 @@ class BootstrapPPO(FinalObservations, PPO):
             raise ValueError(f"{parts} need num_envs of at least {needed}, got {self.memory.num_envs}")
 
 
-class BootstrapIPPO(FinalObservations, IPPO):
+class _Bootstrap(FinalObservations):
+    def __init__(self, *, possible_agents: list[str], cfg: Any, **arguments: Any):
+        cfg = copy.copy(cfg)
+        options = cfg if isinstance(cfg, dict) else vars(cfg)
+        for part in (
+            "learning_rate_scheduler",
+            *(f"{name}_preprocessor" for name in ("observation", "state", "value")),
+        ):
+            # skrl refuses its own default, {}
+            options[f"{part}_kwargs"] = options.get(f"{part}_kwargs") or {agent: {} for agent in possible_agents}
+        super().__init__(possible_agents=possible_agents, cfg=cfg, **arguments)  # type: ignore[call-arg]
+        self.cfg.time_limit_bootstrap = dict.fromkeys(possible_agents, True)  # type: ignore[attr-defined]
+
+
+class BootstrapIPPO(_Bootstrap, IPPO):
     """skrl's IPPO, by its arguments, that always bootstraps a time-out from the true last observations."""
 
-    def __init__(self, **arguments: Any):
-        super().__init__(**arguments)
-        self.cfg.time_limit_bootstrap = dict.fromkeys(self.possible_agents, True)
 
-
-class BootstrapMAPPO(FinalObservations, MAPPO):
+class BootstrapMAPPO(_Bootstrap, MAPPO):
     """skrl's MAPPO, by its arguments, that always bootstraps a time-out from the true last observations and states."""
-
-    def __init__(self, **arguments: Any):
-        super().__init__(**arguments)
-        self.cfg.time_limit_bootstrap = dict.fromkeys(self.possible_agents, True)
 
 
 class BootstrapRunner(Runner):

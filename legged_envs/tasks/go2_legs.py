@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import gymnasium as gym
 import torch
 
 from legged_envs.envs.cfg import TaskCfg
@@ -66,8 +67,11 @@ def go2_legs() -> DirectMARLEnvCfg:
         }
         terms |= {f"{leg}_{name}": term for name, term in seen.items()}
     flat.observations["policy"] = ObservationGroupCfg(terms, noisy=True)
-    agents = {"action_spaces": dict.fromkeys(LEGS, JOINTS), "observation_spaces": dict.fromkeys(LEGS, 30)}
-    return DirectMARLEnvCfg(**vars(flat) | {"possible_agents": LEGS, "state_space": 68, **agents})
+    seen_by_each = gym.spaces.Box(-100.0, 100.0, (30,))
+    agents = {"action_spaces": dict.fromkeys(LEGS, JOINTS), "observation_spaces": dict.fromkeys(LEGS, seen_by_each)}
+    return DirectMARLEnvCfg(
+        **vars(flat) | {"possible_agents": LEGS, "state_space": gym.spaces.Box(-100.0, 100.0, (68,)), **agents}
+    )
 
 
 class Go2Legs(DirectMARLEnv):
