@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import runpy
 import warnings
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -20,15 +18,16 @@ import legged_envs
 from legged_envs.envs import unwrap
 from legged_envs.rl.evaluate import Evaluator
 from legged_envs.robots import GO2
-from legged_envs.sim import SimCfg
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.go2_legs import LEGS, Go2Legs, go2_legs
+from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass
 from legged_envs.workflows.multi_agent import (
     DirectMARLEnv,
     DirectMARLEnvCfg,
     multi_agent_to_single_agent,
     multi_agent_with_one_agent,
 )
+from legged_envs.workflows.noise import NoiseModelCfg, UniformNoiseCfg
 from legged_envs.wrappers import skrl
 from legged_envs.wrappers.pettingzoo import PettingZooEnv
 
@@ -39,7 +38,7 @@ COLUMNS = {"front": slice(0, 6), "rear": slice(6, 12)}
 
 
 class TwoHalves(DirectMARLEnv):
-    """The front and the rear half of a Go2. An observation is time, action, environment; a reward 1 + the agent's number."""
+    """The front and the rear half of a Go2. An observation is time, action, environment; a reward 1 or 2."""
 
     def _setup_scene(self) -> None:
         self.time = torch.zeros(self.num_envs)
@@ -50,7 +49,6 @@ class TwoHalves(DirectMARLEnv):
         assert list(actions) == ["front", "rear"]
         self.taken = torch.cat(list(actions.values()), 1)
         self.time = self.time + 1
-        super()._pre_physics_step(actions)
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         mine = torch.arange(self.num_envs)[:, None] + 1.0
@@ -76,21 +74,22 @@ class TwoHalves(DirectMARLEnv):
         self.taken = self.taken.index_fill(0, env_ids, 0.0)
 
 
-def two_halves(**changes: Any) -> DirectMARLEnvCfg:
-    cfg = DirectMARLEnvCfg(
-        robot=GO2,
-        sim=SimCfg(num_threads=1),
-        episode_length_s=STEPS * 0.02,
-        num_envs=len(ENDS),
-        possible_agents=["front", "rear"],
-        action_spaces={"front": 6, "rear": 6},
-        observation_spaces={"front": 8, "rear": [8]},
-        state_space=1,
-        cost_limits={"shared": 0.1, "front/slip": 0.2, "rear/slip": 0.3},
-    )
-    for name, value in changes.items():
-        setattr(cfg, name, value)
-    return cfg
+@configclass
+class TwoHalvesCfg(DirectMARLEnvCfg):
+    robot = GO2
+    decimation = 4
+    episode_length_s = STEPS * 0.02
+    sim: SimulationCfg = SimulationCfg(dt=0.005, num_threads=1)
+    scene: InteractiveSceneCfg = InteractiveSceneCfg(num_envs=len(ENDS))
+    possible_agents = ["front", "rear"]  # noqa: RUF012
+    action_spaces = {"front": 6, "rear": 6}  # noqa: RUF012
+    observation_spaces = {"front": 8, "rear": [8]}  # noqa: RUF012
+    state_space = 1
+    cost_limits = {"shared": 0.1, "front/slip": 0.2, "rear/slip": 0.3}  # noqa: RUF012
+
+
+def two_halves(**changes: Any) -> TwoHalvesCfg:
+    return TwoHalvesCfg().replace(**changes)
 
 
 HALVES = "Test/Two-Halves-v0"
@@ -109,7 +108,7 @@ def test_an_agent_that_ends_ends_its_own_episode_only():
     assert envs.unwrapped.cost_limits == (0.1, 0.2, 0.3)
     for step in range(1, STEPS + 1):
         observation, reward, terminated, truncated, info = envs.step(torch.full((5, 12), 0.5))
-        acted, ended = ENDS >= step, ENDS <= step  # in this step; until now
+        acted, ended = step <= ENDS, step >= ENDS  # in this step; until now
         assert torch.equal(info["agent_terminated"], ended) and not info["agent_truncated"].any()
         assert torch.equal(terminated, ended.all(1))
         assert torch.equal(truncated, torch.full((5,), step == STEPS))
@@ -189,6 +188,9 @@ def test_spaces_of_other_kinds_stay_dicts_by_agent():
             assert actions["front"].dtype == torch.int64 and actions["front"].shape == (self.num_envs,)
             self.taken[:, 0], self.time = actions["front"].float(), self.time + 1
 
+        def _apply_action(self):
+            pass
+
         def _get_observations(self):
             return {"front": {"time": self.time[:, None]}, "rear": self.taken}
 
@@ -197,7 +199,7 @@ def test_spaces_of_other_kinds_stay_dicts_by_agent():
     envs = gym.make_vec("Test/Choices-v0", num_envs=5, autoreset_mode="Disabled", **TORCH)
     assert isinstance(envs.single_action_space, gym.spaces.Dict)
     envs.reset(seed=0)
-    for step in range(4):
+    for _ in range(4):
         observation, *_ = envs.step({"front": torch.tensor([0, 1, 2, 0, 1]), "rear": torch.zeros(5, 2)})
     assert observation["policy"]["front"]["time"][:, 0].tolist() == [0.0, 0.0, 4.0, 4.0, 4.0]
     assert observation["policy"]["rear"][:, 0].tolist() == [0.0, 0.0, 2.0, 0.0, 1.0]
@@ -223,7 +225,7 @@ def test_the_agents_as_one(assert_same):
         )
     with pytest.raises(ValueError, match="TwoHalves has no state to observe"):
         multi_agent_to_single_agent(TwoHalves(two_halves(state_space=0)), state_as_observation=True)
-    with pytest.raises(TypeError, match="expected a DirectMARLEnv.*got"):
+    with pytest.raises(TypeError, match=r"expected a DirectMARLEnv.*got"):
         multi_agent_to_single_agent(gym.make_vec("Legged/Go2-Flat-v0", num_envs=1))
 
 
@@ -240,11 +242,35 @@ def test_a_saved_state_holds_whose_episode_is_over(assert_same):
     envs.close()
 
 
+def test_noise_models_of_agents_take_streams_of_their_own(assert_same):
+    noise = NoiseModelCfg(noise_cfg=UniformNoiseCfg(n_min=-1.0, n_max=1.0))
+    quiet, noisy = TwoHalves(two_halves()), TwoHalves(two_halves(observation_noise_model={"rear": noise}))
+    (expected, _), (seen, _) = quiet.reset(seed=4), noisy.reset(seed=4)
+    stream = noisy.random.stream("observation_noise/rear")
+    drawn = 0
+    for _ in range(2):
+        assert_same(seen["front"], expected["front"])
+        difference = (seen["rear"] - expected["rear"]).abs()
+        assert (difference <= 1.0).all() and (difference > 0.0).float().mean() > 0.9
+        drawn += 4  # words of two numbers
+        assert stream.counter.flatten().tolist() == [drawn] * 5
+        expected, seen = quiet.step(ones())[0], noisy.step(ones())[0]
+    acting = make_acting(action_noise_model={"front": noise})
+    acting.reset(seed=4)
+    acting.step(ones())
+    assert (acting.taken[:, 6:] == 0.5).all() and (acting.taken[:, :6] != 0.5).all()
+
+
+def make_acting(**changes: Any) -> TwoHalves:
+    return TwoHalves(two_halves(**changes))
+
+
 def test_an_own_apply_action_is_called_before_each_physics_step(assert_same):
     class Counting(TwoHalves):
         calls = 0
 
         def _apply_action(self) -> None:
+            super()._apply_action()
             Counting.calls += 1
 
     plain, counting = TwoHalves(two_halves()), Counting(two_halves())
@@ -439,19 +465,18 @@ def test_skrls_learners_bootstrap_time_outs_alone_from_the_true_last_observation
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"possible_agents": []}, "DirectMARLEnvCfg.possible_agents is empty"),
-        ({"action_spaces": {"front": 6}}, r"action_spaces must have a space for each agent of \['front', 'rear'\]"),
-        (
-            {"observation_spaces": {"front": 8, "rear": 8, "tail": 8}},
-            "observation_spaces must have a space for each agent",
-        ),
+        ({"possible_agents": []}, r"for each of possible_agents, \[\]"),
+        ({"action_spaces": {"front": 6}}, r"TwoHalvesCfg.action_spaces must have a space for each of possible_agents"),
+        ({"observation_spaces": {"front": 8, "rear": 8, "tail": 8}}, "observation_spaces must have a space for each"),
         ({"observation_spaces": {"front": 8, "rear": "x"}}, r"observation_spaces\['rear'\] must be"),
         ({"state_space": -2}, "state_space"),
-        ({"cost_limits": {}}, "TwoHalves._get_costs and the limit of each cost"),
+        ({"cost_limits": {}}, r"TwoHalves\._get_costs returns the costs that"),
+        ({"observation_noise_model": {"tail": NoiseModelCfg()}}, "observation_noise_model: there is no agent 'tail'"),
+        ({"possible_agent": ["front"]}, "possible_agent"),
     ],
 )
 def test_a_wrong_configuration_is_refused_when_the_environment_is_made(changes, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((AttributeError, TypeError, ValueError), match=message):
         TwoHalves(two_halves(**changes))
 
 
@@ -466,30 +491,24 @@ def test_a_missing_method_is_named_when_the_environment_is_made(method):
 
 
 N = len(ENDS)
+NONE = torch.zeros(N)
 
 
 @pytest.mark.parametrize(
     ("method", "returned", "message"),
     [
-        (
-            "_get_observations",
-            {"front": torch.zeros(N, 8)},
-            r"must return a dict with the keys \['front', 'rear'\], got",
-        ),
-        ("_get_observations", torch.zeros(N, 8), "got Tensor"),
-        (
-            "_get_observations",
-            {"front": torch.zeros(N, 8), "rear": torch.zeros(N, 7)},
-            r"\(5, 8\) for 'rear', got.*\(5, 7\)",
-        ),
-        ("_get_observations", {"front": torch.zeros(N, 8), "rear": torch.full((N, 8), torch.nan)}, "finite.*'rear'"),
-        ("_get_states", torch.zeros(N, 2), r"\(5, 1\)"),
-        ("_get_rewards", {"front": torch.zeros(N), "rear": torch.zeros(N, 1)}, r"torch.float32 \(5,\) for 'rear'"),
-        ("_get_rewards", {"front": torch.zeros(N), "rear": torch.zeros(N).double()}, "got torch.float64"),
-        ("_get_rewards", {"front": torch.zeros(N), "tail": torch.zeros(N)}, "keys"),
-        ("_get_dones", {"front": torch.zeros(N)}, "must return two dicts"),
-        ("_get_dones", ({"front": torch.zeros(N), "rear": torch.zeros(N)},) * 2, "torch.bool"),
-        ("_get_costs", {"shared": torch.zeros(N)}, r"\['shared', 'front/slip', 'rear/slip'\], got \['shared'\]"),
+        ("_get_observations", {"front": torch.zeros(N, 8)}, r"\['front'\] where \['front', 'rear'\] is expected"),
+        ("_get_observations", torch.zeros(N, 8), r"\(5, 8\) where \['front', 'rear'\]"),
+        ("_get_observations", {"front": torch.zeros(N, 8), "rear": torch.zeros(N, 7)}, r"'rear'.*7\) where.*\(5, 8\)"),
+        ("_get_observations", {"front": torch.zeros(N, 8), "rear": torch.full((N, 8), torch.nan)}, "not finite"),
+        ("_get_states", torch.zeros(N, 2), r"\(5, 1\) is expected"),
+        ("_get_rewards", {"front": NONE, "rear": torch.zeros(N, 1)}, r"'rear'.*torch.float32 \(5,\) is expected"),
+        ("_get_rewards", {"front": NONE, "rear": NONE.double()}, "torch.float64"),
+        ("_get_rewards", {"front": NONE, "tail": NONE}, r"\['front', 'tail'\] where"),
+        ("_get_rewards", {"front": NONE, "rear": torch.full((N,), torch.nan)}, "not finite"),
+        ("_get_dones", {"front": NONE}, "2 entries"),
+        ("_get_dones", ({"front": NONE, "rear": NONE},) * 2, "torch.bool"),
+        ("_get_costs", {"shared": NONE}, r"\['shared'\] where \['front', 'rear', 'shared'\]"),
     ],
 )
 def test_what_a_method_returns_is_checked(method, returned, message):
@@ -506,7 +525,7 @@ def test_what_a_method_returns_is_checked(method, returned, message):
 def test_an_agent_that_there_is_not_is_refused():
     task = TwoHalves(two_halves())
     task.reset(seed=0)
-    with pytest.raises(ValueError, match="TwoHalves.step: there is no agent 'tail'"):
+    with pytest.raises(ValueError, match=r"TwoHalves\.step: there is no agent 'tail'"):
         task.step({**ones(), "tail": torch.zeros(5, 6)})
     with pytest.raises(ValueError, match=r"TwoHalves.step needs an action of each of.*\['rear'\]"):
         task.step({"front": torch.zeros(5, 6)})
@@ -514,8 +533,7 @@ def test_an_agent_that_there_is_not_is_refused():
         task.observation_space("tail")
     with pytest.raises(ValueError, match="there is no agent 'tail'"):
         task.action_space("tail")
-    with pytest.raises(ValueError, match="observations\\['policy'\\].*expected"):
-        Go2Legs(go2_legs()).core  # noqa: B018
-        cfg = go2_legs()
-        cfg.observation_spaces = dict.fromkeys(LEGS, 29)
+    cfg = go2_legs()
+    cfg.observation_spaces = dict.fromkeys(LEGS, 29)
+    with pytest.raises(ValueError, match=r"Go2Legs.cfg.observations\['policy'\].*\(1, 116\) is expected"):
         Go2Legs(cfg)

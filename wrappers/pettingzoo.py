@@ -22,13 +22,16 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
 
     def __init__(self, env: Env):
         self._env = env = in_order(env, "PettingZoo")
-        self._task: Any = getattr(env.unwrapped, "task", None)
+        task: Any = getattr(env.unwrapped, "task", None)
         mode = env.metadata.get("autoreset_mode")
-        if not hasattr(self._task, "possible_agents") or env.num_envs != 1 or mode is not AutoresetMode.DISABLED:
+        if not hasattr(task, "possible_agents") or env.num_envs != 1 or mode is not AutoresetMode.DISABLED:
             wrong = f"PettingZoo needs one environment of a task with agents that does not reset by itself, got {env}"
             raise ValueError(f"{wrong}: make it by gymnasium.make_vec(id, num_envs=1, autoreset_mode='Disabled')")
-        self.possible_agents, self.agents = list(self._task.possible_agents), []
-        self.observation_spaces, self.action_spaces = self._task.observation_spaces, self._task.action_spaces
+        self._task = task
+        self.possible_agents: list[str] = list(self._task.possible_agents)
+        self.agents: list[str] = []
+        self.observation_spaces: dict[str, gym.Space[Any]] = self._task.observation_spaces
+        self.action_spaces: dict[str, gym.Space[Any]] = self._task.action_spaces
         self.render_mode = env.render_mode
         self.metadata = {**env.metadata, "name": env.spec.id if env.spec else str(env), "is_parallelizable": True}
 

@@ -9,7 +9,9 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.context import Env, pure
+from legged_envs.robots import GO2
 from legged_envs.tasks.velocity import go2_flat
+from legged_envs.workflows.configclass import SimulationCfg, configclass
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 
 LEGS = ("FR", "FL", "RR", "RL")
@@ -46,12 +48,25 @@ def _of_leg(joints: torch.Tensor, leg: int) -> torch.Tensor:
     return joints[:, JOINTS * leg : JOINTS * (leg + 1)]
 
 
-def go2_legs() -> DirectMARLEnvCfg:
+@configclass
+class Go2LegsCfg(DirectMARLEnvCfg):
+    robot = GO2
+    sim: SimulationCfg = SimulationCfg(dt=0.005)
+    decimation = 4
+    possible_agents = LEGS
+    action_spaces = dict.fromkeys(LEGS, JOINTS)
+    observation_spaces = dict.fromkeys(LEGS, gym.spaces.Box(-100.0, 100.0, (30,)))
+    state_space = gym.spaces.Box(-100.0, 100.0, (68,))
+
+
+def go2_legs() -> Go2LegsCfg:
     """Four agents walk one Go2. Each drives the three joints of its leg, and sees the command, the body (gravity,
     velocity, angular velocity), its own joints with their last action, and the positions of the other legs' joints:
     MaMuJoCo's ``agent_obsk=1`` with the torso as global category. Commands, events, terminations and costs are those
     of Go2-Flat, and so is the reward, of which each agent gets a quarter. The state is what Go2-Flat's critic sees."""
-    flat = go2_flat()
+    cfg, flat = Go2LegsCfg(), go2_flat()
+    for name in ("actions", "commands", "events", "observations", "rewards", "terminations", "costs"):
+        setattr(cfg, name, getattr(flat, name))
     terms: dict[str, ObservationTermCfg] = {}
     for i, leg in enumerate(LEGS):
         own: dict[str, Any] = {"params": {"leg": i}}
@@ -66,12 +81,8 @@ def go2_legs() -> DirectMARLEnvCfg:
             "other_joint_pos": ObservationTermCfg(other_legs_joint_pos, noise=0.01, **own),
         }
         terms |= {f"{leg}_{name}": term for name, term in seen.items()}
-    flat.observations["policy"] = ObservationGroupCfg(terms, noisy=True)
-    seen_by_each = gym.spaces.Box(-100.0, 100.0, (30,))
-    agents = {"action_spaces": dict.fromkeys(LEGS, JOINTS), "observation_spaces": dict.fromkeys(LEGS, seen_by_each)}
-    return DirectMARLEnvCfg(
-        **vars(flat) | {"possible_agents": LEGS, "state_space": gym.spaces.Box(-100.0, 100.0, (68,)), **agents}
-    )
+    cfg.observations["policy"] = ObservationGroupCfg(terms, noisy=True)
+    return cfg
 
 
 class Go2Legs(DirectMARLEnv):

@@ -1,132 +1,182 @@
 """Isaac Lab's direct workflow for several agents: methods that take and return a dict with an entry for each agent."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import field
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium.vector.utils import create_empty_array
+from torch import Tensor
 
 from legged_envs.checks import check_known
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import Evaluation
-from legged_envs.state import mapped
+from legged_envs.managers import Piece
+from legged_envs.state import Stateful, mapped
+from legged_envs.workflows.configclass import configclass
+from legged_envs.workflows.direct import DirectCore, DirectRLEnv, DirectRLEnvCfg
 from legged_envs.workflows.spaces import space_from
-from legged_envs.workflows.workflow import Workflow, WorkflowCore
 
 ByAgent = dict[str, Any]
 """Agent → its value; tensors start with ``num_envs``."""
 Spaces = dict[str, gym.Space[Any]]
+TERMS = ("observations", "rewards", "terminations", "costs", "curriculum")
+"""Fields of a ``TaskCfg`` that may stand for methods."""
 
 
-@dataclass
-class DirectMARLEnvCfg(TaskCfg):
-    """A multi-agent task: Isaac Lab's fields beside those of :class:`TaskCfg`, whose terms take the place of methods
-    that the task does not write."""
+@configclass
+class DirectMARLEnvCfg(DirectRLEnvCfg):
+    """A task of several agents in Isaac Lab's words. Terms as in a ``TaskCfg`` may take the place of methods: the
+    observation group ``"policy"``, all agents in a row, of ``_get_observations``, ``"critic"`` of ``_get_states``."""
 
-    num_envs: int = 1
-    """How many environments a task has that is made directly, not by its id."""
-    possible_agents: Sequence[str] = ()
+    possible_agents: Any = ()
     action_spaces: dict[str, Any] = field(default_factory=dict)
     observation_spaces: dict[str, Any] = field(default_factory=dict)
     """Agent → space, or what stands for one: see :func:`~legged_envs.workflows.spaces.space_from`."""
     state_space: Any = 0
     """The space of the state; −1: the observations of all agents in a row, 0: there is no state."""
-    cost_limits: dict[str, float] = field(default_factory=dict)
-    """Name of each cost that ``_get_costs`` returns, ``"agent/cost"`` for the costs of an agent → its limit."""
+    observation_noise_model: Any = None
+    action_noise_model: Any = None
+    """Agent → ``NoiseModelCfg``."""
+    observations: dict[str, Any] = field(default_factory=dict)
+    rewards: dict[str, Any] = field(default_factory=dict)
+    only_positive_rewards: bool = True
+    terminations: dict[str, Any] = field(default_factory=dict)
+    costs: dict[str, Any] = field(default_factory=dict)
+    curriculum: dict[str, Any] = field(default_factory=dict)
+
+    def by_agent(self, name: str, bound: float) -> Spaces:
+        """The spaces of a field; ValueError unless each agent has one, and there are agents."""
+        specs, where, agents = getattr(self, name), f"{type(self).__name__}.{name}", list(self.possible_agents)
+        if not agents or sorted(specs) != sorted(agents):
+            raise ValueError(f"{where} must have a space for each of possible_agents, {agents}, got {list(specs)}")
+        return {agent: space_from(specs[agent], -bound, bound, f"{where}[{agent!r}]") for agent in agents}
+
+    def spaces(self) -> Spaces:
+        spaces = {"policy": joined_space(self.by_agent("observation_spaces", math.inf))}
+        spaces["action"] = joined_space(self.by_agent("action_spaces", 1.0))
+        if self.own_state:
+            name = f"{type(self).__name__}.state_space"
+            return spaces | {"critic": space_from(self.state_space, -math.inf, math.inf, name)}
+        return spaces | ({"critic": spaces["policy"]} if self.state_space == -1 else {})
+
+    @property
+    def own_state(self) -> bool:
+        return self.state_space not in (None, 0, -1)
 
 
-class MultiAgentCore(WorkflowCore):
+class MultiAgentCore(DirectCore):
     """The vector environment of a :class:`DirectMARLEnv`: actions and the observation group ``"policy"`` are those of
     all agents in a row, ``"critic"`` is the state; the reward is the sum over the agents. ``info`` holds ``rewards``,
     ``agent_terminated`` and ``agent_truncated``, (num_envs, agents), in the order of ``possible_agents``."""
 
     task: "DirectMARLEnv"
 
-    def _build(self) -> tuple[Spaces, gym.Space[Any]]:
-        groups, _ = super()._build()
-        task = self.task
-        spaces = {"policy": joined_space(task.observation_spaces)}
-        spaces |= {} if task.state_space is None else {"critic": task.state_space}
-        for method, name in (("_get_observations", "policy"), ("_get_states", "critic")):
-            if (
-                not task.writes(method)
-                and name in groups
-                and groups[name].shape != spaces.get(name, groups[name]).shape
-            ):
-                wrong = f"observations[{name!r}] of its configuration have the shape {groups[name].shape}"
-                raise ValueError(f"{task.where(method)}: {wrong}, expected {spaces[name].shape} by its spaces")
-        if task.writes("_get_costs"):
-            self.cost_names, self.cost_limits = tuple(task.cfg.cost_limits), tuple(task.cfg.cost_limits.values())
-        return groups | spaces, joined_space(task.action_spaces)
+    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
+        agents, expected, costs = self.task.possible_agents, self._expected, dict[str, Any]()
+        for name, cost in expected["cost"].items():  # "agent/cost" is returned as {agent: {cost: …}}
+            agent, _, part = name.partition("/")
+            costs[agent if agent in agents else name] = (
+                {**costs.get(agent, {}), part: cost} if agent in agents else cost
+            )
+        rewards, dones = (dict.fromkeys(agents, like) for like in (expected["reward"], expected["done"][0]))
+        expected |= {"cost": costs, "reward": rewards, "done": (dones, dones)}
+        self._parts = self.task.split(expected["policy"], self.task.observation_spaces)
+        spaces = super()._build()
+        for name in self.groups.keys() & self.observations.groups.keys():
+            self._returned(f"cfg.observations[{name!r}]", self.observations.groups[name].value, expected[name])
+        return spaces
+
+    def _evaluation_pieces(self) -> list[Piece]:
+        ends = [[self._ends], self.terminations.pieces()]
+        first, second = ends if self.task.writes("_get_dones") else ends[::-1]
+        return [*first, *second, *self.rewards.pieces(), *self._rates, *self.costs.pieces()]
+
+    def _observation_pieces(self) -> list[Piece]:
+        return [*(piece for group in self._groups for piece in group.pieces()), self._looks]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = super().step(actions)
         task = self.task
         own = {"rewards": task.agent_rewards, "agent_terminated": task.agent_terminated}
-        own = self._export(own | {"agent_truncated": task.agent_truncated})
+        own = self._export({**own, "agent_truncated": task.agent_truncated})
         return observation, reward, terminated, truncated, info | own
 
     def _act(self, action: Any) -> None:
         task = self.task
         task.agent_over = task.agent_terminated | task.agent_truncated
-        if isinstance(box := self.single_action_space, gym.spaces.Box):
-            action = action.clamp(*(torch.from_numpy(bound).to(self.device) for bound in (box.low, box.high)))
-        actions = task.split(action, task.action_spaces)
-        task._pre_physics_step(task.without_over(actions) if task.agent_over.any() else actions)
-        times = self.cfg.sim.decimation if task.writes("_apply_action") else 1
-        for _ in range(times):
-            task._apply_action()
-            self.sim.step(self.cfg.sim.decimation // times)
+        super()._act(task.without_over(action, task.action_spaces))
+
+    def _given(self, action: Any) -> ByAgent:
+        return self.task.split(action, self.task.action_spaces)
 
     def _evaluate(self) -> Evaluation:
-        own, task = super()._evaluate(), self.task
-        bad = torch.zeros_like(own.terminated) if self._recovered is None else self._recovered
-        acting, dones = ~task.agent_over, task._get_dones()
-        if not isinstance(dones, tuple) or len(dones) != 2:
-            raise TypeError(
-                f"{task.where('_get_dones')} must return two dicts, terminated and time_outs, got {dones!r}"
-            )
-        terminated, truncated = (task.columns("_get_dones", part, torch.bool) for part in dones)
-        rewards = task.columns("_get_rewards", task._get_rewards())
-        task.agent_rewards = rewards.masked_fill(~acting | bad[:, None], 0.0)
-        task.agent_terminated = task.agent_terminated | (terminated | bad[:, None]) & acting
-        task.agent_truncated = task.agent_truncated | truncated & acting & ~task.agent_terminated
-        costs = task.costs(acting) if task.writes("_get_costs") else own.costs
-        ended = task.agent_terminated.all(1)
-        cut = (task.agent_terminated | task.agent_truncated).all(1) & ~ended
-        return Evaluation(ended, task.agent_rewards.sum(1), costs.sum(1), costs, cut)
+        evaluation, task = super()._evaluate(), self.task
+        if self._recovered is not None:
+            bad = self._recovered.unsqueeze(1)
+            task.agent_terminated = task.agent_terminated | bad & ~task.agent_over
+            task.agent_rewards = task.agent_rewards.masked_fill(bad, 0.0)
+        return evaluation
 
-    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, Any]:
-        rows, task = cast(dict[str, Any], super()._observe(env_ids)), self.task
-        own = {}
+    def _end(self) -> None:
+        task = self.task
+        dones = self._returned("_get_dones", task._get_dones(), self._expected["done"])
+        ended, cut = (task.columns(part) & ~task.agent_over for part in dones)
+        task.agent_terminated = task.agent_terminated | ended
+        task.agent_truncated = task.agent_truncated | cut & ~task.agent_terminated
+        task.reset_terminated = task.agent_terminated.all(1)
+        task.reset_buf = (task.agent_terminated | task.agent_truncated).all(1)
+        task.reset_time_outs = task.reset_buf & ~task.reset_terminated
+
+    def _reward(self) -> None:
+        task = self.task
+        rewards = task.columns(self._returned("_get_rewards", task._get_rewards(), self._expected["reward"]))
+        task.agent_rewards = rewards.masked_fill(task.agent_over, 0.0)
+        task.reward_buf = task.agent_rewards.sum(1)
+
+    def _charge(self) -> None:
+        task, costs = self.task, dict(self._returned("_get_costs", self.task._get_costs(), self._expected["cost"]))
+        for i, agent in enumerate(task.possible_agents):
+            own = costs.pop(agent, {}).items()
+            costs |= {f"{agent}/{name}": cost.masked_fill(task.agent_over[:, i], 0.0) for name, cost in own}
+        vars(self.task_costs).update(costs)
+
+    def _look(self) -> None:
+        task, groups = self.task, self.observations.groups if hasattr(self, "observations") else {}
+        seen = {name: group.value for name, group in groups.items()}
         if task.writes("_get_observations"):
-            own["policy"] = joined(task.checked("_get_observations", task._get_observations(), task.observation_spaces))
-        if self._dict_observations and task.own_state and task.writes("_get_states"):
-            own["critic"] = task.checked("_get_states", {"state": task._get_states()}, {"state": task.state_space})[
-                "state"
-            ]
-        rows |= own if env_ids is None else mapped(lambda value: value[env_ids], own)
-        if env_ids is None and task.agent_over.any():
-            rows["policy"] = joined(task.without_over(task.split(rows["policy"], task.observation_spaces)))
-        if self._dict_observations and task.cfg.state_space == -1:
-            rows["critic"] = rows["policy"]
-        return rows
+            seen["policy"] = joined(self._returned("_get_observations", task._get_observations(), self._parts))
+        if task.cfg.state_space == -1:
+            seen["critic"] = seen["policy"]
+        elif "critic" in self._shown and "critic" not in groups:
+            seen["critic"] = self._returned("_get_states", task._get_states(), self._expected["critic"])
+        vars(self.seen).update(seen)
 
-    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        task, self.seeded = self.task, seeded
+    def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
+        task = self.task
+        for group in self._groups if env_ids is None else ():
+            group.draw()
+        shown = super()._observe(env_ids)
+        if env_ids is None:
+            shown["policy"] = task.without_over(shown["policy"], task.observation_spaces)
+        else:
+            shown |= {group.name: group.compute_rows(env_ids) for group in self._groups}
+        if "critic" in shown and task.cfg.state_space == -1:
+            shown["critic"] = shown["policy"]
+        return shown
+
+    def _place(self, env_ids: Tensor, seeded: bool) -> None:
         for name in ("agent_terminated", "agent_truncated", "agent_over"):
-            setattr(task, name, getattr(task, name).index_fill(0, env_ids, False))
-        task._reset_idx(env_ids)
+            setattr(self.task, name, getattr(self.task, name).index_fill(0, env_ids, False))
+        super()._place(env_ids, seeded)
 
 
-class DirectMARLEnv(Workflow):
-    """A task of several agents. A subclass writes ``_get_observations``, ``_get_rewards`` and ``_get_dones``, which
-    return a dict with an entry for each agent (dones: two), ``_pre_physics_step``, which takes one, and, if it likes,
-    the other methods; for what it does not write, the terms of the configuration stand.
+class DirectMARLEnv(DirectRLEnv):
+    """A task of several agents: a :class:`DirectRLEnv` whose methods take and return a dict with an entry for each
+    agent, ``_get_dones`` two. ``_get_costs`` returns name → cost, or agent → such a dict of what it alone answers for;
+    the limit of that is ``cfg.cost_limits["agent/cost"]``. For methods that it does not write terms may stand.
 
     An agent whose episode is over, terminated or truncated, acts no more: its action is taken for zero, and reward,
     costs of its own and observation are zero, until the episode of the last agent is over. Then the environment's is:
@@ -137,71 +187,61 @@ class DirectMARLEnv(Workflow):
     cfg: DirectMARLEnvCfg
 
     def __init__(self, cfg: DirectMARLEnvCfg, render_mode: str | None = None, **kwargs: Any):
-        self.possible_agents, name = list(cfg.possible_agents), type(cfg).__name__
-        if not self.possible_agents:
-            raise ValueError(f"{name}.possible_agents is empty: name the agents")
-        for field_name in ("action_spaces", "observation_spaces"):
-            specs, limit = getattr(cfg, field_name), 1.0 if field_name == "action_spaces" else np.inf
-            if sorted(specs) != sorted(self.possible_agents):
-                wrong = f"{name}.{field_name} must have a space for each agent of {self.possible_agents}"
-                raise ValueError(f"{wrong}, got {list(specs)}")
-            where = f"{name}.{field_name}[{{!r}}]"
-            spaces = {a: space_from(specs[a], -limit, limit, where.format(a)) for a in self.possible_agents}
-            setattr(self, field_name, spaces)
-        self.state_space = None if cfg.state_space in (None, 0) else joined_space(self.observation_spaces)
-        """The space of :meth:`state`, None without one."""
-        self.own_state = cfg.state_space not in (None, 0, -1)
-        if self.own_state:
-            self.state_space = space_from(cfg.state_space, -np.inf, np.inf, f"{name}.state_space")
-        self._make_core(cfg, cfg.num_envs, render_mode=render_mode, **kwargs)
+        self.possible_agents = list(cfg.possible_agents)
+        self.observation_spaces = cfg.by_agent("observation_spaces", math.inf)
+        self.action_spaces = cfg.by_agent("action_spaces", 1.0)
+        super().__init__(cfg, render_mode, **kwargs)
         none = torch.zeros(self.num_envs, len(self.possible_agents), dtype=torch.bool, device=self.device)
         self.agent_terminated, self.agent_truncated, self.agent_over = none, none.clone(), none.clone()
         """Whose episode has ended in the present one of the environment, and whose had before the last step; and"""
         self.agent_rewards = none.float()
         """the rewards of that. Shapes: (num_envs, agents)."""
-        self._setup_scene()
+        self.state_space = self.core.groups.get("critic")
+        """The space of :meth:`state`, None without one."""
+        if "actions" in vars(self):
+            self.actions: Any = self.split(self.actions, self.action_spaces)
 
     @classmethod
-    def _translate(cls, cfg: DirectMARLEnvCfg) -> TaskCfg:
-        return cfg
+    def _translate(cls, cfg: Any) -> TaskCfg:
+        task = super()._translate(cfg)
+        task.only_positive_rewards = cfg.only_positive_rewards
+        for name in TERMS:
+            setattr(task, name, getattr(cfg, name) or getattr(task, name))
+        return task
 
-    def _setup_scene(self) -> None:
-        """Called once, when the simulation is there."""
+    def _noise(self, name: str, stream: str, space: gym.Space[Any]) -> Any:
+        spaces = self.observation_spaces if name == "observation" else self.action_spaces
+        models = getattr(self.cfg, f"{name}_noise_model") or {}
+        check_known(f"{type(self.cfg).__name__}.{name}_noise_model: there is no agent", models, spaces, "agents")
+        made = {}
+        for agent, cfg in models.items():
+            stream, size = self.random.stream(f"{name}_noise/{agent}"), gym.spaces.flatdim(spaces[agent])
+            made[agent] = cfg.class_type(cfg, stream, size)
+        return _NoiseByAgent(made, self, spaces) if made else None
 
-    def _pre_physics_step(self, actions: ByAgent) -> None:
-        """Take the actions of a control step; without an own method the first robot moves as ``cfg.actions`` says."""
-        self.sim.set_joint_targets(self.core.actions.process(joined(actions)))
-
-    def _apply_action(self) -> None:
-        """Called before each physics step, if it is written."""
+    def _check(self) -> None:
+        super()._check()
+        cfg, name = self.core.cfg, type(self).__name__
+        terms = {"_get_observations": "policy" in cfg.observations, "_get_rewards": cfg.rewards}
+        terms["_get_states"] = "critic" in cfg.observations or not self.cfg.own_state
+        for method, instead in (terms | {"_get_dones": self.cfg.terminations}).items():
+            if not self.writes(method) and not instead:
+                raise TypeError(f"{name} needs a method {method}, or terms for that in its configuration")
 
     def _get_observations(self) -> ByAgent:
-        """Agent → observation (num_envs, …), float32; without an own method those of ``cfg.observations["policy"]``."""
+        """Agent → observation (num_envs, …), float32."""
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
 
-    def _get_states(self) -> torch.Tensor:
-        """The state (num_envs, …), float32; without an own method that of ``cfg.observations["critic"]``."""
-        return self.core.observations.groups["critic"].value
-
-    def _get_rewards(self) -> ByAgent:
+    def _get_rewards(self) -> ByAgent:  # type: ignore[override]
         """Agent → reward (num_envs,), float32; without an own method equal parts of that of ``cfg.rewards``."""
         return dict.fromkeys(self.possible_agents, self.core.rewards.total / len(self.possible_agents))
 
-    def _get_dones(self) -> tuple[ByAgent, ByAgent]:
+    def _get_dones(self) -> tuple[ByAgent, ByAgent]:  # type: ignore[override]
         """Agent → whether it is terminated, and whether its time is over, (num_envs,) bool; without an own method all
         are terminated as ``cfg.terminations`` says. The time limit of the task ends all episodes beside this."""
         terminated = self.core.terminations.terminated
         in_time = torch.zeros_like(terminated)
         return dict.fromkeys(self.possible_agents, terminated), dict.fromkeys(self.possible_agents, in_time)
-
-    def _get_costs(self) -> dict[str, Any]:
-        """Name → cost (num_envs,), float32 and at least 0, or agent → such a dict of what it alone answers for; without
-        an own method the costs are those of ``cfg.costs``."""
-        raise NotImplementedError
-
-    def _reset_idx(self, env_ids: torch.Tensor) -> None:
-        """Place the robots of ``env_ids`` (n,) for new episodes: choose commands, and apply the events for resets."""
-        super(WorkflowCore, self.core)._place(env_ids, self.core.seeded)
 
     @property
     def agents(self) -> list[str]:
@@ -218,34 +258,37 @@ class DirectMARLEnv(Workflow):
         return len(self.possible_agents)
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
-        check_known(f"{self.where('observation_space')}: there is no agent", (agent,), self.possible_agents, "agents")
+        self._know("observation_space", agent)
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gym.Space[Any]:
-        check_known(f"{self.where('action_space')}: there is no agent", (agent,), self.possible_agents, "agents")
+        self._know("action_space", agent)
         return self.action_spaces[agent]
 
-    def state(self) -> torch.Tensor | None:
+    def state(self) -> Any:
         """The state (num_envs, …) that belongs to the last observation; None if ``cfg.state_space`` is 0."""
         return None if self.state_space is None else mapped(torch.clone, self.core._last_observation["critic"])
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, dict[str, Any]]:
-        observation, info = self.stack.reset(seed=seed, options=options)
+        """Observations by agent, and extras with an entry for each agent, beside those of ``info``."""
+        observation, info = super().reset(seed, options)
         return self.split(observation["policy"], self.observation_spaces), self._extras(info)
 
-    def step(self, actions: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, dict[str, Any]]:
-        """One control step; the last agent whose episode is over begins a new one of its environment. Agents that act
-        in no environment may be left out. The extras have an entry for each agent, and those of ``info``, where
-        ``final_obs`` is by agent."""
-        observation, _, _, truncated, info = self.stack.step(self.join_actions(actions))
-        outcome = self.outcome(truncated, info)
-        return self.split(observation["policy"], self.observation_spaces), *outcome, self._extras(info)
+    def step(self, actions: ByAgent) -> Any:
+        """One control step: observations, rewards, terminated, truncated and ``final_obs`` of the extras by agent. When
+        the last agent's episode is over, a new one of that environment begins. Agents that act in no environment may be
+        left out."""
+        observation, _, _, truncated, info = super().step(self.join_actions(actions))
+        extras = self._extras(info)
+        return self.split(observation["policy"], self.observation_spaces), *self.outcome(truncated, info), extras
 
     def join_actions(self, actions: ByAgent) -> Any:
         """The actions of agents as the vector environment takes them, zeros for those that act no more."""
-        check_known(f"{self.where('step')}: there is no agent", tuple(actions), self.possible_agents, "agents")
+        self._know("step", *actions)
         if missing := [agent for agent in self.agents if agent not in actions]:
-            raise ValueError(f"{self.where('step')} needs an action of each of {self.agents}, got none of {missing}")
+            raise ValueError(
+                f"{type(self).__name__}.step needs an action of each of {self.agents}, got none of {missing}"
+            )
         rest = {a: create_empty_array(space, self.num_envs, np.zeros) for a, space in self.action_spaces.items()}
         return joined({a: actions[a] if a in actions else mapped(torch.from_numpy, rest[a]) for a in rest})
 
@@ -261,64 +304,26 @@ class DirectMARLEnv(Workflow):
             return rows
         ends = np.cumsum([gym.spaces.flatdim(space) for space in spaces.values()]).tolist()
         parts = zip(spaces.items(), [0, *ends], ends, strict=False)
-        return {agent: rows[:, start:end].reshape(-1, *space.shape) for (agent, space), start, end in parts}
+        return {a: rows[:, start:end].reshape(-1, *(space.shape or ())) for (a, space), start, end in parts}
+
+    def columns(self, values: ByAgent) -> Tensor:
+        """Values (num_envs,) of all agents. Shape: (num_envs, agents)."""
+        return torch.stack([values[agent] for agent in self.possible_agents], 1)
+
+    def without_over(self, rows: Any, spaces: Spaces) -> Any:
+        """What the vector environment has of all agents in a row, zero for those that act no more."""
+        if not self.agent_over.any():
+            return rows
+        over, parts = dict(zip(self.possible_agents, self.agent_over.unbind(1), strict=True)), self.split(rows, spaces)
+        gone = {a: mapped(lambda part, a=a: over[a].view(-1, *[1] * (part.ndim - 1)), parts[a]) for a in parts}
+        return joined(mapped(lambda part, over: part.masked_fill(over, 0), parts, gone))
 
     def writes(self, method: str) -> bool:
-        """Whether a subclass has the method ``method``; else the terms of the configuration stand for it."""
+        """Whether a subclass has the method ``method``."""
         return getattr(type(self), method) is not getattr(DirectMARLEnv, method)
 
-    def where(self, method: str) -> str:
-        return f"{type(self).__name__}.{method}"
-
-    def checked(self, method: str, given: Any, spaces: Spaces, dtype: torch.dtype = torch.float32) -> ByAgent:
-        """What a method returned by agent; ValueError if it has not these keys, or a tensor not this shape and dtype,
-        or is not finite where the physics was."""
-        if not isinstance(given, dict) or sorted(given) != sorted(spaces):
-            got = list(given) if isinstance(given, dict) else type(given).__name__
-            raise ValueError(f"{self.where(method)} must return a dict with the keys {list(spaces)}, got {got}")
-        for key, space in spaces.items():
-            value, shape = given[key], (self.num_envs, *(space.shape or ()))
-            if not isinstance(space, gym.spaces.Box):
-                continue
-            if not isinstance(value, torch.Tensor) or value.shape != shape or value.dtype != dtype:
-                got = f"{value.dtype} {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
-                raise ValueError(f"{self.where(method)} must return {dtype} {shape} for {key!r}, got {got}")
-            if not math.isfinite(value.sum()):
-                wrong = ~value.reshape(self.num_envs, -1).isfinite().all(1)
-                wrong = wrong if self.core._recovered is None else wrong & ~self.core._recovered
-                if env_ids := wrong.nonzero().squeeze(1).tolist():
-                    where = f"for {key!r}, is not in environments {env_ids[:8]}"
-                    raise ValueError(f"{self.where(method)} must return finite numbers {where}")
-        return {key: given[key] for key in spaces}
-
-    def columns(self, method: str, given: Any, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """What a method returned by agent, (num_envs,) each, in columns."""
-        scalars: Spaces = dict.fromkeys(self.possible_agents, gym.spaces.Box(-np.inf, np.inf, ()))
-        return torch.stack([*self.checked(method, given, scalars, dtype).values()], 1)
-
-    def costs(self, acting: torch.Tensor) -> torch.Tensor:
-        """The costs in the order of ``cost_limits``, those of agents that act no more 0. Shape: (num_envs, costs)."""
-        given, flat = self._get_costs(), {}
-        for i, agent in enumerate(self.possible_agents):
-            flat |= {f"{agent}/{name}": cost * acting[:, i] for name, cost in given.pop(agent, {}).items()}
-        scalars: Spaces = dict.fromkeys(self.cfg.cost_limits, gym.spaces.Box(-np.inf, np.inf, ()))
-        return torch.stack([*self.checked("_get_costs", {**given, **flat}, scalars).values()], 1)
-
-    def without_over(self, parts: ByAgent) -> ByAgent:
-        """Zeros for the agents that act no more, in their environments."""
-        over = dict(zip(self.possible_agents, self.agent_over.unbind(1), strict=True))
-        expand = lambda mask, value: mask.reshape(-1, *[1] * (value.ndim - 1))  # noqa: E731
-        return {a: mapped(lambda v, a=a: v.masked_fill(expand(over[a], v), 0), part) for a, part in parts.items()}
-
-    def _check(self) -> None:
-        cfg, name = self.core.cfg, type(self).__name__
-        terms = {"_get_observations": "policy" in cfg.observations, "_get_rewards": cfg.rewards}
-        terms |= {"_get_states": not self.own_state or "critic" in cfg.observations}
-        for method, instead in (terms | {"_get_dones": cfg.terminations}).items():
-            if not self.writes(method) and not instead:
-                raise TypeError(f"{name} needs a method {method}, or terms for that in its configuration")
-        if self.writes("_get_costs") != bool(self.cfg.cost_limits):
-            raise ValueError(f"{name}._get_costs and the limit of each cost, cost_limits in its cfg, go together")
+    def _know(self, method: str, *agents: str) -> None:
+        check_known(f"{type(self).__name__}.{method}: there is no agent", agents, self.possible_agents, "agents")
 
     def _extras(self, info: dict[str, Any]) -> dict[str, Any]:
         extras = {agent: self.extras.get(agent, {}) for agent in self.possible_agents} | info
@@ -327,53 +332,71 @@ class DirectMARLEnv(Workflow):
         return extras
 
 
+class _NoiseByAgent(Stateful):
+    """The noise ``models`` of some agents on rows of all agents."""
+
+    STATE = ("models",)
+
+    def __init__(self, models: ByAgent, task: DirectMARLEnv, spaces: Spaces):
+        self.models, self._task, self._spaces = models, task, spaces
+
+    def __call__(self, rows: Any, env_ids: Tensor | None = None) -> Any:
+        parts = self._task.split(rows, self._spaces)
+        return joined({a: self.models[a](part, env_ids) if a in self.models else part for a, part in parts.items()})
+
+    def reset(self, env_ids: Tensor) -> None:
+        for model in self.models.values():
+            model.reset(env_ids)
+
+
 def joined_space(spaces: Spaces) -> gym.Space[Any]:
     """One box of all agents' boxes in a row, or the dict of their spaces if one of them is none."""
     boxes = [space for space in spaces.values() if isinstance(space, gym.spaces.Box)]
     if len(boxes) < len(spaces):
         return gym.spaces.Dict(spaces)
-    return gym.spaces.Box(*(np.concatenate([getattr(box, end).ravel() for box in boxes]) for end in ("low", "high")))
+    low, high = (np.concatenate([getattr(box, end).ravel() for box in boxes]) for end in ("low", "high"))
+    return gym.spaces.Box(low, high)
 
 
 def joined(values: ByAgent) -> Any:
     """Tensors of agents in a row, (num_envs, size), or the dict of them if one of them is of no box."""
-    if not all(isinstance(value, torch.Tensor) and value.is_floating_point() for value in values.values()):
+    if not all(isinstance(value, Tensor) and value.is_floating_point() for value in values.values()):
         return values
     return torch.cat([value.flatten(1) for value in values.values()], 1)
 
 
 class SingleAgentEnv:
     """Several agents as one, with what the direct workflow has for one agent: the observation, under ``"policy"``, is
-    that of all agents in a row or the state, the action all actions, the reward the sum of all rewards."""
+    that of all agents in a row or the state, the action all actions, the reward the sum of all rewards. ValueError if
+    the state is to be observed and there is none."""
 
-    def __init__(self, env: Any, state_as_observation: bool):
+    def __init__(self, env: Any, state_as_observation: bool = False):
         self.env = env if isinstance(env, DirectMARLEnv) else getattr(env.unwrapped, "task", None)
         if not isinstance(self.env, DirectMARLEnv):
             raise TypeError(f"expected a DirectMARLEnv, or a vector environment of one, got {type(env).__name__}")
         if state_as_observation and self.env.state_space is None:
             raise ValueError(f"{type(self.env).__name__} has no state to observe: its cfg.state_space is 0")
-        self._group = "critic" if state_as_observation else "policy"
-        space = self.env.core.single_observation_space[self._group]
-        self.single_observation_space = gym.spaces.Dict({"policy": space})
-        self.single_action_space = self.env.core.single_action_space
+        core, self._group = self.env.core, "critic" if state_as_observation else "policy"
+        self.single_observation_space = gym.spaces.Dict({"policy": core.groups[self._group]})
+        self.single_action_space = core.single_action_space
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.env, name)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, dict[str, Any]]:
-        observation, info = self.env.stack.reset(seed=seed, options=options)
+        observation, info = self.stack.reset(seed=seed, options=options)
         return {"policy": observation[self._group]}, info
 
     def step(self, action: Any) -> Any:
         """The observation, and reward, terminated, truncated, (num_envs,), and ``info`` of all agents."""
-        observation, reward, terminated, truncated, info = self.env.stack.step(action)
+        observation, reward, terminated, truncated, info = self.stack.step(action)
         return {"policy": observation[self._group]}, reward, terminated, truncated, info
 
 
 class OneAgentEnv(SingleAgentEnv):
     """Several agents as a multi-agent environment whose one agent is ``"single-agent"``."""
 
-    def __init__(self, env: Any, state_as_observation: bool):
+    def __init__(self, env: Any, state_as_observation: bool = False):
         super().__init__(env, state_as_observation)
         self.possible_agents = self.agents = ["single-agent"]
         self.num_agents = self.max_num_agents = 1
@@ -391,11 +414,5 @@ class OneAgentEnv(SingleAgentEnv):
         return *({"single-agent": part} for part in (observation["policy"], *outcome)), {"single-agent": {}, **info}
 
 
-def multi_agent_to_single_agent(env: Any, state_as_observation: bool = False) -> SingleAgentEnv:
-    """The agents of a task as one; ValueError if the state is to be observed and there is none."""
-    return SingleAgentEnv(env, state_as_observation)
-
-
-def multi_agent_with_one_agent(env: Any, state_as_observation: bool = False) -> OneAgentEnv:
-    """The agents of a task as those of a task of one; ValueError if the state is to be observed and there is none."""
-    return OneAgentEnv(env, state_as_observation)
+multi_agent_to_single_agent, multi_agent_with_one_agent = SingleAgentEnv, OneAgentEnv
+"""Isaac Lab's names."""
