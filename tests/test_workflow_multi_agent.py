@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import runpy
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -255,14 +257,10 @@ def test_noise_models_of_agents_take_streams_of_their_own(assert_same):
         drawn += 4  # words of two numbers
         assert stream.counter.flatten().tolist() == [drawn] * 5
         expected, seen = quiet.step(ones())[0], noisy.step(ones())[0]
-    acting = make_acting(action_noise_model={"front": noise})
+    acting = TwoHalves(two_halves(action_noise_model={"front": noise}))
     acting.reset(seed=4)
     acting.step(ones())
     assert (acting.taken[:, 6:] == 0.5).all() and (acting.taken[:, :6] != 0.5).all()
-
-
-def make_acting(**changes: Any) -> TwoHalves:
-    return TwoHalves(two_halves(**changes))
 
 
 def test_an_own_apply_action_is_called_before_each_physics_step(assert_same):
@@ -315,6 +313,26 @@ def test_go2_flats_evaluation_takes_the_legs():
     result = evaluator.run(lambda seen: torch.zeros(len(seen), 12), still=False).as_dict()
     assert result["falls"] == 0.0 and 0.0 < result["lin_vel_error"] < 1.5 and list(result["costs"])
     evaluator.close()
+
+
+def test_the_example_is_go2_flat(assert_same, random_actions):
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_multi_agent.py"))
+    cfg = {"events.push.interval_s": (0.5, 1.5), "commands.velocity.resampling_time_s": (0.5, 2.0)}
+    cfg |= {"episode_length_s": 3.0, "events.root.params.velocity": 1.0}
+    ids = ("Legged/Go2-Flat-v0", "Example/Go2-Flat-Multi-Agent-v0")
+    flat, multi = (gym.make_vec(name, 64, cfg=cfg, statistics=False, observations="dict") for name in ids)
+    assert_same(multi.reset(seed=3)[0], flat.reset(seed=3)[0])
+    ended = np.zeros(2, int)
+    for t, action in enumerate(random_actions(300, 64) * 1.2):
+        *outcome, info = multi.step(action * (1.0 if t % 100 > 50 else 0.1))
+        *expected, expected_info = flat.step(action * (1.0 if t % 100 > 50 else 0.1))
+        assert_same(outcome, expected)
+        assert_same([info["cost"], info["costs"]], [expected_info["cost"], expected_info["costs"]])
+        assert_same(info.get("final_obs"), expected_info.get("final_obs"))
+        ended += [outcome[2].sum(), outcome[3].sum()]
+    assert ended.min() > 0
+    flat.close()
+    multi.close()
 
 
 # --- PettingZoo -------------------------------------------------------------------------------------------------------
