@@ -1,7 +1,6 @@
 """Isaac Lab's direct workflow for several agents: methods that take and return a dict with an entry for each agent."""
 
 import math
-from dataclasses import field
 from typing import Any
 
 import gymnasium as gym
@@ -22,7 +21,7 @@ from legged_envs.workflows.spaces import space_from
 ByAgent = dict[str, Any]
 """Agent → its value; tensors start with ``num_envs``."""
 Spaces = dict[str, gym.Space[Any]]
-TERMS = ("observations", "rewards", "terminations", "costs", "curriculum")
+TERMS = ("observations", "rewards", "only_positive_rewards", "terminations", "costs", "curriculum")
 """Fields of a ``TaskCfg`` that may stand for methods."""
 
 
@@ -32,39 +31,37 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
     observation group ``"policy"``, all agents in a row, of ``_get_observations``, ``"critic"`` of ``_get_states``."""
 
     possible_agents: Any = ()
-    action_spaces: dict[str, Any] = field(default_factory=dict)
-    observation_spaces: dict[str, Any] = field(default_factory=dict)
+    action_spaces: Any = {}  # noqa: RUF012
+    observation_spaces: Any = {}  # noqa: RUF012
     """Agent → space, or what stands for one: see :func:`~legged_envs.workflows.spaces.space_from`."""
     state_space: Any = 0
     """The space of the state; −1: the observations of all agents in a row, 0: there is no state."""
     observation_noise_model: Any = None
     action_noise_model: Any = None
     """Agent → ``NoiseModelCfg``."""
-    observations: dict[str, Any] = field(default_factory=dict)
-    rewards: dict[str, Any] = field(default_factory=dict)
+    observations: Any = {}  # noqa: RUF012
+    rewards: Any = {}  # noqa: RUF012
     only_positive_rewards: bool = True
-    terminations: dict[str, Any] = field(default_factory=dict)
-    costs: dict[str, Any] = field(default_factory=dict)
-    curriculum: dict[str, Any] = field(default_factory=dict)
+    terminations: Any = {}  # noqa: RUF012
+    costs: Any = {}  # noqa: RUF012
+    curriculum: Any = {}  # noqa: RUF012
 
-    def by_agent(self, name: str, bound: float) -> Spaces:
+    def by_agent(self, name: str) -> Spaces:
         """The spaces of a field; ValueError unless each agent has one, and there are agents."""
         specs, where, agents = getattr(self, name), f"{type(self).__name__}.{name}", list(self.possible_agents)
         if not agents or sorted(specs) != sorted(agents):
             raise ValueError(f"{where} must have a space for each of possible_agents, {agents}, got {list(specs)}")
+        bound = 1.0 if name == "action_spaces" else math.inf
         return {agent: space_from(specs[agent], -bound, bound, f"{where}[{agent!r}]") for agent in agents}
 
     def spaces(self) -> Spaces:
-        spaces = {"policy": joined_space(self.by_agent("observation_spaces", math.inf))}
-        spaces["action"] = joined_space(self.by_agent("action_spaces", 1.0))
-        if self.own_state:
-            name = f"{type(self).__name__}.state_space"
-            return spaces | {"critic": space_from(self.state_space, -math.inf, math.inf, name)}
-        return spaces | ({"critic": spaces["policy"]} if self.state_space == -1 else {})
-
-    @property
-    def own_state(self) -> bool:
-        return self.state_space not in (None, 0, -1)
+        spaces = {"policy": joined_space(self.by_agent("observation_spaces"))}
+        spaces["action"] = joined_space(self.by_agent("action_spaces"))
+        if self.state_space in (None, 0, -1):
+            return spaces | ({"critic": spaces["policy"]} if self.state_space == -1 else {})
+        return spaces | {
+            "critic": space_from(self.state_space, -math.inf, math.inf, f"{type(self).__name__}.state_space")
+        }
 
 
 class MultiAgentCore(DirectCore):
@@ -74,16 +71,14 @@ class MultiAgentCore(DirectCore):
 
     task: "DirectMARLEnv"
 
-    def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
+    def _build(self) -> tuple[Spaces, gym.Space[Any]]:
         agents, expected, costs = self.task.possible_agents, self._expected, dict[str, Any]()
         for name, cost in expected["cost"].items():  # "agent/cost" is returned as {agent: {cost: …}}
-            agent, _, part = name.partition("/")
-            costs[agent if agent in agents else name] = (
-                {**costs.get(agent, {}), part: cost} if agent in agents else cost
-            )
+            owner, _, part = name.partition("/")
+            costs |= {owner: costs.get(owner, {}) | {part: cost}} if owner in agents else {name: cost}
         rewards, dones = (dict.fromkeys(agents, like) for like in (expected["reward"], expected["done"][0]))
         expected |= {"cost": costs, "reward": rewards, "done": (dones, dones)}
-        self._parts = self.task.split(expected["policy"], self.task.observation_spaces)
+        expected["agents"] = self.task.split(expected["policy"], self.task.observation_spaces)
         spaces = super()._build()
         for name in self.groups.keys() & self.observations.groups.keys():
             self._returned(f"cfg.observations[{name!r}]", self.observations.groups[name].value, expected[name])
@@ -99,10 +94,14 @@ class MultiAgentCore(DirectCore):
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observation, reward, terminated, truncated, info = super().step(actions)
-        task = self.task
-        own = {"rewards": task.agent_rewards, "agent_terminated": task.agent_terminated}
-        own = self._export({**own, "agent_truncated": task.agent_truncated})
-        return observation, reward, terminated, truncated, info | own
+        own = {name: getattr(self.task, name) for name in ("agent_rewards", "agent_terminated", "agent_truncated")}
+        return (
+            observation,
+            reward,
+            terminated,
+            truncated,
+            info | self._export({"rewards": own.pop("agent_rewards"), **own}),
+        )
 
     def _act(self, action: Any) -> None:
         task = self.task
@@ -147,7 +146,8 @@ class MultiAgentCore(DirectCore):
         task, groups = self.task, self.observations.groups if hasattr(self, "observations") else {}
         seen = {name: group.value for name, group in groups.items()}
         if task.writes("_get_observations"):
-            seen["policy"] = joined(self._returned("_get_observations", task._get_observations(), self._parts))
+            own = self._returned("_get_observations", task._get_observations(), self._expected["agents"])
+            seen["policy"] = joined(own)
         if task.cfg.state_space == -1:
             seen["critic"] = seen["policy"]
         elif "critic" in self._shown and "critic" not in groups:
@@ -155,17 +155,14 @@ class MultiAgentCore(DirectCore):
         vars(self.seen).update(seen)
 
     def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
-        task = self.task
         for group in self._groups if env_ids is None else ():
             group.draw()
         shown = super()._observe(env_ids)
         if env_ids is None:
-            shown["policy"] = task.without_over(shown["policy"], task.observation_spaces)
+            shown["policy"] = self.task.without_over(shown["policy"], self.task.observation_spaces)
         else:
             shown |= {group.name: group.compute_rows(env_ids) for group in self._groups}
-        if "critic" in shown and task.cfg.state_space == -1:
-            shown["critic"] = shown["policy"]
-        return shown
+        return shown | ({"critic": shown["policy"]} if "critic" in shown and self.task.cfg.state_space == -1 else {})
 
     def _place(self, env_ids: Tensor, seeded: bool) -> None:
         for name in ("agent_terminated", "agent_truncated", "agent_over"):
@@ -188,8 +185,7 @@ class DirectMARLEnv(DirectRLEnv):
 
     def __init__(self, cfg: DirectMARLEnvCfg, render_mode: str | None = None, **kwargs: Any):
         self.possible_agents = list(cfg.possible_agents)
-        self.observation_spaces = cfg.by_agent("observation_spaces", math.inf)
-        self.action_spaces = cfg.by_agent("action_spaces", 1.0)
+        self.observation_spaces, self.action_spaces = map(cfg.by_agent, ("observation_spaces", "action_spaces"))
         super().__init__(cfg, render_mode, **kwargs)
         none = torch.zeros(self.num_envs, len(self.possible_agents), dtype=torch.bool, device=self.device)
         self.agent_terminated, self.agent_truncated, self.agent_over = none, none.clone(), none.clone()
@@ -204,9 +200,8 @@ class DirectMARLEnv(DirectRLEnv):
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
         task = super()._translate(cfg)
-        task.only_positive_rewards = cfg.only_positive_rewards
         for name in TERMS:
-            setattr(task, name, getattr(cfg, name) or getattr(task, name))
+            setattr(task, name, getattr(task, name) if getattr(cfg, name) == {} else getattr(cfg, name))
         return task
 
     def _noise(self, name: str, stream: str, space: gym.Space[Any]) -> Any:
@@ -223,7 +218,7 @@ class DirectMARLEnv(DirectRLEnv):
         super()._check()
         cfg, name = self.core.cfg, type(self).__name__
         terms = {"_get_observations": "policy" in cfg.observations, "_get_rewards": cfg.rewards}
-        terms["_get_states"] = "critic" in cfg.observations or not self.cfg.own_state
+        terms["_get_states"] = "critic" in cfg.observations or self.cfg.state_space in (None, 0, -1)
         for method, instead in (terms | {"_get_dones": self.cfg.terminations}).items():
             if not self.writes(method) and not instead:
                 raise TypeError(f"{name} needs a method {method}, or terms for that in its configuration")
@@ -289,8 +284,8 @@ class DirectMARLEnv(DirectRLEnv):
             raise ValueError(
                 f"{type(self).__name__}.step needs an action of each of {self.agents}, got none of {missing}"
             )
-        rest = {a: create_empty_array(space, self.num_envs, np.zeros) for a, space in self.action_spaces.items()}
-        return joined({a: actions[a] if a in actions else mapped(torch.from_numpy, rest[a]) for a in rest})
+        zeros = {a: create_empty_array(space, self.num_envs, np.zeros) for a, space in self.action_spaces.items()}
+        return joined({**mapped(torch.from_numpy, zeros), **actions})
 
     def outcome(self, truncated: Any, info: dict[str, Any]) -> list[ByAgent]:
         """Rewards, terminated and truncated by agent of a step of the vector environment, all (num_envs,)."""
