@@ -59,9 +59,8 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
         spaces["action"] = joined_space(self.by_agent("action_spaces"))
         if self.state_space in (None, 0, -1):
             return spaces | ({"critic": spaces["policy"]} if self.state_space == -1 else {})
-        return spaces | {
-            "critic": space_from(self.state_space, -math.inf, math.inf, f"{type(self).__name__}.state_space")
-        }
+        where = f"{type(self).__name__}.state_space"
+        return spaces | {"critic": space_from(self.state_space, -math.inf, math.inf, where)}
 
 
 class MultiAgentCore(DirectCore):
@@ -93,15 +92,10 @@ class MultiAgentCore(DirectCore):
         return [*(piece for group in self._groups for piece in group.pieces()), self._looks]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = super().step(actions)
+        *outcome, info = super().step(actions)
         own = {name: getattr(self.task, name) for name in ("agent_rewards", "agent_terminated", "agent_truncated")}
-        return (
-            observation,
-            reward,
-            terminated,
-            truncated,
-            info | self._export({"rewards": own.pop("agent_rewards"), **own}),
-        )
+        own = self._export({"rewards": own.pop("agent_rewards"), **own})
+        return *outcome, info | own
 
     def _act(self, action: Any) -> None:
         task = self.task
@@ -208,10 +202,8 @@ class DirectMARLEnv(DirectRLEnv):
         spaces = self.observation_spaces if name == "observation" else self.action_spaces
         models = getattr(self.cfg, f"{name}_noise_model") or {}
         check_known(f"{type(self.cfg).__name__}.{name}_noise_model: there is no agent", models, spaces, "agents")
-        made = {}
-        for agent, cfg in models.items():
-            stream, size = self.random.stream(f"{name}_noise/{agent}"), gym.spaces.flatdim(spaces[agent])
-            made[agent] = cfg.class_type(cfg, stream, size)
+        streams = {agent: self.random.stream(f"{name}_noise/{agent}") for agent in models}
+        made = {a: cfg.class_type(cfg, streams[a], gym.spaces.flatdim(spaces[a])) for a, cfg in models.items()}
         return _NoiseByAgent(made, self, spaces) if made else None
 
     def _check(self) -> None:
@@ -244,13 +236,8 @@ class DirectMARLEnv(DirectRLEnv):
         over = (self.agent_terminated | self.agent_truncated).all(0).tolist()
         return [agent for agent, is_over in zip(self.possible_agents, over, strict=True) if not is_over]
 
-    @property
-    def num_agents(self) -> int:
-        return len(self.agents)
-
-    @property
-    def max_num_agents(self) -> int:
-        return len(self.possible_agents)
+    num_agents = property(lambda self: len(self.agents))
+    max_num_agents = property(lambda self: len(self.possible_agents))
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         self._know("observation_space", agent)
@@ -281,9 +268,8 @@ class DirectMARLEnv(DirectRLEnv):
         """The actions of agents as the vector environment takes them, zeros for those that act no more."""
         self._know("step", *actions)
         if missing := [agent for agent in self.agents if agent not in actions]:
-            raise ValueError(
-                f"{type(self).__name__}.step needs an action of each of {self.agents}, got none of {missing}"
-            )
+            wrong = f"needs an action of each of {self.agents}, got none of {missing}"
+            raise ValueError(f"{type(self).__name__}.step {wrong}")
         zeros = {a: create_empty_array(space, self.num_envs, np.zeros) for a, space in self.action_spaces.items()}
         return joined({**mapped(torch.from_numpy, zeros), **actions})
 
@@ -309,9 +295,12 @@ class DirectMARLEnv(DirectRLEnv):
         """What the vector environment has of all agents in a row, zero for those that act no more."""
         if not self.agent_over.any():
             return rows
-        over, parts = dict(zip(self.possible_agents, self.agent_over.unbind(1), strict=True)), self.split(rows, spaces)
-        gone = {a: mapped(lambda part, a=a: over[a].view(-1, *[1] * (part.ndim - 1)), parts[a]) for a in parts}
-        return joined(mapped(lambda part, over: part.masked_fill(over, 0), parts, gone))
+        parts = {**self.split(rows, spaces)}
+        for agent, over in zip(self.possible_agents, self.agent_over.unbind(1), strict=True):
+            parts[agent] = mapped(
+                lambda v, gone=over: v.masked_fill(gone.view(-1, *[1] * (v.ndim - 1)), 0), parts[agent]
+            )
+        return joined(parts)
 
     def writes(self, method: str) -> bool:
         """Whether a subclass has the method ``method``."""
