@@ -15,7 +15,8 @@ from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece
 from legged_envs.state import Stateful, mapped
 from legged_envs.workflows.configclass import configclass
-from legged_envs.workflows.direct import DirectCore, DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.direct_core import DirectCore
 from legged_envs.workflows.spaces import space_from
 
 ByAgent = dict[str, Any]
@@ -78,6 +79,7 @@ class MultiAgentCore(DirectCore):
         rewards, dones = (dict.fromkeys(agents, like) for like in (expected["reward"], expected["done"][0]))
         expected |= {"cost": costs, "reward": rewards, "done": (dones, dones)}
         expected["agents"] = self.task.split(expected["policy"], self.task.observation_spaces)
+        vars(self.seen).update({name: expected[name] for name in self._shown})
         spaces = super()._build()
         for name in self.groups.keys() & self.observations.groups.keys():
             self._returned(f"cfg.observations[{name!r}]", self.observations.groups[name].value, expected[name])
@@ -144,7 +146,7 @@ class MultiAgentCore(DirectCore):
             seen["policy"] = joined(own)
         if task.cfg.state_space == -1:
             seen["critic"] = seen["policy"]
-        elif "critic" in self._shown and "critic" not in groups:
+        elif "critic" in self._shown and task.writes("_get_states"):
             seen["critic"] = self._returned("_get_states", task._get_states(), self._expected["critic"])
         vars(self.seen).update(seen)
 
@@ -301,10 +303,6 @@ class DirectMARLEnv(DirectRLEnv):
                 lambda v, gone=over: v.masked_fill(gone.view(-1, *[1] * (v.ndim - 1)), 0), parts[agent]
             )
         return joined(parts)
-
-    def writes(self, method: str) -> bool:
-        """Whether a subclass has the method ``method``."""
-        return getattr(type(self), method) is not getattr(DirectMARLEnv, method)
 
     def _know(self, method: str, *agents: str) -> None:
         check_known(f"{type(self).__name__}.{method}: there is no agent", agents, self.possible_agents, "agents")
