@@ -144,9 +144,7 @@ class MultiAgentCore(DirectCore):
         if task.writes("_get_observations"):
             own = self._returned("_get_observations", task._get_observations(), self._expected["agents"])
             seen["policy"] = joined(own)
-        if task.cfg.state_space == -1:
-            seen["critic"] = seen["policy"]
-        elif "critic" in self._shown and task.writes("_get_states"):
+        if "critic" in self._shown and task.writes("_get_states") and task.cfg.state_space != -1:
             seen["critic"] = self._returned("_get_states", task._get_states(), self._expected["critic"])
         vars(self.seen).update(seen)
 
@@ -221,11 +219,11 @@ class DirectMARLEnv(DirectRLEnv):
         """Agent → observation (num_envs, …), float32."""
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
 
-    def _get_rewards(self) -> ByAgent:  # type: ignore[override]
+    def _get_rewards(self) -> Any:
         """Agent → reward (num_envs,), float32; without an own method equal parts of that of ``cfg.rewards``."""
         return dict.fromkeys(self.possible_agents, self.core.rewards.total / len(self.possible_agents))
 
-    def _get_dones(self) -> tuple[ByAgent, ByAgent]:  # type: ignore[override]
+    def _get_dones(self) -> Any:
         """Agent → whether it is terminated, and whether its time is over, (num_envs,) bool; without an own method all
         are terminated as ``cfg.terminations`` says. The time limit of the task ends all episodes beside this."""
         terminated = self.core.terminations.terminated
