@@ -1,7 +1,6 @@
 """Train several agents with skrl's IPPO or MAPPO, each with networks of its own; then evaluate and film them.
 
-Writes policy.pt, evaluation.json and video.mp4 to the folder ``--out``. IPPO's critics see what their agent sees, those
-of MAPPO the state of all.
+Writes policy.pt, evaluation.json, video.mp4 to ``--out``. IPPO's critics see what their agent sees, MAPPO's the state.
 """
 
 import argparse
@@ -41,6 +40,7 @@ parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--entropy", type=float, default=0.01)
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")
+parser.add_argument("--no-video", action="store_true")
 parser.add_argument("--out", type=Path, default=Path("runs/multi_agent"))
 args = parser.parse_args()
 args.out.mkdir(parents=True, exist_ok=True)
@@ -49,9 +49,8 @@ torch.manual_seed(args.seed)
 
 
 def mlp(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(inputs, HIDDEN), nn.ELU(), nn.Linear(HIDDEN, HIDDEN), nn.ELU(), nn.Linear(HIDDEN, outputs)
-    )
+    hidden = nn.Linear(inputs, HIDDEN), nn.ELU(), nn.Linear(HIDDEN, HIDDEN), nn.ELU()
+    return nn.Sequential(*hidden, nn.Linear(HIDDEN, outputs))
 
 
 class Policy(GaussianMixin, Model):
@@ -85,19 +84,13 @@ if args.algorithm == "mappo":
     spaces["state_spaces"] = env.state_spaces
 of = {agent: {name[:-1]: by_agent[agent] for name, by_agent in spaces.items()} for agent in agents}
 cfg = {
-    "rollouts": STEPS,
-    "learning_epochs": EPOCHS,
-    "mini_batches": MINI_BATCHES,
-    "learning_rate_scheduler_kwargs": {agent: {} for agent in agents},
+    **{"rollouts": STEPS, "learning_epochs": EPOCHS, "mini_batches": MINI_BATCHES},
     "observation_preprocessor": RunningStandardScaler,
     "observation_preprocessor_kwargs": {agent: {"size": of[agent]["observation_space"]} for agent in agents},
     "state_preprocessor": RunningStandardScaler if args.algorithm == "mappo" else None,
     "state_preprocessor_kwargs": {agent: {"size": of[agent].get("state_space")} for agent in agents},
-    "value_preprocessor": RunningStandardScaler,
-    "value_preprocessor_kwargs": {"size": 1},
-    "entropy_loss_scale": args.entropy,
-    "value_loss_scale": 1.0,
-    "grad_norm_clip": 1.0,
+    **{"value_preprocessor": RunningStandardScaler, "value_preprocessor_kwargs": {"size": 1}},
+    **{"entropy_loss_scale": args.entropy, "value_loss_scale": 1.0, "grad_norm_clip": 1.0},
     "experiment": {"write_interval": 0, "checkpoint_interval": 0},
 }
 learner = (BootstrapMAPPO if args.algorithm == "mappo" else BootstrapIPPO)(
@@ -126,13 +119,9 @@ while (done := (time.perf_counter() - begun) / (60.0 * args.minutes)) < 1.0:
         learner.post_interaction(**clock)
     step += STEPS
     if step % (20 * STEPS) == 0:
-        mean = sum(rewards) / len(rewards) / envs.unwrapped.step_dt
-        seconds = time.perf_counter() - begun
-        speed = step * args.num_envs / seconds
-        print(
-            f"{seconds:5.0f} s  {step * args.num_envs / 1e6:5.2f} M steps  {speed:.0f}/s  reward {mean:.2f}/s",
-            flush=True,
-        )
+        mean, seconds = sum(rewards) / len(rewards) / envs.unwrapped.step_dt, time.perf_counter() - begun
+        millions = step * args.num_envs / 1e6
+        print(f"{seconds:5.0f} s  {millions:5.2f} M steps  reward {mean:.2f}/s", flush=True)
         rewards.clear()
         learner.tracking_data.clear()
 seconds, task = time.perf_counter() - begun, envs.unwrapped.task
@@ -142,12 +131,9 @@ learner.enable_training_mode(False)
 
 def act(joined: torch.Tensor) -> torch.Tensor:
     """The means of the actions of all agents, for their observations in a row."""
-    seen = {agent: learner._observation_preprocessor[agent](part) for agent, part in split(joined).items()}
-    return torch.cat([learner.policies[agent].net(part) for agent, part in seen.items()], 1)
-
-
-def split(joined: torch.Tensor) -> dict[str, torch.Tensor]:
-    return task.split(joined, task.observation_spaces)
+    seen = task.split(joined, task.observation_spaces)
+    scaled = {agent: learner._observation_preprocessor[agent](part) for agent, part in seen.items()}
+    return torch.cat([learner.policies[agent].net(part) for agent, part in scaled.items()], 1)
 
 
 weights = {agent: (learner.policies[agent], learner._observation_preprocessor[agent]) for agent in agents}
@@ -158,6 +144,7 @@ report = {"task": args.task, "algorithm": args.algorithm, "seed": args.seed, "en
 report |= {"training_seconds": round(seconds, 1), **result}
 (args.out / "evaluation.json").write_text(json.dumps(report, indent=1) + "\n")
 print({name: round(result[name], 3) for name in ("lin_vel_error", "ang_vel_error", "falls", "base_height")})
-watched = evaluation_cfg(registered)
-with closing(gym.make_vec(args.task, num_envs=1, cfg=watched, render_mode="rgb_array", **EVALUATED)) as one:
-    film(one, act, ("policy",), scenes(registered), args.out / "video.mp4")
+if not args.no_video:
+    options = {"cfg": evaluation_cfg(registered), "render_mode": "rgb_array", **EVALUATED}
+    with closing(gym.make_vec(args.task, num_envs=1, **options)) as one:
+        film(one, act, ("policy",), scenes(registered), args.out / "video.mp4")

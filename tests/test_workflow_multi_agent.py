@@ -4,8 +4,10 @@ oracles are a table of when each agent ends, the flat environment with the same 
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import runpy
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -475,6 +477,17 @@ def test_skrls_learners_bootstrap_time_outs_alone_from_the_true_last_observation
         cut = torch.tensor([True, False, True, True, True]) & acted
         assert cut.any() and torch.allclose(rewards[-1][cut], expected[cut], atol=1e-5)
     env.close()
+
+
+def test_the_training_example_runs(tmp_path, monkeypatch):
+    options = {"minutes": "0.01", "num-envs": "8", "episodes": "2", "algorithm": "mappo", "out": str(tmp_path)}
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    monkeypatch.setattr(sys, "argv", ["multi_agent_ippo", *words, "--no-video"])
+    threads = torch.get_num_threads()
+    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "multi_agent_ippo.py"))
+    torch.set_num_threads(threads)
+    assert json.loads((tmp_path / "evaluation.json").read_text())["episodes"] == 2
+    assert list(torch.load(tmp_path / "policy.pt")) == list(LEGS)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
