@@ -10,7 +10,7 @@ import pytest
 
 import legged_envs.wrappers
 
-LIBRARIES = {"sb3", "skrl", "rl_games", "rsl_rl", "omnisafe"}
+LIBRARIES = {"sb3", "skrl", "rl_games", "rsl_rl", "omnisafe", "pettingzoo"}
 MODULES = sorted({module.name for module in pkgutil.iter_modules(legged_envs.wrappers.__path__)} - LIBRARIES)
 WITH_EXAMPLES = {
     *("action_repeat", "action_scale", "auto_reset", "cost_normalize", "cost_reduce", "episode_statistics"),

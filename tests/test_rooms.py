@@ -12,7 +12,7 @@ import pytest
 import legged_envs
 
 ROOT = Path(legged_envs.__file__).parent
-RL_LIBRARIES = ("stable_baselines3", "rsl_rl", "skrl", "rl_games", "omnisafe", "torchrl", "tensordict")
+RL_LIBRARIES = ("stable_baselines3", "rsl_rl", "skrl", "rl_games", "omnisafe", "pettingzoo", "torchrl", "tensordict")
 FORBIDDEN = {
     "checks": ("gymnasium", "torch", "mujoco", "numpy"),
     "configuration": ("gymnasium", "torch", "mujoco", "numpy"),

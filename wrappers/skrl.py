@@ -1,6 +1,7 @@
 """Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations. skrl's own
 wrapper gives them the next episode's first observation as the last one, and a critic no state."""
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -8,7 +9,9 @@ import numpy as np
 import torch
 from array_api_compat import device
 from skrl.agents.torch.ppo import PPO
-from skrl.envs.wrappers.torch import Wrapper
+from skrl.envs.wrappers.torch import MultiAgentEnvWrapper, Wrapper
+from skrl.multi_agents.torch.ippo import IPPO
+from skrl.multi_agents.torch.mappo import MAPPO
 from skrl.utils.runner.torch import Runner
 
 from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
@@ -83,6 +86,60 @@ def _float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
     return gym.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
 
 
+class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
+    """A vector environment of tensors whose task is a ``DirectMARLEnv`` as skrl's ``MultiAgentEnvWrapper``: all that
+    :class:`SkrlVecEnv` says, by agent. Rewards are those of the agents in ``info["rewards"]``, which wrappers of the
+    reward leave as they are. An agent whose episode is over stays terminated, with observation and reward 0, until the
+    last agent's is. ValueError if the task has no agents."""
+
+    def __init__(self, env: Env, seed: int | None = None):
+        env = accept_env(env, "skrl", "torch")
+        task: Any = getattr(env.unwrapped, "task", None)
+        if not hasattr(task, "possible_agents"):
+            raise ValueError(f"SkrlMultiAgentEnv needs a task with agents, got {env}: use SkrlVecEnv")
+        super().__init__(env)
+        self.env, self._task = env, task
+        self._unwrapped = task  # whose agents and spaces skrl's properties give
+        observation, self._info = checked_reset(env, "skrl", "torch", seed)
+        self._take(observation)
+        self._new_episodes = True
+
+    def reset(self) -> tuple[dict[str, torch.Tensor], Info]:
+        """Start new episodes, unless they are new."""
+        if not self._new_episodes:
+            observation, self._info = self._env.reset()
+            self._take(observation)
+            self._new_episodes = True
+        return self._observations, self._info
+
+    def step(self, actions: dict[str, torch.Tensor]) -> Any:
+        observation, _, _, truncated, info = self._env.step(self._task.join_actions(actions))
+        self._new_episodes = False
+        rewards, *flags = self._task.outcome(truncated, info)
+        rewards = {agent: reward.float().clone()[:, None] for agent, reward in rewards.items()}  # skrl adds to them
+        flags = [{agent: flag[:, None] for agent, flag in part.items()} for part in flags]
+        if "final_obs" in info:
+            self._take(info["final_obs"])
+            info = {**info, "final_obs": self._observations, "final_states": self._states}
+        self._take(observation)
+        return self._observations, rewards, *flags, info
+
+    def state(self) -> dict[str, torch.Tensor | None]:
+        return self._states
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Pictures, or None without a ``render_mode``."""
+        return None if self._env.render_mode is None else self._env.render()
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _take(self, observation: Any) -> None:
+        joined, state = split_groups(observation, lambda group: group)
+        self._observations: dict[str, torch.Tensor] = self._task.split(joined, self._task.observation_spaces)
+        self._states = dict.fromkeys(self._task.possible_agents, state)
+
+
 class FinalObservations:
     """Makes an agent class learn from true next observations: ``class MySAC(FinalObservations, SAC)``."""
 
@@ -110,8 +167,31 @@ class BootstrapPPO(FinalObservations, PPO):
             raise ValueError(f"{parts} need num_envs of at least {needed}, got {self.memory.num_envs}")
 
 
+class _Bootstrap(FinalObservations):
+    def __init__(self, *, possible_agents: list[str], cfg: Any, **arguments: Any):
+        cfg = copy.copy(cfg)
+        options = cfg if isinstance(cfg, dict) else vars(cfg)
+        for part in (
+            "learning_rate_scheduler",
+            *(f"{name}_preprocessor" for name in ("observation", "state", "value")),
+        ):
+            # skrl refuses its own default, {}
+            options[f"{part}_kwargs"] = options.get(f"{part}_kwargs") or {agent: {} for agent in possible_agents}
+        super().__init__(possible_agents=possible_agents, cfg=cfg, **arguments)  # type: ignore[call-arg]
+        self.cfg.time_limit_bootstrap = dict.fromkeys(possible_agents, True)  # type: ignore[attr-defined]
+
+
+class BootstrapIPPO(_Bootstrap, IPPO):
+    """skrl's IPPO, by its arguments, that always bootstraps a time-out from the true last observations."""
+
+
+class BootstrapMAPPO(_Bootstrap, MAPPO):
+    """skrl's MAPPO, by its arguments, that always bootstraps a time-out from the true last observations and states."""
+
+
 class BootstrapRunner(Runner):
-    """skrl's ``Runner`` whose agent class ``PPO`` is :class:`BootstrapPPO`."""
+    """skrl's ``Runner`` whose agent classes ``PPO``, ``IPPO`` and ``MAPPO`` are those of this module."""
 
     def _component(self, name: str) -> type:
-        return BootstrapPPO if name.lower() == "ppo" else super()._component(name)
+        own: dict[str, type] = {"ppo": BootstrapPPO, "ippo": BootstrapIPPO, "mappo": BootstrapMAPPO}
+        return own.get(name.lower()) or super()._component(name)

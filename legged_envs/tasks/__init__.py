@@ -15,6 +15,7 @@ TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/G1-Flat-v0": "legged_envs.tasks.velocity:g1_flat",
     "Legged/Go2-Mimic-v0": "legged_envs.tasks.mimic:go2_mimic",
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic",
+    "Legged/Go2-Legs-v0": "legged_envs.tasks.go2_legs:go2_legs_task",
 }
 """Registered id → the function that makes a fresh configuration, or its name as ``module:function``."""
 

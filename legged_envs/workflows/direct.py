@@ -206,11 +206,11 @@ class DirectRLEnv(IsaacEnv):
         raise TypeError(f"{method} is not written, nor does _get_observations return 'critic': state_space needs one")
 
     @abstractmethod
-    def _get_rewards(self) -> Tensor:
+    def _get_rewards(self) -> Any:
         """Shape: (num_envs,), float32."""
 
     @abstractmethod
-    def _get_dones(self) -> tuple[Tensor, Tensor]:
+    def _get_dones(self) -> Any:
         """Whose episode is terminated, and whose is cut off. Shape: (num_envs,), bool."""
 
     def _get_costs(self) -> dict[str, Tensor]:

@@ -81,12 +81,16 @@ class DirectCore(WorkflowCore):
             action = task._action_noise_model(action)
         if self.moves_joints:
             task.joint_targets = self.actions.process(action)
-        task._pre_physics_step(action)
+        task._pre_physics_step(self._given(action))
         steps = 1 if task.writes("_apply_action") else decimation
         for _ in range(decimation // steps):
             task._apply_action()
             self.sim.step(steps)
             self.scene.update(self.cfg.sim.dt * steps)
+
+    def _given(self, action: Any) -> Any:
+        """The action as the task takes it."""
+        return action
 
     def _evaluate(self) -> Evaluation:
         task = self.task

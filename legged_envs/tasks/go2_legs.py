@@ -1,0 +1,93 @@
+"""Go2-Flat for one agent per leg: MaMuJoCo's factorisation of a quadruped, "4x3"."""
+
+from typing import Any
+
+import gymnasium as gym
+import torch
+
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
+from legged_envs.mdp import observations
+from legged_envs.mdp.context import Env, pure
+from legged_envs.robots import GO2
+from legged_envs.tasks.velocity import go2_flat
+from legged_envs.workflows.configclass import SimulationCfg, configclass
+from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
+
+LEGS = ("FR", "FL", "RR", "RL")
+JOINTS = 3
+"""Agents, in the order of the robot's joints, and joints of each."""
+
+
+@pure
+def leg_joint_pos(env: Env, leg: int) -> torch.Tensor:
+    """Positions of a leg's joints relative to the default pose, rad."""
+    return _of_leg(env.robot.joint_offset, leg)
+
+
+@pure
+def leg_joint_vel(env: Env, leg: int) -> torch.Tensor:
+    """Velocities of a leg's joints, rad/s."""
+    return _of_leg(env.robot.joint_vel, leg)
+
+
+@pure
+def leg_action(env: Env, leg: int) -> torch.Tensor:
+    """A leg's last action, clipped to [−1, 1]; 0 after a reset."""
+    return _of_leg(env.actions.current, leg)
+
+
+@pure
+def other_legs_joint_pos(env: Env, leg: int) -> torch.Tensor:
+    """Positions of the other legs' joints relative to the default pose, in the order of the legs, rad."""
+    offset = env.robot.joint_offset
+    return torch.cat((offset[:, : JOINTS * leg], offset[:, JOINTS * (leg + 1) :]), 1)
+
+
+def _of_leg(joints: torch.Tensor, leg: int) -> torch.Tensor:
+    return joints[:, JOINTS * leg : JOINTS * (leg + 1)]
+
+
+@configclass
+class Go2LegsCfg(DirectMARLEnvCfg):
+    robot = GO2
+    sim: SimulationCfg = SimulationCfg(dt=0.005)
+    decimation = 4
+    possible_agents = LEGS
+    action_spaces = dict.fromkeys(LEGS, JOINTS)
+    observation_spaces = dict.fromkeys(LEGS, gym.spaces.Box(-100.0, 100.0, (30,)))
+    state_space = gym.spaces.Box(-100.0, 100.0, (68,))
+
+
+def go2_legs() -> Go2LegsCfg:
+    """Four agents walk one Go2. Each drives the three joints of its leg, and sees the command, the body (gravity,
+    velocity, angular velocity), its own joints with their last action, and the positions of the other legs' joints:
+    MaMuJoCo's ``agent_obsk=1`` with the torso as global category. Commands, events, terminations and costs are those
+    of Go2-Flat, and so is the reward, of which each agent gets a quarter. The state is what Go2-Flat's critic sees."""
+    cfg, flat = Go2LegsCfg(), go2_flat()
+    for name in ("actions", "commands", "events", "observations", "rewards", "terminations", "costs"):
+        setattr(cfg, name, getattr(flat, name))
+    terms: dict[str, ObservationTermCfg] = {}
+    for i, leg in enumerate(LEGS):
+        own: dict[str, Any] = {"params": {"leg": i}}
+        seen = {
+            "command": ObservationTermCfg(observations.command),
+            "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05),
+            "lin_vel": ObservationTermCfg(observations.base_lin_vel, noise=0.1),
+            "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25),
+            "joint_pos": ObservationTermCfg(leg_joint_pos, noise=0.01, **own),
+            "joint_vel": ObservationTermCfg(leg_joint_vel, noise=0.5, scale=0.05, **own),
+            "action": ObservationTermCfg(leg_action, **own),
+            "other_joint_pos": ObservationTermCfg(other_legs_joint_pos, noise=0.01, **own),
+        }
+        terms |= {f"{leg}_{name}": term for name, term in seen.items()}
+    cfg.observations["policy"] = ObservationGroupCfg(terms, noisy=True)
+    return cfg
+
+
+class Go2Legs(DirectMARLEnv):
+    """The task of :func:`go2_legs`, whose terms say all."""
+
+
+def go2_legs_task() -> TaskCfg:
+    return Go2Legs.task_cfg(go2_legs())
