@@ -251,9 +251,11 @@ class DirectMARLEnv(DirectRLEnv):
         """The state (num_envs, …) that belongs to the last observation; None if ``cfg.state_space`` is 0."""
         return None if self.state_space is None else mapped(torch.clone, self.core._last_observation["critic"])
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None, env_ids: Any = None
+    ) -> tuple[ByAgent, dict[str, Any]]:
         """Observations by agent, and extras with an entry for each agent, beside those of ``info``."""
-        observation, info = super().reset(seed, options)
+        observation, info = super().reset(seed, options, env_ids)
         return self.split(observation["policy"], self.observation_spaces), self._extras(info)
 
     def step(self, actions: ByAgent) -> Any:
