@@ -140,12 +140,13 @@ def go2_pair() -> Go2PairCfg:
     events["root"].params |= {"yaw": (0.0, 0.0), "velocity": 0.1}
     events["joints"].params["range"] = 0.05
     events["push"].params["velocity"] = 0.2
-    flat.rewards["tracking_lin_vel"].params["sigma"] = flat.rewards["tracking_ang_vel"].params["sigma"] = 0.08
-    flat.rewards["base_height"].weight = -40.0
+    for name, weight in {"tracking_lin_vel": 5.0, "tracking_ang_vel": 2.5}.items():
+        flat.rewards[name] = managers.RewardTermCfg(flat.rewards[name].func, weight, {"sigma": 0.06})
+    flat.rewards["base_height"].weight = -20.0
     flat.rewards |= {
-        "alive": managers.RewardTermCfg(rewards.alive, 1.0),
-        "formation": managers.RewardTermCfg(formation, 2.5, {"sigma": 0.04}),
-        "parallel": managers.RewardTermCfg(parallel, -3.0),
+        "alive": managers.RewardTermCfg(rewards.alive, 0.5),
+        "formation": managers.RewardTermCfg(formation, 1.0, {"sigma": 0.1}),
+        "parallel": managers.RewardTermCfg(parallel, -1.0),
         "beam_motion": managers.RewardTermCfg(beam_motion, -0.5),
     }
     limits = {f"{agent}/{name}": cost.limit for agent in SIDES for name, cost in flat.costs.items()}
