@@ -105,7 +105,7 @@ def test_two_robots_and_a_box_are_a_plain_mj_step_loop_bit_for_bit(assert_same):
 
 
 def test_a_robot_far_from_the_others_moves_as_alone():
-    """The solver iterates over the contacts of all robots at once and stops by their sum: equal to rounding."""
+    """Equal to the rounding of sums over all robots: 1e-15 in float64 after 200 physics steps."""
     far = SceneCfg(robots={"rear": PlacedRobot(GO2, (20.0, 0.0, 1.0))})
     both, first, second = make(far), make(SceneCfg()), make(SceneCfg(start=(20.0, 0.0, 1.0)))
     for step in range(25):
@@ -118,9 +118,7 @@ def test_a_robot_far_from_the_others_moves_as_alone():
             sim.step(4)
     for quantity in ROBOT[:7]:
         for name, own in (("robot", first), ("rear", second)):
-            torch.testing.assert_close(
-                getattr(both.robots[name], quantity), getattr(own, quantity), rtol=1e-4, atol=2e-4, msg=quantity
-            )
+            torch.testing.assert_close(getattr(both.robots[name], quantity), getattr(own, quantity), msg=quantity)
     torch.testing.assert_close(both.root_quat_w[0], torch.tensor([1.0, 0.0, 0.0, 0.0]), atol=0.2, rtol=0.0)
     assert both.robots["rear"].root_pos_w[0, 0] > 19.5
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat",
     "Legged/G1-Flat-v0": "legged_envs.tasks.velocity:g1_flat",
+    "Legged/Go2-Pair-v0": "legged_envs.tasks.go2_pair:go2_pair_task",
     "Legged/Go2-Mimic-v0": "legged_envs.tasks.mimic:go2_mimic",
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic",
     "Legged/Go2-Legs-v0": "legged_envs.tasks.go2_legs:go2_legs_task",
