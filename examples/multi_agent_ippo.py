@@ -39,6 +39,7 @@ parser.add_argument("--minutes", type=float, default=29.0, help="of training")
 parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--entropy", type=float, default=0.01)
+parser.add_argument("--coarse", action="store_true", help="train on physics steps twice as long: twice as fast")
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")
 parser.add_argument("--no-video", action="store_true")
 parser.add_argument("--out", type=Path, default=Path("runs/multi_agent"))
@@ -76,7 +77,8 @@ class Value(DeterministicMixin, Model):
         return self.net(inputs[self.seen]), {}
 
 
-envs = gym.make_vec(args.task, num_envs=args.num_envs, array="torch", observations="dict")
+changes = {"sim.dt": 0.01, "decimation": 2} if args.coarse else {}
+envs = gym.make_vec(args.task, num_envs=args.num_envs, cfg=changes, array="torch", observations="dict")
 env = SkrlMultiAgentEnv(envs, seed=args.seed)
 agents = env.possible_agents
 spaces = {"observation_spaces": env.observation_spaces, "action_spaces": env.action_spaces}

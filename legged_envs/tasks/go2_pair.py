@@ -1,8 +1,8 @@
 """Two Go2 side by side carry a beam that lies loosely across their backs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -12,8 +12,9 @@ from legged_envs.managers.observation import ObservationGroupCfg, ObservationTer
 from legged_envs.mdp import rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.robots import GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, ViewerCfg
+from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks.velocity import go2_flat
+from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 
 SIDES = {"left": 1.0, "right": -1.0}
@@ -113,13 +114,29 @@ def low(env: Carrier) -> torch.Tensor:
     return env.robot.base_height < LOW
 
 
-@dataclass
+@configclass
+class PairSceneCfg(InteractiveSceneCfg):
+    robot = PlacedRobot(CARRIER, (0.0, APART / 2, 0.0))
+    right = PlacedRobot(CARRIER, (0.0, -APART / 2, 0.0))
+    beam = ObjectCfg("box", BEAM, mass=2.5, friction=1.0, pos=(BACK[0], 0.0, GO2.base_height + BACK[1] + BEAM[2]))
+
+
+@configclass
 class Go2PairCfg(DirectMARLEnvCfg):
     """The pair's task; ``agent_…`` are the terms of each agent, whose ``env`` is a :class:`Carrier`."""
 
-    agent_rewards: dict[str, managers.RewardTermCfg] = field(default_factory=dict)
-    agent_costs: dict[str, managers.CostTermCfg] = field(default_factory=dict)
-    agent_terminations: dict[str, managers.TerminationTermCfg] = field(default_factory=dict)
+    scene: InteractiveSceneCfg = PairSceneCfg()
+    sim: SimulationCfg = SimulationCfg(dt=0.005)
+    viewer = ViewerCfg((2.0, -1.4, 0.8), (0.0, 0.0, -0.1), origin_type="asset_root", asset_name="beam")
+    decimation = 4
+    episode_length_s = 10.0
+    possible_agents = tuple(SIDES)
+    action_spaces = dict.fromkeys(SIDES, 12)
+    observation_spaces = dict.fromkeys(SIDES, 69)
+    state_space = -1
+    agent_rewards: Any = {}  # noqa: RUF012
+    agent_costs: Any = {}  # noqa: RUF012
+    agent_terminations: Any = {}  # noqa: RUF012
 
 
 def go2_pair() -> Go2PairCfg:
@@ -150,13 +167,7 @@ def go2_pair() -> Go2PairCfg:
         "beam_motion": managers.RewardTermCfg(beam_motion, -0.5),
     }
     limits = {f"{agent}/{name}": cost.limit for agent in SIDES for name, cost in flat.costs.items()}
-    start = (0.0, APART / 2, 0.0)
-    beam = ObjectCfg("box", BEAM, mass=2.5, friction=1.0, pos=(BACK[0], 0.0, GO2.base_height + BACK[1] + BEAM[2]))
     return Go2PairCfg(
-        robot=CARRIER,
-        scene=SceneCfg(start, {"right": PlacedRobot(CARRIER, (0.0, -APART / 2, 0.0))}, {"beam": beam}),
-        viewer=ViewerCfg((2.0, -1.4, 0.8), (0.0, 0.0, -0.1), origin_type="asset_root", asset_name="beam"),
-        episode_length_s=10.0,
         actions=flat.actions,
         commands={"velocity": VelocityCommandCfg((-0.4, 0.4), (-0.2, 0.2), (-0.3, 0.3), standing_fraction=0.15)},
         observations={"policy": ObservationGroupCfg(terms, noisy=True)},
@@ -167,10 +178,6 @@ def go2_pair() -> Go2PairCfg:
             "fallen": managers.TerminationTermCfg(terminations.fallen, grace_s=0.1),
             "low": managers.TerminationTermCfg(low, grace_s=0.1),
         },
-        possible_agents=tuple(SIDES),
-        action_spaces=dict.fromkeys(SIDES, 12),
-        observation_spaces=dict.fromkeys(SIDES, 69),
-        state_space=-1,
         cost_limits=limits,
     )
 
@@ -181,22 +188,24 @@ class Go2Pair(DirectMARLEnv):
     cfg: Go2PairCfg
 
     def _setup_scene(self) -> None:
-        cfg, agents = cast(Go2PairCfg, self.core.cfg), tuple(SIDES)
+        cfg, agents = self.core.cfg, tuple(SIDES)
         self.carriers = {one: Carrier(self, one, two) for one, two in zip(agents, reversed(agents), strict=True)}
         self.managers_of: dict[str, dict[str, Any]] = {}
         for agent, carrier in self.carriers.items():
             carrier.actions = managers.ActionManager(carrier, cfg.actions, cfg.max_action_delay)
             self.managers_of[agent] = {
                 "actions": carrier.actions,
-                "terminations": managers.TerminationManager(carrier, cfg.agent_terminations),
-                "rewards": managers.RewardManager(carrier, cfg.agent_rewards, cfg.only_positive_rewards),
-                "costs": managers.CostManager(carrier, cfg.agent_costs),
+                "terminations": managers.TerminationManager(carrier, self.cfg.agent_terminations),
+                "rewards": managers.RewardManager(carrier, self.cfg.agent_rewards, cfg.only_positive_rewards),
+                "costs": managers.CostManager(carrier, self.cfg.agent_costs),
             }
 
     def _pre_physics_step(self, actions: dict[str, torch.Tensor]) -> None:
-        targets = {agent: carrier.actions.process(actions[agent]) for agent, carrier in self.carriers.items()}
-        self._targets = targets["left"]
-        self.carriers["right"].sim.set_joint_targets(targets["right"])
+        self.targets = {agent: carrier.actions.process(actions[agent]) for agent, carrier in self.carriers.items()}
+
+    def _apply_action(self) -> None:
+        for agent, carrier in self.carriers.items():
+            carrier.sim.set_joint_targets(self.targets[agent])
 
     def beam_height(self) -> torch.Tensor:
         """Height of the beam's lowest point above the ground, m. Shape: (num_envs,)."""

@@ -129,7 +129,8 @@ class RigidObject(Stateful):
         }
         there |= {name: (each, sim.robots[name]) for name, each in core.cfg.scene.robots.items()}
         taken = [each.name for each in scene.entities.values() if isinstance(each, RigidObject) and each is not self]
-        names = [name for name, (own, _) in there.items() if cfg in (own, getattr(own, "robot", None))]
+        wanted = getattr(cfg, "robot", cfg)
+        names = [name for name, (own, _) in there.items() if wanted in (own, getattr(own, "robot", None))]
         if not names:
             how = "make it a field of the configuration of the environment or of its scene"
             raise ValueError(f"{type(self).__name__}: {cfg!r} is not in the simulation: {how}")
