@@ -14,6 +14,7 @@ from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.workflows.noise import NoiseCfg, NoiseModelCfg
 
+TASK_ID = "Example/Go2-Flat-Multi-Agent-v0"
 AGENT = "policy"  # its noise is drawn from the stream "observation_noise/policy", as that of the group of this name
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
 DIAGONALS = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
@@ -113,11 +114,8 @@ class Go2Flat(DirectMARLEnv):
     def _get_dones(self):
         wrong = torch.stack((terminations.fallen(self), terminations.illegal_contact(self)), dim=1)
         self.wrong_steps = (self.wrong_steps + 1) * wrong
-        fallen, time_out = (
-            (self.wrong_steps > self.grace_steps).any(1),
-            self.episode_length_buf >= self.max_episode_length,
-        )
-        return {AGENT: fallen}, {AGENT: time_out}
+        fallen = (self.wrong_steps > self.grace_steps).any(1)
+        return {AGENT: fallen}, {AGENT: self.episode_length_buf >= self.max_episode_length}
 
     @pure
     def _get_rewards(self):
@@ -140,10 +138,10 @@ class Go2Flat(DirectMARLEnv):
         self.wrong_steps[env_ids] = 0
 
 
-legged_envs.register("Example/Go2-Flat-Multi-Agent-v0", Go2Flat, Go2FlatCfg)
+legged_envs.register(TASK_ID, Go2Flat, Go2FlatCfg)
 
 if __name__ == "__main__":
-    envs = gym.make_vec("Example/Go2-Flat-Multi-Agent-v0", num_envs=16)
+    envs = gym.make_vec(TASK_ID, num_envs=16)
     envs.reset(seed=0)
     for _ in range(100):
         _, reward, _, _, info = envs.step(envs.action_space.sample())
