@@ -127,12 +127,7 @@ class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
     def state(self) -> dict[str, torch.Tensor | None]:
         return self._states
 
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Pictures, or None without a ``render_mode``."""
-        return None if self._env.render_mode is None else self._env.render()
-
-    def close(self) -> None:
-        self._env.close()
+    render, close = SkrlVecEnv.render, SkrlVecEnv.close
 
     def _take(self, observation: Any) -> None:
         joined, state = split_groups(observation, lambda group: group)
