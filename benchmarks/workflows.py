@@ -25,7 +25,14 @@ from legged_envs.checks import whole_number
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "workflows"
 MANAGERS = "Legged/Go2-Flat-v0"
-FORMS = ("direct", "multi_agent", "manager_based", "legged_robot", "rl_task")
+FORMS = {
+    "direct": "Example/Go2-Flat-Direct-v0",
+    "multi_agent": "Example/Go2-Flat-Multi-Agent-v0",
+    "manager_based": "Example/Go2-Flat-ManagerBased-v0",
+    "legged_robot": "Example/Go2-Flat-LeggedRobot-v0",
+    "rl_task": "Example/Go2-Flat-RLTask-v0",
+}
+"""Modules of ``examples/workflows`` without their prefix → ids."""
 
 
 def main(num_envs: int = 1024, rounds: int = 9, steps: int = 10) -> dict[str, float]:
@@ -36,7 +43,9 @@ def main(num_envs: int = 1024, rounds: int = 9, steps: int = 10) -> dict[str, fl
     for name, number in (("num_envs", num_envs), ("rounds", rounds), ("steps", steps)):
         whole_number(name, number)
     sys.path.insert(0, str(EXAMPLES))
-    ids = {"managers": MANAGERS} | {form: import_module(f"go2_flat_{form}").TASK_ID for form in FORMS}
+    for form in FORMS:
+        import_module(f"go2_flat_{form}")
+    ids = {"managers": MANAGERS, **FORMS}
     envs = {form: gym.make_vec(task_id, num_envs=num_envs) for form, task_id in ids.items()}
     rng = np.random.default_rng(0)
     seconds: dict[str, list[float]] = {form: [] for form in envs}

@@ -8,6 +8,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is 
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -61,7 +62,9 @@ def assert_same() -> Callable[..., None]:
     """Asserts that two trees of arrays are equal bit for bit, in shape and in dtype."""
 
     def check(one: Any, other: Any, where: str = "") -> None:
-        if isinstance(one, dict):
+        if isinstance(one, SimpleNamespace):
+            check(vars(one), vars(other), where)
+        elif isinstance(one, dict):
             assert list(one) == list(other), where
             for key in one:
                 check(one[key], other[key], f"{where}[{key!r}]")

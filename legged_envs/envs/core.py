@@ -317,7 +317,9 @@ class _TorchMode:
 
     def __init__(self, inference: bool):
         # Not in inference mode also where the caller is: what is made there could not be changed outside of it.
-        self._modes: Any = (torch.inference_mode(inference), torch.no_grad())[: 1 if inference else 2]
+        self._modes: list[Any] = [torch.inference_mode(inference)]
+        if not inference:
+            self._modes.append(torch.no_grad())
 
     def __enter__(self) -> None:
         self._threads = torch.get_num_threads()
