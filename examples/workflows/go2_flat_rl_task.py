@@ -13,6 +13,7 @@ from legged_envs.managers import ObservationTermCfg as Observed
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.robots import GO2
 from legged_envs.workflows.rl_task import RLTask, SimConfig
 from legged_envs.workflows.vec_env import VecEnvRLGames
 
@@ -74,7 +75,7 @@ def config() -> SimConfig:
     task = {
         "env": {"numEnvs": 64, "episodeLength": 1000, "controlFrequencyInv": 4, "clipObservations": 100.0},
         "sim": {"dt": 0.005},
-        "robot": "go2",
+        "robot": GO2,
         "actions": {"joint_position": JointPositionCfg(scale=0.6)},
         "commands": {"velocity": VelocityCommandCfg(**velocity, standing_fraction=0.15)},
         "observations": {"policy": Group(policy, noisy=True), "critic": Group({**policy, **privileged})},
@@ -101,6 +102,7 @@ class Go2FlatTask(RLTask):
     """The terms of the configuration are evaluated before the methods, which take what they want of them."""
 
     def __init__(self, name, sim_config, env, offset=None):
+        self._sim_config = sim_config
         self._num_observations, self._num_states, self._num_actions = 45, 68, 12
         RLTask.__init__(self, name, env)
 
@@ -111,7 +113,7 @@ class Go2FlatTask(RLTask):
         self.obs_buf[:] = self.observations.groups["policy"].value
 
     def get_states(self):
-        self.states_buf[:] = self.observations.groups["critic"].value
+        return self.observations.groups["critic"].value
 
     def calculate_metrics(self):
         self.rew_buf[:] = self.rewards.total
