@@ -157,6 +157,21 @@ def test_buffers_spaces_and_attributes_are_the_documented_ones():
     assert unlimited.observation_space == gym.spaces.Box(-np.inf, np.inf, (27,))
 
 
+def test_what_documented_arguments_without_effect_leave_as_it_is():
+    class Cloned(Stand):
+        def set_up_scene(self, scene):
+            RLTask.set_up_scene(self, scene, replicate_physics=False, filter_collisions=False)
+            super().set_up_scene(scene)
+
+        def initialize_views(self, scene):
+            raise AssertionError("there is no scene before the task's")
+
+    env, plain = VecEnvBase(), stepped()
+    env.set_task(Cloned("cloned", SimConfig(config()), env), backend="torch", sim_params={"dt": 0.1}, init_sim=False)
+    assert env.task.step_dt == plain.task.step_dt and not env.task._env_pos.any()
+    assert torch.equal(env.step(actions(0))[0], plain.step(actions(0))[0])
+
+
 def test_the_methods_of_a_step_come_in_the_documented_order():
     env = stepped()
     env.task.order.clear()
@@ -518,7 +533,7 @@ def broken(**methods):
             ValueError,
             "_num_observations is 27, but observation",
         ),
-        (broken(is_done=RLTask.is_done), TypeError, r"abstract class Broken .*is_done"),
+        (broken(is_done=RLTask.is_done), NotImplementedError, r"Broken needs a method is_done\(self\)"),
         (
             type("Sizes", (Stand,), {"__init__": without_sizes}),
             ValueError,
@@ -722,6 +737,8 @@ def test_bad_use_of_a_threaded_environment(mt):
             except RuntimeError as error:
                 seconds.append(str(error))
 
+    with pytest.raises(TaskStopException, match="only the thread in which it runs a trainer may step it"):
+        mt.step(actions(0))
     assert run_mt(mt, Loop(mt, 3, second))[0] is None
     assert [text.split(":")[0] for text in seconds] == ["VecEnvMT.run", "VecEnvMT.initialize"]
     assert all("has a trainer already" in text for text in seconds)

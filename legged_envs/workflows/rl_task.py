@@ -2,7 +2,6 @@
 
 import copy
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -27,6 +26,7 @@ _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
 _ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
 _PARTS = ("name", "physics_engine", "env", "sim", "viewport", "renderingInterval", "domain_randomization", "test")
 _BUFFERS = {"obs_buf": "get_observations", "states_buf": "get_states", "rew_buf": "calculate_metrics"}
+_RECORDED = ("get_observations", "calculate_metrics", "calculate_costs", "is_done")
 _BUFFERS |= {"cost_buf": "calculate_costs", "reset_buf": "is_done", "_timeouts": "is_timeout"}
 
 
@@ -77,11 +77,7 @@ class RLTaskCore(WorkflowCore):
             vars(task).update({name: _put_back(vars(task)[name], value) for name, value in own.items()}, extras={})
         owners = [owner for manager in self.managers.values() for owner in manager.owners()]
         owners += [task, *self.robot.owners(), self.sim, self.sim.parameters]
-        pure = [
-            name
-            for name in _BUFFERS.values()
-            if name not in ("get_states", "is_timeout") and is_pure(getattr(task, name))
-        ]
+        pure = [name for name in _RECORDED if is_pure(getattr(task, name))]
         vars(task).update({n: Program([Piece(getattr(task, n), True)], owners, self._compile) for n in pure})
 
     def _act(self, action: Tensor) -> None:
@@ -141,13 +137,11 @@ class RLTaskCore(WorkflowCore):
             if not isinstance(value, Tensor) or value.shape != shape or value.dtype not in dtypes:
                 given = f"{getattr(value, 'dtype', type(value))} {getattr(value, 'shape', '')}"
                 raise ValueError(f"{what} as a tensor of shape {tuple(shape)} and {dtypes}, got {given}")
-            bad = ~(value.isfinite() & (value >= (0.0 if name == "cost_buf" else -math.inf))).view(len(value), -1).all(
-                1
-            )
+            least = 0.0 if name == "cost_buf" else -math.inf
+            bad = ~(value.isfinite() & (value >= least)).view(self.num_envs, -1).all(1)
             if (bad if self._recovered is None else bad & ~self._recovered).any():
-                raise ValueError(
-                    f"{what} finite, costs at least 0; environments {bad.nonzero()[:8, 0].tolist()} are not"
-                )
+                wrong = f"environments {bad.nonzero()[:8, 0].tolist()} are not"
+                raise ValueError(f"{what} finite, costs at least 0; {wrong}")
 
 
 class RLTask(Workflow):
@@ -167,10 +161,8 @@ class RLTask(Workflow):
         self.name, self._env, self._offset = name, env, offset
         self.rl_device = config.get("rl_device", config["sim_device"])
         self.clip_obs, self.clip_actions = (settings.get(f"clip{k}", math.inf) for k in ("Observations", "Actions"))
-        self.control_frequency_inv, self._limits = (
-            settings.get("controlFrequencyInv", 1),
-            settings.get("costLimits", {}),
-        )
+        self.control_frequency_inv = settings.get("controlFrequencyInv", 1)
+        self._limits = settings.get("costLimits", {})
         for key, limit in {"clipObservations": self.clip_obs, "clipActions": self.clip_actions}.items():
             check_number(f"SimConfig: env.{key}", min(limit, 1e30), above=0.0)
         for kind, least, end in (("observation", 1, self.clip_obs), ("action", 1, 1.0), ("state", 0, self.clip_obs)):
@@ -232,21 +224,21 @@ class RLTask(Workflow):
     def post_reset(self) -> None:
         """Called once, when the robots stand in their default pose and the views show them."""
 
-    @abstractmethod
     def pre_physics_step(self, actions: Tensor) -> None:
         """Apply actions (num_envs, num_actions), clipped to ±clip_actions, by a view's targets."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method pre_physics_step(self, actions)")
 
-    @abstractmethod
     def get_observations(self) -> Any:
         """Fill ``obs_buf``; what it returns is not used."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method get_observations(self) that fills obs_buf")
 
-    @abstractmethod
     def calculate_metrics(self) -> None:
         """Fill ``rew_buf`` (num_envs,)."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method calculate_metrics(self) that fills rew_buf")
 
-    @abstractmethod
     def is_done(self) -> None:
         """Fill ``reset_buf`` (num_envs,): whose episode is over."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method is_done(self) that fills reset_buf")
 
     def is_timeout(self) -> Tensor:
         """Of whom ``is_done`` flagged, whose episode is cut off and no failure: by default who has come to the end,

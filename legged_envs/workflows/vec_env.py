@@ -184,7 +184,7 @@ class VecEnvMT(VecEnvBase):
         self._threads = ()
         self.initialize(queue.Queue(1), queue.Queue(1), self.timeout)  # without what is left in the others
         trainer.stop()
-        if self._error is not None and not isinstance(self._error, TaskStopException):
+        if not isinstance(self._error, TaskStopException):
             raise self._error
 
     def _work(self, work: Callable[[], None]) -> None:
@@ -224,9 +224,7 @@ class VecEnvMT(VecEnvBase):
             kind = TimeoutError if isinstance(error, TimeoutError) else TaskStopException
             raise kind(f"VecEnvMT has stopped: {type(error).__name__}: {error}") from error
         if self.world.status == "stopped" or threading.current_thread() not in self._threads:
-            raise TaskStopException(
-                "VecEnvMT has stopped; only the thread in which run() calls the trainer may step it"
-            )
+            raise TaskStopException("VecEnvMT has stopped; only the thread in which it runs a trainer may step it")
 
     def _check_free(self, method: str) -> None:
         if self._threads:
