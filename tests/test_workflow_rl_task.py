@@ -516,7 +516,7 @@ def broken(**methods):
         (
             broken(calculate_metrics=lambda self: Stand.calculate_metrics(self) or self.rew_buf.fill_(np.nan)),
             ValueError,
-            r"Broken.calculate_metrics must leave self.rew_buf finite, .*environments \[0, 1, 2, 3\] are not",
+            r"Broken.calculate_metrics must leave self.rew_buf finite, .*in environments \[0, 1, 2, 3\]",
         ),
         (
             broken(calculate_costs=lambda self: self.cost_buf.fill_(-1.0)),

@@ -20,7 +20,7 @@ from legged_envs.robots import GO2
 from legged_envs.sim import SimCfg
 from legged_envs.state import copied
 from legged_envs.workflows.vec_env import VecEnvBase
-from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, _put_back
+from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, put_back
 
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
 _ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
@@ -74,7 +74,8 @@ class RLTaskCore(WorkflowCore):
             task.pre_physics_step(torch.zeros(self.num_envs, task.num_actions, device=self.device))
             self._evaluate()
             self.sim.set_state(sim)
-            vars(task).update({name: _put_back(vars(task)[name], value) for name, value in own.items()}, extras={})
+            put_back(task, own)
+            task.extras = {}
         owners = [owner for manager in self.managers.values() for owner in manager.owners()]
         owners += [task, *self.robot.owners(), self.sim, self.sim.parameters]
         pure = [name for name in _RECORDED if is_pure(getattr(task, name))]
@@ -139,9 +140,10 @@ class RLTaskCore(WorkflowCore):
                 raise ValueError(f"{what} as a tensor of shape {tuple(shape)} and {dtypes}, got {given}")
             least = 0.0 if name == "cost_buf" else -math.inf
             bad = ~(value.isfinite() & (value >= least)).view(self.num_envs, -1).all(1)
-            if (bad if self._recovered is None else bad & ~self._recovered).any():
-                wrong = f"environments {bad.nonzero()[:8, 0].tolist()} are not"
-                raise ValueError(f"{what} finite, costs at least 0; {wrong}")
+            bad = bad if self._recovered is None else bad & ~self._recovered
+            if bad.any():
+                where = f"in environments {bad.nonzero()[:8, 0].tolist()}"
+                raise ValueError(f"{what} finite, costs at least 0, and it is not {where}")
 
 
 class RLTask(Workflow):
@@ -198,8 +200,7 @@ class RLTask(Workflow):
 
     @classmethod
     def _construct(cls, cfg: Any) -> Workflow:
-        env, cfg = VecEnvBase(), copy.deepcopy(cfg)
-        cfg.task_config["env"]["numEnvs"] = (_GIVEN.get() or {})["num_envs"]  # of make_core
+        env, cfg.task_config["env"]["numEnvs"] = VecEnvBase(), (_GIVEN.get() or {})["num_envs"]  # of make_core
         env.set_task(task := cls(cls.__name__, cfg, env))
         return task
 
