@@ -85,10 +85,10 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
         raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
 
 
-def check_installed(*modules: str) -> None:
+def check_installed(*modules: str, extra: str = "train") -> None:
     """Raise a ``ModuleNotFoundError`` that names those of ``modules`` that are not installed, and the pip command."""
     if missing := [name for name in modules if find_spec(name) is None]:
-        raise ModuleNotFoundError(f"there is no module {', '.join(missing)}: pip install 'legged-envs[train]'")
+        raise ModuleNotFoundError(f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'")
 
 
 def is_mistake(error: Exception) -> bool:

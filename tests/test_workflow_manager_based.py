@@ -29,7 +29,7 @@ from legged_envs.workflows.manager_based import (
     ObservationGroupCfg,
     ObservationTermCfg,
 )
-from legged_envs.workflows.noise import ConstantNoiseCfg, GaussianNoiseCfg, UniformNoiseCfg
+from legged_envs.workflows.noise import GaussianNoiseCfg, UniformNoiseCfg
 from legged_envs.workflows.recorder import ActionStateRecorderManagerCfg
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_manager_based.py"
@@ -219,15 +219,8 @@ def test_terms_of_users_see_the_environment_by_its_documented_names():
             assert torch.equal(observation["policy"][:, 12:], command) and command is env.commands["velocity"]
     assert truncated.all() and not terminated.any() and torch.equal(env.episode_length_buf, torch.zeros(4).int())
     log = extras["log"]
-    assert (
-        log["resets"] == 3.0
-        and log["Episode_Termination/time_out"] == 4.0
-        and log["Episode_Termination/contact"] == 0.0
-    )
-    assert log["Episode_Reward/knees"] == pytest.approx(float(log["reward/knees"])), (
-        "the episodes were as long as can be"
-    )
-    assert 0.0 < log["Metrics/base_velocity/error_vel_xy"] < 3.0
+    assert log["resets"] == 3.0 and log["episodes"] == 4.0 and log["termination/contact"] == 0.0
+    assert 0.0 < log["reward/track"] <= 1.0
 
 
 def test_a_saved_state_holds_terms_that_are_classes_and_weights_that_a_curriculum_changed():
@@ -271,22 +264,6 @@ def test_groups_that_are_not_concatenated_are_dicts_of_terms():
     apart, together = (env.step(ACTION)[0]["policy"] for env in envs)
     assert torch.equal(torch.cat(list(apart.values()), dim=1), together)
     assert envs[0].single_observation_space["policy"]["command"].shape == (3,)
-
-
-@pytest.mark.parametrize(
-    ("noise", "low", "high"),
-    [(UniformNoiseCfg(n_min=0.5, n_max=1.5), 0.5, 1.5), (ConstantNoiseCfg(bias=0.25), 0.25, 0.25)],
-)
-def test_noise_need_not_be_about_zero(noise, low, high):
-    cfg = Cfg()
-    cfg.observations.policy.enable_corruption, cfg.observations.policy.joint_pos.noise = True, noise
-    env = ManagerBasedRLEnv(cfg)
-    value = env.reset(seed=0)[0]["policy"][:, :12] - env.robot.joint_offset
-    assert (
-        value.min() >= low - 1e-6
-        and value.max() <= high + 1e-6
-        and value.mean() == pytest.approx((low + high) / 2, abs=0.1)
-    )
 
 
 def test_time_out_terms_truncate_and_the_limit_is_that_of_the_task():
@@ -367,6 +344,9 @@ def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch):
         recorded(tmp_path, "walk")
 
 
+NOISE = "'joint_pos'.*UniformNoiseCfg.*n_min must be -n_max"
+
+
 def changed(path, value):
     def change(cfg):
         *way, last = path.split(".")
@@ -385,12 +365,10 @@ def changed(path, value):
         (changed("scene.robot", None), ValueError, "no robot"),
         (changed("stiffness", 3.0), AttributeError, "has no field 'stiffness'"),
         (changed("actions.legs.joint_names", ["knee"]), ValueError, "no joint matches"),
-        (changed("events.kick.is_global_time", True), ValueError, "is_global_time"),
-        (
-            changed("observations.policy.joint_pos.noise", GaussianNoiseCfg()),
-            ValueError,
-            "'joint_pos'.*UniformNoiseCfg",
-        ),
+        (changed("events.kick.is_global_time", True), AttributeError, "has no field 'is_global_time'"),
+        (changed("observations.policy.joint_pos.noise", GaussianNoiseCfg()), ValueError, NOISE),
+        (changed("observations.policy.joint_pos.noise", UniformNoiseCfg(n_min=0.0)), ValueError, NOISE),
+        (changed("actions.legs.use_default_offset", False), ValueError, "use_default_offset"),
         (changed("rewards.knees", RewardTermCfg(bent_knees, 1.0, {"bend": 1.0})), TypeError, "asset_cfg"),
         (changed("terminations.contact.params", {"threshold": 1.0}), TypeError, "sensor_cfg"),
         (changed("events.kick.params", {"sped": 1.0}), TypeError, "sped"),

@@ -1,7 +1,7 @@
 """Rewards, r = Σ weight · term · dt, and costs, what a constrained policy must keep below a limit."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -45,6 +45,8 @@ class RewardManager(EpisodeSums):
 
     COLUMNS: ClassVar[dict[str, str]] = {"weight [1/s]": "weight", "parameters": "params"}
 
+    cfg: dict[str, RewardTermCfg]
+
     def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
         for name, term in cfg.items():
             check_number(f"reward term {name!r}: weight", term.weight)
@@ -63,9 +65,14 @@ class RewardManager(EpisodeSums):
         """Weigh the term ``name`` anew from the next step on; ValueError if there is none, as with weight 0 so far."""
         check_known("there is no reward term with a weight", (name,), self.names, "terms")
         check_number(f"reward term {name!r}: weight", weight)
-        weights = {**dict(zip(self.names, self.weights, strict=True)), name: weight}
-        self.weights = tuple(weights.values())
+        self.cfg[name] = replace(self.cfg[name], weight=weight)
+        self.weights = tuple(term.weight for term in self.cfg.values())
         self._scale = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device).mul_(self._env.step_dt)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        for name, weight in zip(self.names, self.weights, strict=True):
+            self.set_weight(name, weight)
 
     def compute(self) -> None:
         weighted = self.columns() * self._scale

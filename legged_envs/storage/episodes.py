@@ -9,8 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legged_envs.checks import check_installed
+
 Episode = dict[str, np.ndarray]
 """Name, in which ``/`` separates levels → values of each step, (steps, …), or of the episode, (1, …)."""
+STEPS = {"actions": "actions", "rewards": "rewards", "terminations": "terminated", "truncations": "truncated"}
+"""What Minari calls series of an episode → what they are called here."""
 
 
 class PresentEpisodes:
@@ -23,17 +27,14 @@ class PresentEpisodes:
         self._steps: dict[str, Tensor] = {}
         self._once: dict[str, Tensor] = {}
 
-    def add(self, name: str, value: Any, env_ids: Tensor | None = None) -> None:
-        """Take in a tensor, or a dict of such: of the present step, (num_envs, …), or of whole episodes, (n, …)."""
-        if isinstance(value, dict):
-            for key, part in value.items():
-                self.add(f"{name}/{key}", part, env_ids)
-        elif env_ids is not None:
+    def add(self, name: str, value: Tensor, env_ids: Tensor | None = None) -> None:
+        """Take in a tensor of the present step, (num_envs, …), or of the whole episodes of ``env_ids``, (n, …)."""
+        if env_ids is not None:
             self._once.setdefault(name, value.new_zeros(self._num_envs, *value.shape[1:]))[env_ids] = value
-        else:
-            if name not in self._steps:
-                self._steps[name] = value.new_zeros(self._longest, *value.shape)
-            self._steps[name][self._now % self._longest] = value
+            return
+        if name not in self._steps:
+            self._steps[name] = value.new_zeros(self._longest, *value.shape)
+        self._steps[name][self._now % self._longest] = value
 
     def end_step(self) -> None:
         self._now += 1
@@ -42,9 +43,10 @@ class PresentEpisodes:
         self._first[env_ids.cpu()] = self._now
 
     def take(self, env_id: int) -> Episode:
-        """A copy of the episode of one environment."""
+        """A copy of the episode of one environment, which is over: truncated if it has not terminated."""
         steps = torch.arange(max(int(self._first[env_id]), self._now - self._longest), self._now) % self._longest
         episode = {name: values[steps, env_id].cpu().numpy() for name, values in self._steps.items()}
+        episode["truncated"][-1] |= not episode["terminated"][-1]
         return episode | {name: values[[env_id]].cpu().numpy() for name, values in self._once.items()}
 
 
@@ -56,11 +58,8 @@ class HDF5DatasetFileHandler:
 
     def __init__(self, folder: str, name: str, core: Any):
         self.path, self.name, self.core, self.written = Path(folder, f"{name}.hdf5"), name, core, 0
-        try:
-            self.library: Any = import_module(self.module)
-        except ImportError as error:
-            how = "pip install 'legged-envs[record]'"
-            raise ImportError(f"{type(self).__name__} needs the package {self.module!r}: {how}") from error
+        check_installed(self.module, extra="record")
+        self.library: Any = import_module(self.module)
 
     def write(self, episodes: list[tuple[Episode, bool]]) -> None:
         """Append episodes, name → (steps, …) or (1, …), and whether each succeeded."""
@@ -84,20 +83,15 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
     dataset: Any = None
 
     def write(self, episodes: list[tuple[Episode, bool]]) -> None:
-        buffers = []
+        buffer, buffers = import_module("minari.data_collector").EpisodeBuffer, []
         for e, success in episodes:
-            infos = {"costs": e["costs"], "success": np.full(len(e["costs"]), success)}
-            steps = {
-                "observations": np.concatenate((e["obs"], e["final_obs"])),
-                "actions": e["actions"],
-                "infos": infos,
-            }
-            steps |= {"rewards": e["rewards"], "terminations": e["terminated"], "truncations": e["truncated"]}
-            buffers.append(import_module("minari.data_collector").EpisodeBuffer(**steps))
-        if self.dataset is None:
-            space = self.core.single_observation_space
-            spaces = {"observation_space": getattr(space, "spaces", {}).get("policy", space)}
-            spaces["action_space"] = self.core.single_action_space
-            self.dataset = self.library.create_dataset_from_buffers(self.name, buffers, **spaces)
-        else:
+            steps = {ours: e[own] for ours, own in STEPS.items()}
+            steps["observations"] = np.concatenate((e["obs"], e["final_obs"]))
+            buffers.append(buffer(infos={"costs": e["costs"], "success": np.full(len(e["costs"]), success)}, **steps))
+        if self.dataset is not None:
             self.dataset.update_dataset_from_buffer(buffers)
+            return
+        space, action_space = self.core.single_observation_space, self.core.single_action_space
+        space = getattr(space, "spaces", {}).get("policy", space)
+        spaces = {"observation_space": space, "action_space": action_space}
+        self.dataset = self.library.create_dataset_from_buffers(self.name, buffers, **spaces)

@@ -1,12 +1,11 @@
 """Terms under the names and with the parameters that Isaac Lab's ``mdp`` documents. All of :data:`TERMS` are pure: a
-step replays their recording. Events take the ``random`` stream that the manager gives each term; called by hand without
-one, they share the stream "event"."""
+step replays their recording. Events draw from the random stream "event" of each environment."""
 
 import math
 from collections.abc import Callable
 from dataclasses import MISSING
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,27 +13,15 @@ from torch.nn.functional import pad
 
 from legged_envs import rotation
 from legged_envs.checks import check_choice, did_you_mean
-from legged_envs.mdp import rewards
-from legged_envs.mdp.actions import JointActionCfg, JointPositionCfg, JointTorqueCfg, JointVelocityCfg
+from legged_envs.mdp.actions import JointAction, JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
-from legged_envs.robots import RobotCfg
+from legged_envs.mdp.rewards import action_rate, tracking_ang_vel, tracking_lin_vel
 from legged_envs.workflows.configclass import SceneEntityCfg, configclass, match_names
 
 Term = Callable[..., Tensor]
 ROBOT = SceneEntityCfg("robot")
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
-ROOT = {"base_lin_vel": "lin_vel_b", "base_ang_vel": "ang_vel_b", "root_lin_vel_w": "root_lin_vel_w"}
-ROOT |= {name: name for name in ("projected_gravity", "root_pos_w", "root_quat_w")}
-JOINTS = {"joint_pos": "joint_pos", "joint_pos_rel": "joint_offset", "joint_effort": "joint_torque"}
-JOINTS |= {"joint_vel": "joint_vel", "joint_vel_rel": "joint_vel"}
-SQUARES = {"joint_torques_l2": "joint_torque", "joint_vel_l2": "joint_vel"}
-MAGNITUDES = {"joint_vel_l1": "joint_vel", "joint_deviation_l1": "joint_offset"}
-"""Terms of the root, of each joint, and sums over joints → the quantity of a robot's state."""
-
-
-def _robot(env: Any, cfg: SceneEntityCfg) -> Any:
-    return env.robot if cfg.name == "robot" else env.scene[cfg.name]._robot
 
 
 def _part(env: Any, values: Tensor, ids: Any) -> Tensor:
@@ -42,70 +29,53 @@ def _part(env: Any, values: Tensor, ids: Any) -> Tensor:
     return values[:, ids if isinstance(ids, slice) else env.robot.joint_index(tuple(ids))]
 
 
-def _outside(robot: Any) -> Tensor:
-    return (robot.joint_pos - robot.joint_pos.clamp(*robot.soft_joint_pos_limits(1.0))).abs()
+def _of_robot(of: Term) -> Term:
+    return lambda env, asset_cfg=ROBOT, **params: of(env.robots[asset_cfg.name], **params)
 
 
-def _force(env: Any, cfg: SceneEntityCfg) -> Tensor:
-    """The largest contact force in the sensor's history on each body of ``cfg``, N. Shape: (num_envs, bodies)."""
-    history = env.scene.sensors[cfg.name].data.net_forces_w_history
-    return _part(env, torch.linalg.vector_norm(history, dim=-1).amax(1), cfg.body_ids)
+def _of_joints(of: Term) -> Term:
+    return lambda env, asset_cfg=ROBOT: _part(env, of(env.robots[asset_cfg.name]), asset_cfg.joint_ids)
 
 
-def _of_root(of: Term) -> Term:
-    return lambda env, asset_cfg=ROBOT: of(_robot(env, asset_cfg))
+def _sum_of_joints(of: Term) -> Term:
+    return lambda env, asset_cfg=ROBOT: _of_joints(of)(env, asset_cfg).sum(1)
 
 
-def _of_joints(of: Term, finish: Term = lambda value: value) -> Term:
-    return lambda env, asset_cfg=ROBOT: finish(_part(env, of(_robot(env, asset_cfg)), asset_cfg.joint_ids))
+def _touching(env: Any, threshold: float, sensor_cfg: SceneEntityCfg) -> Tensor:
+    """On which bodies of ``sensor_cfg`` a force in the history is above ``threshold``, N. Shape: (num_envs, bodies)."""
+    force = torch.linalg.vector_norm(env.scene.sensors[sensor_cfg.name].data.net_forces_w_history, dim=-1)
+    return _part(env, force.amax(1), sensor_cfg.body_ids) > threshold
 
 
-def _way(env: Any, command_name: str, asset_cfg: SceneEntityCfg) -> Tensor:
-    """From the velocity to the command: vx and vy, m/s, and ωz, rad/s. Shape: (num_envs, 3)."""
-    robot, command = _robot(env, asset_cfg), env.command_manager.get_command(command_name)
-    return command[:, :3] - torch.cat((robot.lin_vel_b[:, :2], robot.ang_vel_b[:, 2:]), dim=1)
-
-
-def _quantity(name: str) -> Term:
-    return lambda robot: getattr(robot, name)
+def _named(env: Any, command: str) -> str:
+    return str(env.renamed.get(command, command))
 
 
 TERMS: dict[str, Term] = {
-    **{name: _of_root(_quantity(own)) for name, own in ROOT.items()},
-    **{name: _of_joints(_quantity(own)) for name, own in JOINTS.items()},
-    **{name: _of_joints(_quantity(own), lambda value: value.square().sum(1)) for name, own in SQUARES.items()},
-    **{name: _of_joints(_quantity(own), lambda value: value.abs().sum(1)) for name, own in MAGNITUDES.items()},
-    "joint_pos_limits": _of_joints(_outside, lambda value: value.sum(1)),
-    "joint_pos_out_of_limit": _of_joints(_outside, lambda value: (value > 0.0).any(1)),
-    "base_pos_z": _of_root(lambda robot: robot.root_pos_w[:, 2:]),
-    "root_ang_vel_w": _of_root(lambda robot: rotation.rotate(robot.root_quat_w, robot.ang_vel_b)),
-    "lin_vel_z_l2": _of_root(lambda robot: robot.lin_vel_b[:, 2].square()),
-    "ang_vel_xy_l2": _of_root(lambda robot: robot.ang_vel_b[:, :2].square().sum(1)),
-    "flat_orientation_l2": _of_root(lambda robot: robot.projected_gravity[:, :2].square().sum(1)),
-    "base_height_l2": lambda env, target_height, asset_cfg=ROBOT: (
-        _robot(env, asset_cfg).base_height - target_height
-    ).square(),
-    "generated_commands": lambda env, command_name: env.command_manager.get_command(command_name),
+    "base_lin_vel": _of_robot(lambda robot: robot.lin_vel_b),
+    "base_ang_vel": _of_robot(lambda robot: robot.ang_vel_b),
+    "projected_gravity": _of_robot(lambda robot: robot.projected_gravity),
+    "base_pos_z": _of_robot(lambda robot: robot.root_pos_w[:, 2:]),
+    "lin_vel_z_l2": _of_robot(lambda robot: robot.lin_vel_b[:, 2].square()),
+    "ang_vel_xy_l2": _of_robot(lambda robot: robot.ang_vel_b[:, :2].square().sum(1)),
+    "flat_orientation_l2": _of_robot(lambda robot: robot.projected_gravity[:, :2].square().sum(1)),
+    "base_height_l2": _of_robot(lambda robot, target_height: (robot.base_height - target_height).square()),
+    "bad_orientation": _of_robot(lambda robot, limit_angle: robot.projected_gravity[:, 2] > -math.cos(limit_angle)),
+    "joint_pos_rel": _of_joints(lambda robot: robot.joint_offset),
+    "joint_vel_rel": _of_joints(lambda robot: robot.joint_vel),
+    "joint_torques_l2": _sum_of_joints(lambda robot: robot.joint_torque.square()),
+    "joint_deviation_l1": _sum_of_joints(lambda robot: robot.joint_offset.abs()),
+    "joint_pos_limits": _sum_of_joints(
+        lambda robot: (robot.joint_pos - robot.joint_pos.clamp(*robot.soft_joint_pos_limits(1.0))).abs()
+    ),
+    "generated_commands": lambda env, command_name: env.commands[_named(env, command_name)],
+    "track_lin_vel_xy_exp": lambda env, std, command_name: tracking_lin_vel(env, std**2, _named(env, command_name)),
+    "track_ang_vel_z_exp": lambda env, std, command_name: tracking_ang_vel(env, std**2, _named(env, command_name)),
     "last_action": lambda env: env.actions.current,
+    "action_rate_l2": lambda env: action_rate(env),
     "is_alive": lambda env: (~env.terminations.terminated).float(),
-    "is_terminated": lambda env: env.terminations.terminated.float(),
-    "action_l2": lambda env: env.actions.current.square().sum(1),
-    "action_rate_l2": lambda env: rewards.action_rate(env),
-    "track_lin_vel_xy_exp": lambda env, std, command_name, asset_cfg=ROBOT: (
-        _way(env, command_name, asset_cfg)[:, :2].square().sum(1) / -(std**2)
-    ).exp(),
-    "track_ang_vel_z_exp": lambda env, std, command_name, asset_cfg=ROBOT: (
-        _way(env, command_name, asset_cfg)[:, 2].square() / -(std**2)
-    ).exp(),
-    "undesired_contacts": lambda env, threshold, sensor_cfg: (_force(env, sensor_cfg) > threshold).sum(1).float(),
-    "contact_forces": lambda env, threshold, sensor_cfg: (_force(env, sensor_cfg) - threshold).clamp_min(0.0).sum(1),
-    "illegal_contact": lambda env, threshold, sensor_cfg: (_force(env, sensor_cfg) > threshold).any(1),
-    "bad_orientation": lambda env, limit_angle, asset_cfg=ROBOT: (
-        _robot(env, asset_cfg).projected_gravity[:, 2] > -math.cos(limit_angle)
-    ),
-    "root_height_below_minimum": lambda env, minimum_height, asset_cfg=ROBOT: (
-        _robot(env, asset_cfg).root_pos_w[:, 2] < minimum_height
-    ),
+    "undesired_contacts": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).sum(1).float(),
+    "illegal_contact": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).any(1),
 }
 for _name, _term in TERMS.items():
     _term.__name__ = _term.__qualname__ = _name
@@ -113,15 +83,15 @@ for _name, _term in TERMS.items():
 
 
 def __getattr__(name: str) -> Any:
-    known = [name for name, value in globals().items() if callable(value) and not name.startswith("_")]
-    raise AttributeError(f"isaac_mdp has no {name!r}; {did_you_mean(name, known)}it has: {', '.join(known)}")
+    raise AttributeError(f"isaac_mdp has no {name!r}; {did_you_mean(name, TERMS)}it has: {', '.join(TERMS)}")
 
 
 def joint_acc_l2(env: Any, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Σ q̈² of the engine's accelerations in the last physics step."""
-    return _part(env, _robot(env, asset_cfg).sim.joint_acc, asset_cfg.joint_ids).square().sum(1)
+    return _part(env, env.robots[asset_cfg.name].sim.joint_acc, asset_cfg.joint_ids).square().sum(1)
 
 
+@pure
 def time_out(env: Any) -> Any:
     """The time limit: as a termination term it makes ``TaskCfg.episode_length_s``, and is not evaluated."""
     return env.episode_length_buf >= env.max_episode_length
@@ -133,86 +103,72 @@ def modify_reward_weight(env: Any, env_ids: Tensor, term_name: str, weight: floa
         env.reward_manager.set_weight(term_name, weight)
 
 
-def _draw(env: Any, random: Any, ranges: Any, size: int, env_ids: Tensor) -> Tensor:
+def _draw(env: Any, ranges: Any, size: int, env_ids: Tensor) -> Tensor:
     """Numbers of one range, or of a dict of those of some of ``AXES``, the others 0. Shape: (n, size)."""
     pairs = [ranges.get(axis, (0.0, 0.0)) for axis in AXES[:size]] if isinstance(ranges, dict) else [ranges]
     low, high = torch.tensor(pairs, dtype=torch.float32, device=env.device).unbind(1)
-    drawn: Tensor = (random or env.random.stream("event")).uniform(low, high, size, env_ids)
+    drawn: Tensor = env.random.stream("event").uniform(low, high, size, env_ids)
     return drawn
 
 
-def _vary(env: Any, env_ids: Tensor, name: str, ids: Any, ranges: Any, operation: str, random: Any) -> None:
-    """Add random numbers to the columns ``ids`` of a parameter as the model has it, or multiply with or set these."""
+def _vary(env: Any, env_ids: Tensor, name: str, ids: Any, ranges: Any, operation: str = "add") -> None:
+    """Add random numbers to the bodies ``ids`` of a parameter as the model has it, or multiply with or set these."""
     check_choice("operation", operation, ("add", "scale", "abs"))
     values = env.sim.default_parameter(name)[env_ids]
-    drawn = _draw(env, random, ranges, values[:, ids].shape[1], env_ids)
-    values[:, ids] = {"add": values[:, ids] + drawn, "scale": values[:, ids] * drawn, "abs": drawn}[operation]
+    own = values[:, ids]
+    drawn = _draw(env, ranges, own.shape[-1], env_ids)
+    drawn = drawn.unsqueeze(1) if own.ndim == 3 else drawn
+    values[:, ids] = {"add": own + drawn, "scale": own * drawn, "abs": drawn}[operation]
     env.sim.set_parameter(name, values, env_ids)
 
 
-def randomize_rigid_body_material(
-    env: Any, env_ids: Tensor, static_friction_range: Any, random: Any = None, **others: Any
-) -> None:
-    """The sliding friction of the robot on the ground; ``others`` belong to a model of contacts that MuJoCo has not,
-    and are accepted."""
-    env.sim.set_parameter("friction", _draw(env, random, static_friction_range, 1, env_ids)[:, 0], env_ids)
+def randomize_rigid_body_material(env: Any, env_ids: Tensor, static_friction_range: Any, **others: Any) -> None:
+    """The sliding friction of the robot; ``others`` belong to a model of contacts that MuJoCo has not."""
+    env.sim.set_parameter("friction", _draw(env, static_friction_range, 1, env_ids)[:, 0], env_ids)
 
 
-def randomize_rigid_body_mass(
-    env: Any, env_ids: Tensor, asset_cfg: Any, mass_distribution_params: Any, operation: str, random: Any = None
-) -> None:
-    _vary(env, env_ids, "body_mass", asset_cfg.body_ids, mass_distribution_params, operation, random)
+def randomize_rigid_body_mass(env: Any, env_ids: Tensor, asset_cfg: Any, **params: Any) -> None:
+    _vary(env, env_ids, "body_mass", asset_cfg.body_ids, params["mass_distribution_params"], params["operation"])
 
 
-def randomize_rigid_body_com(env: Any, env_ids: Tensor, com_range: Any, asset_cfg: Any, random: Any = None) -> None:
-    centres = env.sim.default_parameter("com")[env_ids]
-    centres[:, asset_cfg.body_ids] += _draw(env, random, com_range, 3, env_ids).unsqueeze(1)
-    env.sim.set_parameter("com", centres, env_ids)
+def randomize_rigid_body_com(env: Any, env_ids: Tensor, com_range: Any, asset_cfg: Any) -> None:
+    _vary(env, env_ids, "com", asset_cfg.body_ids, com_range)
 
 
 def apply_external_force_torque(env: Any, env_ids: Tensor, force_range: Any, torque_range: Any, asset_cfg: Any) -> None:
-    if any((*force_range, *torque_range)):
-        given = f"force_range={force_range}, torque_range={torque_range}"
-        raise ValueError(f"apply_external_force_torque: forces must be 0, got {given}: use push_by_setting_velocity")
+    """Nothing: use ``push_by_setting_velocity``; ValueError unless all is 0."""
+    check_choice("force_range + torque_range", (*force_range, *torque_range), ((0.0,) * 4,))
 
 
-def push_by_setting_velocity(
-    env: Any, env_ids: Tensor, velocity_range: Any, asset_cfg: Any = ROBOT, random: Any = None
-) -> None:
+def push_by_setting_velocity(env: Any, env_ids: Tensor, velocity_range: Any, asset_cfg: Any = ROBOT) -> None:
     """Add to the velocity of the base in the world."""
-    if turning := [axis for axis in AXES[3:] if any(velocity_range.get(axis, ()))]:
-        raise ValueError(f"push_by_setting_velocity: the range of {turning[0]!r} must be 0, pushes do not turn")
-    _robot(env, asset_cfg).push(env_ids, _draw(env, random, velocity_range, 3, env_ids))
+    asset = env.scene[asset_cfg.name]
+    velocity = asset.data.root_vel_w[env_ids] + _draw(env, velocity_range, 6, env_ids)
+    asset.write_root_velocity_to_sim(velocity, env_ids)
 
 
 def reset_root_state_uniform(
-    env: Any, env_ids: Tensor, pose_range: Any, velocity_range: Any, asset_cfg: Any = ROBOT, random: Any = None
+    env: Any, env_ids: Tensor, pose_range: Any, velocity_range: Any, asset_cfg: Any = ROBOT
 ) -> None:
     """Draw the pose, around the first one, and the velocity in the world."""
-    sim = _robot(env, asset_cfg).sim
-    pose, velocity = (_draw(env, random, ranges, 6, env_ids) for ranges in (pose_range, velocity_range))
-    start, (roll, pitch, yaw) = pose.new_tensor((*sim.start[:2], sim.robot.base_height)), pose[:, 3:].unbind(1)
+    asset = env.scene[asset_cfg.name]
+    pose, velocity = _draw(env, pose_range, 6, env_ids), _draw(env, velocity_range, 6, env_ids)
+    roll, pitch, yaw = pose[:, 3:].unbind(1)
     turn = rotation.multiply(rotation.from_pitch(pitch), rotation.from_rotation_vector(pad(roll.unsqueeze(1), (0, 2))))
-    quat = rotation.multiply(rotation.from_yaw(yaw + sim.start[2]), turn)
-    ang_vel_b = rotation.rotate(rotation.conjugate(quat), velocity[:, 3:])
-    sim.write_root_state(env_ids, start + pose[:, :3], quat, velocity[:, :3], ang_vel_b)
+    start = asset.data.default_root_state[env_ids]
+    quat = rotation.multiply(start[:, 3:7], rotation.multiply(rotation.from_yaw(yaw), turn))
+    asset.write_root_state_to_sim(torch.cat((start[:, :3] + pose[:, :3], quat, velocity), dim=1), env_ids)
 
 
 def _reset_joints(
-    scale: bool,
-    env: Any,
-    env_ids: Tensor,
-    position_range: Any,
-    velocity_range: Any,
-    asset_cfg: Any = ROBOT,
-    random: Any = None,
+    scale: bool, env: Any, env_ids: Tensor, position_range: Any, velocity_range: Any, asset_cfg: Any = ROBOT
 ) -> None:
     """Joint positions times or plus random numbers, within their limits; velocities, which are 0, likewise."""
-    robot = _robot(env, asset_cfg)
-    size, rest = robot.sim.robot.num_joints, robot.default_joint_pos
-    pos, vel = (_draw(env, random, ranges, size, env_ids) for ranges in (position_range, velocity_range))
+    asset = env.scene[asset_cfg.name]
+    pos, vel = (_draw(env, ranges, asset.num_joints, env_ids) for ranges in (position_range, velocity_range))
+    rest, (low, high) = asset.data.default_joint_pos[env_ids], asset.data.joint_pos_limits[env_ids].unbind(-1)
     pos, vel = (rest * pos, 0.0 * vel) if scale else (rest + pos, vel)
-    robot.sim.write_joint_state(env_ids, pos.clamp(*robot.soft_joint_pos_limits(1.0)), vel)
+    asset.write_joint_state_to_sim(pos.clamp(low, high), vel, env_ids=env_ids)
 
 
 reset_joints_by_scale, reset_joints_by_offset = partial(_reset_joints, True), partial(_reset_joints, False)
@@ -227,7 +183,7 @@ class UniformVelocityCommandCfg:
         lin_vel_x: Any = MISSING
         lin_vel_y: Any = MISSING
         ang_vel_z: Any = MISSING
-        heading: tuple[float, float] | None = None
+        heading: Any = (-math.pi, math.pi)
 
     asset_name: str = "robot"
     resampling_time_range: Any = MISSING
@@ -238,54 +194,25 @@ class UniformVelocityCommandCfg:
     ranges: Any = MISSING
     debug_vis: bool = False
 
-    def translated(self, robot: RobotCfg) -> VelocityCommandCfg:
-        ranges = self.ranges.lin_vel_x, self.ranges.lin_vel_y, self.ranges.ang_vel_z, self.resampling_time_range
-        more: dict[str, Any] = {"heading": self.heading_command, "heading_fraction": self.rel_heading_envs}
-        more |= {"heading_range": self.ranges.heading} if self.ranges.heading else {}
-        return VelocityCommandCfg(
-            *ranges, self.rel_standing_envs, heading_stiffness=self.heading_control_stiffness, **more
-        )
+    def translated(self) -> VelocityCommandCfg:
+        ranges: Any = [*vars(self.ranges).values()]
+        ours: Any = *ranges[:3], self.resampling_time_range, self.rel_standing_envs, 0.0, self.heading_command
+        return VelocityCommandCfg(*ours, self.heading_control_stiffness, ranges[3], self.rel_heading_envs)
 
 
 @configclass
 class JointPositionActionCfg:
-    """A :class:`~legged_envs.mdp.actions.JointActionCfg`; numbers may be dicts of those by regular expressions."""
+    """A :class:`~legged_envs.mdp.actions.JointPositionCfg`; ``scale`` may be a dict by regular expressions."""
 
-    OURS: ClassVar[Any] = JointPositionCfg
     asset_name: str = "robot"
     joint_names: Any = MISSING
     scale: Any = 1.0
-    offset: Any = 0.0
     use_default_offset: bool = True
-    clip: Any = None
-    preserve_order: bool = False
     debug_vis: bool = False
 
-    def translated(self, robot: RobotCfg) -> JointActionCfg:
-        where = type(self).__name__
-        joints = match_names("joint", self.joint_names, robot.joint_names, self.preserve_order)[1]
-        if joints != [name for name in robot.joint_names if name in joints]:
-            raise ValueError(f"{where}.joint_names must be in the robot's order, {robot.joint_names}, got {joints}")
-        clips = {*self._each("clip", joints)}
-        if len(clips) > 1:
-            raise ValueError(f"{where}.clip must be the same for all joints, got {self.clip}")
-        offset = None if self.use_default_offset else self._each("offset", joints)
-        ours: JointActionCfg = self.OURS(self._each("scale", joints), tuple(joints), clips.pop(), offset)
-        return ours
-
-    def _each(self, name: str, joints: list[str]) -> tuple[Any, ...]:
-        """What a field is for each joint."""
-        given = getattr(self, name)
-        table = given if isinstance(given, dict) else {".*": given}
-        found = {joint: value for pattern, value in table.items() for joint in match_names("joint", pattern, joints)[1]}
-        return tuple(found[joint] for joint in joints)
-
-
-@configclass
-class JointVelocityActionCfg(JointPositionActionCfg):
-    OURS: ClassVar[Any] = JointVelocityCfg
-
-
-@configclass
-class JointEffortActionCfg(JointPositionActionCfg):
-    OURS: ClassVar[Any] = JointTorqueCfg
+    def build(self, env: Any) -> JointAction:
+        check_choice("JointPositionActionCfg.use_default_offset", self.use_default_offset, (True,))
+        joints = match_names("joint", self.joint_names, env.sim.robot.joint_names)[1]
+        table = self.scale if isinstance(self.scale, dict) else {".*": self.scale}
+        scales = {name: value for key, value in table.items() for name in match_names("joint", key, joints)[1]}
+        return JointPositionCfg(tuple(scales.get(name, 1.0) for name in joints), tuple(joints)).build(env)

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, field, fields, replace
-from functools import partial
-from inspect import isroutine, signature
-from typing import Any, ClassVar
+from dataclasses import MISSING, fields, replace
+from inspect import signature
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,53 +12,39 @@ from torch import Tensor
 from legged_envs import managers
 from legged_envs.envs import Evaluation
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers import CostTermCfg, CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.envs.manager_env import MANAGERS
 from legged_envs.managers.adapted import Adapted
-from legged_envs.mdp import observations
 from legged_envs.mdp.context import is_pure
 from legged_envs.sim import ViewerCfg
 from legged_envs.workflows import isaac_mdp
 from legged_envs.workflows.configclass import SceneEntityCfg, SimulationCfg, configclass, world
 from legged_envs.workflows.isaac import IsaacEnv
-from legged_envs.workflows.recorder import RecorderManager, RecorderManagerBaseCfg, RecorderTermCfg
+from legged_envs.workflows.noise import UniformNoiseCfg
+from legged_envs.workflows.recorder import RecorderManager
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.workflow import WorkflowCore
 
-KINDS: dict[str, tuple[Any, Any]] = {"rewards": (RewardTermCfg, torch.float32), "costs": (CostTermCfg, torch.float32)}
-KINDS |= {"terminations": (TerminationTermCfg, torch.bool), "curriculum": (CurriculumTermCfg, None)}
-"""Sections of a configuration → the class of their terms, and the type of what those return."""
+VIEWS = {f"{name.removesuffix('s')}_manager": name for name in MANAGERS}
 NAMES: dict[str, Callable[[Any, Any], Any]] = {
     "active_terms": lambda task, manager: list(manager.names),
     "get_term_cfg": lambda task, manager: manager.cfg.__getitem__,
-    "get_term": lambda task, manager: partial(_term, task, manager),
+    "set_term_cfg": lambda task, manager: lambda name, cfg: manager.set_weight(name, cfg.weight),
+    "get_term": lambda task, manager: lambda name: manager.reasons[:, manager.names.index(name)],
     "get_command": lambda task, manager: lambda name: manager[task.renamed.get(name, name)],
     "action": lambda task, manager: manager.current,
     "prev_action": lambda task, manager: manager.previous,
     "total_action_dim": lambda task, manager: manager.size,
-    "set_weight": lambda task, manager: task.core.set_weight,
-    "set_term_cfg": lambda task, manager: lambda name, cfg: task.core.set_weight(name, cfg.weight),
-    "time_outs": lambda task, manager: manager.time_outs | (task.episode_length_buf >= task.core.limit),
-    "dones": lambda task, manager: manager.terminated | NAMES["time_outs"](task, manager),
     "group_obs_dim": lambda task, manager: {name: (group.size,) for name, group in manager.groups.items()},
-    "compute": lambda task, manager: task.core._export_observation,
 }
-"""What Isaac Lab calls parts of the managers, beside their own names."""
+"""Isaac Lab's names of the managers, and what it calls parts of them, beside their own names."""
 
 
 @configclass
-class ObservationTermCfg:
-    """value → ``modifiers``, each ``func(value, **params)`` → ``noise`` → ``clip`` → ``scale`` → history."""
+class ObservationTermCfg(managers.ObservationTermCfg):
+    """value → ``noise`` → ``clip`` → ``scale`` → history."""
 
-    func: Any = MISSING
-    params: Any = field(default_factory=dict)
-    modifiers: Any = None
     noise: Any = None
-    clip: Any = None
-    scale: Any = None
     history_length: int = 0
-    flatten_history_dim: bool = True
-    mirror: str | None = None
-    """How it changes in the left-right mirrored world, for a training that uses that (our addition)."""
 
 
 @configclass
@@ -67,22 +52,13 @@ class ObservationGroupCfg:
     """A group; a subclass has its terms as fields."""
 
     concatenate_terms: bool = True
-    concatenate_dim: int = -1
     enable_corruption: bool = False
     history_length: int | None = None
-    flatten_history_dim: bool = True
 
 
 @configclass
-class EventTermCfg:
-    func: Any = MISSING
-    params: Any = field(default_factory=dict)
-    mode: Any = MISSING
+class EventTermCfg(managers.EventTermCfg):
     interval_range_s: tuple[float, float] | None = None
-    is_global_time: bool = False
-    min_step_count_between_reset: int = 0
-    purpose: Any = None
-    """As in :class:`legged_envs.managers.EventTermCfg`; of a function ``randomize_…`` it is to randomise."""
 
 
 @configclass
@@ -119,134 +95,66 @@ class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
     """Terms :class:`~legged_envs.managers.CostTermCfg` (our addition)."""
 
 
-def _terms(where: str, section: Any, kind: Any = object) -> dict[str, Any]:
+KINDS: dict[str, Any] = {"rewards": managers.RewardTermCfg, "costs": managers.CostTermCfg}
+KINDS |= {"terminations": managers.TerminationTermCfg, "curriculum": managers.CurriculumTermCfg}
+KINDS |= {"events": EventTermCfg, "observations": ObservationGroupCfg, "actions": Any, "commands": Any}
+DTYPES = {"rewards": torch.float32, "costs": torch.float32, "terminations": torch.bool, "curriculum": None}
+"""Sections of a configuration → the class of their terms, and the type of what those return."""
+
+
+def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
     """The terms that a section has as attributes or entries; TypeError if one is of another kind."""
-    options = {each.name for cls in (ObservationGroupCfg, RecorderManagerBaseCfg) for each in fields(cls)}
-    given = section if isinstance(section, dict) else {}
-    if section is not None and not isinstance(section, dict):
-        names = [*(name for cls in reversed(type(section).__mro__) for name in vars(cls)), *vars(section)]
-        given = {name: getattr(section, name) for name in dict.fromkeys(names) if not name.startswith("_")}
-    no_terms = {name for name, term in given.items() if term is None or isroutine(term) or isinstance(term, type)}
-    terms = {name: term for name, term in given.items() if name not in no_terms | options}
+    given = section if section is None or isinstance(section, dict) else vars(section)
+    options = {each.name for each in fields(ObservationGroupCfg)}
+    terms = {name: term for name, term in (given or {}).items() if term is not None and name not in options}
     for name, term in terms.items():
-        if not isinstance(term, kind):
+        if kind is not Any and not isinstance(term, kind):
             raise TypeError(f"{where}.{name} must be a {kind.__name__} or None, got {term!r}")
     return terms
 
 
-def _function(term: Any, dtype: torch.dtype | None, shift: float = 0.0) -> Any:
-    recorded = is_pure(term.func) and not shift and not getattr(term, "modifiers", None)
-    return term.func if recorded else Adapted(term.func, term, dtype, shift)
+def _function(term: Any, dtype: torch.dtype | None) -> Any:
+    return term.func if is_pure(term.func) else Adapted(term.func, term, dtype)
 
 
-def _group(name: str, group: Any, renamed: dict[str, str]) -> managers.ObservationGroupCfg:
-    terms = {}
-    for key, term in _terms(f"observations.{name}", group, ObservationTermCfg).items():
-        where = f"observation term {key!r} of group {name!r}"
-        noise: Any = term.noise if group.enable_corruption else None
-        bounds = {"n_min", "n_max", "bias"} & {*vars(noise or object)}
-        if noise is not None and (noise.operation != "add" or not bounds):
-            raise ValueError(f"{where}: noise must be a UniformNoiseCfg or ConstantNoiseCfg that adds, got {noise!r}")
-        low, high = (noise.n_min, noise.n_max) if "n_min" in bounds else (getattr(noise, "bias", 0.0),) * 2
-        steps = term.history_length if group.history_length is None else group.history_length
-        if steps and not (term.flatten_history_dim and group.flatten_history_dim):
-            raise ValueError(f"{where}: flatten_history_dim must be True, a history stands in one vector")
-        func, params = _function(term, torch.float32, (high + low) / 2), term.params
-        if func is isaac_mdp.generated_commands:  # so that evaluations find it
-            command = params["command_name"]
-            func, params = observations.command, {"name": renamed.get(command, command)}
-        more = {"mirror": term.mirror, "history": steps or None, "params": params}
-        scale = 1.0 if term.scale is None else term.scale
-        terms[key] = managers.ObservationTermCfg(func, (high - low) / 2, term.clip, scale, **more)
+def _group(name: str, group: Any) -> managers.ObservationGroupCfg:
+    terms = _terms(f"observations.{name}", group, ObservationTermCfg)
+    for key, term in terms.items():
+        noise = term.noise if group.enable_corruption and term.noise else UniformNoiseCfg(n_min=0.0, n_max=0.0)
+        if not isinstance(noise, UniformNoiseCfg) or noise.operation != "add" or noise.n_min != -noise.n_max:
+            wrong = f"observation term {key!r} of group {name!r}: noise must be a UniformNoiseCfg that adds"
+            raise ValueError(f"{wrong}, and n_min must be -n_max, got {noise!r}")
+        steps = (term.history_length if group.history_length is None else group.history_length) or None
+        terms[key] = replace(term, func=_function(term, torch.float32), noise=noise.n_max, history=steps)
     return managers.ObservationGroupCfg(terms, group.enable_corruption, concatenate=group.concatenate_terms)
 
 
-def _event(name: str, term: Any) -> managers.EventTermCfg:
-    for option in ("is_global_time", "min_step_count_between_reset"):
-        if getattr(term, option):
-            why = "each environment has a time of its own, whatever the others do"
-            raise ValueError(f"event term {name!r}: {option} must be off, got {getattr(term, option)!r}: {why}")
+def _event(term: Any) -> managers.EventTermCfg:
     ours = [*signature(term.func).parameters][2:3] == ["random"]
-    purpose: Any = term.purpose or ("randomise" if getattr(term.func, "__name__", "").startswith("randomize") else None)
-    func, mode = term.func if ours else Adapted(term.func, term, event=True), term.mode.removeprefix("pre")
-    return managers.EventTermCfg(func, mode, term.interval_range_s, term.params, purpose)
+    randomises = getattr(term.func, "__name__", "").startswith("randomize")
+    changes = {"purpose": "randomise" if randomises else term.purpose, "interval_s": term.interval_range_s}
+    return replace(term, func=term.func if ours else Adapted(term.func, term, event=True), **changes)
 
 
 def _renamed(cfg: Any) -> dict[str, str]:
     """The name of the velocity command, where there is one → the name by which evaluations find it."""
-    commands = _terms("commands", getattr(cfg, "commands", None)).items()
-    names = [name for name, term in commands if isinstance(term, isaac_mdp.UniformVelocityCommandCfg)]
-    return {names[0]: "velocity"} if len(names) == 1 else {}
+    commands = _terms("commands", getattr(cfg, "commands", None), Any).items()
+    return {name: "velocity" for name, term in commands if isinstance(term, isaac_mdp.UniformVelocityCommandCfg)}
 
 
 class ManagerBasedCore(WorkflowCore):
     """The environment of a :class:`ManagerBasedEnv`, which its terms see as ``env``."""
 
     task: Any
-    _loaded = _seeded = False
 
-    def _move_and_command(self, env: Any) -> None:
-        task, cfg = self.task, self.cfg
-        task.scene, task.renamed, task.class_terms = InteractiveScene(task.cfg.scene, self), _renamed(task.cfg), {}
-        sections = {name: getattr(cfg, name) for name in (*KINDS, "events")}
-        sections |= {name: group.terms for name, group in cfg.observations.items()}
-        for path, term in (
-            (f"{section}/{n}", term) for section, terms in sections.items() for n, term in terms.items()
-        ):
-            for entity in term.params.values():
-                if isinstance(entity, SceneEntityCfg):
-                    entity.resolve(task.scene)
-            if isinstance(term.func, Adapted):
-                task.class_terms[path] = term.func
-        self._errors = {ours: own for own, ours in task.renamed.items()}
-        task.command_errors = torch.zeros(self.num_envs, 2 * len(self._errors), device=self.device)
-        self.limit, recorded = self.max_episode_length or math.inf, task.cfg.recorders
-        terms = _terms("recorders", recorded, RecorderTermCfg)
-        self.recorder = RecorderManager(recorded, terms, task) if recorded else None
-        super()._move_and_command(env)
+    recorder: RecorderManager | None = None
 
     def finish(self) -> None:
-        if not self._loaded:
-            self._loaded = True
-            self.task.load_managers()
-
-    def load(self) -> None:
-        for term in self.task.class_terms.values():
-            term.make(self.task)
-        super().finish()
-        self._log_counted |= torch.tensor([n.startswith("Episode_Term") for n in self._log_names], device=self.device)
-        self.task.weights = torch.tensor(self.rewards.weights, dtype=torch.float64)
+        """Nothing: the constructor has loaded the managers."""
 
     def _build(self) -> Any:
         self._evaluate_and_observe(self.task.context)
-        names = [f"Episode_Reward/{name}" for name in self.rewards.names]
-        names += [f"Episode_Termination/{name}" for name in (*self.terminations.names, "time_out")]
-        names += [f"Metrics/{name}/error_vel_{part}" for name in self._errors.values() for part in ("xy", "yaw")]
-        self.log_names = (*self.log_names, *names)
         return self._spaces()
-
-    def _end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
-        if self.recorder:
-            self.recorder.end_episodes(env_ids)
-        rows, reasons = super()._end_episodes(env_ids, steps), self.terminations.reasons[env_ids].float()
-        late, count = (steps >= self.limit) & ~reasons.any(1), steps.float().unsqueeze(1)
-        sums = self.rewards.episode_sums[env_ids] / (min(self.limit, 1e9) * self.step_dt)
-        return torch.cat((rows, sums, reasons, late.float().unsqueeze(1), self.task.command_errors[env_ids] / count), 1)
-
-    def _report_log(self) -> dict[str, Any]:
-        info = super()._report_log()
-        curricula = {n: v for n, v in info.get("log", {}).items() if n.startswith("curriculum/")}
-        info.get("log", {}).update({name.capitalize(): value for name, value in curricula.items()})
-        return info
-
-    def set_weight(self, name: str, weight: float) -> None:
-        self.rewards.set_weight(name, weight)
-        self.task.weights[self.rewards.names.index(name)] = self.rewards.cfg[name].weight = weight
-
-    def _load_own_state(self, state: dict[str, Any]) -> None:
-        super()._load_own_state(state)
-        for name, weight in zip(self.rewards.names, self.task.weights.tolist(), strict=True):
-            self.set_weight(name, weight)
 
     def _sources(self) -> list[object]:
         return [sensor.data for sensor in self.task.scene.sensors.values()]
@@ -254,54 +162,23 @@ class ManagerBasedCore(WorkflowCore):
     def _start_episodes(self, env_ids: Tensor, seed: Any) -> None:
         super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
 
-    def _act(self, action: Tensor) -> None:
-        targets = self.actions.process(action)
-        if self.recorder:
-            self.recorder.record("record_pre_step")
-        self.sim.set_joint_targets(targets)
-        self.sim.step(self.cfg.sim.decimation)
-
     def _evaluate(self) -> Evaluation:
         self.task.common_step_counter += 1
         self.task.scene.update(self.step_dt)
-        evaluation, robot = super()._evaluate(), self.robot
-        for name in self._errors:
-            way = self.commands[name][:, :2] - robot.lin_vel_b[:, :2]
-            self.task.command_errors[:, 0] += torch.linalg.vector_norm(way, dim=1)
-            self.task.command_errors[:, 1] += (self.commands[name][:, 2] - robot.ang_vel_b[:, 2]).abs()
+        evaluation = super()._evaluate()
         if self.recorder:
-            self.recorder.end_step(evaluation.costs)
+            self.recorder.end_step(evaluation)
         return evaluation
 
-    def _observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
-        if self.recorder and env_ids is not None:
-            self.recorder.begin_episodes(env_ids)
-        return super()._observe(env_ids)
-
     def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        self._seeded = seeded
+        if seeded:
+            self.events.apply("startup", env_ids)
         self.task._reset_idx(env_ids)
-
-    def place(self, env_ids: Tensor) -> None:
-        super()._place(env_ids, self._seeded)
-
-    def _begin_episodes(self, env_ids: Tensor) -> None:
-        super()._begin_episodes(env_ids)
-        for part in (self.task.scene, *self.task.class_terms.values()):
-            part.reset(env_ids)
-        self.task.command_errors[env_ids] = 0.0
 
     def close_extras(self, **kwargs: Any) -> None:
         if self.recorder:
             self.recorder.flush()
         super().close_extras(**kwargs)
-
-
-def _term(task: Any, manager: Any, name: str) -> Any:
-    """A term of commands or actions; of terminations where it holds, (num_envs,) bool."""
-    if isinstance(manager, managers.TerminationManager):
-        return manager.reasons[:, manager.names.index(name)]
-    return manager.terms[task.renamed.get(name, name)]
 
 
 class ManagerView:
@@ -320,70 +197,64 @@ class ManagerBasedEnv(IsaacEnv):
 
     CORE = ManagerBasedCore
     core: ManagerBasedCore
-    MANAGERS: ClassVar[dict[str, str]] = {f"{n}_manager": f"{n}s" for n in ("action", "command", "event", "reward")}
-    MANAGERS |= {"observation_manager": "observations", "termination_manager": "terminations"}
-    MANAGERS |= {"curriculum_manager": "curriculum"}
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
         if cfg.seed is not None:
             self.seed(cfg.seed)
-        self.common_step_counter = 0
+        self.common_step_counter, self.renamed = 0, _renamed(cfg)
         """Control steps since the environment was made."""
         self._make_core(cfg, cfg.scene.num_envs, **{"device": cfg.sim.device, "render_mode": render_mode, **kwargs})
+        self.load_managers()
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        name = type(cfg).__name__
+        where, facts = type(cfg).__name__, world(cfg)
         if missing := [each.name for each in fields(cfg) if getattr(cfg, each.name) is MISSING]:
-            raise ValueError(f"{name}.{missing[0]} is missing: give it a value")
-        sections = {n: _terms(f"{name}.{n}", getattr(cfg, n, None), kind) for n, (kind, _) in KINDS.items()}
-        limits = [n for n, term in sections["terminations"].items() if term.func is isaac_mdp.time_out]
-        limit = [sections["terminations"].pop(n) for n in limits][:1]
-        terms: dict[str, Any] = {
-            section: {n: replace(term, func=_function(term, KINDS[section][1])) for n, term in own.items()}
-            for section, own in sections.items()
+            raise ValueError(f"{where}.{missing[0]} is missing: give it a value")
+        own: dict[str, Any] = {
+            name: _terms(f"{where}.{name}", getattr(cfg, name, None), kind) for name, kind in KINDS.items()
         }
-        facts, renamed = world(cfg), _renamed(cfg)
-        facts["episode_length_s"] = cfg.episode_length_s if limit else math.inf
-        facts["is_finite_horizon"] = bool(limit) and (cfg.is_finite_horizon or not limit[0].time_out)
-
-        def ours(section: str) -> dict[str, Any]:
-            own = _terms(f"{name}.{section}", getattr(cfg, section, None)).items()
-            here = renamed if section == "commands" else {}
-            return {
-                here.get(n, n): term.translated(facts["robot"]) if hasattr(term, "translated") else term
-                for n, term in own
-            }
-
-        events = _terms(f"{name}.events", cfg.events, EventTermCfg).items()
-        groups = _terms(f"{name}.observations", cfg.observations, ObservationGroupCfg).items()
-        return TaskCfg(
-            **facts,
-            **terms,
-            actions=ours("actions"),
-            commands=ours("commands"),
-            action_limit=cfg.action_limit,
-            only_positive_rewards=cfg.only_positive_rewards,
-            observations={n: _group(n, group, renamed) for n, group in groups},
-            events={n: _event(n, term) for n, term in events},
-        )
+        limit = next((n for n, term in own["terminations"].items() if term.func is isaac_mdp.time_out), None)
+        time_out = own["terminations"].pop(limit, None)
+        facts["episode_length_s"] = cfg.episode_length_s if time_out else math.inf
+        facts["is_finite_horizon"] = bool(time_out) and (cfg.is_finite_horizon or not time_out.time_out)
+        for section, dtype in DTYPES.items():
+            own[section] = {n: replace(term, func=_function(term, dtype)) for n, term in own[section].items()}
+        own["events"] = {n: _event(term) for n, term in own["events"].items()}
+        own["observations"] = {n: _group(n, group) for n, group in own["observations"].items()}
+        for name, ours in _renamed(cfg).items():
+            own["commands"][ours] = own["commands"].pop(name).translated()
+        facts |= {name: getattr(cfg, name) for name in ("only_positive_rewards", "action_limit")}
+        return TaskCfg(**facts, **own)
 
     def __getattr__(self, name: str) -> Any:
-        if "core" in vars(self):
-            if name in self.MANAGERS or name.endswith(("action_space", "observation_space")):
-                self.core.finish()
-            if name in self.MANAGERS:
-                return ManagerView(self, getattr(self.core, self.MANAGERS[name]))
-        return super().__getattr__(name)
+        manager = super().__getattr__(VIEWS.get(name, name))
+        return ManagerView(self, manager) if name in VIEWS else manager
 
     def load_managers(self) -> None:
-        """Make the managers of all terms: when the constructor has returned, or first asks for one of them."""
-        self.core.load()
+        """Make the scene, and the managers, which evaluate each term once."""
+        core: Any = self.core
+        self.scene = InteractiveScene(self.cfg.scene, core)
+        sections = [getattr(core.cfg, name) for name in (*DTYPES, "events")]
+        sections += [group.terms for group in core.cfg.observations.values()]
+        terms = [term for section in sections for term in section.values()]
+        for entity in (each for term in terms for each in term.params.values() if isinstance(each, SceneEntityCfg)):
+            entity.resolve(self.scene)
+        self.class_terms = dict(enumerate(term.func for term in terms if isinstance(term.func, Adapted)))
+        for func in self.class_terms.values():
+            func.make(self)
+        WorkflowCore.finish(core)
+        core.rewards.STATE = (*core.rewards.STATE, "weights")
+        core._evaluated += (self.scene, *self.class_terms.values())
+        if self.cfg.recorders:
+            core.recorder = RecorderManager(self.cfg.recorders, self)
+            core._evaluated, core._logging = (*core._evaluated, core.recorder), (*core._logging, core.recorder)
 
     def _reset_idx(self, env_ids: Tensor) -> None:
         """Begin the episodes of ``env_ids``: commands are drawn and the events of mode ``"reset"`` happen."""
         self.extras.setdefault("log", {})
-        self.core.place(env_ids)
+        self.core.commands.reset(env_ids)
+        self.core.events.reset(env_ids)
 
     def step(self, action: Tensor) -> Any:
         """Observations and extras."""
@@ -399,12 +270,4 @@ class ManagerBasedRLEnv(ManagerBasedEnv):
     """An environment of terms with rewards and terminations. A step: actions → physics → terminations → rewards →
     commands, interval events → observations; episodes that ended begin anew after it."""
 
-    step = IsaacEnv.step
-
-    @property
-    def max_episode_length_s(self) -> float:
-        return float(self.cfg.episode_length_s)
-
-    @property
-    def max_episode_length(self) -> int:
-        return math.ceil(self.max_episode_length_s / self.step_dt - 1e-6)
+    step: Any = IsaacEnv.step
