@@ -3,7 +3,7 @@
 import gymnasium as gym
 
 import legged_envs
-from legged_envs.managers import CostTermCfg
+from legged_envs.managers import CostTermCfg as CostTerm
 from legged_envs.managers import RewardTermCfg as RewTerm
 from legged_envs.managers import TerminationTermCfg as DoneTerm
 from legged_envs.mdp import costs, events, observations, rewards, terminations
@@ -29,7 +29,6 @@ class SceneCfg(InteractiveSceneCfg):
 @configclass
 class CommandsCfg:
     base_velocity = VelocityCfg(
-        asset_name="robot",
         resampling_time_range=(10.0, 10.0),
         rel_standing_envs=0.15,
         ranges=VelocityCfg.Ranges(lin_vel_x=(-1.0, 1.0), lin_vel_y=(-0.5, 0.5), ang_vel_z=(-1.0, 1.0)),
@@ -113,12 +112,12 @@ class RewardsCfg:
 
 @configclass
 class CostsCfg:
-    joint_position = CostTermCfg(func=costs.joint_position, limit=0.025, params={"soft_limit": 0.95})
-    joint_velocity = CostTermCfg(func=costs.joint_velocity, limit=0.025, params={"soft_limit": 0.8})
-    joint_torque = CostTermCfg(func=costs.joint_torque, limit=0.025, params={"soft_limit": 0.8})
-    body_contact = CostTermCfg(func=costs.body_contact, limit=0.025)
-    base_orientation = CostTermCfg(func=costs.base_orientation, limit=0.025)
-    foot_slip = CostTermCfg(func=costs.foot_slip, limit=0.05)
+    joint_position = CostTerm(func=costs.joint_position, limit=0.025, params={"soft_limit": 0.95})
+    joint_velocity = CostTerm(func=costs.joint_velocity, limit=0.025, params={"soft_limit": 0.8})
+    joint_torque = CostTerm(func=costs.joint_torque, limit=0.025, params={"soft_limit": 0.8})
+    body_contact = CostTerm(func=costs.body_contact, limit=0.025)
+    base_orientation = CostTerm(func=costs.base_orientation, limit=0.025)
+    foot_slip = CostTerm(func=costs.foot_slip, limit=0.05)
 
 
 @configclass

@@ -116,8 +116,7 @@ def _vary(env: Any, env_ids: Tensor, name: str, ids: Any, ranges: Any, operation
     check_choice("operation", operation, ("add", "scale", "abs"))
     values = env.sim.default_parameter(name)[env_ids]
     own = values[:, ids]
-    drawn = _draw(env, ranges, own.shape[-1], env_ids)
-    drawn = drawn.unsqueeze(1) if own.ndim == 3 else drawn
+    drawn = _draw(env, ranges, own.shape[-1], env_ids).view(len(own), -1, *own.shape[2:])
     values[:, ids] = {"add": own + drawn, "scale": own * drawn, "abs": drawn}[operation]
     env.sim.set_parameter(name, values, env_ids)
 
@@ -195,9 +194,10 @@ class UniformVelocityCommandCfg:
     debug_vis: bool = False
 
     def translated(self) -> VelocityCommandCfg:
-        ranges: Any = [*vars(self.ranges).values()]
-        ours: Any = *ranges[:3], self.resampling_time_range, self.rel_standing_envs, 0.0, self.heading_command
-        return VelocityCommandCfg(*ours, self.heading_control_stiffness, ranges[3], self.rel_heading_envs)
+        *ranges, heading = vars(self.ranges).values()
+        ours: Any = *ranges, self.resampling_time_range, self.rel_standing_envs, 0.0, self.heading_command
+        steering: Any = self.heading_control_stiffness, heading, self.rel_heading_envs
+        return VelocityCommandCfg(*ours, *steering)
 
 
 @configclass

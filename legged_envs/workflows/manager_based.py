@@ -1,13 +1,11 @@
 """Tasks as Isaac Lab's manager-based workflow writes them: configuration classes whose attributes are terms."""
 
 import math
-from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from inspect import signature
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from legged_envs import managers
 from legged_envs.envs import Evaluation
@@ -25,7 +23,7 @@ from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.workflow import WorkflowCore
 
 VIEWS = {f"{name.removesuffix('s')}_manager": name for name in MANAGERS}
-NAMES: dict[str, Callable[[Any, Any], Any]] = {
+NAMES: dict[str, Any] = {
     "active_terms": lambda task, manager: list(manager.names),
     "get_term_cfg": lambda task, manager: manager.cfg.__getitem__,
     "set_term_cfg": lambda task, manager: lambda name, cfg: manager.set_weight(name, cfg.weight),
@@ -97,18 +95,18 @@ class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
 
 KINDS: dict[str, Any] = {"rewards": managers.RewardTermCfg, "costs": managers.CostTermCfg}
 KINDS |= {"terminations": managers.TerminationTermCfg, "curriculum": managers.CurriculumTermCfg}
-KINDS |= {"events": EventTermCfg, "observations": ObservationGroupCfg, "actions": Any, "commands": Any}
+KINDS |= {"events": EventTermCfg, "observations": ObservationGroupCfg, "actions": object, "commands": object}
 DTYPES = {"rewards": torch.float32, "costs": torch.float32, "terminations": torch.bool, "curriculum": None}
 """Sections of a configuration → the class of their terms, and the type of what those return."""
 
 
 def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
     """The terms that a section has as attributes or entries; TypeError if one is of another kind."""
-    given = section if section is None or isinstance(section, dict) else vars(section)
+    given = section if isinstance(section, dict) else getattr(section, "__dict__", {})
     options = {each.name for each in fields(ObservationGroupCfg)}
-    terms = {name: term for name, term in (given or {}).items() if term is not None and name not in options}
+    terms = {name: term for name, term in given.items() if term is not None and name not in options}
     for name, term in terms.items():
-        if kind is not Any and not isinstance(term, kind):
+        if not isinstance(term, kind):
             raise TypeError(f"{where}.{name} must be a {kind.__name__} or None, got {term!r}")
     return terms
 
@@ -138,7 +136,7 @@ def _event(term: Any) -> managers.EventTermCfg:
 
 def _renamed(cfg: Any) -> dict[str, str]:
     """The name of the velocity command, where there is one → the name by which evaluations find it."""
-    commands = _terms("commands", getattr(cfg, "commands", None), Any).items()
+    commands = _terms("commands", getattr(cfg, "commands", None), object).items()
     return {name: "velocity" for name, term in commands if isinstance(term, isaac_mdp.UniformVelocityCommandCfg)}
 
 
@@ -146,7 +144,6 @@ class ManagerBasedCore(WorkflowCore):
     """The environment of a :class:`ManagerBasedEnv`, which its terms see as ``env``."""
 
     task: Any
-
     recorder: RecorderManager | None = None
 
     def finish(self) -> None:
@@ -159,7 +156,7 @@ class ManagerBasedCore(WorkflowCore):
     def _sources(self) -> list[object]:
         return [sensor.data for sensor in self.task.scene.sensors.values()]
 
-    def _start_episodes(self, env_ids: Tensor, seed: Any) -> None:
+    def _start_episodes(self, env_ids: torch.Tensor, seed: Any) -> None:
         super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
 
     def _evaluate(self) -> Evaluation:
@@ -170,7 +167,7 @@ class ManagerBasedCore(WorkflowCore):
             self.recorder.end_step(evaluation)
         return evaluation
 
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
+    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         if seeded:
             self.events.apply("startup", env_ids)
         self.task._reset_idx(env_ids)
@@ -250,13 +247,13 @@ class ManagerBasedEnv(IsaacEnv):
             core.recorder = RecorderManager(self.cfg.recorders, self)
             core._evaluated, core._logging = (*core._evaluated, core.recorder), (*core._logging, core.recorder)
 
-    def _reset_idx(self, env_ids: Tensor) -> None:
+    def _reset_idx(self, env_ids: torch.Tensor) -> None:
         """Begin the episodes of ``env_ids``: commands are drawn and the events of mode ``"reset"`` happen."""
         self.extras.setdefault("log", {})
         self.core.commands.reset(env_ids)
         self.core.events.reset(env_ids)
 
-    def step(self, action: Tensor) -> Any:
+    def step(self, action: torch.Tensor) -> Any:
         """Observations and extras."""
         observation, *_, info = self.core.step(action)
         return observation, {**self.extras, **info}
