@@ -77,7 +77,7 @@ class SmoothedSpeed:
     """A term that is a class with a state."""
 
     def __init__(self, cfg, env):
-        self.rate, self.value = cfg.params["rate"], torch.zeros(env.num_envs)
+        self._env, self.rate, self.value = env, cfg.params["rate"], torch.zeros(env.num_envs)
 
     def __call__(self, env, rate, asset_cfg=SceneEntityCfg("robot")):  # noqa: B008
         self.value = self.value + rate * (env.scene[asset_cfg.name].data.joint_vel.abs().mean(1) - self.value)

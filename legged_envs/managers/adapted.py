@@ -15,7 +15,6 @@ class Adapted(Stateful):
 
     def __init__(self, func: Any, cfg: Any, dtype: torch.dtype | None = None, event: bool = False):
         self.func, self.cfg, self._dtype, self._event = func, cfg, dtype, event
-        self._term: Any = None if isinstance(func, type) else func
 
     @property
     def __signature__(self) -> Signature:
@@ -25,9 +24,13 @@ class Adapted(Stateful):
             parameters.insert(2, Parameter("random", Parameter.POSITIONAL_OR_KEYWORD))
         return Signature(parameters)
 
-    def make(self, env: Any) -> None:
-        if isinstance(self.func, type):
-            self._term = self.func(cfg=self.cfg, env=env)
+    def make(self, env: Any) -> "Adapted":
+        """Make the object, where it is one of a class; returns itself."""
+        self._term = self.func(cfg=self.cfg, env=env) if isinstance(self.func, type) else self.func
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_term"}
 
     def __call__(self, env: Any, *args: Any, **params: Any) -> Any:
         value = self._term(env, *(args[:-1] if self._event else args), **params)

@@ -19,8 +19,6 @@ class JointActionCfg(Configuration):
     joints: tuple[str, ...] = (".*",)
     clip: tuple[float, float] | None = None
     """Names of the joints, or regular expressions that match whole names, and bounds of their targets."""
-    offset: tuple[float, ...] | None = None
-    """What action 0 commands, one number for each joint; None: the default pose, or 0 for velocities and torques."""
 
     def build(self, env: Env) -> "JointAction":
         return JointAction(self, env)
@@ -73,10 +71,6 @@ class JointAction:
         self.index = env.robot.joint_index(self.joints)
         zero = torch.zeros_like(self.scale)
         self._default = env.robot.default_joint_pos[self.index] if cfg.kind == "position" else zero
-        if cfg.offset is not None:
-            if len(cfg.offset) != self.size:
-                raise ValueError(f"{name}.offset needs {self.size} values, got {len(cfg.offset)}")
-            self._default = torch.tensor(cfg.offset, dtype=torch.float32, device=env.device)
         self._reference: Any = None
         if isinstance(cfg, JointPositionCfg) and cfg.around is not None:
             self._reference = env.commands.terms.get(cfg.around)

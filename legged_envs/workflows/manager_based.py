@@ -198,7 +198,7 @@ class ManagerBasedEnv(IsaacEnv):
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
         if cfg.seed is not None:
             self.seed(cfg.seed)
-        self.common_step_counter, self.renamed = 0, _renamed(cfg)
+        self.common_step_counter, self.renamed, self.class_terms = 0, _renamed(cfg), dict[str, Adapted]()
         """Control steps since the environment was made."""
         self._make_core(cfg, cfg.scene.num_envs, **{"device": cfg.sim.device, "render_mode": render_mode, **kwargs})
         self.load_managers()
@@ -234,12 +234,11 @@ class ManagerBasedEnv(IsaacEnv):
         self.scene = InteractiveScene(self.cfg.scene, core)
         sections = [getattr(core.cfg, name) for name in (*DTYPES, "events")]
         sections += [group.terms for group in core.cfg.observations.values()]
-        terms = [term for section in sections for term in section.values()]
-        for entity in (each for term in terms for each in term.params.values() if isinstance(each, SceneEntityCfg)):
-            entity.resolve(self.scene)
-        self.class_terms = dict(enumerate(term.func for term in terms if isinstance(term.func, Adapted)))
-        for func in self.class_terms.values():
-            func.make(self)
+        for term in (term for section in sections for term in section.values()):
+            for entity in (each for each in term.params.values() if isinstance(each, SceneEntityCfg)):
+                entity.resolve(self.scene)
+            if isinstance(term.func, Adapted):
+                self.class_terms[str(len(self.class_terms))] = term.func.make(self)
         WorkflowCore.finish(core)
         core.rewards.STATE = (*core.rewards.STATE, "weights")
         core._evaluated += (self.scene, *self.class_terms.values())
@@ -257,10 +256,6 @@ class ManagerBasedEnv(IsaacEnv):
         """Observations and extras."""
         observation, *_, info = self.core.step(action)
         return observation, {**self.extras, **info}
-
-    @property
-    def obs_buf(self) -> dict[str, Any]:
-        return self.core._last_observation
 
 
 class ManagerBasedRLEnv(ManagerBasedEnv):
