@@ -417,3 +417,29 @@ def test_configurations_are_inherited_and_play_variants_remove_terms():
     env = ManagerBasedRLEnv(PlayCfg())
     assert env.num_envs == 2 and env.event_manager.active_terms == ["joints"] and env.common_step_counter == 0
     assert Cfg().events.kick is not None and Cfg().scene.num_envs == 4, "a variant leaves its base as it was"
+
+
+def test_events_of_mdp_change_the_parameters_and_states_that_they_name():
+    env = ManagerBasedRLEnv(Cfg())
+    env.reset(seed=0)
+    ids, base, data = torch.tensor([1, 2]), SceneEntityCfg("robot", body_names="base"), env.scene["robot"].data
+    base.resolve(env.scene)
+    mdp.randomize_rigid_body_mass(env, ids, base, mass_distribution_params=(2.0, 2.0), operation="scale")
+    mdp.randomize_rigid_body_com(env, ids, {"x": (0.01, 0.01)}, base)
+    mdp.randomize_rigid_body_material(env, ids, static_friction_range=(0.3, 0.3))
+    body = base.body_ids[0]
+    mass, default = (get("body_mass")[:, body] for get in (env.sim.get_parameter, env.sim.default_parameter))
+    assert torch.allclose(mass / default, torch.tensor([1.0, 2.0, 2.0, 1.0]))
+    moved = (env.sim.get_parameter("com") - env.sim.default_parameter("com"))[ids, body]
+    assert torch.allclose(moved, torch.tensor([0.01, 0.0, 0.0]), atol=1e-6)
+    assert torch.allclose(env.sim.get_parameter("friction")[ids], torch.tensor(0.3))
+    mdp.reset_joints_by_offset(env, ids, (0.1, 0.1), (0.2, 0.2))
+    assert torch.allclose(data.joint_pos[ids], data.default_joint_pos[ids] + 0.1, atol=1e-5)
+    mdp.reset_root_state_uniform(env, ids, {"x": (0.5, 0.5), "yaw": (1.0, 1.0)}, {"y": (0.3, 0.3)})
+    mdp.push_by_setting_velocity(env, ids, {"x": (0.4, 0.4), "yaw": (0.6, 0.6)})
+    assert torch.allclose(data.root_pos_w[ids, 0], torch.tensor(0.5)) and torch.allclose(
+        data.heading_w[ids], torch.tensor(1.0), atol=1e-5
+    )
+    assert torch.allclose(data.root_vel_w[ids], torch.tensor([0.4, 0.3, 0.0, 0.0, 0.0, 0.6]), atol=1e-5)
+    with pytest.raises(ValueError, match="force_range"):
+        mdp.apply_external_force_torque(env, ids, (0.0, 1.0), (0.0, 0.0), base)
