@@ -10,17 +10,18 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from legged_envs import registration
+from legged_envs.checks import check_known
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import events
 from legged_envs.mdp.context import pure
 from legged_envs.workflows import legged_robot_terms as terms
-from legged_envs.workflows.legged_robot_cfg import BaseConfig, LeggedRobotCfg, check_fields
-from legged_envs.workflows.legged_robot_core import BUFFERS, RobotCore, Simulator
-from legged_envs.workflows.task_registry import TaskRegistry, task_registry
+from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg, check_fields
+from legged_envs.workflows.legged_robot_core import RobotCore, Simulator
 from legged_envs.workflows.workflow import Workflow
 
-__all__ = ["BaseConfig", "BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
+__all__ = ["BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
 
 
 class BaseTask(Workflow):
@@ -31,8 +32,6 @@ class BaseTask(Workflow):
     CORE = RobotCore
     core: Any
     external_command_source_enabled = False
-    obs_buf: Tensor
-    privileged_obs_buf: Tensor | None
     _rows: Tensor | None = None
 
     def __init__(self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool):
@@ -46,21 +45,21 @@ class BaseTask(Workflow):
         self.num_obs, self.num_privileged_obs = cfg.env.num_observations, cfg.env.num_privileged_obs
         self.num_actions = self.core.actions.size
         self.max_episode_length: float = self.core.max_episode_length or math.inf
-        for buffer, field in BUFFERS.values():
-            size = getattr(cfg.env, field)
-            setattr(self, buffer, None if size is None else torch.zeros(self.num_envs, size, device=self.device))
+        self.obs_buf, critic = zeros(self.num_obs), self.num_privileged_obs
+        self.privileged_obs_buf: Tensor | None = None if critic is None else zeros(critic)
         self.rew_buf, self.episode_length_buf = zeros(), zeros(dtype=torch.long)
         self.reset_buf, self.time_out_buf = zeros(dtype=torch.bool) | True, zeros(dtype=torch.bool)
         # Whoever calls reset_idx asks for a reset, in which the core calls the method of the class.
         self.reset_idx = self._reset_now
+        self._parse_cfg(cfg)
+        self._init_buffers()
+        self._prepare_reward_function()
 
     @classmethod
     def _construct(cls, cfg: Any) -> "BaseTask":
         return cls(cfg, {}, "cpu", True)
 
-    @property
-    def context(self) -> Any:
-        return self.core
+    context = property(lambda self: self.core)
 
     def _reset_now(self, env_ids: Tensor) -> None:
         """Reset ``env_ids``; in a step the autoreset does that after it, when the last observation has been taken."""
@@ -92,12 +91,6 @@ class BaseTask(Workflow):
 class LeggedRobot(BaseTask):
     """The base of legged robots: methods that a subclass does not override run as recordings of the terms in
     :mod:`legged_envs.mdp`. Commands and pushes advance before terminations and rewards."""
-
-    def __init__(self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool):
-        super().__init__(cfg, sim_params, sim_device, headless)
-        self._parse_cfg(self.cfg)
-        self._init_buffers()
-        self._prepare_reward_function()
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
@@ -234,11 +227,10 @@ class LeggedRobot(BaseTask):
 
     def _get_noise_scale_vec(self) -> Tensor:
         """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
-        parts = []
-        for term in self.core.cfg.observations["policy"].terms.values():
-            row = torch.full_like(term.func(self.core)[0], term.noise)
-            parts.append(row * torch.tensor(term.scale, device=self.device))
-        return torch.cat(parts) * self.cfg.noise.add_noise
+        group, noisy = self.core.cfg.observations["policy"].terms.values(), self.cfg.noise.add_noise
+        widths = (torch.full_like(term.func(self.core)[0], term.noise * noisy) for term in group)
+        scales = (torch.tensor(term.scale, device=self.device) for term in group)
+        return torch.cat([width * scale for width, scale in zip(widths, scales, strict=True)])
 
     def _get_costs(self) -> dict[str, Tensor]:
         """Cost terms beside the built-in ones by name, (num_envs,) each, as in ``cfg.costs.limits``."""
@@ -249,7 +241,6 @@ class LeggedRobot(BaseTask):
 
     def set_viewer_camera(self, pos: Any, lookat: Any) -> None:
         """Where the camera of pictures and windows is, and where it looks, m in the world frame."""
-        self.core.cfg.viewer.origin_type = "world"
         self.core.set_viewer(tuple(map(float, pos)), tuple(map(float, lookat)))
 
 
@@ -263,3 +254,31 @@ def _built_in(name: str) -> Callable[[LeggedRobot], Tensor]:
 
 for _name in terms.REWARDS:
     setattr(LeggedRobot, f"_reward_{_name}", _built_in(_name))
+
+
+class TaskRegistry(dict[str, tuple[Any, Any, Any]]):
+    """Class, configuration and configuration of the training of each task, by LeggedGym-Ex's name of it."""
+
+    def register(self, name: str, task_class: Any, env_cfg: Any, train_cfg: Any = None) -> None:
+        """Register a task, also with Gymnasium as ``LeggedGym/<name>-v0``."""
+        self[name] = task_class, env_cfg, train_cfg
+        registration.register(f"LeggedGym/{name}-v0", task_class, partial(copy.deepcopy, env_cfg))
+
+    def __missing__(self, name: str) -> Any:
+        check_known("there is no task", (name,), self, "tasks")
+
+    def get_cfgs(self, name: str) -> tuple[Any, ...]:
+        """Copies of the configurations of environment and training."""
+        return copy.deepcopy(self[name][1:])
+
+    def make_env(self, name: str, args: Any = None, env_cfg: Any = None) -> tuple[Any, Any]:
+        """The task, reset, and its configuration. ``args`` may have ``num_envs``, ``seed``, ``sim_device``,
+        ``headless``."""
+        cfg = env_cfg or self.get_cfgs(name)[0]
+        cfg.env.num_envs = getattr(args, "num_envs", None) or cfg.env.num_envs
+        env = self[name][0](cfg, {}, getattr(args, "sim_device", "cpu"), getattr(args, "headless", True))
+        env.reset(getattr(args, "seed", None))
+        return env, cfg
+
+
+task_registry = TaskRegistry()

@@ -15,15 +15,6 @@ ONLY |= {"terrain.mesh_type": "plane", "sim.gravity": [0.0, 0.0, -9.81]}
 """LeggedGym-Ex's fields that can have no other value yet."""
 
 
-class BaseConfig:
-    """A tree of classes. An instance has a namespace for each nested class, with copies of the fields of that class and
-    of the nested classes of the same name in the base classes, in the order of their definition."""
-
-    def __init__(self) -> None:
-        for cls in reversed(type(self).__mro__):
-            _fill(self, cls)
-
-
 def _fill(section: Any, cls: type) -> None:
     for name, value in vars(cls).items():
         if isinstance(value, type) and not name.startswith("__"):
@@ -33,8 +24,13 @@ def _fill(section: Any, cls: type) -> None:
             setattr(section, name, copy.deepcopy(value))
 
 
-class LeggedRobotCfg(BaseConfig):
-    """Subclass it, and the sections whose fields are to differ; what a section leaves out has the value here."""
+class LeggedRobotCfg:
+    """Subclass it, and the sections whose fields are to differ; what a section leaves out has the value here. An
+    instance has a namespace for each nested class, with copies of the fields."""
+
+    def __init__(self) -> None:
+        for cls in reversed(type(self).__mro__):
+            _fill(self, cls)
 
     class env:
         num_envs, num_observations, num_actions, num_privileged_obs = 4096, 48, 12, NONE
