@@ -486,7 +486,6 @@ BAD = {
     "gain": (LeggedRobot, {"control__stiffness": {"hip": 1.0}}, "no entry for joint 'FR_thigh_joint'"),
     "control": (LeggedRobot, {"control__control_type": "X"}, "control_type must be one of"),
     "body": (LeggedRobot, {"asset__penalize_contacts_on": ["wheel"]}, "no body has such a name"),
-    "observation": (LeggedRobot, {"env__observations": ("gravty",)}, "did you mean 'gravity'"),
     "costs": (Missing, {}, r"Missing\._get_costs and cfg.costs.limits .* 'one'"),
     "removed": (LeggedRobot, {"control": None}, "cfg.control must be of .* a class in one, got None"),
 }

@@ -95,7 +95,7 @@ class LeggedRobot(BaseTask):
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
         check_fields(cfg)
-        return terms.task_of(cls, cfg, cls._get_noise_scale_vec is LeggedRobot._get_noise_scale_vec)
+        return terms.task_of(cls, cfg)
 
     def _parse_cfg(self, cfg: Any) -> None:
         self.dt, self.debug, self.obs_scales = self.step_dt, cfg.env.debug, cfg.normalization.obs_scales
@@ -171,16 +171,22 @@ class LeggedRobot(BaseTask):
 
     def compute_observations(self) -> None:
         """Set ``obs_buf`` and, with ``num_privileged_obs``, ``privileged_obs_buf``."""
-        core, rows = self.core, self._rows
-        core.commands.terms["velocity"].take_in()
-        new = LeggedVectorEnv._observe(core, rows)
-        if self.add_noise and not core.cfg.observations["policy"].noisy:
-            stream, policy = core.random.stream("observation_noise/policy"), new["policy"]
-            new["policy"] = policy + stream.uniform(-1.0, 1.0, policy.shape[1], rows) * self.noise_scale_vec
-        if rows is not None:
-            whole = {name: value.new_zeros(self.num_envs, value.shape[1]) for name, value in new.items()}
-            new = {name: whole[name].index_copy(0, rows, value) for name, value in new.items()}
-        self.obs_buf, self.privileged_obs_buf = new["policy"], new.get("critic", self.privileged_obs_buf)
+        sim, scales = self.simulator, self.obs_scales
+        parts = [sim.base_lin_vel * scales.lin_vel, sim.projected_gravity, sim.base_ang_vel * scales.ang_vel]
+        parts += [self.commands[:, :3] * self.commands_scale, (sim.dof_pos - sim.default_dof_pos) * scales.dof_pos]
+        parts += [sim.dof_vel * scales.dof_vel, self.actions]
+        self.obs_buf = torch.cat(parts, dim=1)
+        if self.num_privileged_obs is not None:
+            parts += [self.last_actions, sim.dr_friction_values, sim.dr_added_base_mass, sim.dr_base_com_bias]
+            self.privileged_obs_buf = torch.cat((*parts, sim.dr_rand_push_vels[:, :2]), dim=1)
+        if self.add_noise:
+            size = self.obs_buf.shape[1]
+            self.obs_buf += self._noise(size) * self.noise_scale_vec[:size]
+
+    def _noise(self, size: int) -> Tensor:
+        """U(−1, 1) of each environment's own random numbers, 0 where nothing is observed. Shape: (num_envs, size)."""
+        draw = self.random.stream("observation_noise/policy").uniform(-1.0, 1.0, size, self._rows)
+        return draw if self._rows is None else draw.new_zeros(self.num_envs, size).index_copy(0, self._rows, draw)
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Update curricula, draw commands, place and randomise the robots, clear buffers, log into ``extras``."""
@@ -227,10 +233,11 @@ class LeggedRobot(BaseTask):
 
     def _get_noise_scale_vec(self) -> Tensor:
         """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
-        group, noisy = self.core.cfg.observations["policy"].terms.values(), self.cfg.noise.add_noise
-        widths = (torch.full_like(term.func(self.core)[0], term.noise * noisy) for term in group)
-        scales = (torch.tensor(term.scale, device=self.device) for term in group)
-        return torch.cat([width * scale for width, scale in zip(widths, scales, strict=True)])
+        noise, scales = self.cfg.noise.noise_scales, self.obs_scales
+        widths = [noise.lin_vel * scales.lin_vel, noise.gravity, noise.ang_vel * scales.ang_vel, 0.0]
+        widths += [noise.dof_pos * scales.dof_pos, noise.dof_vel * scales.dof_vel, 0.0]
+        sizes = torch.tensor([3] * 4 + [self.num_actions] * 3)
+        return (torch.tensor(widths) * self.cfg.noise.noise_level).repeat_interleave(sizes).to(self.device)
 
     def _get_costs(self) -> dict[str, Tensor]:
         """Cost terms beside the built-in ones by name, (num_envs,) each, as in ``cfg.costs.limits``."""

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 NONE: Any = None
-DEFAULT = ("lin_vel", "gravity", "ang_vel", "commands", "dof_pos", "dof_vel", "actions")
 ONLY: dict[str, Any] = {f"domain_rand.randomize_joint_{part}": False for part in ("armature", "friction", "damping")}
 ONLY |= dict.fromkeys(("domain_rand.push_links", "asset.fix_base_link", "terrain.measure_heights"), False)
 ONLY |= dict.fromkeys(("init_state.roll_random_scale", "init_state.pitch_random_scale"), 0.0)
@@ -36,9 +35,6 @@ class LeggedRobotCfg:
         num_envs, num_observations, num_actions, num_privileged_obs = 4096, 48, 12, NONE
         episode_length_s, send_timeouts, debug = 20.0, True, False
         fail_to_terminal_time_s, max_projected_gravity = 0.1, -0.1
-        observations = DEFAULT
-        privileged_observations = (*DEFAULT, "last_actions", "friction", "base_mass_offset", "base_com_offset", "push")
-        """What ``compute_observations`` fills the buffers with: these, or terms of ``legged_envs.mdp.observations``."""
 
     class terrain:
         mesh_type, curriculum, measure_heights = "plane", False, False
@@ -102,8 +98,7 @@ class LeggedRobotCfg:
         clip_observations = clip_actions = 100.0
 
         class obs_scales:
-            lin_vel, ang_vel, dof_pos, dof_vel, commands = 1.0, 0.25, 1.0, 0.05, NONE
-            """``commands`` None for (lin_vel, lin_vel, ang_vel)."""
+            lin_vel, ang_vel, dof_pos, dof_vel = 1.0, 0.25, 1.0, 0.05
 
     class noise:
         add_noise, noise_level = True, 1.0

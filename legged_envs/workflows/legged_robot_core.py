@@ -55,11 +55,9 @@ class RobotCore(WorkflowCore):
         return value
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
-        stages = {"robot": robots, "observations": self._observation_pieces()}
-        pieces = (manager.pieces() for manager in self._evaluated)
-        stages |= zip(("terminations", "rewards", "costs"), pieces, strict=True)
-        self.programs = {name: Program(stage, [self.task, *owners], self._compile) for name, stage in stages.items()}
-        self._observation = self.programs["observations"]
+        pieces = (robots, *(manager.pieces() for manager in self._evaluated))
+        stages = zip(("robot", "terminations", "rewards", "costs"), pieces, strict=True)
+        self.programs = {name: Program(stage, [self.task, *owners], self._compile) for name, stage in stages}
 
     def _act(self, action: Tensor) -> None:
         self.last_feet_vel = self.robot.foot_lin_vel_w.clone()

@@ -9,16 +9,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from legged_envs import managers, robots
+from legged_envs import robots
 from legged_envs.checks import check_choice, check_known, did_you_mean
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.managers import EventTermCfg, ObservationGroupCfg, ObservationTermCfg, RewardTermCfg
-from legged_envs.mdp import actions, costs, events, observations, rewards, terminations
+from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.mdp import actions, costs, events, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommand, VelocityCommandCfg
-from legged_envs.mdp.context import Env, is_pure, pure
+from legged_envs.mdp.context import is_pure
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg, ViewerCfg
-from legged_envs.tasks.velocity import go2_flat
 
 
 def _terms_of(module: Any) -> dict[str, Callable[..., Tensor]]:
@@ -34,32 +33,6 @@ PARAMETERS |= {"dof_pos_limits": {"soft_limit": "soft_dof_pos_limit"}}
 """Parameters of rewards that are fields of ``cfg.rewards``."""
 
 
-@pure
-def velocity_command(env: Env) -> Tensor:
-    return env.commands["velocity"][:, :3]
-
-
-@pure
-def previous_action(env: Env) -> Tensor:
-    return env.actions.previous
-
-
-@pure
-def push_velocity(env: Env) -> Tensor:
-    return env.robot.last_push_velocity[:, :2]
-
-
-OBSERVATIONS = _terms_of(observations) | {"commands": velocity_command, "push": push_velocity}
-OBSERVATIONS |= {"lin_vel": observations.base_lin_vel, "ang_vel": observations.base_ang_vel}
-OBSERVATIONS |= {"gravity": observations.projected_gravity, "dof_pos": observations.joint_pos}
-OBSERVATIONS |= {
-    "dof_vel": observations.joint_vel,
-    "actions": observations.last_action,
-    "last_actions": previous_action,
-}
-MIRROR = {term.func: term.mirror for group in go2_flat().observations.values() for term in group.terms.values()}
-MIRROR |= {velocity_command: "velocity_command", previous_action: "joint"}
-"""The parts of observation buffers by name, and how they mirror."""
 GAINS = {"control.stiffness": "kp", "control.damping": "kd"}
 CONTROL: dict[str, tuple[type[actions.JointActionCfg], dict[str, str]]] = {
     "P": (actions.JointPositionCfg, GAINS),
@@ -159,27 +132,6 @@ def _value_of(joint: str, values: dict[str, float], where: str) -> float:
     return found[-1]
 
 
-def observations_of(cfg: Any, noisy: bool) -> dict[str, ObservationGroupCfg]:
-    scales, noise = vars(cfg.normalization.obs_scales), vars(cfg.noise.noise_scales)
-    if scales["commands"] is None:
-        scales = {**scales, "commands": (scales["lin_vel"], scales["lin_vel"], scales["ang_vel"])}
-    groups = {"policy": cfg.env.observations}
-    if cfg.env.num_privileged_obs is not None:
-        groups["critic"] = cfg.env.privileged_observations
-    made = {}
-    for where, names in {**groups, "scales": scales, "noise": noise}.items():
-        check_known(f"cfg: {where} has no", names, {*OBSERVATIONS, "height_measurements"}, "observations")
-    for group, names in groups.items():
-        terms = {}
-        for n in names:
-            half_width = cfg.noise.noise_level * noise.get(n, 0.0)
-            terms[n] = ObservationTermCfg(
-                OBSERVATIONS[n], half_width, scale=scales.get(n, 1.0), mirror=MIRROR.get(OBSERVATIONS[n])
-            )
-        made[group] = ObservationGroupCfg(terms, noisy=noisy and cfg.noise.add_noise and group == "policy")
-    return made
-
-
 def events_of(cfg: Any) -> dict[str, EventTermCfg]:
     """The randomisation of ``cfg.domain_rand``; where episodes start is written by ``_reset_dofs`` and others."""
     rand = cfg.domain_rand
@@ -198,8 +150,8 @@ def events_of(cfg: Any) -> dict[str, EventTermCfg]:
     return made
 
 
-def task_of(cls: Any, cfg: Any, noisy: bool) -> TaskCfg:
-    """The task that ``cfg`` says, with the methods of the class ``cls``; ``noisy`` if not that adds the noise."""
+def task_of(cls: Any, cfg: Any) -> TaskCfg:
+    """The task that ``cfg`` says, with the methods of the class ``cls``."""
     env, command, ranges, view = cfg.env, cfg.commands, cfg.commands.ranges, cfg.viewer
     task = TaskCfg(robot_of(cfg), SimCfg(cfg.sim.dt, cfg.control.decimation), advance_first=True)
     task.episode_length_s = env.episode_length_s
@@ -209,14 +161,14 @@ def task_of(cls: Any, cfg: Any, noisy: bool) -> TaskCfg:
     seconds = (command.resampling_time,) * 2
     drawn = seconds, command.zero_cmd_prob, command.small_command, command.heading_command
     task.commands["velocity"] = CommandCfg(*spans, *drawn, heading_column=command.num_commands == 4)
-    task.observations, task.events = observations_of(cfg, noisy), events_of(cfg)
+    task.events = events_of(cfg)
     for name, func in {"fallen": terminations.fallen, "illegal_contact": terminations.illegal_contact}.items():
-        task.terminations[name] = managers.TerminationTermCfg(func, env.fail_to_terminal_time_s)
+        task.terminations[name] = TerminationTermCfg(func, env.fail_to_terminal_time_s)
     task.terminations["fallen"].params["max_projected_gravity"] = env.max_projected_gravity
     task.rewards, task.only_positive_rewards = rewards_of(cls, cfg), cfg.rewards.only_positive_rewards
     for name, limit in vars(cfg.costs.limits).items():
         func = COSTS.get(name) or Method(cls, "_get_costs", name)
-        task.costs[name] = managers.CostTermCfg(func, limit, getattr(cfg.costs.params, name, {}))
+        task.costs[name] = CostTermCfg(func, limit, getattr(cfg.costs.params, name, {}))
     task.viewer = ViewerCfg(view.pos, view.lookat, env_index=view.ref_env)
     return task
 
