@@ -200,8 +200,8 @@ def test_default_observations_are_the_documented_parts() -> None:
     ]
     parts += [sim.dof_pos - sim.default_dof_pos, sim.dof_vel * 0.05, robot.actions]
     torch.testing.assert_close(obs, torch.cat(parts, 1))
-    parts += [robot.last_actions, sim.dr_friction_values, sim.dr_added_base_mass, sim.dr_base_com_bias]
-    torch.testing.assert_close(privileged, torch.cat([*parts, sim.dr_rand_push_vels[:, :2]], 1))
+    parts += [robot.last_actions, sim._friction_values, sim._added_base_mass, sim._base_com_bias]
+    torch.testing.assert_close(privileged, torch.cat([*parts, sim._rand_push_vels[:, :2]], 1))
 
 
 @pytest.mark.parametrize("override", [False, True])
@@ -486,7 +486,12 @@ BAD = {
     "gain": (LeggedRobot, {"control__stiffness": {"hip": 1.0}}, "no entry for joint 'FR_thigh_joint'"),
     "control": (LeggedRobot, {"control__control_type": "X"}, "control_type must be one of"),
     "body": (LeggedRobot, {"asset__penalize_contacts_on": ["wheel"]}, "no body has such a name"),
-    "costs": (Missing, {}, r"Missing\._get_costs and cfg.costs.limits .* 'one'"),
+    "costs": (Missing, {}, r"Missing\._get_costs and cfg.costs.limits differ in 'one'"),
+    "ranges": (
+        LeggedRobot,
+        {"domain_rand__com_pos_z_range": (0.0, 0.1)},
+        "com_pos_x_range, com_pos_y_range, com_pos_z_range must be the same",
+    ),
     "removed": (LeggedRobot, {"control": None}, "cfg.control must be of .* a class in one, got None"),
 }
 

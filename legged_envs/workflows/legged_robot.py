@@ -117,11 +117,8 @@ class LeggedRobot(BaseTask):
         self.reward_scales = MappingProxyType(scales)  # changing it would not change the recorded sum
         self.reward_names = [name for name in scales if name != "termination"]
 
-    @property
-    def episode_sums(self) -> dict[str, Tensor]:
-        """Σ scale · dt · ``_reward_<name>()`` over the episode by name, which may be written to. (num_envs,) each."""
-        return dict(zip(self.core.rewards.names, self.core.rewards.episode_sums.unbind(1), strict=True))
-
+    episode_sums = property(lambda self: dict(zip(self.rewards.names, self.rewards.episode_sums.T, strict=True)))
+    """Σ scale · dt · ``_reward_<name>()`` over the episode by name, which may be written to. (num_envs,) each."""
     commands = property(lambda self: self.core.commands["velocity"])
     """(vx m/s, vy m/s, ωz rad/s, heading rad), which may be written to. Shape: (num_envs, num_commands)."""
     actions = property(lambda self: self.core.actions.current)
@@ -177,8 +174,8 @@ class LeggedRobot(BaseTask):
         parts += [sim.dof_vel * scales.dof_vel, self.actions]
         self.obs_buf = torch.cat(parts, dim=1)
         if self.num_privileged_obs is not None:
-            parts += [self.last_actions, sim.dr_friction_values, sim.dr_added_base_mass, sim.dr_base_com_bias]
-            self.privileged_obs_buf = torch.cat((*parts, sim.dr_rand_push_vels[:, :2]), dim=1)
+            parts += [self.last_actions, sim._friction_values, sim._added_base_mass, sim._base_com_bias]
+            self.privileged_obs_buf = torch.cat((*parts, sim._rand_push_vels[:, :2]), dim=1)
         if self.add_noise:
             size = self.obs_buf.shape[1]
             self.obs_buf += self._noise(size) * self.noise_scale_vec[:size]

@@ -33,9 +33,7 @@ class RobotCore(WorkflowCore):
         task, cfg, limit, action = self.task, self.task.cfg, self.observation_limit, self.actions.limit
         self.own_costs = task._get_costs()
         for name in self.own_costs.keys() ^ (vars(cfg.costs.limits).keys() - COSTS.keys()):
-            what = (
-                f"{type(task).__name__}._get_costs and cfg.costs.limits must have the same names, only one has {name!r}"
-            )
+            what = f"{type(task).__name__}._get_costs and cfg.costs.limits differ in {name!r}"
             raise ValueError(f"{what}; {did_you_mean(name, COSTS)}built in: {', '.join(COSTS)}")
         self._evaluate_and_observe(self)
         task.compute_observations()
@@ -116,36 +114,24 @@ def _euler(c: Any) -> Tensor:
     return torch.stack((roll, torch.asin((2.0 * (w * y - z * x)).clamp(-1.0, 1.0)), c.robot.heading()), 1)
 
 
-ROBOT = {
-    "dof_pos": "joint_pos",
-    "dof_vel": "joint_vel",
-    "last_dof_vel": "previous_joint_vel",
-    "torques": "joint_torque",
-}
-ROBOT |= {"base_pos": "root_pos_w", "base_lin_vel": "lin_vel_b", "base_ang_vel": "root_ang_vel_b"}
+ROBOT = {"dof_pos": "joint_pos", "dof_vel": "joint_vel", "last_dof_vel": "previous_joint_vel", "base_pos": "root_pos_w"}
+ROBOT |= {"base_lin_vel": "lin_vel_b", "base_ang_vel": "root_ang_vel_b", "projected_gravity": "projected_gravity"}
 ROBOT |= {"feet_pos": "foot_pos_w", "feet_vel": "foot_lin_vel_w", "link_contact_forces": "contact_force_w"}
-ROBOT |= {"projected_gravity": "projected_gravity", "torque_limits": "torque_limits"}
-ROBOT |= {"dof_vel_limits": "joint_vel_limits", "dr_rand_push_vels": "last_push_velocity"}
+ROBOT |= {"torques": "joint_torque", "torque_limits": "torque_limits", "dof_vel_limits": "joint_vel_limits"}
 READ: dict[str, Callable[[Any], Any]] = {name: attrgetter(f"robot.{ours}") for name, ours in ROBOT.items()}
 READ |= {"dof_acc": attrgetter("sim.joint_acc"), "last_feet_vel": attrgetter("last_feet_vel"), "base_euler": _euler}
-READ |= {"base_quat": lambda c: c.robot.root_quat_w.roll(-1, 1), "custom_origins": lambda c: False}
-READ |= {"feet_indices": lambda c: torch.arange(len(c.sim.body_names), device=c.device)[c.robot.feet]}
-READ |= {
-    "default_dof_pos": lambda c: c.robot.default_joint_pos[None],
-    "dof_names": lambda c: [*c.cfg.robot.joint_names],
-}
-READ |= {
-    "dof_pos_limits": lambda c: torch.stack(c.robot.soft_joint_pos_limits(c.task.cfg.rewards.soft_dof_pos_limit), 1)
-}
-READ |= {"dr_added_base_mass": observations.base_mass_offset, "dr_base_com_bias": observations.base_com_offset}
-READ |= {"dr_kp_scale": lambda c: c.sim.get_parameter("kp") / c.sim.default_parameter("kp")}
-READ |= {"dr_kd_scale": lambda c: c.sim.get_parameter("kd") / c.sim.default_parameter("kd")}
-READ |= {"dr_friction_values": observations.friction, "feet_contact_indices": READ["feet_indices"]}
+READ |= {"base_quat": lambda c: c.robot.root_quat_w.roll(-1, 1), "dof_names": lambda c: [*c.cfg.robot.joint_names]}
+READ |= {"default_dof_pos": lambda c: c.robot.default_joint_pos[None], "custom_origins": lambda c: False}
 READ |= {"base_init_quat": lambda c: torch.tensor((0.0, 0.0, 0.0, 1.0), device=c.device)}
 READ |= {"env_origins": lambda c: torch.zeros_like(c.robot.root_pos_w)}
-ZERO = ("measured_heights", "dr_joint_armature", "dr_joint_friction", "dr_joint_damping")
-READ |= dict.fromkeys(ZERO, lambda c: torch.zeros(c.num_envs, 1, device=c.device))
-"""Attributes of ``simulator``; those of randomisation also without their ``dr``, as in older versions."""
+FEET, ZERO = ("feet_indices", "feet_contact_indices"), ("_joint_armature", "_joint_friction", "_joint_damping")
+READ |= dict.fromkeys(FEET, lambda c: torch.arange(len(c.sim.body_names), device=c.device)[c.robot.feet])
+READ |= dict.fromkeys((*ZERO, "measured_heights"), lambda c: torch.zeros(c.num_envs, 1, device=c.device))
+READ |= {"_friction_values": observations.friction, "_rand_push_vels": observations.last_push_velocity}
+READ |= {"_added_base_mass": observations.base_mass_offset, "_base_com_bias": observations.base_com_offset}
+READ |= {"_kp_scale": lambda c: c.sim.get_parameter("kp") / c.sim.default_parameter("kp")}
+READ |= {"_kd_scale": lambda c: c.sim.get_parameter("kd") / c.sim.default_parameter("kd")}
+"""Attributes of ``simulator``."""
 
 
 class Simulator:
@@ -155,10 +141,9 @@ class Simulator:
         self.core = core
 
     def __getattr__(self, name: str) -> Any:
-        read = READ.get(name) or READ.get(f"dr{name}")
-        if read is None:
+        if name not in READ:
             raise AttributeError(f"simulator has no {name!r}; {did_you_mean(name, READ)}it has: {', '.join(READ)}")
-        return read(self.core)
+        return READ[name](self.core)
 
     def post_physics_step(self) -> None:
         self.core.programs["robot"]()

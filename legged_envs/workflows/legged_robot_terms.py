@@ -152,23 +152,23 @@ def events_of(cfg: Any) -> dict[str, EventTermCfg]:
 
 def task_of(cls: Any, cfg: Any) -> TaskCfg:
     """The task that ``cfg`` says, with the methods of the class ``cls``."""
-    env, command, ranges, view = cfg.env, cfg.commands, cfg.commands.ranges, cfg.viewer
+    env, command, view = cfg.env, cfg.commands, cfg.viewer
     task = TaskCfg(robot_of(cfg), SimCfg(cfg.sim.dt, cfg.control.decimation), advance_first=True)
     task.episode_length_s = env.episode_length_s
     task.actions["joint_position"] = CONTROL[cfg.control.control_type][0](scale=cfg.control.action_scale)
     task.max_action_delay = max(cfg.domain_rand.ctrl_delay_step_range) if cfg.domain_rand.randomize_ctrl_delay else 0
-    spans: Any = (tuple(getattr(ranges, name)) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_yaw"))
-    seconds = (command.resampling_time,) * 2
-    drawn = seconds, command.zero_cmd_prob, command.small_command, command.heading_command
-    task.commands["velocity"] = CommandCfg(*spans, *drawn, heading_column=command.num_commands == 4)
+    ranges = [tuple(getattr(command.ranges, name)) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_yaw")]
+    drawn: Any = (*ranges, (command.resampling_time,) * 2, command.zero_cmd_prob, command.small_command)
+    columns = {"heading": command.heading_command, "heading_column": command.num_commands == 4}
+    task.commands["velocity"] = CommandCfg(*drawn, **columns)
     task.events = events_of(cfg)
     for name, func in {"fallen": terminations.fallen, "illegal_contact": terminations.illegal_contact}.items():
         task.terminations[name] = TerminationTermCfg(func, env.fail_to_terminal_time_s)
     task.terminations["fallen"].params["max_projected_gravity"] = env.max_projected_gravity
     task.rewards, task.only_positive_rewards = rewards_of(cls, cfg), cfg.rewards.only_positive_rewards
     for name, limit in vars(cfg.costs.limits).items():
-        func = COSTS.get(name) or Method(cls, "_get_costs", name)
-        task.costs[name] = CostTermCfg(func, limit, getattr(cfg.costs.params, name, {}))
+        own: Any = None if name in COSTS else Method(cls, "_get_costs", name)
+        task.costs[name] = CostTermCfg(own or COSTS[name], limit, getattr(cfg.costs.params, name, {}))
     task.viewer = ViewerCfg(view.pos, view.lookat, env_index=view.ref_env)
     return task
 
