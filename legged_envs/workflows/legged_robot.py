@@ -127,8 +127,7 @@ class LeggedRobot(BaseTask):
 
     def _pre_sim_step(self, actions: Tensor) -> Tensor:
         """Clip the actions; what is returned acts, and is ``actions`` from then on. (num_envs, num_actions)."""
-        limit = self.cfg.normalization.clip_actions
-        return actions.clamp(-limit, limit)
+        return actions.clamp(-self.cfg.normalization.clip_actions, self.cfg.normalization.clip_actions)
 
     def post_physics_step(self) -> None:
         """Count, read the robots, call the callback, check terminations, compute rewards and observations. Episodes
@@ -209,8 +208,8 @@ class LeggedRobot(BaseTask):
             self.core.commands.terms["velocity"].draw(env_ids, self.command_ranges)
 
     def _reset_dofs(self, env_ids: Tensor) -> None:
-        stream, span = self.random.stream("event/joints"), self.cfg.init_state.dof_pos_random_scale
-        events.reset_joints(self.core, env_ids, stream, span)
+        span = self.cfg.init_state.dof_pos_random_scale
+        events.reset_joints(self.core, env_ids, self.random.stream("event/joints"), span)
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
         cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height

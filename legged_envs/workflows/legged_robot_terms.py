@@ -108,28 +108,21 @@ def robot_of(cfg: Any) -> RobotCfg:
             raise ValueError(f"cfg.{path} must be {needed} for robot {robot.name!r}, got {given}")
     check_choice("cfg.control.control_type", cfg.control.control_type, CONTROL)
     action, gains = CONTROL[cfg.control.control_type]
-    changes: dict[str, Any] = {}
-    if gains is not GAINS:
-        changes = {"actuators": (action.kind,) * robot.num_joints}
-        changes |= dict.fromkeys(("kp", "kd"), (0.0,) * robot.num_joints)
+    changes: dict[str, Any] = {"actuators": (action.kind,) * robot.num_joints}
+    changes |= {} if gains is GAINS else dict.fromkeys(("kp", "kd"), (0.0,) * robot.num_joints)
     for path, field in (gains | {"init_state.default_joint_angles": "default_joint_pos"}).items():
         if (values := attrgetter(path)(cfg)) is not None:
-            changes[field] = tuple(_value_of(joint, values, f"cfg.{path}") for joint in robot.joint_names)
+            found = {joint: [values[part] for part in values if part in joint] for joint in robot.joint_names}
+            if missing := [joint for joint, own in found.items() if not own]:
+                raise ValueError(f"cfg.{path} has no entry for joint {missing[0]!r}: {values}")
+            changes[field] = tuple(float(own[-1]) for own in found.values())
     bodies = [str(body.get("name")) for body in ElementTree.parse(robot.path).iter("body")]
     for word, field in {"penalize": "penalized_bodies", "terminate_after": "termination_bodies"}.items():
         if (parts := getattr(cfg.asset, f"{word}_contacts_on")) is not None:
             changes[field] = tuple(body for body in bodies if any(part in body for part in parts))
             if parts and not changes[field]:
-                wrong = f"cfg.asset.{word}_contacts_on = {parts}: no body has such a name"
-                raise ValueError(f"{wrong}; bodies: {', '.join(bodies)}")
+                raise ValueError(f"cfg.asset.{word}_contacts_on = {parts}: no body has such a name; bodies: {bodies}")
     return cast(RobotCfg, replace(robot, **changes))
-
-
-def _value_of(joint: str, values: dict[str, float], where: str) -> float:
-    found = [float(value) for part, value in values.items() if part in joint]
-    if not found:
-        raise ValueError(f"{where} has no entry for joint {joint!r}: {values}")
-    return found[-1]
 
 
 def events_of(cfg: Any) -> dict[str, EventTermCfg]:
@@ -145,8 +138,7 @@ def events_of(cfg: Any) -> dict[str, EventTermCfg]:
             made[name] = EventTermCfg(func, mode, params=params, purpose="randomise")
     if rand.push_robots:
         least, most = rand.push_interval_s if isinstance(rand.push_interval_s, tuple) else (rand.push_interval_s,) * 2
-        params = {"velocity": rand.max_push_vel_xy}
-        made["push"] = EventTermCfg(events.push, "interval", interval_s=(least, most), params=params)
+        made["push"] = EventTermCfg(events.push, "interval", (least, most), {"velocity": rand.max_push_vel_xy})
     return made
 
 
