@@ -25,12 +25,11 @@ class RobotCore(WorkflowCore):
 
     def _set_up(self) -> None:
         super()._set_up()
-        limits = self.task.cfg.normalization
-        self.observation_limit, self.actions.limit = limits.clip_observations, limits.clip_actions
+        self.observation_limit = self.task.cfg.normalization.clip_observations
         self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        task, cfg, limit, action = self.task, self.task.cfg, self.observation_limit, self.actions.limit
+        task, cfg, limit, action = self.task, self.task.cfg, self.observation_limit, self.cfg.action_limit
         self.own_costs = task._get_costs()
         for name in self.own_costs.keys() ^ (vars(cfg.costs.limits).keys() - COSTS.keys()):
             what = f"{type(task).__name__}._get_costs and cfg.costs.limits differ in {name!r}"

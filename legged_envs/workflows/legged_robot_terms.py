@@ -146,7 +146,7 @@ def task_of(cls: Any, cfg: Any) -> TaskCfg:
     """The task that ``cfg`` says, with the methods of the class ``cls``."""
     env, command, view = cfg.env, cfg.commands, cfg.viewer
     task = TaskCfg(robot_of(cfg), SimCfg(cfg.sim.dt, cfg.control.decimation), advance_first=True)
-    task.episode_length_s = env.episode_length_s
+    task.episode_length_s, task.action_limit = env.episode_length_s, cfg.normalization.clip_actions
     task.actions["joint_position"] = CONTROL[cfg.control.control_type][0](scale=cfg.control.action_scale)
     task.max_action_delay = max(cfg.domain_rand.ctrl_delay_step_range) if cfg.domain_rand.randomize_ctrl_delay else 0
     ranges = [tuple(getattr(command.ranges, name)) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_yaw")]

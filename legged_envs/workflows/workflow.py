@@ -3,6 +3,7 @@
 import copy
 import pickle
 from abc import ABCMeta, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
