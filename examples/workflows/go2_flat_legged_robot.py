@@ -8,24 +8,25 @@ import gymnasium as gym
 import torch
 
 import legged_envs
-from legged_envs.mdp import rewards
+from legged_envs.mdp import observations, rewards
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 from legged_envs.workflows.legged_robot import LeggedRobot, LeggedRobotCfg
 
-POLICY = ("commands", "gravity", "ang_vel", "dof_pos", "dof_vel", "actions")
+POLICY = (observations.command, observations.projected_gravity, observations.base_ang_vel, observations.joint_pos)
+POLICY = (*POLICY, observations.joint_vel, observations.last_action)
+PRIVILEGED = (observations.base_lin_vel, observations.base_height, observations.foot_contact, observations.foot_height)
+PRIVILEGED = (*PRIVILEGED, observations.foot_air_time, observations.friction, observations.base_mass_offset)
+PRIVILEGED = (*PRIVILEGED, observations.base_com_offset, observations.gain_scale)
+NOISE = torch.tensor([0.05] * 3 + [0.2] * 3 + [0.01] * 12 + [0.5] * 12)  # of gravity, turning, joints
+SCALES = torch.tensor([1.0] * 6 + [0.25] * 3 + [1.0] * 12 + [0.05] * 12 + [1.0] * 12)
+PRIVILEGED_SCALES = torch.tensor([1.0] * 8 + [5.0] * 4 + [1.0] * 6 + [20.0] * 3 + [1.0] * 2)
 
 
 class Go2Cfg(LeggedRobotCfg):
     class env(LeggedRobotCfg.env):
         num_observations = 45
         num_privileged_obs = 68
-        observations = POLICY
-        privileged_observations = (
-            *POLICY,
-            *("lin_vel", "base_height", "foot_contact", "foot_height", "foot_air_time"),
-            *("friction", "base_mass_offset", "base_com_offset", "gain_scale"),
-        )
 
     class commands(LeggedRobotCfg.commands):
         heading_command = False
@@ -74,6 +75,7 @@ class Go2Cfg(LeggedRobotCfg):
 
         class params(LeggedRobotCfg.rewards.params):
             feet_air_time: ClassVar = {"target": 0.2, "longest": 0.2}
+            foot_clearance: ClassVar = {"target": 0.06}
 
     class costs(LeggedRobotCfg.costs):
         class limits:
@@ -96,11 +98,6 @@ class Go2Cfg(LeggedRobotCfg):
     class normalization(LeggedRobotCfg.normalization):
         clip_actions = 1.0
 
-        class obs_scales(LeggedRobotCfg.normalization.obs_scales):
-            commands = 1.0
-            foot_height = 5.0
-            base_com_offset = 20.0
-
 
 DIAGONALS = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
@@ -115,9 +112,13 @@ class Go2(LeggedRobot):
     def _reward_hip_pos(self) -> torch.Tensor:
         return rewards.dof_close_to_default(self.core, HIPS)
 
-    @pure
-    def _reward_foot_clearance(self) -> torch.Tensor:
-        return rewards.foot_clearance(self.core, target=0.06)
+    def compute_observations(self) -> None:
+        policy = torch.cat([term(self.core) for term in POLICY], dim=1)
+        privileged = torch.cat([term(self.core) for term in PRIVILEGED], dim=1)
+        self.privileged_obs_buf = torch.cat((policy * SCALES, privileged * PRIVILEGED_SCALES), dim=1)
+        if self.add_noise:
+            policy[:, 3:33] += self._noise(30) * NOISE
+        self.obs_buf = policy * SCALES
 
 
 legged_envs.register("Example/Go2-Flat-LeggedRobot-v0", Go2, Go2Cfg)

@@ -1,9 +1,7 @@
 """LeggedGym-Ex's way to write a task: ``LeggedRobot`` with its callbacks, ``_reward_<name>`` methods and buffers."""
 
 import copy
-import inspect
 import math
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
@@ -12,25 +10,18 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from legged_envs import registration
+from legged_envs.checks import check_known
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import events
-from legged_envs.state import copied
+from legged_envs.mdp.context import pure
 from legged_envs.workflows import legged_robot_terms as terms
-from legged_envs.workflows.legged_robot_cfg import BaseConfig, LeggedRobotCfg, LeggedRobotCfgPPO, check_fields
-from legged_envs.workflows.legged_robot_core import READ, RobotCore, Simulator
-from legged_envs.workflows.task_registry import TaskRegistry, task_registry
+from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg, check_fields
+from legged_envs.workflows.legged_robot_core import RobotCore, Simulator
 from legged_envs.workflows.workflow import Workflow
 
-__all__ = [
-    "BaseConfig",
-    "BaseTask",
-    "LeggedRobot",
-    "LeggedRobotCfg",
-    "LeggedRobotCfgPPO",
-    "TaskRegistry",
-    "task_registry",
-]
+__all__ = ["BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
 
 
 class BaseTask(Workflow):
@@ -39,44 +30,40 @@ class BaseTask(Workflow):
     ``cfg.viewer.ref_env``."""
 
     CORE = RobotCore
-    _computed: dict[str, Tensor]
     core: Any
     external_command_source_enabled = False
+    _rows: Tensor | None = None
 
     def __init__(self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool):
-        self.headless, self._stepping = headless, False
-        self._rows: Tensor | None = None
+        check_fields(cfg)
+        cfg = copy.deepcopy(cfg)
+        vars(cfg.sim).update(sim_params or {})
         device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self._make_core(cfg, cfg.env.num_envs, device=device)
+        self.headless, self.simulator = headless, Simulator(self.core)
         zeros = partial(torch.zeros, self.num_envs, device=self.device)
         self.num_obs, self.num_privileged_obs = cfg.env.num_observations, cfg.env.num_privileged_obs
         self.num_actions = self.core.actions.size
         self.max_episode_length: float = self.core.max_episode_length or math.inf
-        self.obs_buf = torch.zeros(self.num_envs, self.num_obs, device=self.device)
-        self.privileged_obs_buf: Tensor | None = None
-        if self.num_privileged_obs is not None:
-            self.privileged_obs_buf = torch.zeros(self.num_envs, self.num_privileged_obs, device=self.device)
+        self.obs_buf, critic = zeros(self.num_obs), self.num_privileged_obs
+        self.privileged_obs_buf: Tensor | None = None if critic is None else zeros(critic)
         self.rew_buf, self.episode_length_buf = zeros(), zeros(dtype=torch.long)
         self.reset_buf, self.time_out_buf = zeros(dtype=torch.bool) | True, zeros(dtype=torch.bool)
-        self.simulator = Simulator(self.core, cfg)
         # Whoever calls reset_idx asks for a reset, in which the core calls the method of the class.
-        self.reset_idx = self._reset_now  # type: ignore[method-assign]
+        self.reset_idx = self._reset_now
+        self._parse_cfg(cfg)
+        self._init_buffers()
+        self._prepare_reward_function()
 
     @classmethod
     def _construct(cls, cfg: Any) -> "BaseTask":
         return cls(cfg, {}, "cpu", True)
 
-    @property
-    def context(self) -> Any:
-        return self.core
-
-    def reset_idx(self, env_ids: Tensor) -> None:
-        """Begin the episodes of ``env_ids``."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method reset_idx(env_ids)")
+    context = property(lambda self: self.core)
 
     def _reset_now(self, env_ids: Tensor) -> None:
         """Reset ``env_ids``; in a step the autoreset does that after it, when the last observation has been taken."""
-        if not self._stepping and len(env_ids):
+        if not self.core._fresh and len(env_ids):
             mask = torch.zeros_like(self.reset_buf).index_fill(0, torch.as_tensor(env_ids), True)
             self.stack.reset(options={"reset_mask": mask} if self.core._begun else None)
 
@@ -100,89 +87,47 @@ class BaseTask(Workflow):
     def get_observations(self) -> tuple[Tensor, Tensor | None]:
         return self.obs_buf, self.privileged_obs_buf
 
-    def get_privileged_observations(self) -> Tensor | None:
-        return self.privileged_obs_buf
-
-    def _check_buffer(self, method: str, name: str, *expected: Any) -> None:
-        value, shape = getattr(self, name), (self.num_envs, *expected[:1])
-        if not isinstance(value, Tensor) or value.shape != shape:
-            wrong = f"{type(self).__name__}.{method} must leave {name} with shape {shape}{''.join(expected[1:])}"
-            raise ValueError(f"{wrong}, got {tuple(value.shape) if isinstance(value, Tensor) else repr(value)}")
-
-
-def _put_rows(now: Any, before: Any, rows: Tensor) -> None:
-    """Take back the ``rows`` of what has rows, also in dicts and lists."""
-    for key, old in before.items() if isinstance(before, dict) else enumerate(before):
-        if isinstance(old, (dict, list, deque)) and type(now[key]) is type(old):
-            _put_rows(now[key], old, rows)
-        elif isinstance(old, Tensor) and old.shape[:1] == rows.shape and old.shape == now[key].shape:
-            now[key][rows] = old[rows]
-
 
 class LeggedRobot(BaseTask):
     """The base of legged robots: methods that a subclass does not override run as recordings of the terms in
     :mod:`legged_envs.mdp`. Commands and pushes advance before terminations and rewards."""
 
-    def __init__(self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool):
-        check_fields(cfg, terms.mentioned(type(self)))
-        self.cfg = cfg = copy.deepcopy(cfg)
-        vars(cfg.sim).update(sim_params or {})
-        self._parse_cfg(cfg)
-        super().__init__(cfg, sim_params, sim_device, headless)
-        self._init_buffers()
-        self._prepare_reward_function()
-
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        check_fields(cfg, terms.mentioned(cls))
+        check_fields(cfg)
         return terms.task_of(cls, cfg)
 
-    @classmethod
-    def _overrides(cls, method: str) -> bool:
-        """Whether a subclass has a method of its own."""
-        return getattr(cls, method) is not getattr(LeggedRobot, method, None)
-
     def _parse_cfg(self, cfg: Any) -> None:
-        self.dt = cfg.sim.dt * cfg.control.decimation
-        self.debug, self.obs_scales = cfg.env.debug, cfg.normalization.obs_scales
+        self.dt, self.debug, self.obs_scales = self.step_dt, cfg.env.debug, cfg.normalization.obs_scales
         self.command_ranges = {name: list(span) for name, span in vars(cfg.commands.ranges).items()}
-        self._ranges = copy.deepcopy(self.command_ranges)
-        scales = {name: scale * self.dt for name, scale in vars(cfg.rewards.scales).items() if scale != 0.0}
-        self.reward_scales = MappingProxyType(scales)  # changing it would not change the recorded sum
-        self.max_episode_length_s, rand = cfg.env.episode_length_s, cfg.domain_rand
-        means = (sum(getattr(rand, f"{name}_range")) / 2.0 for name in ("friction", "kp", "kd"))
+        means = (sum(getattr(cfg.domain_rand, f"{name}_range")) / 2.0 for name in ("friction", "kp", "kd"))
         self.friction_value_offset, self.kp_scale_offset, self.kd_scale_offset = means
 
     def _init_buffers(self) -> None:
-        vector, scales = partial(torch.tensor, dtype=torch.float32, device=self.device), self.obs_scales
-        self.common_step_counter, self.add_noise = 0, self.cfg.noise.add_noise
-        self.commands_scale = vector((scales.lin_vel, scales.lin_vel, scales.ang_vel))
-        self.gravity_vec, self.forward_vec = (vector([v]).repeat(self.num_envs, 1) for v in ((0, 0, -1), (1, 0, 0)))
-        self.fail_buf, self._failing, self._own_failing = (torch.zeros_like(self.episode_length_buf) for _ in range(3))
+        self.common_step_counter, self.add_noise, scales = 0, self.cfg.noise.add_noise, self.obs_scales
+        self.commands_scale = torch.tensor((scales.lin_vel, scales.lin_vel, scales.ang_vel), device=self.device)
+        self.fail_buf, self._last_fail_buf = (torch.zeros_like(self.episode_length_buf) for _ in range(2))
         self.feet_air_time = torch.zeros_like(self.robot.foot_air_time)
         self.last_contacts = torch.zeros_like(self.robot.foot_contact)
-        takes_cfg = inspect.signature(self._get_noise_scale_vec).parameters
-        self.noise_scale_vec = self._get_noise_scale_vec(*[self.cfg] * len(takes_cfg))
+        self.noise_scale_vec = self._get_noise_scale_vec()
 
     def _prepare_reward_function(self) -> None:
-        """Make the sums of each reward over the episodes."""
-        self.reward_names = [name for name in self.reward_scales if name != "termination"]
-        self.reward_functions = [getattr(self, f"_reward_{name}") for name in self.reward_names]
-        self.episode_sums = {name: torch.zeros_like(self.rew_buf) for name in self.reward_scales}
+        """Find the method of each scale that is not 0; what a subclass lacks is found out before."""
+        scales = {name: scale * self.dt for name, scale in vars(self.cfg.rewards.scales).items() if scale != 0.0}
+        self.reward_scales = MappingProxyType(scales)  # changing it would not change the recorded sum
+        self.reward_names = [name for name in scales if name != "termination"]
 
+    episode_sums = property(lambda self: dict(zip(self.rewards.names, self.rewards.episode_sums.T, strict=True)))
+    """Σ scale · dt · ``_reward_<name>()`` over the episode by name, which may be written to. (num_envs,) each."""
     commands = property(lambda self: self.core.commands["velocity"])
     """(vx m/s, vy m/s, ωz rad/s, heading rad), which may be written to. Shape: (num_envs, num_commands)."""
     actions = property(lambda self: self.core.actions.current)
     last_actions = property(lambda self: self.core.actions.previous)
     last_last_actions = llast_actions = property(lambda self: self.core.actions.before_previous)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.simulator, name) if name in READ or name == "dof_pos_limits" else super().__getattr__(name)
-
     def _pre_sim_step(self, actions: Tensor) -> Tensor:
         """Clip the actions; what is returned acts, and is ``actions`` from then on. (num_envs, num_actions)."""
-        limit = self.cfg.normalization.clip_actions
-        return actions.clamp(-limit, limit)
+        return actions.clamp(-self.cfg.normalization.clip_actions, self.cfg.normalization.clip_actions)
 
     def post_physics_step(self) -> None:
         """Count, read the robots, call the callback, check terminations, compute rewards and observations. Episodes
@@ -205,11 +150,11 @@ class LeggedRobot(BaseTask):
     def check_termination(self) -> None:
         """Set ``reset_buf`` and ``time_out_buf``. ``fail_buf`` counts for how many steps in succession an environment
         has failed; what a subclass adds to it adds up as long as it does so on each step."""
-        own = self.fail_buf - self._failing
-        self._own_failing = own * (own > self._own_failing)
         self.core.programs["terminations"]()
-        self._failing = self.core.terminations.held_steps.amax(1).long()
-        self.fail_buf = self._failing + self._own_failing
+        failing = (self.core.terminations.held_steps > 0).any(1)
+        added_to = self.fail_buf > self._last_fail_buf
+        self.fail_buf = (self.fail_buf + failing) * (failing | added_to)
+        self._last_fail_buf = self.fail_buf.clone()
         self.time_out_buf = self.episode_length_buf >= self.max_episode_length
         self.reset_buf = self.core.terminations.terminated | self.time_out_buf
 
@@ -222,26 +167,22 @@ class LeggedRobot(BaseTask):
 
     def compute_observations(self) -> None:
         """Set ``obs_buf`` and, with ``num_privileged_obs``, ``privileged_obs_buf``."""
-        core, rows = self.core, self._rows
-        core.commands.terms["velocity"].take_in()
-        new = LeggedVectorEnv._observe(core, rows)
-        if self.add_noise and self._overrides("_get_noise_scale_vec"):
-            stream, policy = core.random.stream("observation_noise/policy"), new["policy"]
-            new["policy"] = policy + stream.uniform(-1.0, 1.0, policy.shape[1], rows) * self.noise_scale_vec
-        if rows is not None:
-            new = {name: self._computed[name].index_copy(0, rows, value) for name, value in new.items()}
-        self._computed, self.obs_buf = new, new["policy"]
-        self.privileged_obs_buf = new.get("critic", self.privileged_obs_buf)
+        sim, scales = self.simulator, self.obs_scales
+        parts = [sim.base_lin_vel * scales.lin_vel, sim.projected_gravity, sim.base_ang_vel * scales.ang_vel]
+        parts += [self.commands[:, :3] * self.commands_scale, (sim.dof_pos - sim.default_dof_pos) * scales.dof_pos]
+        parts += [sim.dof_vel * scales.dof_vel, self.actions]
+        self.obs_buf = torch.cat(parts, dim=1)
+        if self.num_privileged_obs is not None:
+            parts += [self.last_actions, sim._friction_values, sim._added_base_mass, sim._base_com_bias]
+            self.privileged_obs_buf = torch.cat((*parts, sim._rand_push_vels[:, :2]), dim=1)
+        if self.add_noise:
+            size = self.obs_buf.shape[1]
+            self.obs_buf += self._noise(size) * self.noise_scale_vec[:size]
 
-    def _observe_rows(self, env_ids: Tensor) -> None:
-        """``compute_observations`` that changes nothing but ``env_ids``, whose episodes begin."""
-        own = self._overrides("compute_observations")
-        before, self._rows = copied(self._stateful()) if own else {}, env_ids
-        try:
-            self.compute_observations()
-        finally:
-            self._rows = None
-        _put_rows(vars(self), before, torch.ones_like(self.reset_buf).index_fill(0, env_ids, False))
+    def _noise(self, size: int) -> Tensor:
+        """U(−1, 1) of each environment's own random numbers, 0 where nothing is observed. Shape: (num_envs, size)."""
+        draw = self.random.stream("observation_noise/policy").uniform(-1.0, 1.0, size, self._rows)
+        return draw if self._rows is None else draw.new_zeros(self.num_envs, size).index_copy(0, self._rows, draw)
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Update curricula, draw commands, place and randomise the robots, clear buffers, log into ``extras``."""
@@ -256,23 +197,19 @@ class LeggedRobot(BaseTask):
         self.simulator.reset_idx(env_ids)
         for buffer in (self.episode_length_buf, self.fail_buf, self.feet_air_time, self.last_contacts):
             buffer[env_ids] = 0
-        sums = core.rewards.episode_sums[env_ids].mean(0) / self.max_episode_length_s
-        self.extras["episode"] = {f"rew_{name}": value for name, value in zip(core.rewards.names, sums, strict=True)}
+        sums = {name: value[env_ids].mean() for name, value in self.episode_sums.items()}
+        self.extras["episode"] = {f"rew_{name}": value / self.max_episode_length_s for name, value in sums.items()}
         if cfg.commands.curriculum:
             self.extras["episode"]["max_command_x"] = self.command_ranges["lin_vel_x"][1]
 
     def _resample_commands(self, env_ids: Tensor) -> None:
         """Draw from ``command_ranges``."""
-        command = self.core.commands.terms["velocity"]
-        if self.command_ranges != self._ranges:
-            command.set_ranges(self.command_ranges)
-            self._ranges = copy.deepcopy(self.command_ranges)
         if len(env_ids):
-            command.draw(env_ids)
+            self.core.commands.terms["velocity"].draw(env_ids, self.command_ranges)
 
     def _reset_dofs(self, env_ids: Tensor) -> None:
-        stream, span = self.random.stream("event/joints"), self.cfg.init_state.dof_pos_random_scale
-        events.reset_joints(self.core, env_ids, stream, span)
+        span = self.cfg.init_state.dof_pos_random_scale
+        events.reset_joints(self.core, env_ids, self.random.stream("event/joints"), span)
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
         cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height
@@ -290,13 +227,13 @@ class LeggedRobot(BaseTask):
             low, high, limit = *self.command_ranges["lin_vel_x"], cfg.max_curriculum
             self.command_ranges["lin_vel_x"] = [max(low - 0.5, -limit), min(high + 0.5, limit)]
 
-    def _get_noise_scale_vec(self, cfg: Any = None) -> Tensor:
+    def _get_noise_scale_vec(self) -> Tensor:
         """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
-        parts = []
-        for term in self.core.cfg.observations["policy"].terms.values():
-            row = torch.full_like(term.func(self.core)[0], term.noise)
-            parts.append(row * torch.tensor(term.scale, device=self.device))
-        return torch.cat(parts) * self.cfg.noise.add_noise
+        noise, scales = self.cfg.noise.noise_scales, self.obs_scales
+        widths = [noise.lin_vel * scales.lin_vel, noise.gravity, noise.ang_vel * scales.ang_vel, 0.0]
+        widths += [noise.dof_pos * scales.dof_pos, noise.dof_vel * scales.dof_vel, 0.0]
+        sizes = torch.tensor([3] * 4 + [self.num_actions] * 3)
+        return (torch.tensor(widths) * self.cfg.noise.noise_level).repeat_interleave(sizes).to(self.device)
 
     def _get_costs(self) -> dict[str, Tensor]:
         """Cost terms beside the built-in ones by name, (num_envs,) each, as in ``cfg.costs.limits``."""
@@ -307,7 +244,6 @@ class LeggedRobot(BaseTask):
 
     def set_viewer_camera(self, pos: Any, lookat: Any) -> None:
         """Where the camera of pictures and windows is, and where it looks, m in the world frame."""
-        self.core.cfg.viewer.origin_type = "world"
         self.core.set_viewer(tuple(map(float, pos)), tuple(map(float, lookat)))
 
 
@@ -315,9 +251,37 @@ def _built_in(name: str) -> Callable[[LeggedRobot], Tensor]:
     def reward(self: LeggedRobot) -> Tensor:
         return terms.REWARDS[name](self.core, **terms.parameters_of(self.cfg, name))
 
-    reward.__name__, reward.__doc__ = f"_reward_{name}", terms.REWARDS[name].__doc__
-    return reward
+    reward.__doc__ = terms.REWARDS[name].__doc__
+    return pure(reward)
 
 
 for _name in terms.REWARDS:
     setattr(LeggedRobot, f"_reward_{_name}", _built_in(_name))
+
+
+class TaskRegistry(dict[str, tuple[Any, Any, Any]]):
+    """Class, configuration and configuration of the training of each task, by LeggedGym-Ex's name of it."""
+
+    def register(self, name: str, task_class: Any, env_cfg: Any, train_cfg: Any = None) -> None:
+        """Register a task, also with Gymnasium as ``LeggedGym/<name>-v0``."""
+        self[name] = task_class, env_cfg, train_cfg
+        registration.register(f"LeggedGym/{name}-v0", task_class, partial(copy.deepcopy, env_cfg))
+
+    def __missing__(self, name: str) -> Any:
+        check_known("there is no task", (name,), self, "tasks")
+
+    def get_cfgs(self, name: str) -> tuple[Any, ...]:
+        """Copies of the configurations of environment and training."""
+        return copy.deepcopy(self[name][1:])
+
+    def make_env(self, name: str, args: Any = None, env_cfg: Any = None) -> tuple[Any, Any]:
+        """The task, reset, and its configuration. ``args`` may have ``num_envs``, ``seed``, ``sim_device``,
+        ``headless``."""
+        cfg = env_cfg or self.get_cfgs(name)[0]
+        cfg.env.num_envs = getattr(args, "num_envs", None) or cfg.env.num_envs
+        env = self[name][0](cfg, {}, getattr(args, "sim_device", "cpu"), getattr(args, "headless", True))
+        env.reset(getattr(args, "seed", None))
+        return env, cfg
+
+
+task_registry = TaskRegistry()

@@ -20,7 +20,7 @@ from legged_envs.robots import GO2
 from legged_envs.sim import SimCfg
 from legged_envs.state import copied
 from legged_envs.workflows.vec_env import VecEnvBase
-from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, put_back
+from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, others_unchanged, put_back
 
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
 _ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
@@ -105,21 +105,11 @@ class RLTaskCore(WorkflowCore):
             for name, rows in super()._observe(env_ids).items():
                 group = self.observations.groups[name]
                 group.value = group.value.index_copy(0, env_ids, rows)
-            self._observe_again(env_ids)
+            with others_unchanged(task, env_ids):
+                task.get_observations()
+                task.states_buf = task.get_states()
         groups = {"policy": task.obs_buf[chosen], "critic": task.states_buf[chosen]}
         return {name: value.clamp(-task.clip_obs, task.clip_obs) for name, value in groups.items()}
-
-    def _observe_again(self, env_ids: Tensor) -> None:
-        """Let the task, whose methods are for whole batches, observe, and keep what its tensors have in other rows."""
-        task, others = self.task, self._all_ids.clone().index_fill_(0, env_ids, -1)
-        others = others[others >= 0]
-        tensors = {name: value for name, value in task._stateful().items() if isinstance(value, Tensor)}
-        before = [(name, tensor, tensor[others]) for name, tensor in tensors.items() if len(tensor) == self.num_envs]
-        task.get_observations()
-        task.states_buf = task.get_states()
-        for name, old, rows in before:
-            new = vars(task)[name]
-            vars(task)[name] = (new if new is old else new.clone()).index_copy_(0, others, rows)
 
     def _place(self, env_ids: Tensor, seeded: bool) -> None:
         super()._place(env_ids, seeded)

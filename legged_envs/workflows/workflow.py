@@ -3,6 +3,7 @@
 import copy
 import pickle
 from abc import ABCMeta, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -174,6 +175,36 @@ def put_back(task: "Workflow", state: dict[str, Any]) -> None:
     """Give the attributes of ``task`` the values of a ``state``, a copy of some of :meth:`Workflow._stateful`."""
     for name, value in state.items():
         setattr(task, name, replaced_in_place(vars(task).get(name), value))
+
+
+@contextmanager
+def others_unchanged(task: "Workflow", env_ids: torch.Tensor) -> Iterator[None]:
+    """Keep the rows of all environments but ``env_ids`` of what ``task`` has, also in dicts and lists: its methods are
+    for whole batches."""
+    before = _rows(task._stateful(), task.num_envs)
+    yield
+    _put_back_rows(vars(task), before, torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False))
+
+
+def _rows(values: Any, num_envs: int) -> dict[Any, Any]:
+    """The tensors with a row per environment, each with a copy, by name or index."""
+    kept: dict[Any, Any] = {}
+    for name, value in values.items() if isinstance(values, dict) else enumerate(values):
+        if isinstance(value, (dict, list, deque)):
+            kept[name] = _rows(value, num_envs)
+        elif isinstance(value, torch.Tensor) and value.shape[:1] == (num_envs,):
+            kept[name] = value, value.clone()
+    return kept
+
+
+def _put_back_rows(values: Any, before: dict[Any, Any], rows: torch.Tensor) -> None:
+    for name, old in before.items():
+        if isinstance(old, dict):
+            _put_back_rows(values[name], old, rows)
+        elif values[name].shape == old[1].shape:
+            if values[name] is not old[0]:
+                values[name] = values[name].clone()  # what took its place may be a view of another's
+            values[name][rows] = old[1][rows]
 
 
 @contextmanager
