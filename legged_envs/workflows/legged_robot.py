@@ -197,8 +197,9 @@ class LeggedRobot(BaseTask):
         self.simulator.reset_idx(env_ids)
         for buffer in (self.episode_length_buf, self.fail_buf, self.feet_air_time, self.last_contacts):
             buffer[env_ids] = 0
-        sums = {name: value[env_ids].mean() for name, value in self.episode_sums.items()}
-        self.extras["episode"] = {f"rew_{name}": value / self.max_episode_length_s for name, value in sums.items()}
+        means = self.ended_sums[env_ids].mean(0) / self.max_episode_length_s
+        self.extras["episode"] = {f"rew_{name}": mean for name, mean in zip(self.rewards.names, means, strict=True)}
+        self.ended_sums[env_ids] = 0.0
         if cfg.commands.curriculum:
             self.extras["episode"]["max_command_x"] = self.command_ranges["lin_vel_x"][1]
 

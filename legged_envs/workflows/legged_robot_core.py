@@ -35,6 +35,7 @@ class RobotCore(WorkflowCore):
             what = f"{type(task).__name__}._get_costs and cfg.costs.limits differ in {name!r}"
             raise ValueError(f"{what}; {did_you_mean(name, COSTS)}built in: {', '.join(COSTS)}")
         self._evaluate_and_observe(self)
+        task.ended_sums = torch.zeros_like(self.rewards.episode_sums)
         task.compute_observations()
         boxes: dict[str, gym.Space[Any]] = {}
         for group, (buffer, field) in BUFFERS.items():
@@ -92,6 +93,12 @@ class RobotCore(WorkflowCore):
         self._fresh, limit = False, self.observation_limit
         values = {group: cast(Tensor, getattr(task, BUFFERS[group][0])) for group in self._last_observation}
         return {group: value[rows].clamp(-limit, limit) for group, value in values.items()}
+
+    def _end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
+        # The physics of an ended episode may run on until its reset.
+        sums = self.rewards.episode_sums
+        self.task.ended_sums = self.task.ended_sums.index_copy(0, env_ids, sums[env_ids])
+        return super()._end_episodes(env_ids, steps)
 
     def _place(self, env_ids: Tensor, seeded: bool) -> None:
         if seeded:
