@@ -238,7 +238,7 @@ def test_order_counters_and_log():
     assert env.step(torch.zeros(2, 12))[3].tolist() == [True, False]
     assert (env.physics_dt, env.step_dt, env.max_episode_length, env.max_episode_length_s) == (0.005, 0.02, 1000, 20.0)
     assert env.is_vector_env and env.unwrapped is env and env.has_wrapper_attr("scene")
-    assert (env.num_observations, env.num_actions, env.num_states, env.state_space) == (6, 12, 0, None)
+    assert env.state_space is None
     assert env.render() is None and env.set_debug_vis(True) is False
     env.close()
 
@@ -333,13 +333,6 @@ def test_spaces_of_the_table(spec, space):
 def test_bad_spaces_name_the_field(spec):
     with pytest.raises(ValueError, match=r"StandCfg\.observation_space.*got"):
         Stand(StandCfg(observation_space=spec))
-
-
-def test_former_names_of_the_spaces():
-    with pytest.warns(DeprecationWarning, match="num_actions"):
-        env = Stand(StandCfg(action_space=None, num_actions=12))
-    assert env.single_action_space == Box(-1, 1, (12,))
-    assert env.single_observation_space["policy"] == Box(-np.inf, np.inf, (6,))
 
 
 def noisy(cfg, envs=64):
@@ -462,12 +455,14 @@ def test_missing_methods_and_fields():
         type("Mine", (DirectRLEnv,), {n: vars(Stand)[n] for n in ("_get_rewards", "_get_observations")})(StandCfg())
     with pytest.raises(TypeError, match=r"Stand\._get_costs.*StandCfg\.cost_limits"):
         Stand(StandCfg(cost_limits={}))
-    with pytest.raises(TypeError, match=r"Mine\._get_states is not written"):
+    with pytest.raises(ValueError, match=r"Mine\._get_observations.*\['policy'\] where \['critic', 'policy'\]"):
         task(_get_observations={"policy": torch.zeros(2, 6)})(StandCfg()).reset()
     with pytest.raises(TypeError, match=r"Stand\._apply_action is not written"):
         Stand(StandCfg(action_space=8))
     with pytest.raises(AttributeError, match="StandCfg has no field 'decimatoin'; did you mean 'decimation'"):
         StandCfg().decimatoin = 2
+    with pytest.raises(TypeError, match="num_actions"):
+        StandCfg(num_actions=12)
     with pytest.raises(ValueError, match="NoRobotCfg has no robot"):
         Stand(configclass(type("NoRobotCfg", (StandCfg,), {"robot": None}))())
     with pytest.raises(ValueError, match=r"SimulationCfg\.gravity"):

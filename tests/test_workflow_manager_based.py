@@ -19,7 +19,6 @@ from legged_envs.robots import GO2
 from legged_envs.storage.episodes import MinariDatasetHandler
 from legged_envs.workflows import isaac_mdp as mdp
 from legged_envs.workflows.configclass import InteractiveSceneCfg, SceneEntityCfg, configclass
-from legged_envs.workflows.entities import ContactSensorCfg
 from legged_envs.workflows.manager_based import (
     EventTermCfg,
     ManagerBasedEnv,
@@ -31,6 +30,7 @@ from legged_envs.workflows.manager_based import (
 )
 from legged_envs.workflows.noise import GaussianNoiseCfg, UniformNoiseCfg
 from legged_envs.workflows.recorder import ActionStateRecorderManagerCfg
+from legged_envs.workflows.scene import ContactSensorCfg
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_manager_based.py"
 COMPARED = ("cost", "costs", "final_obs", "_final_obs")

@@ -513,12 +513,9 @@ def test_a_wrong_configuration_is_refused_when_the_environment_is_made(changes, 
 
 @pytest.mark.parametrize("method", ["_get_observations", "_get_rewards", "_get_dones", "_get_states"])
 def test_a_missing_method_is_named_when_the_environment_is_made(method):
-    class Lacking(TwoHalves):
-        pass
-
-    setattr(Lacking, method, getattr(DirectMARLEnv, method))
-    with pytest.raises(TypeError, match=f"Lacking needs a method {method}"):
-        Lacking(two_halves())
+    lacking = {name: value for name, value in vars(TwoHalves).items() if name.startswith("_get") and name != method}
+    with pytest.raises(TypeError, match=f"Lacking.*{method}"):
+        type("Lacking", (DirectMARLEnv,), lacking)(two_halves())
 
 
 N = len(ENDS)
@@ -556,7 +553,7 @@ def test_what_a_method_returns_is_checked(method, returned, message):
 def test_an_agent_that_there_is_not_is_refused():
     task = TwoHalves(two_halves())
     task.reset(seed=0)
-    with pytest.raises(ValueError, match=r"TwoHalves\.step: there is no agent 'tail'"):
+    with pytest.raises(ValueError, match=r"TwoHalves: there is no agent 'tail'"):
         task.step({**ones(), "tail": torch.zeros(5, 6)})
     with pytest.raises(ValueError, match=r"TwoHalves.step needs an action of each of.*\['rear'\]"):
         task.step({"front": torch.zeros(5, 6)})
@@ -566,5 +563,5 @@ def test_an_agent_that_there_is_not_is_refused():
         task.action_space("tail")
     cfg = go2_legs()
     cfg.observation_spaces = dict.fromkeys(LEGS, 29)
-    with pytest.raises(ValueError, match=r"Go2Legs.cfg.observations\['policy'\].*\(1, 116\) is expected"):
+    with pytest.raises(ValueError, match=r"Go2Legs: 120 numbers where 116 are of"):
         Go2Legs(cfg)

@@ -65,8 +65,8 @@ def go2_legs() -> Go2LegsCfg:
     MaMuJoCo's ``agent_obsk=1`` with the torso as global category. Commands, events, terminations and costs are those
     of Go2-Flat, and so is the reward, of which each agent gets a quarter. The state is what Go2-Flat's critic sees."""
     cfg, flat = Go2LegsCfg(), go2_flat()
-    for name in ("actions", "commands", "events", "observations", "rewards", "terminations", "costs"):
-        setattr(cfg, name, getattr(flat, name))
+    cfg.actions, cfg.commands, cfg.events = flat.actions, flat.commands, flat.events
+    cfg.terms = {name: getattr(flat, name) for name in ("observations", "rewards", "terminations", "costs")}
     terms: dict[str, ObservationTermCfg] = {}
     for i, leg in enumerate(LEGS):
         own: dict[str, Any] = {"params": {"leg": i}}
@@ -81,12 +81,29 @@ def go2_legs() -> Go2LegsCfg:
             "other_joint_pos": ObservationTermCfg(other_legs_joint_pos, noise=0.01, **own),
         }
         terms |= {f"{leg}_{name}": term for name, term in seen.items()}
-    cfg.observations["policy"] = ObservationGroupCfg(terms, noisy=True)
+    cfg.terms["observations"]["policy"] = ObservationGroupCfg(terms, noisy=True)
     return cfg
 
 
 class Go2Legs(DirectMARLEnv):
     """The task of :func:`go2_legs`, whose terms say all."""
+
+    @pure
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
+
+    @pure
+    def _get_states(self) -> torch.Tensor:
+        return self.core.observations.groups["critic"].value
+
+    @pure
+    def _get_rewards(self) -> dict[str, torch.Tensor]:
+        return dict.fromkeys(LEGS, self.core.rewards.total / len(LEGS))
+
+    @pure
+    def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        terminated = self.core.terminations.terminated
+        return dict.fromkeys(LEGS, terminated), dict.fromkeys(LEGS, torch.zeros_like(terminated))
 
 
 def go2_legs_task() -> TaskCfg:

@@ -170,7 +170,7 @@ def go2_pair() -> Go2PairCfg:
     return Go2PairCfg(
         actions=flat.actions,
         commands={"velocity": VelocityCommandCfg((-0.4, 0.4), (-0.2, 0.2), (-0.3, 0.3), standing_fraction=0.15)},
-        observations={"policy": ObservationGroupCfg(terms, noisy=True)},
+        terms={"observations": {"policy": ObservationGroupCfg(terms, noisy=True)}},
         events=events,
         agent_rewards=flat.rewards,
         agent_costs=flat.costs,
@@ -212,6 +212,9 @@ class Go2Pair(DirectMARLEnv):
         beam, half = self.sim.objects["beam"], torch.diag(torch.tensor(BEAM, device=self.device))
         reach = rotation.rotate(beam.root_quat_w.unsqueeze(1), half)[..., 2].abs().sum(1)
         return beam.root_pos_w[:, 2] - reach
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
 
     def _evaluate(self, kind: str) -> dict[str, Any]:
         of_kind = {agent: each[kind] for agent, each in self.managers_of.items()}

@@ -5,11 +5,10 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Sequence
-from dataclasses import MISSING, field
 from functools import partial
 from typing import Any, dataclass_transform
 
-from legged_envs.checks import check_known
+from legged_envs.checks import check_choice, check_known
 from legged_envs.configuration import Configuration
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg
@@ -24,11 +23,11 @@ def configclass(cls: Any) -> Any:
     annotations = dict(inspect.get_annotations(cls))
     assigned = {n: value for n, value in vars(cls).items() if not (n.startswith("__") or isinstance(value, _NO_FIELDS))}
     for name in (annotations := annotations | {n: type(v) for n, v in assigned.items() if n not in annotations}):
-        value = vars(cls).get(name, getattr(cls, name, MISSING))
-        changeable = type(value).__hash__ is None or (hasattr(value, "__dict__") and not callable(value))
-        if value is MISSING or changeable:
-            make = partial(copy.deepcopy, value) if value is not MISSING else lambda: MISSING
-            setattr(cls, name, field(default_factory=make))
+        value = getattr(cls, name, dataclasses.MISSING)
+        if value is dataclasses.MISSING:
+            setattr(cls, name, dataclasses.field(default_factory=lambda: dataclasses.MISSING))
+        elif type(value).__hash__ is None or (hasattr(value, "__dict__") and not callable(value)):
+            setattr(cls, name, dataclasses.field(default_factory=partial(copy.deepcopy, value)))
     cls.__annotations__ = annotations
     cls = dataclasses.dataclass(repr=False)(cls)
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
@@ -53,14 +52,13 @@ class RigidBodyMaterialCfg(Copied):
     static_friction: float = 0.5
     dynamic_friction: float = 0.5
     restitution: float = 0.0
-    friction_combine_mode: str = "average"
-    restitution_combine_mode: str = "average"
+    friction_combine_mode = restitution_combine_mode = "average"
 
     def check(self, name: str) -> None:
         """Raise ValueError unless it is the default one, or of friction 1, without restitution."""
-        friction = self.static_friction, self.dynamic_friction
-        if friction not in ((0.5, 0.5), (1.0, 1.0)) or self.restitution != 0.0:
-            given, how = {**vars(self)}, "randomise the robot's friction by an event: the ground takes it as it is"
+        given = self.static_friction, self.dynamic_friction, self.restitution
+        if given not in ((0.5, 0.5, 0.0), (1.0, 1.0, 0.0)):
+            how = "randomise the robot's friction by an event: the ground takes it as it is"
             raise ValueError(f"{name} must be of friction 0.5 or 1 and restitution 0, got {given}: {how}")
 
 
@@ -80,8 +78,7 @@ class SimulationCfg(Copied):
     num_threads: int = 0
 
     def physics(self, decimation: int) -> SimCfg:
-        if tuple(self.gravity) != (0.0, 0.0, -9.81):
-            raise ValueError(f"SimulationCfg.gravity must be (0, 0, -9.81), got {self.gravity!r}")
+        check_choice("SimulationCfg.gravity", tuple(self.gravity), ((0.0, 0.0, -9.81),))
         self.physics_material.check("SimulationCfg.physics_material")
         return SimCfg(self.dt, decimation, self.iterations, self.ls_iterations, self.num_threads)
 
@@ -91,8 +88,7 @@ class InteractiveSceneCfg(Copied):
     """What is in an environment. Subclasses add robots, objects, contact sensors and the terrain as fields."""
 
     num_envs: int = 1
-    env_spacing: float = 2.5
-    replicate_physics: bool = True
+    env_spacing, replicate_physics = 2.5, True
     """Are accepted: environments do not share a world."""
 
     def entities(self) -> dict[str, Any]:
@@ -125,8 +121,8 @@ def match_names(
     found = {pattern: [i for i, name in enumerate(names) if re.fullmatch(pattern, name)] for pattern in patterns}
     check_known(f"no {kind} matches", (pattern for pattern, ids in found.items() if not ids), names, "there are")
     ids = [i for each in found.values() for i in each]
-    if twice := {names[i] for i in ids if ids.count(i) > 1}:
-        raise ValueError(f"{kind} {min(twice)!r} matches more than one of {patterns}")
+    if len({*ids}) < len(ids):
+        raise ValueError(f"{kind} {names[max(ids, key=ids.count)]!r} matches more than one of {patterns}")
     ids = ids if preserve_order else sorted(ids)
     return ids, [names[i] for i in ids]
 

@@ -1,16 +1,14 @@
 """Isaac Lab's direct workflow: a task is a class with a method for each part of a step."""
 
-import inspect
 import math
-import warnings
 from abc import abstractmethod
 from dataclasses import field
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import gymnasium as gym
 import torch
-from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
 from legged_envs.envs.cfg import TaskCfg
@@ -18,29 +16,20 @@ from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import pure
 from legged_envs.sim import ViewerCfg
-from legged_envs.workflows.configclass import (
-    Copied,
-    InteractiveSceneCfg,
-    SceneEntityCfg,
-    SimulationCfg,
-    configclass,
-    world,
-)
+from legged_envs.workflows.configclass import InteractiveSceneCfg, SceneEntityCfg, SimulationCfg, configclass, world
 from legged_envs.workflows.direct_core import DirectCore
 from legged_envs.workflows.isaac import IsaacEnv
-from legged_envs.workflows.noise import NoiseModelCfg
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.spaces import space_from
 
-FIELDS = {"policy": "observation_space", "critic": "state_space", "action": "action_space"}
-FORMER = {"observation_space": "num_observations", "action_space": "num_actions", "state_space": "num_states"}
-"""Groups → fields of their spaces → what Isaac Lab called these before."""
+ACTIONS: dict[str, Any] = {cfg.kind: cfg for cfg in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
+"""Kinds of actuators → what makes targets of actions for them."""
 
 
 @configclass
-class DirectRLEnvCfg(Copied):
-    """A task in Isaac Lab's words. Beside them: ``actions``, ``max_action_delay`` and ``commands`` as in a ``TaskCfg``
-    and the limits of what ``_get_costs`` returns. A subclass has the robot, such as ``robot = GO2``."""
+class DirectRLEnvCfg:
+    """A task in Isaac Lab's words. Beside them: ``actions`` and ``commands`` as in a ``TaskCfg``,
+    the limits of what ``_get_costs`` returns and ``terms``. A subclass has the robot, such as ``robot = GO2``."""
 
     scene: InteractiveSceneCfg = InteractiveSceneCfg()
     sim: SimulationCfg = SimulationCfg()
@@ -58,31 +47,28 @@ class DirectRLEnvCfg(Copied):
     state_space: Any = None
     """Of the group ``"policy"``, of actions, and of the group ``"critic"``, None or 0 without one: see
     :func:`~legged_envs.workflows.spaces.space_from`; a size is unbounded, of actions ±1."""
-    num_observations: int | None = None
-    num_actions: int | None = None
-    num_states: int | None = None
-    observation_noise_model: NoiseModelCfg | None = None
-    action_noise_model: NoiseModelCfg | None = None
+    observation_noise_model: Any = None
+    action_noise_model: Any = None
+    """A ``NoiseModelCfg`` of :mod:`legged_envs.workflows.noise`, or None."""
     rerender_on_reset: bool = False
     """Is accepted: all quantities are current after a reset."""
     cost_limits: dict[str, float] = field(default_factory=dict)
     """Name of each cost → what it may be on average per step."""
     actions: dict[str, Any] | None = None
-    """None: a target for each joint, of the kind of its actuator."""
-    max_action_delay: int = 0
+    """None: a target for each joint, of the kind of the actuators, all of one kind."""
     commands: dict[str, Any] = field(default_factory=dict)
+    terms: dict[str, Any] = field(default_factory=dict)
+    """Other fields of the ``TaskCfg``, such as ``observations`` and ``rewards``: what managers evaluate, in each step
+    before the methods, which find it in ``self.core.observations``, ``self.core.rewards``, …"""
 
     def spaces(self) -> dict[str, gym.Space[Any]]:
         """The spaces of one environment, of the observation groups and of ``"action"``; ValueError, which names the
         field, if one is none."""
-        spaces = {}
-        for group, name in FIELDS.items():
-            spec, bound = getattr(self, name), 1.0 if group == "action" else math.inf
-            if spec is None and (spec := getattr(self, FORMER[name])) is not None:
-                warnings.warn(f"{FORMER[name]} is deprecated: use {name}", DeprecationWarning, stacklevel=2)
-            if group != "critic" or spec not in (None, 0):
-                spaces[group] = space_from(spec, -bound, bound, f"{type(self).__name__}.{name}")
-        return spaces
+        state = {} if self.state_space in (None, 0) else {"critic": self.space("state_space")}
+        return {"policy": self.space("observation_space"), **state, "action": self.space("action_space", 1.0)}
+
+    def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
+        return space_from(getattr(self, name), -bound, bound, f"{type(self).__name__}.{name}")
 
 
 @pure
@@ -97,17 +83,10 @@ def _get_costs(env: Any, name: str) -> Any:
     return getattr(env.task_costs, name)
 
 
-def _event(term: Any) -> EventTermCfg:
-    """A term of ours, or of Isaac Lab's in ours."""
-    if isinstance(term, EventTermCfg):
-        return term
-    return EventTermCfg(partial(_call, term.func), term.mode, term.interval_range_s, term.params)
-
-
 def _call(func: Any, env: Any, env_ids: Tensor, random: Any, **params: Any) -> None:
     """Call an event's function as Isaac Lab does, with its random stream only if it takes one."""
-    takes = "random" in inspect.signature(func).parameters
-    func(env, env_ids, **({"random": random} if takes else {}), **params)
+    stream = {"random": random} if "random" in signature(func).parameters else {}
+    func(env, env_ids, **stream, **params)
 
 
 class DirectRLEnv(IsaacEnv):
@@ -121,6 +100,7 @@ class DirectRLEnv(IsaacEnv):
 
     CORE = DirectCore
     core: DirectCore
+    context = property(lambda self: self.core)
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
         spaces = cfg.spaces()
@@ -135,52 +115,50 @@ class DirectRLEnv(IsaacEnv):
         """Whose episode ended in the last step by what, whose at all, and its rewards. Shape: (num_envs,)."""
         self.joint_targets = core.robot.default_joint_pos.repeat(core.num_envs, 1)
         """What the action manager made of the action. Shape: (num_envs, num_joints)."""
-        self.state_space = batch_space(spaces["critic"], core.num_envs) if "critic" in spaces else None
-        for group, name in FIELDS.items():
-            setattr(self, FORMER[name], gym.spaces.flatdim(spaces[group]) if group in spaces else 0)
-        if core.action_bounds and self.writes("_pre_physics_step"):
-            self.actions = torch.zeros(core.action_space.shape or (), device=core.device)
-        self._observation_noise_model = self._noise("observation", "observation_noise/policy", spaces["policy"])
-        self._action_noise_model = self._noise("action", "action_noise", spaces["action"])
-        self.scene = core.scene = InteractiveScene(cfg.scene, core)
-        with self.scene.set_up():
-            self._setup_scene()
-        for part in (part for term in core.events.cfg.values() for part in term.params.values()):
+        self.state_space = core.batched.get("critic")
+        """The space of the states of all environments, None without any."""
+        if self.writes("_pre_physics_step"):
+            self.actions = core.by_agent(core.zeros["action"])
+        self.noise_models: dict[str, Any] = {}
+        for kind, (noise, stream, space) in self._noise(spaces).items():
+            if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
+                raise ValueError(f"{type(cfg).__name__}.{kind}_noise_model needs a space of one dimension, got {space}")
+            self.noise_models[kind] = noise.class_type(noise, self.random.stream(stream), space.shape[0])
+        self.scene = InteractiveScene(cfg.scene, core)
+        core.scene = self.scene
+        self.scene.set_up(self._setup_scene)
+        for part in [part for term in core.events.cfg.values() for part in term.params.values()]:
             if isinstance(part, SceneEntityCfg):
                 part.resolve(self.scene)
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
         terms = cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
-        events = {name: _event(term) for name, term in terms.items() if term is not None}
+        events = {name: term for name, term in terms.items() if term is not None}
+        for name, term in events.items():
+            if not isinstance(term, EventTermCfg):
+                events[name] = EventTermCfg(partial(_call, term.func), term.mode, term.interval_range_s, term.params)
         costs = {name: CostTermCfg(_get_costs, limit, {"name": name}) for name, limit in cfg.cost_limits.items()}
-        there = {"max_action_delay": cfg.max_action_delay, "commands": cfg.commands, **world(cfg)}
-        joints = [*zip(there["robot"].actuators, there["robot"].joint_names, strict=True)]
-        actions: dict[str, Any] = {
-            f"joint_{term.kind}": term(joints=tuple(joint for kind, joint in joints if kind == term.kind))
-            for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)
-            if term.kind in there["robot"].actuators
-        }
-        ends = {"terminated": TerminationTermCfg(_terminated)}
-        return TaskCfg(actions=cfg.actions or actions, events=events, costs=costs, terminations=ends, **there)
+        there = world(cfg)
+        kind = there["robot"].actuators[0]
+        there |= {"actions": cfg.actions or {f"joint_{kind}": ACTIONS[kind]()}, "commands": cfg.commands}
+        there |= {"events": events, "costs": costs, "terminations": {"terminated": TerminationTermCfg(_terminated)}}
+        return TaskCfg(**{**there, **cfg.terms})
 
-    def _noise(self, name: str, stream: str, space: gym.Space[Any]) -> Any:
-        if (cfg := getattr(self.cfg, f"{name}_noise_model")) is None:
-            return None
-        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-            field_name = f"{type(self.cfg).__name__}.{name}_noise_model"
-            raise ValueError(f"{field_name} needs a {name}_space of one dimension, got {space}")
-        return cfg.class_type(cfg, self.random.stream(stream), space.shape[0])
+    def _noise(self, spaces: dict[str, gym.Space[Any]]) -> dict[str, Any]:
+        """What is noisy → its model's configuration, random stream and space."""
+        seen = self.cfg.observation_noise_model, "observation_noise/policy", spaces["policy"]
+        done = self.cfg.action_noise_model, "action_noise", spaces["action"]
+        return {kind: of for kind, of in {"observation": seen, "action": done}.items() if of[0] is not None}
 
-    @property
-    def context(self) -> Any:
-        return self.core
+    def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
+        """Rows of all environments or of ``env_ids``, of kind ``"observation"`` or ``"action"``, with noise."""
+        return self.noise_models[kind](rows, env_ids) if kind in self.noise_models else rows
 
     def _check(self) -> None:
         task, cfg = type(self).__name__, type(self.cfg).__name__
         if bool(self.cfg.cost_limits) != self.writes("_get_costs"):
-            how = "write both, or neither"
-            raise TypeError(f"{task}._get_costs returns the costs that {cfg}.cost_limits names: {how}")
+            raise TypeError(f"{task}._get_costs returns the costs that {cfg}.cost_limits names: write both, or neither")
         if not (self.core.moves_joints or self.writes("_apply_action")):
             wrong = f"actions of {self.single_action_space} are no targets of {self.core.actions.size} joints"
             raise TypeError(f"{task}._apply_action is not written, and {wrong}: write it")
@@ -201,9 +179,7 @@ class DirectRLEnv(IsaacEnv):
         """The group ``"policy"`` and, with ``cfg.state_space``, ``"critic"``; all tensors start with ``num_envs``."""
 
     def _get_states(self) -> Any:
-        """The group ``"critic"``, where ``_get_observations`` does not return it."""
-        method = f"{type(self).__name__}._get_states"
-        raise TypeError(f"{method} is not written, nor does _get_observations return 'critic': state_space needs one")
+        """The group ``"critic"``; where this is written, ``_get_observations`` returns ``"policy"`` alone."""
 
     @abstractmethod
     def _get_rewards(self) -> Any:
@@ -221,15 +197,13 @@ class DirectRLEnv(IsaacEnv):
         """Begin the episodes of ``env_ids``, whose robots stand in the default pose; here the events of mode
         ``"reset"`` happen and noise models draw their bias."""
         self.core.events.reset(env_ids)
-        for model in (self._observation_noise_model, self._action_noise_model):
-            if model is not None:
-                model.reset(env_ids)
+        for model in self.noise_models.values():
+            model.reset(env_ids)
 
     def _set_debug_vis_impl(self, debug_vis: bool) -> None:
         """Show or hide what the task draws: append to or remove from ``self.sim.decorations``."""
 
     def set_debug_vis(self, debug_vis: bool) -> bool:
         """Show or hide what the task draws; returns whether it draws anything."""
-        if written := self.writes("_set_debug_vis_impl"):
-            self._set_debug_vis_impl(debug_vis)
-        return written
+        self._set_debug_vis_impl(debug_vis)
+        return self.writes("_set_debug_vis_impl")

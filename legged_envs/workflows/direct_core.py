@@ -18,7 +18,7 @@ from legged_envs.managers import Piece
 from legged_envs.mdp.context import is_pure
 from legged_envs.state import copied, mapped
 from legged_envs.workflows.scene import InteractiveScene
-from legged_envs.workflows.workflow import WorkflowCore, put_back
+from legged_envs.workflows.workflow import WorkflowCore, others_unchanged, put_back
 
 
 class DirectCore(WorkflowCore):
@@ -30,65 +30,71 @@ class DirectCore(WorkflowCore):
     def prepare(self, spaces: dict[str, gym.Space[Any]], costs: Iterable[str]) -> None:
         """Make what has the structure of the task's results."""
         action = self.single_action_space = spaces["action"]
-        self.action_space = batch_space(action, self.num_envs)
         self.groups = {name: space for name, space in spaces.items() if name != "action"}
         self.single_observation_space = gym.spaces.Dict(self.groups)
+        self.batched = {name: batch_space(space, self.num_envs) for name, space in spaces.items()}
+        self.action_space = self.batched["action"]
+        empty = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in spaces.items()}
+        self.zeros: dict[str, Any] = mapped(lambda array: torch.from_numpy(array).to(self.device), empty)
         self._shown = [*self.groups] if self._dict_observations else ["policy"]
-        zeros = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in self.groups.items()}
-        flag = torch.zeros(self.num_envs, dtype=torch.bool)
-        self._expected: dict[str, Any] = {
-            **mapped(torch.from_numpy, zeros),
-            "done": (flag, flag),
-            "reward": flag.float(),
-        }
         self.seen = SimpleNamespace()
-        self.task_costs = SimpleNamespace(**{name: flag.to(self.device).float() for name in costs})
+        self.task_costs = SimpleNamespace(**{name: torch.zeros(self.num_envs, device=self.device) for name in costs})
         """What the task returned last: observation groups, and costs."""
-        self._expected["cost"] = dict(vars(self.task_costs))
         bounds = (action.low, action.high) if isinstance(action, gym.spaces.Box) else ()
-        self.action_bounds = [torch.from_numpy(bound).to(self.device) for bound in bounds]
+        self._action_bounds = [torch.from_numpy(bound).to(self.device) for bound in bounds]
         self.moves_joints = bool(bounds) and action.shape == (self.actions.size,)
+        self._expected = self._results(torch.zeros(self.num_envs))
+
+    def _results(self, number: Tensor) -> dict[str, Any]:
+        """What the methods return; a ``number`` and a flag of each environment have the shape (num_envs,)."""
+        groups = {name: self.zeros[name] for name in self.groups}
+        state = groups.pop("critic", None) if self.task.writes("_get_states") else None
+        results = {"_get_observations": groups, "_get_states": state, "_get_rewards": number}
+        return {**results, "_get_dones": (number.bool(),) * 2, "_get_costs": {**vars(self.task_costs)}}
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        task = self.task
-        self._ends = Piece(self._end, is_pure(task._get_dones))
-        self._rates = [Piece(self._reward, is_pure(task._get_rewards)), Piece(self._charge, is_pure(task._get_costs))]
-        methods = [name for name in ("_get_observations", "_get_states") if task.writes(name)]
-        self._looks = Piece(self._look, all(is_pure(getattr(task, name)) for name in methods))
-        before = copied(task._stateful())
-        for piece in (self._ends, *self._rates, self._looks):
-            if piece.pure:
-                piece.run()  # once before they are recorded: a recording knows no attribute that it makes
-        put_back(task, before)
+        pure = {name: is_pure(getattr(self.task, name)) for name in self._expected}
+        self._ends = Piece(self._end, pure["_get_dones"])
+        self._rates = [Piece(self._reward, pure["_get_rewards"]), Piece(self._charge, pure["_get_costs"])]
+        looks = [name for name in ("_get_observations", "_get_states") if self.task.writes(name)]
+        self._looks = Piece(self._look, all(pure[name] for name in looks))
         self._evaluate_and_observe(self)
         return self.groups, self.single_action_space
 
+    def _record(self, robots: list[Piece], owners: list[object]) -> None:
+        before = copied(self.task._stateful())
+        for piece in (self._ends, *self._rates, self._looks):
+            if piece.pure:
+                piece.run()  # once before they are recorded: a recording knows no attribute that it makes
+        put_back(self.task, before)
+        super()._record(robots, owners)
+
     def _sources(self) -> list[object]:
-        data = [entity.data for entity in self.scene.entities.values()]
-        return [self, self.task, self.seen, self.task_costs, *data]
+        return [self, self.task, self.seen, self.task_costs, *(each.data for each in self.scene.entities.values())]
 
     def _evaluation_pieces(self) -> list[Piece]:
-        return [self._ends, *self.terminations.pieces(), *self._rates, *self.costs.pieces()]
+        ends = [[self._ends], self.terminations.pieces()]
+        first, second = ends[::-1] if "terminations" in self.task.cfg.terms else ends
+        return [*first, *second, *self.rewards.pieces(), *self._rates, *self.costs.pieces()]
 
     def _observation_pieces(self) -> list[Piece]:
-        return [self._looks]
+        return [*super()._observation_pieces(), self._looks]
 
     def _act(self, action: Any) -> None:
         task, decimation = self.task, self.cfg.sim.decimation
-        if self.action_bounds:
-            action = action.clamp(*self.action_bounds)
-        if task._action_noise_model is not None:
-            action = task._action_noise_model(action)
+        if self._action_bounds:
+            action = action.clamp(*self._action_bounds)
+        action = task.noisy("action", action)
         if self.moves_joints:
             task.joint_targets = self.actions.process(action)
-        task._pre_physics_step(self._given(action))
+        task._pre_physics_step(self.by_agent(action))
         steps = 1 if task.writes("_apply_action") else decimation
         for _ in range(decimation // steps):
             task._apply_action()
             self.sim.step(steps)
             self.scene.update(self.cfg.sim.dt * steps)
 
-    def _given(self, action: Any) -> Any:
+    def by_agent(self, action: Any) -> Any:
         """The action as the task takes it."""
         return action
 
@@ -106,62 +112,49 @@ class DirectCore(WorkflowCore):
             terminated, truncated = task.reset_buf, torch.zeros_like(truncated)
         return Evaluation(terminated, task.reward_buf, self.costs.total, self.costs.values, truncated)
 
-    def _returned(self, method: str, value: Any, expected: Any) -> Any:
-        """What a method returned, if it has the structure, the shapes and the dtypes of ``expected``."""
+    def _returned(self, method: str) -> Any:
+        """What a method returns; ValueError unless that has the structure, shapes and dtypes that are expected."""
+        value, where = getattr(self.task, method)(), f"what {type(self.task).__name__}.{method} returns"
         wrong = "does not fit the spaces and num_envs: it is {} where {} is expected"
-        value = () if value is None else value
-        check_same_structure(value, expected, f"what {type(self.task).__name__}.{method} returns", wrong)
+        check_same_structure(() if value is None else value, self._expected[method], where, wrong)
         return value
 
     def _end(self) -> None:
         task = self.task
-        dones = self._returned("_get_dones", task._get_dones(), self._expected["done"])
-        task.reset_terminated, task.reset_time_outs = dones
+        task.reset_terminated, task.reset_time_outs = self._returned("_get_dones")
         task.reset_buf = task.reset_terminated | task.reset_time_outs
 
     def _reward(self) -> None:
-        self.task.reward_buf = self._returned("_get_rewards", self.task._get_rewards(), self._expected["reward"])
+        self.task.reward_buf = self._returned("_get_rewards")
 
     def _charge(self) -> None:
-        vars(self.task_costs).update(self._returned("_get_costs", self.task._get_costs(), self._expected["cost"]))
+        vars(self.task_costs).update(self._returned("_get_costs"))
 
     def _look(self) -> None:
-        given = self.task._get_observations()
-        if isinstance(given, dict) and "critic" in self._shown and "critic" not in given:
-            states = self._returned("_get_states", self.task._get_states(), self._expected["critic"])
-            given = {**given, "critic": states}
-        names = [name for name in self.groups if name in self._shown or name in given]
-        expected = {name: self._expected[name] for name in names}
-        vars(self.seen).update(self._returned("_get_observations", given, expected))
-
-    def _look_at(self, env_ids: Tensor) -> None:
-        """Look where only ``env_ids`` have begun: what the methods keep of other environments stays as it is."""
-
-        def begun(was: Tensor, now: Tensor) -> Tensor:
-            per_env = was.shape == now.shape and was.shape[:1] == (self.num_envs,)
-            return was.index_copy(0, env_ids, now[env_ids]) if per_env else now
-
-        task = self.task
-        before = {name: value.clone() for name, value in vars(task).items() if isinstance(value, Tensor)}
-        self._look()
-        put_back(task, {name: begun(was, getattr(task, name)) for name, was in before.items()})
+        vars(self.seen).update(self._returned("_get_observations"))
+        if "critic" in self._shown and self.task.writes("_get_states"):
+            self.seen.critic = self._returned("_get_states")
 
     def _observe(self, env_ids: Tensor | None) -> dict[str, Any]:
         if env_ids is None:
+            for group in self._groups:
+                group.draw()
             self._observation()
         else:
-            self._look_at(env_ids)
+            for group in self._groups:
+                group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
+            with others_unchanged(self.task, env_ids):
+                self._look()
         take = torch.clone if env_ids is None else (lambda value: value[env_ids])
         shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}
-        if self.task._observation_noise_model is not None:
-            shown["policy"] = self.task._observation_noise_model(shown["policy"], env_ids)
+        shown["policy"] = self.task.noisy("observation", shown["policy"], env_ids)
         mapped(partial(self._check_finite, "_get_observations"), shown)
         return shown
 
     def _check_finite(self, method: str, value: Tensor, excepted: Tensor | None = None) -> None:
         if math.isfinite(value.sum().item()):
             return
-        wrong = ~torch.isfinite(value.flatten(1) if value.ndim > 1 else value.unsqueeze(1)).all(1)
+        wrong = ~torch.isfinite(value.reshape(len(value), -1)).all(1)
         if env_ids := (wrong if excepted is None else wrong & ~excepted).nonzero().squeeze(1).tolist():
             what = f"{type(self.task).__name__}.{method} returned numbers that are not finite, in rows {env_ids[:8]}"
             raise ValueError(f"{what}: guard divisions, roots and logarithms, or use torch.where")

@@ -1,6 +1,7 @@
 """What Isaac Lab's environments have in common."""
 
 import random
+from functools import partialmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,11 @@ class IsaacEnv(Workflow):
 
     is_vector_env: ClassVar[bool] = True
     metadata: ClassVar = {"render_modes": [None, "rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}
+    unwrapped = property(lambda self: self)
+    get_wrapper_attr, has_wrapper_attr = partialmethod(getattr), partialmethod(hasattr)
+    set_wrapper_attr = partialmethod(setattr)
+    physics_dt = property(lambda self: self.core.cfg.sim.dt)
+    """Physics time step, s."""
 
     def writes(self, method: str) -> bool:
         """Whether the class of this task, or another one outside of this package, writes a method."""
@@ -33,19 +39,18 @@ class IsaacEnv(Workflow):
         observation, info = self.stack.reset(seed=seed, options=options)
         return observation, {**self.extras, **info}
 
-    def step(self, action: Any) -> tuple[Any, Tensor, Tensor, Tensor, dict[str, Any]]:
+    def step(self, action: Any) -> Any:
         """Observations (of new episodes where one ended), rewards, terminated, truncated and extras."""
         *outcome, info = self.stack.step(action)
-        return *outcome, {**self.extras, **info}  # type: ignore[return-value]
+        return *outcome, {**self.extras, **info}
 
     @staticmethod
     def seed(seed: int = -1) -> int:
         """Seed the generators of Python, NumPy and PyTorch, −1: with a random number, which is returned. The streams
         ``self.random`` of the environments are seeded by ``reset(seed=…)`` or ``cfg.seed``."""
         seed = random.randrange(10_000) if seed == -1 else seed
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
+        for seed_generator in (random.seed, np.random.seed, torch.manual_seed):
+            seed_generator(seed)
         return seed
 
     def render(self, recompute: bool = False) -> np.ndarray | None:
@@ -62,21 +67,3 @@ class IsaacEnv(Workflow):
         self.core._episode_steps.copy_(steps)
         if isinstance(self.stack.env, TimeLimit):
             self.stack.env.elapsed_steps = steps.long().clone()
-
-    @property
-    def physics_dt(self) -> float:
-        """Physics time step, s."""
-        return self.core.cfg.sim.dt
-
-    @property
-    def unwrapped(self) -> "IsaacEnv":
-        return self
-
-    def get_wrapper_attr(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def has_wrapper_attr(self, name: str) -> bool:
-        return hasattr(self, name)
-
-    def set_wrapper_attr(self, name: str, value: Any) -> None:
-        setattr(self, name, value)

@@ -11,103 +11,89 @@ from torch import Tensor
 from legged_envs.checks import check_choice
 from legged_envs.rng import Stream
 from legged_envs.state import Stateful
-from legged_envs.workflows.configclass import Copied, configclass
+from legged_envs.workflows.configclass import configclass
 
-Uniform = Callable[[Any, Any, int], Tensor]
+Uniform = Callable[..., Tensor]
 """``uniform(low, high, size)`` → random numbers of the environments in question, (n, size)."""
+OPERATIONS: dict[str, Callable[..., Tensor]] = {"add": torch.add, "scale": torch.mul}
+OPERATIONS["abs"] = lambda data, noise: torch.zeros_like(data) + noise
 
 
-def constant_noise(data: Tensor, cfg: "ConstantNoiseCfg", uniform: Uniform) -> Tensor:
-    return cfg.apply(data, cfg.bias)
-
-
-def uniform_noise(data: Tensor, cfg: "UniformNoiseCfg", uniform: Uniform) -> Tensor:
-    return cfg.apply(data, uniform(cfg.n_min, cfg.n_max, data.shape[1]))
-
-
-def gaussian_noise(data: Tensor, cfg: "GaussianNoiseCfg", uniform: Uniform) -> Tensor:
-    """Normal numbers are √2 erf⁻¹(u), u uniform in (−1, 1)."""
-    draw = uniform(-1.0, 1.0, data.shape[1]).clamp_min_(2.0**-24 - 1.0)
-    return cfg.apply(data, torch.erfinv(draw) * (math.sqrt(2.0) * cfg.std) + cfg.mean)
+def draw_noise(data: Tensor, cfg: Any, uniform: Uniform) -> Tensor:
+    """Combine rows (n, size) with what ``cfg.draw(uniform)`` gives, a number, (size,) or (n, size)."""
+    check_choice(f"{type(cfg).__name__}.operation", cfg.operation, OPERATIONS)
+    return OPERATIONS[cfg.operation](data, cfg.draw(partial(uniform, size=data.shape[1])))
 
 
 @configclass
-class NoiseCfg(Copied):
+class NoiseCfg:
     """What is done to rows (n, size): ``func(data, cfg, uniform)`` gives new ones. Numbers are floats or (size,)."""
 
-    func: Any = None
+    func: Any = draw_noise
     operation: str = "add"
     """``"add"``, ``"scale"``, or ``"abs"``, which puts the noise in the place of the data."""
-
-    def apply(self, data: Tensor, noise: Any) -> Tensor:
-        check_choice(f"{type(self).__name__}.operation", self.operation, ("add", "scale", "abs"))
-        if self.operation == "scale":
-            return data * noise
-        return (data if self.operation == "add" else torch.zeros_like(data)) + noise
 
 
 @configclass
 class ConstantNoiseCfg(NoiseCfg):
-    func: Any = constant_noise
     bias: Any = 0.0
+
+    def draw(self, uniform: Uniform) -> Any:
+        return self.bias
 
 
 @configclass
 class UniformNoiseCfg(NoiseCfg):
-    func: Any = uniform_noise
     n_min: Any = -1.0
     n_max: Any = 1.0
+
+    def draw(self, uniform: Uniform) -> Tensor:
+        return uniform(self.n_min, self.n_max)
 
 
 @configclass
 class GaussianNoiseCfg(NoiseCfg):
-    func: Any = gaussian_noise
     mean: Any = 0.0
     std: Any = 1.0
 
+    def draw(self, uniform: Uniform) -> Tensor:
+        """√2 erf⁻¹(u) is normal where u is uniform in (−1, 1)."""
+        return torch.erfinv(uniform(-1.0, 1.0).clamp_min_(2.0**-24 - 1.0)) * (math.sqrt(2.0) * self.std) + self.mean
+
 
 class NoiseModel(Stateful):
-    """Noise on rows (n, size), drawn anew in each step."""
-
-    def __init__(self, cfg: Any, stream: Stream, size: int):
-        self._cfg, self._stream = cfg, stream
-
-    def __call__(self, data: Tensor, env_ids: Tensor | None = None, cfg: Any = None) -> Tensor:
-        """The data of all environments, or of ``env_ids``, with the noise of ``cfg``, by default the model's."""
-        cfg = cfg or self._cfg.noise_cfg
-        noisy: Tensor = cfg.func(data, cfg, partial(self._stream.uniform, env_ids=env_ids))
-        return noisy
-
-    def reset(self, env_ids: Tensor) -> None:
-        """Begin the episodes of ``env_ids``."""
-
-
-class NoiseModelWithAdditiveBias(NoiseModel):
-    """Noise, and an offset that each episode draws."""
+    """Noise on rows (n, size), drawn anew in each step, and an offset, ``bias``, that each episode draws."""
 
     STATE = ("bias",)
 
     def __init__(self, cfg: Any, stream: Stream, size: int):
-        super().__init__(cfg, stream, size)
-        self.bias = stream.counter.new_zeros(
-            (len(stream.counter), size if cfg.sample_bias_per_component else 1)
-        ).float()
+        self._cfg, self._stream = cfg, stream
+        size = size if cfg.sample_bias_per_component else 1
+        self.bias = torch.zeros(len(stream.counter), size, device=stream.counter.device)
 
-    def __call__(self, data: Tensor, env_ids: Tensor | None = None, cfg: Any = None) -> Tensor:
-        return super().__call__(data, env_ids, cfg) + (self.bias if env_ids is None else self.bias[env_ids])
+    def __call__(self, data: Tensor, env_ids: Tensor | None = None) -> Tensor:
+        """The data of all environments, or of ``env_ids``, with noise."""
+        noisy = self._draw(self._cfg.noise_cfg, data, env_ids)
+        bias = self.bias if env_ids is None else self.bias[env_ids]
+        return noisy if self._cfg.bias_noise_cfg is None else noisy + bias
 
     def reset(self, env_ids: Tensor) -> None:
-        self.bias[env_ids] = super().__call__(self.bias[env_ids], env_ids, self._cfg.bias_noise_cfg)
+        """Begin the episodes of ``env_ids``."""
+        if self._cfg.bias_noise_cfg is not None:
+            self.bias[env_ids] = self._draw(self._cfg.bias_noise_cfg, self.bias[env_ids], env_ids)
+
+    def _draw(self, cfg: Any, data: Tensor, env_ids: Tensor | None) -> Tensor:
+        return cfg.func(data, cfg, partial(self._stream.uniform, env_ids=env_ids))
 
 
 @configclass
-class NoiseModelCfg(Copied):
+class NoiseModelCfg:
     class_type: Any = NoiseModel
     noise_cfg: Any = ConstantNoiseCfg()
+    bias_noise_cfg: Any = None
+    sample_bias_per_component: bool = True
 
 
 @configclass
 class NoiseModelWithAdditiveBiasCfg(NoiseModelCfg):
-    class_type: Any = NoiseModelWithAdditiveBias
     bias_noise_cfg: Any = ConstantNoiseCfg()
-    sample_bias_per_component: bool = True

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.envs.arguments import check_same_structure
@@ -48,20 +50,16 @@ class WorkflowCore(LeggedVectorEnv):
     def _report_log(self) -> dict[str, Any]:
         info = super()._report_log()
         own = {key: value for kind in ("episode", "log") for key, value in self.task.extras.pop(kind, {}).items()}
-        if own:
-            exported = {k: self._export(v) if isinstance(v, torch.Tensor) else v for k, v in own.items()}
-            info["log"] = {**info.get("log", {}), **exported}
-        return info
+        exported = {k: self._export(v) if isinstance(v, Tensor) else v for k, v in own.items()}
+        return {**info, "log": {**info.get("log", {}), **exported}} if own else info
 
     def _own_state(self) -> dict[str, Any]:
         return {**super()._own_state(), "task": SimpleNamespace(**copied(self.task._stateful()))}
 
     def _check_own_state(self, state: dict[str, Any]) -> None:
-        own, given = self.task._stateful(), vars(state["task"])
-        where = f"the state of {type(self.task).__name__}"
-        if missing := sorted(own.keys() - given.keys()):
-            raise ValueError(f"{where} is of another environment: it has no {missing[0]!r}")
-        check_same_structure({name: given[name] for name in own}, copied(own), where)
+        own, given = copied(self.task._stateful()), vars(state["task"])
+        known = {name: given[name] for name in own if name in given}
+        check_same_structure(known, own, f"the state of {type(self.task).__name__}")
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state({name: part for name, part in state.items() if name != "task"})
@@ -72,16 +70,13 @@ class WorkflowCore(LeggedVectorEnv):
         self.task.extras = {}
 
     def __reduce__(self) -> Any:
-        state = pickle.dumps(self.get_state()) if self._begun else None
-        return _remade, (type(self.task), self.cfg, self.num_envs, self._arguments, self.spec, state)
+        make = partial(type(self.task).make_core, self.cfg, self.num_envs, **self._arguments)
+        return make, (), {**self.__getstate__(), "made_from": None}
 
-
-def _remade(cls: Any, cfg: Any, num_envs: int, arguments: dict[str, Any], spec: Any, state: bytes | None) -> Any:
-    core = cls.make_core(cfg, num_envs, **arguments)
-    core.spec = spec
-    if state is not None:
-        core.set_state(pickle.loads(state))
-    return core
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.spec = state["spec"]
+        if state["state"] is not None:
+            self.set_state(pickle.loads(state["state"]))
 
 
 class _Finished(ABCMeta):
@@ -116,8 +111,12 @@ class Workflow(Shown, metaclass=_Finished):
     def make_core(cls, cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
         """The vector environment of a task of this class, without time limit and without autoreset."""
         assert cfg.workflow is not None
-        with _given(**{"array": "numpy", "observations": "policy", "cfg": cfg, "num_envs": num_envs, **arguments}):
+        given = {"array": "numpy", "observations": "policy", "cfg": cfg, "num_envs": num_envs, **arguments}
+        token = _GIVEN.set(given)
+        try:
             return cls._construct(copy.deepcopy(cfg.workflow[1])).core
+        finally:
+            _GIVEN.reset(token)
 
     @classmethod
     def task_cfg(cls, cfg: Any) -> TaskCfg:
@@ -134,10 +133,8 @@ class Workflow(Shown, metaclass=_Finished):
         """An object as the framework makes it."""
         return cls(cfg)  # type: ignore[call-arg]
 
-    @property
-    def context(self) -> Any:
-        """What the terms of the managers see as ``env``."""
-        return self
+    context = property(lambda self: self)
+    """What the terms of the managers see as ``env``."""
 
     def _check(self) -> None:
         """Raise an exception, naming class and method, if the task lacks what it needs."""
@@ -151,10 +148,6 @@ class Workflow(Shown, metaclass=_Finished):
             self._stack = AutoReset(core if steps is None else TimeLimit(core, steps, is_finite_horizon=finite))
         return self._stack
 
-    def close(self) -> None:
-        """Free the simulation."""
-        self.core.close()
-
     def _stateful(self) -> dict[str, Any]:
         """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts, lists."""
         return {name: value for name, value in vars(self).items() if name not in _NO_STATE and is_state(value)}
@@ -163,12 +156,9 @@ class Workflow(Shown, metaclass=_Finished):
         return f"{self.core}" if "core" in vars(self) else ""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "core" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        try:
+        if not name.startswith("__") and hasattr(vars(self).get("core"), name):
             return getattr(self.core, name)
-        except AttributeError:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def put_back(task: "Workflow", state: dict[str, Any]) -> None:
@@ -178,7 +168,7 @@ def put_back(task: "Workflow", state: dict[str, Any]) -> None:
 
 
 @contextmanager
-def others_unchanged(task: "Workflow", env_ids: torch.Tensor) -> Iterator[None]:
+def others_unchanged(task: "Workflow", env_ids: Tensor) -> Iterator[None]:
     """Keep the rows of all environments but ``env_ids`` of what ``task`` has, also in dicts and lists: its methods are
     for whole batches."""
     before = _rows(task._stateful(), task.num_envs)
@@ -192,12 +182,12 @@ def _rows(values: Any, num_envs: int) -> dict[Any, Any]:
     for name, value in values.items() if isinstance(values, dict) else enumerate(values):
         if isinstance(value, (dict, list, deque)):
             kept[name] = _rows(value, num_envs)
-        elif isinstance(value, torch.Tensor) and value.shape[:1] == (num_envs,):
+        elif isinstance(value, Tensor) and value.shape[:1] == (num_envs,):
             kept[name] = value, value.clone()
     return kept
 
 
-def _put_back_rows(values: Any, before: dict[Any, Any], rows: torch.Tensor) -> None:
+def _put_back_rows(values: Any, before: dict[Any, Any], rows: Tensor) -> None:
     for name, old in before.items():
         if isinstance(old, dict):
             _put_back_rows(values[name], old, rows)
@@ -205,12 +195,3 @@ def _put_back_rows(values: Any, before: dict[Any, Any], rows: torch.Tensor) -> N
             if values[name] is not old[0]:
                 values[name] = values[name].clone()  # what took its place may be a view of another's
             values[name][rows] = old[1][rows]
-
-
-@contextmanager
-def _given(**arguments: Any) -> Iterator[None]:
-    token = _GIVEN.set(arguments)
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
