@@ -37,6 +37,8 @@ def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
             raise TypeError(f"{kind} must be {what}, or its name as 'module:function', got {given!r}")
     if len(task) not in (1, 2):
         raise TypeError(f"register takes an id and cfg, or an id, a class and cfg, got {len(task)} beside the id")
+    if len(task) == 2 and not isinstance(task[0], str) and not hasattr(task[0], "task_cfg"):
+        raise TypeError(f"the class must be of legged_envs.workflows, such as DirectRLEnv, got {task[0]!r}")
     cfg = task[0] if len(task) == 1 else partial(_translated, *task)
     single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
     if task_id not in gym.registry:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -51,10 +52,10 @@ def mapped(function: Callable[..., Any], value: Any, *others: Any) -> Any:
 
 
 def is_state(value: Any) -> bool:
-    """Whether it is a tensor, a number, an object with a state, or a dict or list of such."""
-    if isinstance(value, (dict, list, deque)):
+    """Whether it is a tensor, an array, a number, an object with a state, or a dict, list or tuple of such."""
+    if isinstance(value, (dict, list, tuple, deque)):
         return bool(value) and all(map(is_state, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, (torch.Tensor, bool, int, float)) or hasattr(type(value), "load_state_dict")
+    return isinstance(value, (torch.Tensor, np.ndarray, int, float)) or hasattr(type(value), "load_state_dict")
 
 
 def replaced_in_place(own: Any, value: Any) -> Any:

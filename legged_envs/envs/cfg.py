@@ -74,8 +74,10 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     ValueError if there is no such field or term."""
     if cfg.workflow is not None:
         workflow, own = cfg.workflow
-        changed = {path: value for path, value in changes.items() if hasattr(own, str(path).partition(".")[0])}
-        if changed:
+        names, ours = {path: str(path).partition(".")[0] for path in changes}, [f.name for f in dataclasses.fields(cfg)]
+        words = [name for name in dir(own) if not name.startswith("_")]
+        check_known("cfg: the task has no", names.values(), [*words, *ours], "it has")
+        if changed := {path: value for path, value in changes.items() if names[path] in words}:
             changes = {path: value for path, value in changes.items() if path not in changed}
             cfg = workflow.task_cfg(replaced(own, changed))
     return replaced(cfg, changes)
@@ -115,8 +117,11 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
     if name == "params" and rest and callable(getattr(node, "func", None)):
         parameters = inspect.signature(node.func).parameters.values()
         child = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **child}
-    if value is None and not rest and isinstance(node, dict) and dataclasses.is_dataclass(child):
-        return {key: term for key, term in node.items() if key != name}
+    if value is None and not rest and where != "the task" and dataclasses.is_dataclass(child):  # a term is removed
+        if isinstance(node, dict):
+            return {key: term for key, term in node.items() if key != name}
+        setattr(node, name, None)
+        return node
     below = name if where == "the task" else f"{where}.{name}"
     new = _replaced(child, rest, value, path, below, hints[name])
     if isinstance(node, dict):

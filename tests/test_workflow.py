@@ -1,0 +1,111 @@
+"""What all forms of a task share: registration, changes by path, saved state."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import legged_envs
+from legged_envs.registration import TASKS
+from legged_envs.robots import GO2
+from legged_envs.workflows import DirectRLEnv, DirectRLEnvCfg, LeggedRobot, SimulationCfg, configclass
+
+
+@configclass
+class HopCfg(DirectRLEnvCfg):
+    robot = GO2
+    sim = SimulationCfg(dt=0.005)
+    decimation = 4
+    observation_space, action_space = 3, 12
+    bonus = 1.0
+    cost_limits = {"height": 0.5}  # noqa: RUF012
+
+
+class Hop(DirectRLEnv):
+    def __init__(self, cfg, render_mode=None, **kwargs):
+        super().__init__(cfg, render_mode, **kwargs)
+        self.array, self.pair = np.zeros(self.num_envs), (torch.zeros(self.num_envs), 0)
+
+    def _get_observations(self):
+        return {"policy": self.robot.projected_gravity.clone()}
+
+    def _get_rewards(self):
+        self.array = self.array + 1.0
+        self.pair = (self.pair[0] + 1.0, self.pair[1] + 1)
+        return self.robot.base_height * self.cfg.bonus
+
+    def _get_dones(self):
+        return self.robot.projected_gravity[:, 2] > 0.0, self.episode_length_buf >= 1000
+
+    def _get_costs(self):
+        return {"height": self.robot.base_height.clone()}
+
+
+@pytest.fixture(autouse=True)
+def hop():
+    legged_envs.register("Mine/Hop-v0", Hop, HopCfg)
+    yield "Mine/Hop-v0"
+    del TASKS["Mine/Hop-v0"], gym.registry["Mine/Hop-v0"]
+
+
+def test_a_registered_class_gives_the_stack_and_a_single_environment(hop):
+    envs, one = gym.make_vec(hop, num_envs=2), gym.make(hop)
+    observation, _ = envs.reset(seed=3)
+    np.testing.assert_array_equal(one.reset(seed=3)[0], observation[0])
+    for _ in range(5):
+        action = envs.action_space.sample()
+        _, reward, _, _, info = envs.step(action)
+        single = one.step(action[0])
+        assert single[1] == reward[0] and single[4]["cost"] == info["cost"][0] > 0.0
+    assert envs.unwrapped.cost_limits == (0.5,) and isinstance(envs.unwrapped.task, Hop)
+
+
+def test_changes_by_path_are_in_the_words_of_the_task_or_in_ours(hop):
+    envs = gym.make_vec(hop, num_envs=2, cfg={"bonus": 2.0, "episode_length_s": 0.1, "sim.num_threads": 1})
+    core = envs.unwrapped
+    assert core.task.cfg.bonus == 2.0 and core.max_episode_length == 5 and core.cfg.sim.num_threads == 1
+    changed = HopCfg()
+    changed.bonus = 3.0
+    assert gym.make_vec(hop, num_envs=1, cfg=changed).unwrapped.task.cfg.bonus == 3.0
+    with pytest.raises(ValueError, match="did you mean 'bonus'"):
+        gym.make_vec(hop, num_envs=1, cfg={"bonu": 2.0})
+    with pytest.raises(TypeError, match="cfg must be a HopCfg, a TaskCfg or a mapping of changes, got int"):
+        gym.make_vec(hop, num_envs=1, cfg=3)
+
+
+def test_none_removes_a_term_of_a_configuration_class():
+    import go2_flat_manager_based  # noqa: F401
+
+    task = "Example/Go2-Flat-ManagerBased-v0"
+    core = gym.make_vec(task, num_envs=1, cfg={"rewards.torques": None, "events.push": None}).unwrapped
+    assert "torques" not in core.rewards.names and "push" not in core.events.names
+
+
+@pytest.mark.parametrize("given", [(int, HopCfg), (3, HopCfg), (Hop, 3), (Hop, HopCfg, 1), ()])
+def test_what_is_no_class_of_a_workflow_is_refused(given):
+    with pytest.raises(TypeError, match=r"class must be|cfg must be|a class of|register takes"):
+        legged_envs.register("Mine/Wrong-v0", *given)
+    assert "Mine/Wrong-v0" not in TASKS
+
+
+def test_arrays_tuples_and_numbers_among_the_attributes_are_part_of_the_state(hop):
+    envs = gym.make_vec(hop, num_envs=2)
+    envs.reset(seed=0)
+    state = envs.get_state()
+    envs.step(envs.action_space.sample())
+    task = envs.unwrapped.task
+    assert task.array.tolist() == [1.0, 1.0] and task.pair[1] == 1
+    envs.set_state(state)
+    assert task.array.tolist() == [0.0, 0.0] and task.pair[0].tolist() == [0.0, 0.0] and task.pair[1] == 0
+
+
+def test_a_state_of_another_class_is_refused(hop):
+    import go2_flat_legged_robot  # noqa: F401
+
+    other, own = gym.make_vec("Example/Go2-Flat-LeggedRobot-v0", num_envs=2), gym.make_vec(hop, num_envs=2)
+    assert isinstance(other.unwrapped.task, LeggedRobot)
+    other.reset(seed=0), own.reset(seed=0)
+    with pytest.raises(ValueError, match="another environment"):
+        own.set_state(other.get_state())
