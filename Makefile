@@ -42,7 +42,7 @@ train play bench: $(INSTALLED)
 	$(BIN)/legged-envs $@ $(TASK) $(ARGS)
 
 test: lint $(OMNISAFE)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -656,7 +656,7 @@ def test_gymnasiums_statistics_above_ours_are_refused_when_they_are_made(mode, m
 def test_importing_the_package_loads_neither_torch_nor_mujoco():
     printed = python(
         "import gymnasium, legged_envs\n"
-        f"assert {[*NUM_JOINTS]} == [name for name in gymnasium.registry if name.startswith('Legged/')]\n"
+        f"assert {{*{[*NUM_JOINTS]}}} < {{name for name in gymnasium.registry if name.startswith('Legged/')}}\n"
         "print([name for name in ('torch', 'mujoco', 'rsl_rl') if name in sys.modules])"
     )
     assert printed.strip() == "[]"

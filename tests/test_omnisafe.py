@@ -31,6 +31,7 @@ from omnisafe.envs import wrapper as upstream
 from omnisafe.envs.core import CMDP, support_envs
 from omnisafe.envs.core import make as make_cmdp
 
+from legged_envs import make_task_cfg
 from legged_envs.wrappers import omnisafe as adapter
 from legged_envs.wrappers.action_repeat import ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale
@@ -198,8 +199,9 @@ def test_every_registered_id_is_known_and_has_one_limit_for_an_episode() -> None
     assert set(ids) <= set(support_envs())
     for name in ids:
         cmdp = make_cmdp(name)
-        assert cmdp.max_episode_steps == 1000
-        assert adapter.episode_cost_limit(name) == pytest.approx(1000 * sum(cmdp.cost_limits))
+        steps = make_task_cfg(name).max_episode_length
+        assert cmdp.max_episode_steps == steps == (500 if name == "Legged/Go2-Pair-v0" else 1000)
+        assert adapter.episode_cost_limit(name) == pytest.approx(steps * sum(cmdp.cost_limits))
         assert not (cmdp.need_time_limit_wrapper or cmdp.need_auto_reset_wrapper)
         cmdp.close()
     assert adapter.episode_cost_limit(GO2, max_episode_steps=10) == pytest.approx(10 * 0.175)

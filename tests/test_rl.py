@@ -439,7 +439,7 @@ def test_a_run_is_not_written_over_another(run, tmp_path):
             for value in (float("nan"), float("inf"), -1.0, 0.0)
         ),
     ],
-    ids=str,
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),
 )
 def test_options_without_meaning_are_refused_by_name_before_anything_is_written(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):

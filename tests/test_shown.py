@@ -43,7 +43,8 @@ def test_every_object_says_what_it_is_on_a_line(task_id, make_vec, make_single):
         line = repr(each)
         assert len(line) < 151 and "\n" not in line and " at 0x" not in line, line
         assert f"{each}" == line, "what is written into a text is the line, not pages"
-    assert repr(env) == f"<AutoReset, <EpisodeStatistics, <TimeLimit, LeggedVectorEnv({task_id}, num_envs=2)>>>"
+    inner = f"{type(core).__name__}({task_id}, num_envs=2)"
+    assert repr(env) == f"<AutoReset, <EpisodeStatistics, <TimeLimit, {inner}>>>"
     assert repr(single.unwrapped) == f"<LeggedEnv<{task_id}>>"
 
 

@@ -5,13 +5,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from legged_envs.checks import check_installed
 
-Episode = dict[str, np.ndarray]
+Episode = dict[str, Any]
 """Name, in which ``/`` separates levels → values of each step, (steps, …), or of the episode, (1, …)."""
 STEPS = {"actions": "actions", "rewards": "rewards", "terminations": "terminated", "truncations": "truncated"}
 """What Minari calls series of an episode → what they are called here."""
@@ -86,8 +85,8 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
         buffer, buffers = import_module("minari.data_collector").EpisodeBuffer, []
         for e, success in episodes:
             steps = {ours: e[own] for ours, own in STEPS.items()}
-            steps["observations"] = np.concatenate((e["obs"], e["final_obs"]))
-            buffers.append(buffer(infos={"costs": e["costs"], "success": np.full(len(e["costs"]), success)}, **steps))
+            steps["observations"] = [*e["obs"], *e["final_obs"]]
+            buffers.append(buffer(infos={"costs": e["costs"], "success": [success] * len(e["costs"])}, **steps))
         if self.dataset is not None:
             self.dataset.update_dataset_from_buffer(buffers)
             return
