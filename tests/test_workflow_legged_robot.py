@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import pickle
+import re
 import sys
 from collections import deque
 from pathlib import Path
@@ -15,8 +16,9 @@ import pytest
 import torch
 
 import legged_envs
+from legged_envs.mdp import rewards
 from legged_envs.mdp.context import pure
-from legged_envs.workflows.legged_robot import LeggedRobot, LeggedRobotCfg, task_registry
+from legged_envs.workflows.legged_robot import LeggedRobot, LeggedRobotCfg, ObsBuf, task_registry
 
 N = 4
 
@@ -90,6 +92,7 @@ class HistoryCfg(Cfg):
 
 legged_envs.register("Test/LeggedRobot-v0", LeggedRobot, Cfg)
 legged_envs.register("Test/History-v0", History, HistoryCfg)
+legged_envs.register("Test/Spoilt-v0", "test_workflow_legged_robot:Spoilt", Cfg)
 
 
 def changed(cls: type = Cfg, **values: Any) -> Any:
@@ -204,13 +207,18 @@ def test_default_observations_are_the_documented_parts() -> None:
     torch.testing.assert_close(privileged, torch.cat([*parts, sim._rand_push_vels[:, :2]], 1))
 
 
-@pytest.mark.parametrize("override", [False, True])
-def test_noise_is_within_its_scales(override: bool) -> None:
+@pytest.mark.parametrize("override", [0, 1, 2])
+def test_noise_is_within_its_scales(override: int) -> None:
     class Own(LeggedRobot):
         def _get_noise_scale_vec(self) -> torch.Tensor:
             return torch.full((48,), 0.3) * self.cfg.noise.noise_level
 
-    robot, clean = make(Own if override else LeggedRobot), make(noise__add_noise=False)
+    class Older(LeggedRobot):
+        def _get_noise_scale_vec(self, cfg: Any) -> torch.Tensor:
+            assert super()._get_noise_scale_vec(cfg).shape == (48,)
+            return torch.full((48,), 0.3) * cfg.noise.noise_level
+
+    robot, clean = make([LeggedRobot, Own, Older][override]), make(noise__add_noise=False)
     difference = torch.stack([robot.step(torch.zeros(N, 12))[0] - clean.step(torch.zeros(N, 12))[0] for _ in range(50)])
     largest, scale = difference.abs().amax((0, 1)), robot.noise_scale_vec
     assert (largest <= scale + 1e-6).all()
@@ -448,9 +456,78 @@ def test_the_camera_looks_where_it_is_told() -> None:
     assert (robot.core.sim.viewer.eye, robot.core.sim.viewer.lookat) == ((3.0, 0.0, 1.0), (0.0, 0.0, 0.5))
 
 
+SPOIL: dict[str, Any] = {
+    "nan": lambda value: value.index_fill(0, torch.tensor([1]), torch.nan),
+    "inf": lambda value: value.index_fill(0, torch.tensor([1]), torch.inf),
+    "float64": torch.Tensor.double,
+    "shape": lambda value: value[:3],
+    "none": lambda value: None,
+}
+"""What a user's method does to a right result."""
+
+
+class Spoilt(LeggedRobot):
+    """Spoils what one of its methods gives, from some moment on."""
+
+    spoil: Any = (None, None)
+
+    def spoilt(self, name: str, value: Any) -> Any:
+        return SPOIL[self.spoil[1]](value) if name == self.spoil[0] else value
+
+    def _pre_sim_step(self, actions: torch.Tensor) -> torch.Tensor:
+        return self.spoilt("_pre_sim_step", super()._pre_sim_step(actions))
+
+    def compute_reward(self) -> None:
+        super().compute_reward()
+        self.rew_buf = self.spoilt("rew_buf", self.rew_buf)
+
+    def compute_observations(self) -> None:
+        super().compute_observations()
+        self.obs_buf = self.spoilt("obs_buf", self.obs_buf)
+        self.privileged_obs_buf = self.spoilt("privileged_obs_buf", self.privileged_obs_buf)
+
+
+OF_BUFFERS = {"rew_buf": "compute_reward"} | dict.fromkeys(("obs_buf", "privileged_obs_buf"), "compute_observations")
+
+
+@pytest.mark.parametrize("how", SPOIL)
+@pytest.mark.parametrize("name", ["_pre_sim_step", *OF_BUFFERS])
+def test_a_spoilt_result_is_named_in_the_step_in_which_it_occurs(name: str, how: str, make_vec: Any) -> None:
+    cfg = {"env.num_privileged_obs": 67}
+    env = make_vec(N, "Test/Spoilt-v0", cfg=cfg, array="torch")  # the policy's observations alone are shown
+    env.reset(seed=0)
+    env.step(torch.zeros(N, 12))
+    env.unwrapped.task.spoil = (name, how)
+    wrong = r"environments \[1\]" if how in ("nan", "inf") else r"float32.*, got (None|\([34],.*torch.float)"
+    with pytest.raises(ValueError, match=rf"Spoilt\.{OF_BUFFERS.get(name, name)} .*{wrong}"):
+        env.step(torch.zeros(N, 12))
+
+
+@pytest.mark.usefixtures("log_elsewhere")
+def test_what_is_not_finite_after_bad_physics_is_excepted(make_vec: Any) -> None:
+    env = make_vec(N, "Test/Spoilt-v0", array="torch")
+    env.reset(seed=0)
+    env.unwrapped.sim.write_joint_state(torch.tensor([1]), torch.full((1, 12), torch.nan), torch.zeros(1, 12))
+    env.unwrapped.task.spoil = ("rew_buf", "nan")
+    reward, terminated = env.step(torch.zeros(N, 12))[1:3]
+    assert terminated.tolist() == [False, True, False, False]
+    assert reward.isfinite().all()
+
+
 class NoShape(LeggedRobot):
     def _reward_wide(self) -> torch.Tensor:
         return torch.zeros(self.num_envs, 1)
+
+
+class DoubleReward(LeggedRobot):
+    def _reward_double(self) -> torch.Tensor:
+        return torch.zeros(self.num_envs, dtype=torch.float64)
+
+
+class OfGo2(LeggedRobot):
+    def compute_observations(self) -> None:
+        super().compute_observations()
+        self.obs_buf[:, :4] += self.simulator.feet_pos[:, :4, 2]
 
 
 class ShortObservation(LeggedRobot):
@@ -492,6 +569,24 @@ BAD = {
         {"domain_rand__com_pos_z_range": (0.0, 0.1)},
         "com_pos_x_range, com_pos_y_range, com_pos_z_range must be the same",
     ),
+    "roll": (LeggedRobot, {"init_state__roll_random_scale": 0.1}, "roll_random_scale = 0.1 is not there yet"),
+    "reward's parameter": (
+        LeggedRobot,
+        {"rewards__params__feet_air_tim": {}},
+        "cfg.rewards.params: there is no reward 'feet_air_tim'; did you mean 'feet_air_time'",
+    ),
+    "cost's parameter": (LeggedRobot, {"costs__params__foot_slp": {}}, "no cost 'foot_slp'; did you mean 'foot_slip'"),
+    "noise scale": (LeggedRobot, {"noise__noise_scales__dof_po": 0.1}, "did you mean 'dof_pos'"),
+    "observation scale": (LeggedRobot, {"normalization__obs_scales__lin_vle": 0.1}, "did you mean 'lin_vel'"),
+    "short": (LeggedRobot, {"asset__nam": "go2"}, "did you mean 'name'"),
+    "short section": (LeggedRobot, {"cost": 1.0}, "did you mean 'costs'"),
+    "gains of velocities": (LeggedRobot, {"control__control_type": "V"}, r"cfg\.control\.stiffness must"),
+    "float64": (
+        DoubleReward,
+        {"rewards__scales__double": 1.0},
+        r"DoubleReward\._reward_double\) must return torch.float32",
+    ),
+    "other robot": (OfGo2, {"asset__name": "g1"}, r"OfGo2\.compute_observations, 'g1'"),
     "removed": (LeggedRobot, {"control": None}, "cfg.control must be of .* a class in one, got None"),
 }
 
@@ -525,6 +620,119 @@ def test_a_plain_nested_class_takes_the_rest_from_the_base() -> None:
     cfg.rewards.scales.tracking_lin_vel = 3.0
     assert MyCfg().rewards.scales.tracking_lin_vel == 1.0
     assert cfg.commands.ranges is not LeggedRobotCfg().commands.ranges
+
+
+class Parent(Cfg):
+    class rewards(Cfg.rewards):
+        tracking_sigma = 0.5
+
+        class scales(Cfg.rewards.scales):
+            torques = -1.0
+
+        class own:
+            period = 0.5
+
+
+def test_sections_have_what_their_python_classes_inherit() -> None:
+    class Sibling(Parent):
+        class rewards(LeggedRobotCfg.rewards):
+            class scales(LeggedRobotCfg.rewards.scales):
+                tracking_ang_vel = 1.0
+
+    class Bare(Parent):
+        class rewards:
+            class scales:
+                pass
+
+    class Child(Parent):
+        class rewards(Parent.rewards):
+            class scales(Parent.rewards.scales):
+                lin_vel_z = -2.0
+
+    none = {"termination": 0.0, "tracking_lin_vel": 0.0, "tracking_ang_vel": 0.0}
+    assert vars(Sibling().rewards.scales) == none | {"tracking_ang_vel": 1.0}
+    assert (Sibling().rewards.tracking_sigma, hasattr(Sibling().rewards, "own")) == (0.25, False)
+    assert vars(Bare().rewards.scales) == none
+    with pytest.raises(ValueError, match=r"no scale of cfg\.rewards\.scales"):
+        LeggedRobot(Bare(), {}, "cpu", True)
+    assert vars(Child().rewards.scales) == none | {"tracking_lin_vel": 1.0, "torques": -1.0, "lin_vel_z": -2.0}
+    assert (Child().rewards.tracking_sigma, Child().rewards.own.period) == (0.5, 0.5)
+    assert Child().asset.name == "go2"
+
+
+def test_the_configuration_of_the_object_tells_what_was_made(make_vec: Any) -> None:
+    task = make_vec(2, "Test/LeggedRobot-v0", cfg={"episode_length_s": 2.0}).unwrapped.task
+    assert (task.cfg.env.num_envs, task.cfg.env.episode_length_s) == (2, 2.0)
+    assert (task.max_episode_length_s, task.max_episode_length) == (2.0, 100)
+    env = make_vec(2, "Test/LeggedRobot-v0", cfg={"env.episode_length_s": 0.1})
+    env.reset(seed=0)
+    assert [env.step(np.zeros((2, 12), np.float32))[3].tolist() for _ in range(5)] == [[False] * 2] * 4 + [[True] * 2]
+
+
+def test_the_task_has_what_users_of_legged_gym_read() -> None:
+    robot = make(**{"rewards__scales__torques": -1e-5, "rewards__scales__termination": -1.0})
+    sim = robot.simulator
+    for _ in range(3):
+        robot.step(torch.rand(N, 12))
+    for name in ("feet_indices", "default_dof_pos", "dof_pos", "dof_vel", "base_quat", "torques", "base_lin_vel"):
+        assert torch.equal(getattr(robot, name), getattr(sim, name)), name
+    assert torch.equal(robot.contact_forces, sim.link_contact_forces)
+    assert torch.equal(robot.dof_pos, robot.robot.joint_pos)
+    assert torch.equal(robot.gravity_vec, torch.tensor([0.0, 0.0, -1.0]).expand(N, -1))
+    assert torch.equal(robot.forward_vec, torch.tensor([1.0, 0.0, 0.0]).expand(N, -1))
+    assert sim.base_init_pos.tolist() == pytest.approx([0.0, 0.0, robot.core.cfg.robot.base_height])
+    values = [function() for function in robot.reward_functions]
+    assert torch.equal(values[robot.reward_names.index("torques")], robot._reward_torques())
+    with pytest.raises(AttributeError, match="no attribute 'dof_poss'"):
+        _ = robot.dof_poss
+
+
+def test_first_poses_and_small_commands() -> None:
+    robot = make(commands__ranges__lin_vel_x=[-0.1, 0.1], commands__ranges__lin_vel_y=[-0.1, 0.1])
+    assert (robot.simulator.base_pos[:, :2] == 0.0).all()
+    torch.testing.assert_close(robot.simulator.base_euler, torch.zeros(N, 3))
+    assert (robot.commands[:, :2] == 0.0).all()
+    assert (robot.commands[:, 2:].abs() > 0.01).any(0).all()  # turning and heading are kept
+
+
+def test_scales_are_read_only_and_other_engines_are_named(make_vec: Any) -> None:
+    with pytest.raises(TypeError):
+        make().reward_scales["tracking_lin_vel"] = 2.0
+    with pytest.raises(ValueError, match="sim"):
+        make_vec(2, "Test/LeggedRobot-v0", sim="genesis")
+
+
+def test_feet_terms_are_those_of_the_package() -> None:
+    scales = {"feet_air_time": 1.0, "feet_slip": -1.0, "foot_clearance": -1.0}
+    params = {"rewards__params__foot_clearance": {"target": 0.06}}
+    robot = make(**{f"rewards__scales__{name}": scale for name, scale in scales.items()}, **params)
+    for _ in range(5):
+        robot.step(torch.rand(N, 12))
+    own = {"feet_air_time": {"target": 0.3}, "foot_clearance": {"target": 0.06}}
+    for name in scales:
+        expected = getattr(rewards, name)(robot.core, **own.get(name, {}))
+        assert torch.equal(getattr(robot, f"_reward_{name}")(), expected)
+
+
+DOCS = Path(__file__).parents[1] / "docs/workflows/legged_robot.md"
+
+
+def test_the_code_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeggedRobotCfg.env, "num_envs", 2)
+    code = DOCS.read_text().split("```python\n")[1].split("```")[0].replace("num_envs=1024", "num_envs=2")
+    made: dict[str, Any] = {}
+    exec(code, made)
+    assert made["obs"].shape == (2, 49)
+    assert isinstance(made["obs"], ObsBuf)
+
+
+def test_each_deviation_of_the_docs_names_a_test_of_this_file() -> None:
+    rows = [row.strip("| ").split("|") for row in DOCS.read_text().splitlines() if row.startswith("| ")][1:]
+    assert len(rows) > 20
+    for row in rows:
+        names = re.findall(r"`(test_\w+)", row[-1])
+        assert names, row
+        assert all(name in globals() for name in names), row
 
 
 def test_an_own_field_that_a_method_reads_is_allowed() -> None:

@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -18,10 +19,11 @@ from legged_envs.mdp import events
 from legged_envs.mdp.context import pure
 from legged_envs.workflows import legged_robot_terms as terms
 from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg, check_fields
-from legged_envs.workflows.legged_robot_core import RobotCore, Simulator
+from legged_envs.workflows.legged_robot_core import READ, RobotCore, Simulator
 from legged_envs.workflows.workflow import Workflow
 
 __all__ = ["BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
+ObsBuf = Action = Reward = EnvIds = Tensor
 
 
 class BaseTask(Workflow):
@@ -40,6 +42,8 @@ class BaseTask(Workflow):
         vars(cfg.sim).update(sim_params or {})
         device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self._make_core(cfg, cfg.env.num_envs, device=device)
+        cfg.env.num_envs, cfg.env.episode_length_s = self.core.num_envs, self.core.max_episode_length_s
+        cfg.init_state.pos = cfg.init_state.pos or [0.0, 0.0, self.core.cfg.robot.base_height]
         self.headless, self.simulator = headless, Simulator(self.core)
         zeros = partial(torch.zeros, self.num_envs, device=self.device)
         self.num_obs, self.num_privileged_obs = cfg.env.num_observations, cfg.env.num_privileged_obs
@@ -60,6 +64,9 @@ class BaseTask(Workflow):
         return cls(cfg, {}, "cpu", True)
 
     context = property(lambda self: self.core)
+
+    def __getattr__(self, name: str) -> Any:
+        return READ[name](self.core) if name in READ else super().__getattr__(name)
 
     def _reset_now(self, env_ids: Tensor) -> None:
         """Reset ``env_ids``; in a step the autoreset does that after it, when the last observation has been taken."""
@@ -109,7 +116,8 @@ class LeggedRobot(BaseTask):
         self.fail_buf, self._last_fail_buf = (torch.zeros_like(self.episode_length_buf) for _ in range(2))
         self.feet_air_time = torch.zeros_like(self.robot.foot_air_time)
         self.last_contacts = torch.zeros_like(self.robot.foot_contact)
-        self.noise_scale_vec = self._get_noise_scale_vec()
+        width = self._get_noise_scale_vec
+        self.noise_scale_vec = width(*[self.cfg][: len(signature(width).parameters)])
 
     def _prepare_reward_function(self) -> None:
         """Find the method of each scale that is not 0; what a subclass lacks is found out before."""
@@ -117,6 +125,7 @@ class LeggedRobot(BaseTask):
         self.reward_scales = MappingProxyType(scales)  # changing it would not change the recorded sum
         self.reward_names = [name for name in scales if name != "termination"]
 
+    reward_functions = property(lambda self: [getattr(self, f"_reward_{name}") for name in self.reward_names])
     episode_sums = property(lambda self: dict(zip(self.rewards.names, self.rewards.episode_sums.T, strict=True)))
     """Σ scale · dt · ``_reward_<name>()`` over the episode by name, which may be written to. (num_envs,) each."""
     commands = property(lambda self: self.core.commands["velocity"])
@@ -214,7 +223,7 @@ class LeggedRobot(BaseTask):
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
         cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height
-        yaw, height = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0
+        yaw, height = cfg.yaw_random_scale, cfg.pos[2] - standing
         events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height, height), cfg.velocity_random_scale)
 
     def _update_terrain_curriculum(self, env_ids: Tensor) -> None:
@@ -228,8 +237,9 @@ class LeggedRobot(BaseTask):
             low, high, limit = *self.command_ranges["lin_vel_x"], cfg.max_curriculum
             self.command_ranges["lin_vel_x"] = [max(low - 0.5, -limit), min(high + 0.5, limit)]
 
-    def _get_noise_scale_vec(self) -> Tensor:
-        """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
+    def _get_noise_scale_vec(self, cfg: Any = None) -> Tensor:
+        """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,). A subclass's
+        may leave out ``cfg``, the task's."""
         noise, scales = self.cfg.noise.noise_scales, self.obs_scales
         widths = [noise.lin_vel * scales.lin_vel, noise.gravity, noise.ang_vel * scales.ang_vel, 0.0]
         widths += [noise.dof_pos * scales.dof_pos, noise.dof_vel * scales.dof_vel, 0.0]

@@ -14,22 +14,28 @@ ONLY |= {"terrain.mesh_type": "plane", "sim.gravity": [0.0, 0.0, -9.81]}
 """LeggedGym-Ex's fields that can have no other value yet."""
 
 
-def _fill(section: Any, cls: type) -> None:
-    for name, value in vars(cls).items():
-        if isinstance(value, type) and not name.startswith("__"):
-            for each in reversed(value.__mro__):
-                _fill(vars(section).setdefault(name, SimpleNamespace()), each)
-        elif not name.startswith("__"):
-            setattr(section, name, copy.deepcopy(value))
+def _fields(cls: Any) -> dict[str, Any]:
+    """The class attributes as Python inherits them, in their order; none of what is no class."""
+    return {k: v for each in getattr(cls, "__mro__", ())[::-1] for k, v in vars(each).items() if k[:2] != "__"}
+
+
+def _fill(section: Any, cls: type, base: Any) -> Any:
+    """``section`` with copies of the fields of ``cls``, and of those of ``base`` which that lacks."""
+    defaults = _fields(base)
+    for name, value in (defaults | _fields(cls)).items():
+        if isinstance(value, type):
+            value = _fill(SimpleNamespace(), value, defaults.get(name))
+        setattr(section, name, copy.deepcopy(value))
+    return section
 
 
 class LeggedRobotCfg:
-    """Subclass it, and the sections whose fields are to differ; what a section leaves out has the value here. An
-    instance has a namespace for each nested class, with copies of the fields."""
+    """Subclass it, and the sections whose fields are to differ: they have the fields of the classes they inherit from
+    in Python, and what those leave out has the value here. An instance has a namespace for each nested class, with
+    copies of the fields."""
 
     def __init__(self) -> None:
-        for cls in reversed(type(self).__mro__):
-            _fill(self, cls)
+        _fill(self, type(self), LeggedRobotCfg)
 
     class env:
         num_envs, num_observations, num_actions, num_privileged_obs = 4096, 48, 12, NONE
@@ -121,10 +127,10 @@ def check_fields(cfg: Any, base: Any = None, path: str = "") -> None:
         raise TypeError(f"cfg{path} must be of a subclass of LeggedRobotCfg, or a class in one, got {cfg!r}")
     known = vars(base or LeggedRobotCfg())
     for name, value in vars(cfg).items():
-        here, alike = f"{path}.{name}", get_close_matches(name, known, 1, 0.9)
+        here, alike = f"{path}.{name}", get_close_matches(name, known, 1, 0.9 if len(name) > 7 else 0.8)
         if isinstance(known.get(name), SimpleNamespace):
             check_fields(value, known[name], here)
-        elif name not in known and alike and not path.endswith(("scales", "params", "limits")):  # names of terms
+        elif name not in known and alike and not path.startswith((".rewards.", ".costs.")):
             raise ValueError(f"cfg{here} is no field: did you mean {alike[0]!r}? cfg{path} has: {', '.join(known)}")
         if value != (only := ONLY.get(here[1:], value)):
             raise ValueError(f"cfg{here} = {value!r} is not there yet: it must be {only!r}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -36,20 +36,30 @@ class RobotCore(WorkflowCore):
             raise ValueError(f"{what}; {did_you_mean(name, COSTS)}built in: {', '.join(COSTS)}")
         self._evaluate_and_observe(self)
         task.ended_sums = torch.zeros_like(self.rewards.episode_sums)
-        task.compute_observations()
+        try:
+            task.compute_observations()
+        except (RuntimeError, IndexError) as error:
+            raise ValueError(f"{type(task).__name__}.compute_observations, {self.cfg.robot.name!r}: {error}") from error
         boxes: dict[str, gym.Space[Any]] = {}
         for group, (buffer, field) in BUFFERS.items():
             if (size := getattr(cfg.env, field)) is not None:
-                self._taken("compute_observations", buffer, size, f" (cfg.env.{field})")
+                self._taken("compute_observations", buffer, size, floats=False)
                 boxes[group] = gym.spaces.Box(-limit, limit, (size,))
         return boxes, gym.spaces.Box(-action, action, (self.actions.size,))
 
-    def _taken(self, method: str, name: str, *expected: Any) -> Tensor:
-        """The buffer ``name`` of the task, if it has the shape (num_envs, …)."""
-        value, shape = getattr(self.task, name), (self.num_envs, *expected[:1])
-        if not isinstance(value, Tensor) or value.shape != shape:
-            wrong = f"{type(self.task).__name__}.{method} must leave {name} with shape {shape}{''.join(expected[1:])}"
-            raise ValueError(f"{wrong}, got {tuple(value.shape) if isinstance(value, Tensor) else repr(value)}")
+    def _taken(self, method: str, what: str, *size: int, value: Any = None, floats: bool = True) -> Tensor:
+        """The task's attribute ``what``, or else ``value``, if that has the shape (num_envs, *size) and with ``floats``
+        is float32 and finite, but for environments that met bad physics; ValueError, naming ``method``, if not."""
+        value, sizes = getattr(self.task, what, value), dict(BUFFERS.values())
+        given = f"{tuple(value.shape)} {value.dtype}" if isinstance(value, Tensor) else f"{value!r}"
+        expected, wrong = f"{(self.num_envs, *size)} {'torch.float32' * floats}", f"{type(self.task).__name__}.{method}"
+        if not given.startswith(expected):
+            field = sizes.get(what, "num_actions" if size else "num_envs")
+            raise ValueError(f"{wrong} must give {what} of shape {expected} (cfg.env.{field}), got {given}")
+        if floats and not value.sum().isfinite():
+            bad = ~value.reshape(self.num_envs, -1).isfinite().all(1) & ~self._bad_physics
+            if env_ids := bad.nonzero()[:8, 0].tolist():
+                raise ValueError(f"{wrong} gave {what} that is not finite in environments {env_ids}: guard divisions")
         return value
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
@@ -59,7 +69,7 @@ class RobotCore(WorkflowCore):
 
     def _act(self, action: Tensor) -> None:
         self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
-        super()._act(self.task._pre_sim_step(action))
+        super()._act(self._taken("_pre_sim_step", "result", self.actions.size, value=self.task._pre_sim_step(action)))
 
     def _advance(self) -> None:
         """Done in ``post_physics_step``."""
@@ -67,12 +77,12 @@ class RobotCore(WorkflowCore):
     def _evaluate(self) -> Evaluation:
         task, self._fresh = self.task, True
         task.post_physics_step()
-        self._taken("check_termination", "reset_buf")
-        reward = self._taken("compute_reward", "rew_buf")
+        self._taken("check_termination", "reset_buf", floats=False)
         self.own_costs = task._get_costs()
         self.programs["costs"]()
         self.rewards.check_values(self._recovered)
         self.costs.check_values(self._recovered)
+        reward = self._taken("compute_reward", "rew_buf")
         # The time limit is a wrapper's; what else ran out of time is the task's.
         truncated = task.time_out_buf.bool() & (self._episode_steps < task.max_episode_length)
         return Evaluation(self.terminated(), reward, self.costs.total, self.costs.values, truncated)
@@ -90,9 +100,9 @@ class RobotCore(WorkflowCore):
             with others_unchanged(task, rows):
                 task.compute_observations()
             task._rows = None
-        self._fresh, limit = False, self.observation_limit
-        values = {group: cast(Tensor, getattr(task, BUFFERS[group][0])) for group in self._last_observation}
-        return {group: value[rows].clamp(-limit, limit) for group, value in values.items()}
+        self._fresh, limit, sizes = False, self.observation_limit, self.group_sizes.items()
+        values = {group: self._taken("compute_observations", BUFFERS[group][0], size) for group, size in sizes}
+        return {group: values[group][rows].clamp(-limit, limit) for group in self._last_observation}
 
     def _end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
         # The physics of an ended episode may run on until its reset.
@@ -122,14 +132,18 @@ def _euler(c: Any) -> Tensor:
 
 ROBOT = {"dof_pos": "joint_pos", "dof_vel": "joint_vel", "last_dof_vel": "previous_joint_vel", "base_pos": "root_pos_w"}
 ROBOT |= {"base_lin_vel": "lin_vel_b", "base_ang_vel": "root_ang_vel_b", "projected_gravity": "projected_gravity"}
-ROBOT |= {"feet_pos": "foot_pos_w", "feet_vel": "foot_lin_vel_w", "link_contact_forces": "contact_force_w"}
+ROBOT |= {"feet_pos": "foot_pos_w", "feet_vel": "foot_lin_vel_w", "contact_forces": "contact_force_w"}
 ROBOT |= {"torques": "joint_torque", "torque_limits": "torque_limits", "dof_vel_limits": "joint_vel_limits"}
+ROBOT |= {"link_contact_forces": "contact_force_w", "dof_pos_limits": "joint_pos_limits"}
 READ: dict[str, Callable[[Any], Any]] = {name: attrgetter(f"robot.{ours}") for name, ours in ROBOT.items()}
 READ |= {"dof_acc": attrgetter("sim.joint_acc"), "last_feet_vel": attrgetter("last_feet_vel"), "base_euler": _euler}
 READ |= {"base_quat": lambda c: c.robot.root_quat_w.roll(-1, 1), "dof_names": lambda c: [*c.cfg.robot.joint_names]}
 READ |= {"default_dof_pos": lambda c: c.robot.default_joint_pos[None], "custom_origins": lambda c: False}
 READ |= {"base_init_quat": lambda c: torch.tensor((0.0, 0.0, 0.0, 1.0), device=c.device)}
+READ |= {"base_init_pos": lambda c: torch.tensor(c.task.cfg.init_state.pos, device=c.device)}
 READ |= {"env_origins": lambda c: torch.zeros_like(c.robot.root_pos_w)}
+READ |= {"forward_vec": lambda c: torch.eye(3, device=c.device)[:1].repeat(c.num_envs, 1)}
+READ |= {"gravity_vec": lambda c: -torch.eye(3, device=c.device)[2:].repeat(c.num_envs, 1)}
 FEET, ZERO = ("feet_indices", "feet_contact_indices"), ("_joint_armature", "_joint_friction", "_joint_damping")
 READ |= dict.fromkeys(FEET, lambda c: torch.arange(len(c.sim.body_names), device=c.device)[c.robot.feet])
 READ |= dict.fromkeys((*ZERO, "measured_heights"), lambda c: torch.zeros(c.num_envs, 1, device=c.device))
@@ -137,7 +151,7 @@ READ |= {"_friction_values": observations.friction, "_rand_push_vels": observati
 READ |= {"_added_base_mass": observations.base_mass_offset, "_base_com_bias": observations.base_com_offset}
 READ |= {"_kp_scale": lambda c: c.sim.get_parameter("kp") / c.sim.default_parameter("kp")}
 READ |= {"_kd_scale": lambda c: c.sim.get_parameter("kd") / c.sim.default_parameter("kd")}
-"""Attributes of ``simulator``."""
+"""Attributes of ``simulator``, and of the task, in which they can be read."""
 
 
 class Simulator:

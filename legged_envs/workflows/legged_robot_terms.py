@@ -108,6 +108,8 @@ def robot_of(cfg: Any) -> RobotCfg:
             raise ValueError(f"cfg.{path} must be {needed} for robot {robot.name!r}, got {given}")
     check_choice("cfg.control.control_type", cfg.control.control_type, CONTROL)
     action, gains = CONTROL[cfg.control.control_type]
+    if action.kind == "velocity" and not cfg.control.stiffness:
+        raise ValueError("cfg.control.stiffness must have a gain > 0, N·m·s/rad, of each joint for control_type 'V'")
     changes: dict[str, Any] = {"actuators": (action.kind,) * robot.num_joints}
     changes |= {} if gains is GAINS else dict.fromkeys(("kp", "kd"), (0.0,) * robot.num_joints)
     for path, field in (gains | {"init_state.default_joint_angles": "default_joint_pos"}).items():
@@ -166,14 +168,15 @@ def task_of(cls: Any, cfg: Any) -> TaskCfg:
 
 
 def rewards_of(cls: Any, cfg: Any) -> dict[str, RewardTermCfg]:
-    made = {}
+    made, known = {}, [each[8:] for each in dir(cls) if each.startswith("_reward_")]
+    check_known("cfg.rewards.params: there is no reward", vars(cfg.rewards.params), known, "rewards")
+    check_known("cfg.costs.params: there is no cost", vars(cfg.costs.params), COSTS, "costs")
     for name, scale in vars(cfg.rewards.scales).items():
         if scale != 0.0:
-            method, known = f"_reward_{name}", [each[8:] for each in dir(cls) if each.startswith("_reward_")]
             if name not in known:
-                wrong = f"cfg.rewards.scales.{name} = {scale} needs a method {cls.__name__}.{method}"
+                wrong = f"cfg.rewards.scales.{name} = {scale} needs a method {cls.__name__}._reward_{name}"
                 raise ValueError(f"{wrong}; {did_you_mean(name, known)}there are: {', '.join(known)}")
-            made[name] = RewardTermCfg(Method(cls, method), scale, after_floor=name == "termination")
+            made[name] = RewardTermCfg(Method(cls, f"_reward_{name}"), scale, after_floor=name == "termination")
     if not made:
         raise ValueError(f"{cls.__name__}: no scale of cfg.rewards.scales differs from 0: set at least one")
     return made
