@@ -59,10 +59,18 @@ def check_known(what: str, names: Iterable[str], known: Collection[str], kind: s
         )
 
 
-def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """A question with the one of ``known`` that is like ``name``, whatever its case, and a space; empty without one."""
+def check_spelling(where: str, names: Iterable[str], known: Collection[str], cutoff: float = 0.85) -> None:
+    """Raise a ``ValueError`` if one of ``names`` is nearly one of ``known``; any other name is somebody else's."""
+    for name in names:
+        if name not in known and (question := did_you_mean(name, known, cutoff)):
+            raise ValueError(f"{where} has {name!r}; {question}known are: {', '.join(known)}")
+
+
+def did_you_mean(name: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:
+    """A question with the one of ``known`` that is like ``name``, whatever its case, and a space; empty without one.
+    ``cutoff``, 0 to 1, is how like it must be."""
     lower = {str(each).lower(): each for each in known}
-    close = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=cutoff)
     return f"did you mean {lower[close[0]]!r}? " if close else ""
 
 

@@ -168,8 +168,21 @@ def test_what_documented_arguments_without_effect_leave_as_it_is():
 
     env, plain = VecEnvBase(), stepped()
     env.set_task(Cloned("cloned", SimConfig(config()), env), backend="torch", sim_params={"dt": 0.1}, init_sim=False)
+    with pytest.raises(ValueError, match="sim_params has 'dtt'; did you mean 'dt'"):
+        env.set_task(env.task, sim_params={"dtt": 0.1})
     assert env.task.step_dt == plain.task.step_dt and not env.task._env_pos.any()
     assert torch.equal(env.step(actions(0))[0], plain.step(actions(0))[0])
+    assert not hasattr(env.world.scene, "get_object") and not hasattr(env.task, "is_extension")
+
+
+def test_options_of_another_engine_leave_the_physics_as_it_is():
+    other = {"gravity": [0.0, 0.0, -1.6], "use_gpu_pipeline": True, "physx": {"solver_type": 1, "num_threads": 4}}
+    settings = config()
+    settings["task"]["sim"] |= {**other, "default_physics_material": {"static_friction": 0.1}}
+    env, plain = VecEnvBase(), stepped()
+    env.set_task(Stand("stand", SimConfig(settings), env), backend="torch")
+    for step in range(3):
+        assert torch.equal(env.step(actions(step))[0], plain.step(actions(step))[0])
 
 
 def test_the_methods_of_a_step_come_in_the_documented_order():
@@ -541,8 +554,8 @@ def broken(**methods):
         ),
         (
             type("Forgets", (Stand,), {"__init__": lambda self, name, sim_config, env: None}),
-            AttributeError,
-            "'Forgets' object has no attribute",
+            TypeError,
+            r"Forgets.__init__ must call that of its base class: Stand.__init__",
         ),
     ],
 )
@@ -578,6 +591,176 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
         ArticulationView("/World/envs/.*", "loose").get_joint_positions()
     with pytest.raises(TypeError, match="joint_indices"):
         task._robots.get_joint_positions(joint_indices=[3])
+
+
+class Document(RLTask):
+    """What a document about this way to write a task shows, with a constructor that says no more than it must: whoever
+    is flagged is reset in ``pre_physics_step``, and buffers take the place of those there were."""
+
+    def __init__(self, name, sim_config, env, offset=None):
+        self._num_observations, self._num_actions = 12, 12
+        RLTask.__init__(self, name, env)
+
+    def set_up_scene(self, scene):
+        super().set_up_scene(scene)
+        self._robots = scene.add(ArticulationView("/World/envs/.*/go2", "robots"))
+
+    def post_reset(self):
+        self.default = self._robots.get_joint_positions()
+        self.poses = self._robots.get_world_poses()
+
+    def pre_physics_step(self, actions):
+        if len(env_ids := self.reset_buf.nonzero().squeeze(-1)):
+            self.reset_idx(env_ids)
+        self._robots.set_joint_position_targets(self.default + 0.5 * actions)
+
+    def reset_idx(self, env_ids):
+        self._robots.set_world_poses(*(values[env_ids] for values in self.poses), indices=env_ids)
+        self._robots.set_velocities(torch.zeros(len(env_ids), 6), env_ids)
+        self._robots.set_joint_positions(self.default[env_ids], env_ids)
+        self._robots.set_joint_velocities(torch.zeros(len(env_ids), 12), env_ids)
+        self.progress_buf[env_ids] = 0
+        self.reset_buf[env_ids] = 0
+
+    def get_observations(self):
+        self.obs_buf = self._robots.get_joint_positions()
+
+    def calculate_metrics(self):
+        self.rew_buf = self._robots.get_linear_velocities()[:, 0]
+
+    def is_done(self):
+        fallen = self._robots.get_world_poses()[0][:, 2] < 0.2
+        self.reset_buf = fallen | (self.progress_buf >= 8)
+
+
+class DocumentVecEnv(VecEnvBase):
+    """An environment for another library whose ``step`` calls the task and the world itself."""
+
+    def set_task(self, task, backend="numpy", sim_params=None, init_sim=True):
+        super().set_task(task, backend, sim_params, init_sim)
+        self.num_states = self._task.num_states
+        self.state_space = self._task.state_space
+
+    def step(self, actions):
+        actions = torch.clamp(actions, -self._task.clip_actions, self._task.clip_actions).to(self._task.device).clone()
+        self._task.pre_physics_step(actions)
+        for _ in range(self._task.control_frequency_inv):
+            self._world.step(render=self._render)
+            self.sim_frame_count += 1
+        self._obs, self._rew, self._resets, self._extras = self._task.post_physics_step()
+        self._states = self._task.get_states()
+        return {"obs": self._obs, "states": self._states}, self._rew, self._resets, self._extras
+
+
+def test_a_constructor_of_four_arguments_needs_no_more_than_the_sizes():
+    settings = config(3)
+    for given in (SimConfig(settings), settings):
+        task = Document("document", sim_config=given, env=VecEnvBase())
+        assert (task.num_envs, task.control_frequency_inv, task.num_agents) == (3, 4, 1)
+        assert task._cfg is task._sim_config.config and task._task_cfg is task._sim_config.task_config
+        assert task._task_cfg["env"]["goal"] == 0.3
+    env = VecEnvBase()
+    env.set_task(Document("document", None, env, None))
+    assert env.num_envs == 1 and env.task.core.robots["robot"] and env.step(np.zeros((1, 12)))[0].shape == (1, 12)
+
+
+def test_an_environment_whose_step_calls_task_and_world_does_what_that_of_rl_games_does():
+    own, plain = DocumentVecEnv(), VecEnvRLGames()
+    for env in (own, plain):
+        env.set_task(Document("document", SimConfig(config()), env), backend="torch")
+    ends = 0
+    for step in range(30):
+        one, other = own.step(actions(step)), plain.step(actions(step))
+        torch.testing.assert_close(one[0]["obs"], other[0]["obs"], rtol=0, atol=1e-4)
+        torch.testing.assert_close(one[1], other[1], rtol=0, atol=1e-3)
+        assert torch.equal(one[2] > 0, other[2] > 0)
+        ends += int(other[2].sum())
+    assert ends >= 12 and own.sim_frame_count == plain.sim_frame_count == 30 * 4
+    assert own.reset()[0]["obs"].shape == (4, 12) and own.task.progress_buf.tolist() == [1] * 4
+
+
+def test_a_subclass_parses_what_a_step_gave_as_documented():
+    class Parses(VecEnvRLGames):
+        def _parse_data(self, data):
+            self._obs = torch.clamp(data["obs"], -1.0, 1.0).to(self._task.rl_device).clone()
+            self._rew = data["rew"].to(self._task.rl_device).clone()
+            self._states = torch.clamp(data["states"], -1.0, 1.0).to(self._task.rl_device).clone()
+            self._resets = data["reset"].to(self._task.rl_device).clone()
+            self._extras = data["extras"].copy()
+
+    one, other = stepped(kind=Parses).step(actions(0)), stepped(kind=VecEnvRLGames).step(actions(0))
+    assert torch.equal(one[0]["states"], other[0]["states"].clamp(-1.0, 1.0)) and torch.equal(one[1], other[1])
+
+
+def test_names_spelt_nearly_like_known_ones_are_refused():
+    for name, meant in (
+        ("episodeLenght", "episodeLength"),
+        ("num_envs", "numEnvs"),
+        ("controlFrequency", "controlFrequencyInv"),
+        ("clipObservation", "clipObservations"),
+        ("clipActoins", "clipActions"),
+        ("costLimit", "costLimits"),
+    ):
+        with pytest.raises(ValueError, match=rf"config\['task'\]\['env'\] has '{name}'; did you mean '{meant}'"):
+            SimConfig({"task": {"env": {name: 1}}})
+    with pytest.raises(ValueError, match=r"config\['task'\]\['sim'\] has 'dtt'; did you mean 'dt'"):
+        SimConfig({"task": {"sim": {"dtt": 0.01}}})
+    SimConfig({"task": {"env": {"envSpacing": 4.0, "learn": {}, "softLimits": 0.9}, "sim": {"gravity": [0, 0, -9.81]}}})
+    with pytest.raises(ValueError, match=r"what config\['robot'\] says belongs in config\['task'\]"):
+        SimConfig({"robot": GO2})
+    settings = config()
+    settings["task"]["robot"] = "go2"
+    with pytest.raises(TypeError, match=r"config\['task'\]\['robot'\] must be a RobotCfg, such as GO2, got 'go2'"):
+        Stand("stand", SimConfig(settings), VecEnvBase())
+
+
+def test_a_task_knows_the_simulation_that_changes_of_its_configuration_made():
+    changes = {"sim.decimation": 2, "sim.dt": 0.004}
+    task = gym.make_vec("Test/Stand-RLTask-v0", 2, cfg=changes).unwrapped.task
+    assert (task.control_frequency_inv, task.core.cfg.sim.decimation) == (2, 2)
+    assert task._task_cfg["env"]["controlFrequencyInv"] == 2 and task._task_cfg["env"]["numEnvs"] == 2
+    assert task._task_cfg["sim"]["dt"] == 0.004 and task.step_dt == pytest.approx(0.008)
+    changes = {"task_config.env.controlFrequencyInv": 3}
+    assert gym.make_vec("Test/Stand-RLTask-v0", 2, cfg=changes).unwrapped.task.control_frequency_inv == 3
+
+
+def test_actions_at_random_step_a_registered_task():
+    envs = gym.make_vec("Test/Stand-RLTask-v0", num_envs=3)
+    envs.reset(seed=0)
+    for _ in range(EPISODE + 2):
+        observations, rewards, *_ = envs.step(envs.action_space.sample())
+    assert observations.shape == (3, 27) and np.isfinite(rewards).all()
+
+
+def test_flags_keep_their_type_whatever_the_task_makes_of_them():
+    task = stepped(Document, num_envs=2).task
+    types = {name: getattr(task, name).dtype for name in ("reset_buf", "_timeouts", "progress_buf")}
+    assert types == {"reset_buf": torch.int64, "_timeouts": torch.bool, "progress_buf": torch.int64}
+
+    class Late(Document):
+        def is_timeout(self):
+            return torch.zeros_like(self.reset_buf, dtype=torch.int64)
+
+    env = stepped(Late, num_envs=2)
+    env.step(actions(0, 2))
+    assert types == {name: getattr(env.task, name).dtype for name in types}
+
+
+def test_a_step_without_a_task_says_so():
+    for kind in (VecEnvBase, VecEnvRLGames, VecEnvMT):
+        for call in (lambda env: env.step(actions(0)), lambda env: env.reset(), lambda env: env.render("rgb_array")):
+            with pytest.raises(RuntimeError, match=rf"{kind.__name__} has no 'task'; .* needs set_task\(task\) first"):
+                call(kind())
+        assert not hasattr(kind(), "num_envs")
+    with pytest.raises(RuntimeError, match=r"VecEnvMT has no 'task'"):
+        (env := VecEnvMT()).run(Loop(env))
+
+
+def test_the_last_of_several_initialize_before_a_run_counts(mt):
+    for timeout in (90.0, 0.3):
+        mt.initialize(queue.Queue(1), queue.Queue(1), timeout=timeout)
+    error, _ = run_mt(mt, Loop(mt, 2, lambda: time.sleep(0.6) or mt.step(actions(0))))
+    assert isinstance(error, TimeoutError) and "for 0.3 s" in str(error)
 
 
 class Loop(TrainerMT):

@@ -10,13 +10,13 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from legged_envs.checks import check_known, check_number, whole_number
+from legged_envs.checks import check_known, check_number, check_spelling, whole_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import is_pure
-from legged_envs.robots import GO2
+from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.state import copied
 from legged_envs.workflows.vec_env import VecEnvBase
@@ -25,6 +25,7 @@ from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, other
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
 _ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
 _PARTS = ("name", "physics_engine", "env", "sim", "viewport", "renderingInterval", "domain_randomization", "test")
+_ENV = ("numEnvs", "episodeLength", "controlFrequencyInv", "clipObservations", "clipActions", "costLimits")
 _BUFFERS = {"obs_buf": "get_observations", "states_buf": "get_states", "rew_buf": "calculate_metrics"}
 _RECORDED = ("get_observations", "calculate_metrics", "calculate_costs", "is_done")
 _BUFFERS |= {"cost_buf": "calculate_costs", "reset_buf": "is_done", "_timeouts": "is_timeout"}
@@ -35,12 +36,17 @@ class SimConfig:
     ``numEnvs``, ``episodeLength`` [control steps], ``controlFrequencyInv`` [physics steps per control step],
     ``clipObservations``, ``clipActions``, ``costLimits`` {name: limit}, and whatever the task wants; ``sim``: the
     fields of :class:`SimCfg`, of which ``dt`` [s] is one; and any field of :class:`TaskCfg`: ``robot`` (without one it
-    is Go2) and the terms of managers. ``sim_device`` and ``rl_device`` are torch devices."""
+    is Go2) and the terms of managers. ``sim_device`` and ``rl_device`` are torch devices. ValueError for a name in
+    ``env`` or ``sim`` that is nearly one of these, for an unknown part of a task, and for one outside it."""
 
     def __init__(self, config: Mapping[str, Any] | None = None):
         self.config = {"headless": True, "seed": -1, "sim_device": "cpu", **copy.deepcopy(dict(config or {}))}
         self.task_config = self.config["task"] = {"env": {}, "sim": {}, **self.config.get("task", {})}
         check_known("SimConfig: config['task'] has no part", self.task_config, (*_PARTS, *sorted(_TERMS)), "parts")
+        check_spelling("SimConfig: config['task']['env']", self.task_config["env"], _ENV)
+        check_spelling("SimConfig: config['task']['sim']", self.task_config["sim"], vars(SimCfg()), 0.8)
+        if outside := ({"env", "sim"} | _TERMS) & self.config.keys():
+            raise ValueError(f"SimConfig: what config[{min(outside)!r}] says belongs in config['task']")
 
 
 class RLTaskCore(WorkflowCore):
@@ -52,6 +58,8 @@ class RLTaskCore(WorkflowCore):
         steps = vars(task).get("_max_episode_length", vars(task).get("max_episode_length"))
         if steps is not None and math.isinf(cfg.episode_length_s):
             cfg = replace(cfg, episode_length_s=steps * cfg.sim.step_dt)
+        self._cfg, self._task_cfg = task.cfg.config, task.cfg.task_config
+        self.control_frequency_inv, self.num_agents = cfg.sim.decimation, 1
         super().__init__(task, cfg, num_envs, **arguments)
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
@@ -97,6 +105,7 @@ class RLTaskCore(WorkflowCore):
         task._timeouts = task.is_timeout()
         self._check_buffers()
         ended, late = task.reset_buf > 0, task._timeouts > 0
+        task.reset_buf, task._timeouts = task.reset_buf.long(), late  # of whatever type the task makes them
         return Evaluation(ended & ~late, task.rew_buf, task.cost_buf.sum(1), task.cost_buf, ended & late)
 
     def _observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
@@ -140,21 +149,26 @@ class RLTask(Workflow):
     """A task whose methods are called in every control step: ``pre_physics_step`` → physics → ``post_physics_step``,
     which calls ``get_observations``, ``get_states``, ``calculate_metrics``, ``calculate_costs``, ``is_done`` and
     ``get_extras``. A subclass's constructor takes (name, sim_config, env, offset=None), sets ``_num_observations`` and
-    ``_num_actions``, and calls ``RLTask.__init__(self, name, env)``. Episodes begin by ``reset_idx(env_ids)``: in the
-    step after the one that flagged them where :class:`VecEnvBase` steps, as the autoreset mode says in Gymnasium.
+    ``_num_actions``, and calls ``RLTask.__init__(self, name, env)``, which takes the :class:`SimConfig`, dict or None
+    that the subclass was given, unless that sets ``_sim_config``. Episodes begin by ``reset_idx(env_ids)``: in the step
+    after the one that flagged them where :class:`VecEnvBase` steps, as the autoreset mode says in Gymnasium.
     Views are made in ``set_up_scene`` and show the robots from ``scene.add(view)`` on."""
 
     CORE = RLTaskCore
     core: RLTaskCore
 
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        task, given = super().__new__(cls), (*arguments, *named.values())
+        vars(task)["_sim_config"] = next((each for each in given if isinstance(each, (SimConfig, Mapping))), None)
+        return task
+
     def __init__(self, name: str, env: VecEnvBase, offset: Any = None):
-        own, sim_config = vars(self), self._sim_config or SimConfig()
+        own, given = vars(self), vars(self)["_sim_config"]
+        self._sim_config = sim_config = given if isinstance(given, SimConfig) else SimConfig(given)
         config, settings = sim_config.config, sim_config.task_config["env"]
         self.name, self._env, self._offset = name, env, offset
-        self.rl_device = config.get("rl_device", config["sim_device"])
+        self.rl_device, self._limits = config.get("rl_device", config["sim_device"]), settings.get("costLimits", {})
         self.clip_obs, self.clip_actions = (settings.get(f"clip{k}", math.inf) for k in ("Observations", "Actions"))
-        self.control_frequency_inv = settings.get("controlFrequencyInv", 1)
-        self._limits = settings.get("costLimits", {})
         for key, limit in {"clipObservations": self.clip_obs, "clipActions": self.clip_actions}.items():
             check_number(f"SimConfig: env.{key}", min(limit, 1e30), above=0.0)
         for kind, least, end in (("observation", 1, self.clip_obs), ("action", 1, 1.0), ("state", 0, self.clip_obs)):
@@ -181,6 +195,8 @@ class RLTask(Workflow):
         known = {field.name: task["sim"][field.name] for field in fields(SimCfg) if field.name in task["sim"]}
         repeat = whole_number("SimConfig: env.controlFrequencyInv", env.get("controlFrequencyInv", 1))
         sim, robot = SimCfg(**{**known, "decimation": repeat}), task.get("robot", GO2)
+        if not isinstance(robot, RobotCfg):
+            raise TypeError(f"SimConfig: config['task']['robot'] must be a RobotCfg, such as GO2, got {robot!r}")
         joints = [(kind, name) for name, kind in zip(robot.joint_names, robot.actuators, strict=True)]
         actions = {k: _ACTIONS[k](joints=tuple(n for kind, n in joints if kind == k)) for k, _ in joints}
         own = {"robot": robot, "actions": actions, "advance_first": True, "episode_length_s": math.inf}
@@ -190,7 +206,9 @@ class RLTask(Workflow):
 
     @classmethod
     def _construct(cls, cfg: Any) -> Workflow:
-        env, cfg.task_config["env"]["numEnvs"] = VecEnvBase(), (_GIVEN.get() or {})["num_envs"]  # of make_core
+        env, given = VecEnvBase(), _GIVEN.get() or {}  # of make_core
+        cfg.task_config["sim"] |= (sim := vars(given["cfg"].sim))  # so that the task reads there what is so
+        cfg.task_config["env"] |= {"numEnvs": given["num_envs"], "controlFrequencyInv": sim["decimation"]}
         env.set_task(task := cls(cls.__name__, cfg, env))
         return task
 
@@ -234,8 +252,7 @@ class RLTask(Workflow):
     def is_timeout(self) -> Tensor:
         """Of whom ``is_done`` flagged, whose episode is cut off and no failure: by default who has come to the end,
         ``progress_buf`` ≥ ``_max_episode_length`` or ``max_episode_length`` − 1. Shape: (num_envs,)."""
-        steps = vars(self).get("_max_episode_length", self.max_episode_length)
-        return self.progress_buf >= (math.inf if steps is None else steps - 1)
+        return self.progress_buf >= (vars(self).get("_max_episode_length", self.max_episode_length) or math.inf) - 1
 
     def calculate_costs(self) -> None:
         """Fill ``cost_buf``, at least 0, (num_envs, K): first the cost terms of the configuration, as is done here,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from legged_envs.checks import check_choice, check_number, whole_number
+from legged_envs.checks import check_choice, check_number, check_spelling, whole_number
 from legged_envs.state import mapped
 
 _SLICE, _GRACE = 0.02, 0.6
@@ -45,26 +45,36 @@ class World:
         self.status = "stopped"
 
     def step(self, render: bool = False) -> None:
-        """One physics step of every environment."""
+        """One physics step of every environment; ``render`` shows the first in the window, unless it is headless."""
         self._core.sim.step(1)
+        self._core.task._env.render("human" if render else "nothing")
 
 
 class VecEnvBase:
     """Steps the environments of one task. Whoever is flagged in ``reset_buf``, at first all, is reset at the begin of
     the next step, so that what a step returns with a flag is the true last observation. ``headless=False`` shows the
     first environment in a window. ``sim_device``, a torch device or the number of a GPU, has precedence over that of
-    the task's configuration; ``sim`` is the physics engine."""
+    the task's configuration; ``sim`` is the physics engine. ``sim_frame_count`` is how many physics steps there were.
+    A subclass whose own ``step`` calls the methods of ``_task`` and ``_world.step(render=_render)`` has what these do,
+    and no more: ``pre_physics_step`` has to reset whoever is flagged."""
 
     def __init__(self, headless: bool = True, sim_device: int | str | None = None, sim: str = "mujoco"):
-        self.headless, self.sim_device, self.sim = headless, sim_device, sim
+        self.headless, self._render, self.sim_device, self.sim = headless, not headless, sim_device, sim
         self._seed: int | None = None
+        self.sim_frame_count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        error = RuntimeError if name == "_task" else AttributeError
+        raise error(f"{type(self).__name__} has no {name.strip('_')!r}; what is a task's needs set_task(task) first")
 
     def set_task(self, task: Any, backend: str = "numpy", sim_params: Any = None, init_sim: bool = True) -> None:
         """Set up the scene of ``task`` and step it. ``backend``, ``"numpy"`` or ``"torch"``, is the kind of arrays that
-        ``step`` returns. The parameters of the simulation are those of the task's configuration."""
+        ``step`` returns. The parameters of the simulation are those of the task's configuration, whatever
+        ``sim_params`` are; ValueError for a name in these that is nearly one of :class:`SimCfg`."""
         check_choice("set_task: backend", backend, ("numpy", "torch"))
+        check_spelling("set_task: sim_params", sim_params or {}, vars(task.core.cfg.sim), 0.8)
         self.task, self._task, self._backend, self._env = task, task, backend, task.stack.env
-        self.world = task.world = World(task.core)
+        self.world = self._world = task.world = World(task.core)
         if self._seed is None and (seed := task.cfg.config["seed"]) >= 0:
             self._seed = seed
         for name in ("num_envs", "num_states", "observation_space", "action_space", "state_space"):
@@ -80,35 +90,36 @@ class VecEnvBase:
     def step(self, actions: Any) -> Any:
         """Returns observations, rewards, terminated, truncated and ``extras``: what the task wrote there, ``cost``,
         ``costs``, ``time_outs`` and, after episodes ended, ``episode``, the log. ``actions`` is an array or tensor."""
-        self._parse_data(mapped(self._hand_out, self._transition(actions)))
-        return self._obs, self._rew, *self._flags, self._extras
+        self._parse_data(data := mapped(self._hand_out, self._transition(actions)))
+        return self._obs, self._rew, *data["flags"], self._extras
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Flag all environments and make a step with zero actions. Returns observations and an empty dict."""
-        self.task.reset()
+        self._task.reset()
         self._seed = self._seed if seed is None else seed
-        return self.step(torch.zeros(self.task.num_envs, self.task.num_actions))[0], {}
+        return self.step(torch.zeros(self._task.num_envs, self._task.num_actions))[0], {}
 
     def render(self, mode: str = "human") -> np.ndarray | None:
         """Show the first environment in the window, which a headless one lacks, or return a picture of it,
         (480, 640, 3) uint8, for ``"rgb_array"``."""
         if mode == "human" and not self.headless:
-            self.task.core.sim.view(0, self.task.name)
-        return self.task.core.sim.render() if mode == "rgb_array" else None
+            self._task.core.sim.view(0, self._task.name)
+        return self._task.core.sim.render() if mode == "rgb_array" else None
 
     def close(self) -> None:
         """Free the simulation."""
-        self.task.close()
+        self._task.close()
 
     def _transition(self, actions: Any) -> dict[str, Any]:
         """Reset whoever is flagged, step, and pack what a policy gets: copies, to be handed to another thread."""
-        task, info = self.task, {}
+        task, info = self._task, {}
         if (due := task.reset_buf > 0).any():
             seed, self._seed = (self._seed, None) if due.all() else (None, self._seed)
             _, info = self._env.reset(seed=seed, options=None if due.all() else {"reset_mask": due})
         extras = {"episode": info["log"]} if "log" in info else {}
         obs, reward, terminated, truncated, info = self._env.step(torch.as_tensor(actions, device=task._device))
         task.reset_buf[ended := terminated | truncated] = 1
+        self.sim_frame_count += task.control_frequency_inv
         extras |= {**task.extras, **info, "time_outs": truncated & ~terminated}
         self.render()
         data = {"obs": obs["policy"], "states": obs.get("critic", obs["policy"][:, :0]), "rew": reward}
@@ -120,7 +131,7 @@ class VecEnvBase:
     def _parse_data(self, data: dict[str, Any]) -> None:
         """Take in what a step gave."""
         self._obs, self._states, self._rew = data["obs"], data["states"], data["rew"]
-        self._resets, self._extras, self._flags = data["reset"], data["extras"], data["flags"]
+        self._resets, self._extras = data["reset"], data["extras"]
 
 
 class VecEnvRLGames(VecEnvBase):
@@ -135,7 +146,7 @@ class VecEnvRLGames(VecEnvBase):
         return super().reset(seed, options)[0]
 
     def _hand_out(self, value: Any) -> Any:
-        return value.to(self.task.rl_device) if isinstance(value, torch.Tensor) else value
+        return value.to(self._task.rl_device) if isinstance(value, torch.Tensor) else value
 
 
 class TaskStopException(Exception):
@@ -167,8 +178,8 @@ class VecEnvMT(VecEnvBase):
         self.initialize(queue.Queue(1), queue.Queue(1))
 
     def initialize(self, action_queue: Any, data_queue: Any, timeout: float = 90) -> None:
-        """Set the queues of the next :meth:`run`, both ``queue.Queue(1)``. ValueError unless ``timeout`` [s] is
-        positive, RuntimeError if there is a trainer already."""
+        """Set the queues of the next :meth:`run`, both ``queue.Queue(1)``; of several calls the last counts.
+        ValueError unless ``timeout`` [s] is positive, RuntimeError while a trainer runs."""
         self._check_free("initialize")
         check_number(f"{type(self).__name__}.initialize: timeout [s]", timeout, above=0.0)
         self._queues, self.timeout = (action_queue, data_queue), timeout
@@ -209,7 +220,7 @@ class VecEnvMT(VecEnvBase):
         end = time.monotonic() + self.timeout
         while time.monotonic() < end:
             self._check_running()
-            if self.world.is_playing():
+            if self._world.is_playing():
                 with suppress(queue.Full, queue.Empty):
                     return transfer(timeout=_SLICE)
             else:
@@ -223,13 +234,12 @@ class VecEnvMT(VecEnvBase):
         if (error := self._error) is not None:
             kind = TimeoutError if isinstance(error, TimeoutError) else TaskStopException
             raise kind(f"VecEnvMT has stopped: {type(error).__name__}: {error}") from error
-        if self.world.status == "stopped" or threading.current_thread() not in self._threads:
+        if self._task.world.status == "stopped" or threading.current_thread() not in self._threads:
             raise TaskStopException("VecEnvMT has stopped; only the thread in which it runs a trainer may step it")
 
     def _check_free(self, method: str) -> None:
         if self._threads:
-            how = "wait until VecEnvMT.run has returned, or make another"
-            raise RuntimeError(f"{type(self).__name__}.{method}: it has a trainer already, and can have one; {how}")
+            raise RuntimeError(f"{type(self).__name__}.{method}: it has a trainer already; wait until run has returned")
 
 
 class VecEnvRLGamesMT(VecEnvRLGames, VecEnvMT):

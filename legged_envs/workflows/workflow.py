@@ -84,8 +84,11 @@ class _Finished(ABCMeta):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         task = super().__call__(*args, **kwargs)
-        if vars(task).get("core") is not None:
-            task.core.finish()
+        if vars(task).get("core") is None:
+            raise TypeError(
+                f"{cls.__name__}.__init__ must call that of its base class: {cls.__mro__[1].__name__}.__init__"
+            )
+        task.core.finish()
         return task
 
 
