@@ -3,6 +3,7 @@
 import itertools
 import re
 import sys
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -412,6 +413,50 @@ def test_a_reset_of_some_leaves_what_methods_keep_of_others(mark):
         action = torch.rand(2, 12)
         first, second = (env.core.step(action)[0]["policy"][0] for env in (alone, both))
         assert torch.equal(first, second)
+
+
+class Smooths(Stand):
+    """Shows a low-pass filtered gravity, which it keeps in a dict or a list, and the one before, in a deque."""
+
+    def __init__(self, cfg, render_mode=None, **kwargs):
+        super().__init__(cfg, render_mode, **kwargs)
+        zeros = torch.zeros(self.num_envs, 3)
+        self.kept = cfg.kept(zeros)
+        self.past = deque([zeros, zeros.clone()], maxlen=2)
+
+    def _get_observations(self):
+        key = "a" if isinstance(self.kept, dict) else 0
+        self.kept[key] = 0.5 * self.kept[key] + self.robot.projected_gravity
+        self.past.append(self.kept[key].clone())
+        return {**super()._get_observations(), "policy": torch.cat((self.kept[key], self.past[0]), 1)}
+
+
+@pytest.mark.parametrize("kept", [lambda zeros: {"a": zeros}, lambda zeros: [zeros]])
+def test_a_reset_of_some_leaves_what_containers_keep_of_others(kept):
+    cfg = configclass(type("SmoothsCfg", (StandCfg,), {"__annotations__": {"kept": object}}))(kept=kept)
+    alone, both = (Smooths(cfg) for _ in range(2))
+    for env in (alone, both):
+        env.core.reset(seed=0)
+    for _ in range(4):
+        rows = both.core.reset(options={"reset_mask": torch.tensor([False, True])})[0]["policy"]
+        assert torch.equal(rows[0], alone.core._last_observation["policy"][0])
+        action = torch.rand(2, 12)
+        first, second = (env.core.step(action)[0]["policy"][0] for env in (alone, both))
+        assert torch.equal(first, second)
+
+
+def test_the_configuration_of_a_task_says_how_many_environments_there_are():
+    class Counts(Stand):
+        def __init__(self, cfg, render_mode=None, **kwargs):
+            self.before = cfg.scene.num_envs
+            super().__init__(cfg, render_mode, **kwargs)
+
+        def _setup_scene(self):
+            self.within = self.cfg.scene.num_envs, self.scene.cfg.num_envs
+
+    legged_envs.register("Test/Counts-v0", Counts, StandCfg)
+    task = gym.make_vec("Test/Counts-v0", 5).unwrapped.task
+    assert (task.before, *task.within, task.num_envs) == (5, 5, 5, 5) and StandCfg().scene.num_envs == 2
 
 
 # What does not fit is an exception that names class and method.

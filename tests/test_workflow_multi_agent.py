@@ -143,6 +143,30 @@ def test_an_agent_that_ends_ends_its_own_episode_only():
     envs.close()
 
 
+def test_a_reset_of_some_leaves_what_methods_keep_of_others(assert_same):
+    class Smooths(TwoHalves):
+        kept: dict[str, torch.Tensor]
+
+        def _setup_scene(self) -> None:
+            super()._setup_scene()
+            self.kept = {agent: torch.zeros(self.num_envs, 3) for agent in COLUMNS}
+
+        def _get_observations(self):
+            seen = super()._get_observations()
+            for agent, own in seen.items():
+                self.kept[agent] = 0.5 * self.kept[agent] + self.robot.projected_gravity
+                seen[agent] = torch.cat((own[:, :5], self.kept[agent]), 1)
+            return seen
+
+    alone, both = (Smooths(two_halves(cost_limits=TwoHalvesCfg().cost_limits)) for _ in range(2))
+    assert_same(alone.core.reset(seed=0)[0], both.core.reset(seed=0)[0])
+    for _ in range(4):
+        both.core.reset(options={"reset_mask": torch.tensor([False, True, False, False, False])})
+        action = torch.rand(5, 12)
+        first, second = (env.core.step(action)[0]["policy"][[0, 2, 3, 4]] for env in (alone, both))
+        assert_same(first, second)
+
+
 def test_the_dict_face_says_what_the_flat_one_does(assert_same, random_actions):
     task = TwoHalves(two_halves())
     flat = gym.make_vec(HALVES, num_envs=5, **TORCH)

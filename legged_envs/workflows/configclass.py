@@ -146,3 +146,10 @@ class SceneEntityCfg(Copied):
                 ids, names = getattr(scene[self.name], method)(patterns, preserve_order=self.preserve_order)
                 setattr(self, f"{part}_names", names)
                 setattr(self, f"{part}_ids", ids)
+
+
+def resolved(params: dict[str, Any], scene: Any) -> dict[str, Any]:
+    """``params`` of a term, each :class:`SceneEntityCfg` among which is resolved."""
+    for entity in [each for each in params.values() if isinstance(each, SceneEntityCfg)]:
+        entity.resolve(scene)
+    return params

@@ -141,9 +141,9 @@ class DirectCore(WorkflowCore):
                 group.draw()
             self._observation()
         else:
-            for group in self._groups:
-                group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
             with others_unchanged(self.task, env_ids):
+                for group in self._groups:
+                    group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
                 self._look()
         take = torch.clone if env_ids is None else (lambda value: value[env_ids])
         shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}

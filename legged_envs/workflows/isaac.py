@@ -9,7 +9,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from legged_envs.workflows.workflow import Workflow
+from legged_envs.workflows.workflow import _GIVEN, Workflow
 from legged_envs.wrappers import TimeLimit
 
 
@@ -23,6 +23,11 @@ class IsaacEnv(Workflow):
     set_wrapper_attr = partialmethod(setattr)
     physics_dt = property(lambda self: self.core.cfg.sim.dt)
     """Physics time step, s."""
+
+    @classmethod
+    def _construct(cls, cfg: Any) -> Workflow:
+        cfg.scene.num_envs = (_GIVEN.get() or {})["num_envs"]  # of make_core
+        return super()._construct(cfg)
 
     def writes(self, method: str) -> bool:
         """Whether the class of this task, or another one outside of this package, writes a method."""
