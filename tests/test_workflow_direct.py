@@ -253,11 +253,10 @@ def test_actions_reach_the_task_within_their_bounds():
     wide.reset(seed=0)
     wide.step(torch.full((2, 12), 3.0))
     assert (wide.given == 2.0).all()
-    mixed = recorder(action_space={"leg": {4}, "push": 2})
+    taking = type("Taking", (Recorder,), {"_pre_physics_step": lambda self, actions: setattr(self, "given", actions)})
+    mixed = taking(StandCfg(state_space=0, cost_limits={}, action_space={"leg": {4}, "push": 2}))
     mixed.reset(seed=0)
     action = {"leg": torch.tensor([1, 3]), "push": torch.zeros(2, 2)}
-    mixed.given = None
-    mixed._pre_physics_step = lambda actions: setattr(mixed, "given", actions)
     mixed.step(action)
     assert mixed.given["leg"].tolist() == [1, 3] and mixed.given["push"].shape == (2, 2)
 
@@ -488,11 +487,36 @@ def test_wrong_results(method, value):
     methods = {method: value}
     if method == "_get_states":
         methods["_get_observations"] = {"policy": torch.zeros(2, 6)}
-    env = task(**methods)(StandCfg())
     names = r"_get_costs" if method == "_get_costs" else rf"Mine\.{method}"
     with pytest.raises(ValueError, match=names):
-        env.reset(seed=0)
-        env.step(torch.zeros(2, 12))
+        task(**methods)(StandCfg())
+
+
+def test_trial_calls_leave_no_trace():
+    class Traces(Stand):
+        def __init__(self, cfg, render_mode=None, **kwargs):
+            super().__init__(cfg, render_mode, **kwargs)
+            self.calls, self.names, self.rows = 0, ["none"], {"a": [torch.zeros(2, 3)]}
+            self.view = self.rows["a"][0][:, :1]
+
+        def _get_observations(self):
+            self.calls, self.made = self.calls + 1, True
+            self.names.append(str(torch.rand(1)))
+            self.rows["a"][0] += 1.0
+            self.rows["b"] = np.random.rand()
+            return super()._get_observations()
+
+    torch.manual_seed(0), np.random.seed(0)
+    env = Traces(StandCfg(events={"root": EventTermCfg(events.reset_root, "startup", params={"velocity": 0.3})}))
+    drawn = torch.rand(1), np.random.rand()
+    torch.manual_seed(0), np.random.seed(0)
+    assert drawn == (torch.rand(1), np.random.rand())
+    assert (env.calls, env.names, list(env.rows), hasattr(env, "made")) == (0, ["none"], ["a"], False)
+    assert not env.rows["a"][0].any() and env.view.data_ptr() == env.rows["a"][0].data_ptr()
+    assert (env.common_step_counter, env.extras) == (0, {}) and not env.core.commands["velocity"].any()
+    assert torch.equal(env.scene.core.sim.root_pos_w, torch.tensor([[0.0, 0.0, GO2.base_height]] * 2))
+    with pytest.raises(RuntimeError, match="before reset"):
+        env.core.step(torch.zeros(2, 12))
 
 
 def test_missing_methods_and_fields():
@@ -662,6 +686,7 @@ def test_events_in_isaac_labs_words():
             self.scene.articulations["robot"] = Articulation(self.cfg.robot)
 
     env = Seen(StandCfg(events=EventsCfg()))
+    seen.clear()  # of the trial when the environment was made
     env.reset(seed=0)
     assert seen == [([0, 1], [0])] and (env.sim.root_pos_w[:, 2] > 1.2).all()
 

@@ -286,7 +286,7 @@ def test_what_can_change_of_a_term_and_what_can_not():
             ValueError, match=rf"Manager: \['params'\] of the term '{name}' cannot change, only the weight"
         ):
             manager.set_term_cfg(name, term)
-        with pytest.raises(ValueError, match="has no term.* 'knee'"):
+        with pytest.raises(ValueError, match=r"has no term.* 'knee'"):
             manager.get_term_cfg("knee")
     with pytest.raises(ValueError, match=r"\['func'\] of the term 'contact'"):
         ended.set_term_cfg("contact", TerminationTermCfg(bored, params=ended.get_term_cfg("contact").params))
