@@ -21,7 +21,7 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot
+from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks import TASKS
 from legged_envs.workflows.configclass import (
     InteractiveSceneCfg,
@@ -32,6 +32,7 @@ from legged_envs.workflows.configclass import (
     match_names,
 )
 from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.manager_based import ManagerBasedEnvCfg
 from legged_envs.workflows.noise import (
     ConstantNoiseCfg,
     GaussianNoiseCfg,
@@ -530,6 +531,16 @@ def test_missing_methods_and_fields():
         Stand(StandCfg(action_space=8))
     with pytest.raises(AttributeError, match="StandCfg has no field 'decimatoin'; did you mean 'decimation'"):
         StandCfg().decimatoin = 2
+    for name, meant in {"action_spce": "action_space", "decimaton": "decimation"}.items():
+        with pytest.raises(AttributeError, match=f"C.{name} is no field of its bases; did you mean '{meant}'"):
+            configclass(type("C", (StandCfg,), {name: 3}))
+    assert configclass(type("C", (StandCfg,), {"robot_2": GO2, "leg_1": 1}))().leg_1 == 1
+    with pytest.raises(ValueError, match=r"ViewerCfg\.asset_name.*'robot'.*'robo'"):
+        Stand(StandCfg(viewer=ViewerCfg(eye=(1.0, 1.0, 1.0), origin_type="asset_root", asset_name="robo")))
+    with pytest.raises(
+        TypeError, match=r"Stand needs a legged_envs\..*direct\.DirectRLEnvCfg, got a .*ManagerBasedEnvCfg"
+    ):
+        legged_envs.register("Test/Mixed-v0", Stand, ManagerBasedEnvCfg), gym.make_vec("Test/Mixed-v0", 1)
     with pytest.raises(TypeError, match="num_actions"):
         StandCfg(num_actions=12)
     with pytest.raises(ValueError, match="NoRobotCfg has no robot"):
@@ -583,6 +594,12 @@ def test_data_are_the_simulation_in_isaac_labs_words(world):
     kept = data.joint_pos
     world.core.step(torch.ones(3, 12))
     assert not torch.equal(kept, data.joint_pos)  # what was read before is the reader's
+    assert torch.equal(data.root_link_pose_w, data.root_pose_w) and world.scene.terrain is world.scene["terrain"]
+    assert (world.scene["robot"].num_instances, world.scene["robot"].is_fixed_base) == (3, False)
+    world.scene.write_data_to_sim()
+    for name in ("root_com_pos_w", "joint_pos_target", "soft_joint_vel_limits", "joint_names"):
+        with pytest.raises(AttributeError, match=f"there is no data '{name}'"):
+            getattr(data, name)
     with pytest.raises(AttributeError, match=r"'joint_poss'; did you mean 'joint_pos'"):
         data.joint_poss  # noqa: B018
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import legged_envs
+from legged_envs import managers
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import rewards
 from legged_envs.robots import GO2
@@ -356,6 +357,9 @@ def test_an_environment_without_rewards_gives_observations_and_extras():
     results = [env.step(ACTION) for _ in range(3)]
     assert all(len(result) == 2 for result in results) and results[-1][0]["policy"].shape == (4, 12)
     assert env.episode_length_buf.tolist() == [3] * 4
+    assert env.recorder_manager is None and not (env.reset_terminated | env.reset_time_outs).any()
+    with pytest.raises(TypeError, match=r"ManagerBasedRLEnv needs a .*ManagerBasedRLEnvCfg, got a .*ManagerBasedEnvCfg"):
+        ManagerBasedRLEnv(cfg)
     env.reset(env_ids=torch.tensor([1]))
     assert env.episode_length_buf.tolist() == [3, 0, 3, 3]
     assert ManagerBasedEnv.seed(7) == 7 and 0 <= ManagerBasedEnv.seed() < 10_000
@@ -424,7 +428,16 @@ def changed(path, value):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (changed("rewards.track", 3.0), TypeError, "Cfg.rewards.track must be a RewardTermCfg"),
+        (
+            changed("rewards.track", 3.0),
+            TypeError,
+            r"Cfg.rewards.track must be a .*\.RewardTermCfg or None, got a .*float",
+        ),
+        (
+            changed("events.kick", managers.EventTermCfg(kick, "reset")),
+            TypeError,
+            r"must be a .*manager_based\.EventTermCfg.*got a .*managers\.event\.EventTermCfg",
+        ),
         (changed("decimation", mdp.MISSING), ValueError, "Cfg.decimation is missing"),
         (changed("scene.robot", None), ValueError, "no robot"),
         (changed("stiffness", 3.0), AttributeError, "has no field 'stiffness'"),

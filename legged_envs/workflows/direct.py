@@ -98,7 +98,7 @@ class DirectRLEnv(IsaacEnv):
     ``cfg`` and ``render_mode`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``, such as ``compile``. The
     terms of ``mdp/`` take ``self`` as ``env``, or ``self.core`` in a class with an own ``robot`` or ``actions``."""
 
-    CORE = DirectCore
+    CORE, CFG = DirectCore, DirectRLEnvCfg
     core: DirectCore
     context = property(lambda self: self.core)
 

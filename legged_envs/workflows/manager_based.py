@@ -19,7 +19,7 @@ from legged_envs.mdp.context import is_pure
 from legged_envs.sim import ViewerCfg
 from legged_envs.workflows import isaac_mdp
 from legged_envs.workflows.configclass import SimulationCfg, configclass, resolved, world
-from legged_envs.workflows.isaac import IsaacEnv
+from legged_envs.workflows.isaac import IsaacEnv, full_name
 from legged_envs.workflows.noise import UniformNoiseCfg
 from legged_envs.workflows.recorder import RecorderManager
 from legged_envs.workflows.scene import InteractiveScene
@@ -140,7 +140,7 @@ def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
     terms = {name: term for name, term in given.items() if term is not None and name not in options}
     for name, term in terms.items():
         if not isinstance(term, kind):
-            raise TypeError(f"{where}.{name} must be a {kind.__name__} or None, got {term!r}")
+            raise TypeError(f"{where}.{name} must be a {full_name(kind)} or None, got a {full_name(type(term))}")
     return terms
 
 
@@ -235,7 +235,7 @@ class ManagerBasedEnv(IsaacEnv):
     """An environment of terms without rewards and terminations: a step returns observations and ``extras``, and no
     episode ends by itself. ``cfg`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``."""
 
-    CORE = ManagerBasedCore
+    CORE, CFG = ManagerBasedCore, ManagerBasedEnvCfg
     core: ManagerBasedCore
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
@@ -266,6 +266,11 @@ class ManagerBasedEnv(IsaacEnv):
             own["commands"][ours] = own["commands"].pop(name).translated()
         facts |= {name: getattr(cfg, name) for name in ("only_positive_rewards", "action_limit")}
         return TaskCfg(**facts, **own)
+
+    reset_terminated = property(lambda self: self.core.terminations.terminated)
+    reset_time_outs = property(lambda self: self.core.terminations.time_outs)
+    """Whose episode terms ended in this step, and whose they cut off; the time limit is no term. Shape: (num_envs,)."""
+    recorder_manager = property(lambda self: self.core.recorder)
 
     def __getattr__(self, name: str) -> Any:
         manager = super().__getattr__(VIEWS.get(name, name))
@@ -304,4 +309,4 @@ class ManagerBasedRLEnv(ManagerBasedEnv):
     """An environment of terms with rewards and terminations. A step: actions → physics → terminations → rewards →
     commands, interval events → observations; episodes that ended begin anew after it."""
 
-    step: Any = IsaacEnv.step
+    CFG, step = ManagerBasedRLEnvCfg, IsaacEnv.step
