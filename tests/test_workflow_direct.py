@@ -594,14 +594,38 @@ def test_data_are_the_simulation_in_isaac_labs_words(world):
     kept = data.joint_pos
     world.core.step(torch.ones(3, 12))
     assert not torch.equal(kept, data.joint_pos)  # what was read before is the reader's
-    assert torch.equal(data.root_link_pose_w, data.root_pose_w) and world.scene.terrain is world.scene["terrain"]
+    assert world.scene.terrain is world.scene["terrain"]
     assert (world.scene["robot"].num_instances, world.scene["robot"].is_fixed_base) == (3, False)
     world.scene.write_data_to_sim()
-    for name in ("root_com_pos_w", "joint_pos_target", "soft_joint_vel_limits", "joint_names"):
-        with pytest.raises(AttributeError, match=f"there is no data '{name}'"):
-            getattr(data, name)
     with pytest.raises(AttributeError, match=r"'joint_poss'; did you mean 'joint_pos'"):
         data.joint_poss  # noqa: B018
+
+
+def test_documented_names_that_are_not_there(world):
+    for thing, names in {
+        world.scene["robot"]: "write_data_to_sim update set_external_force_and_torque",
+        world.scene["robot"].data: "root_link_pos_w root_com_pos_w joint_pos_target soft_joint_vel_limits joint_names",
+        world.scene: "keys",
+        sys.modules["legged_envs.workflows.scene"]: "RayCasterCfg CameraCfg ActuatorNetMLPCfg",
+    }.items():
+        assert not [name for name in names.split() if hasattr(thing, name)]
+    assert {"robot", "friend"} == {*world.scene.articulations} and "terrain" in world.scene.terrains
+
+
+def test_extras_of_a_step_and_of_a_reset():
+    class Tells(Stand):
+        def _get_rewards(self):
+            self.extras["foo"] = 1
+            return super()._get_rewards()
+
+        def _reset_idx(self, env_ids):
+            super()._reset_idx(env_ids)
+            self.extras["log"] = {"bar": 2}
+
+    legged_envs.register("Test/Tells-v0", Tells, StandCfg)
+    env, envs = Tells(StandCfg()), gym.make_vec("Test/Tells-v0", 2)
+    assert env.reset(seed=0)[1]["log"]["bar"] == 2 == envs.reset(seed=0)[1]["log"]["bar"]
+    assert env.step(torch.zeros(2, 12))[-1]["foo"] == 1 and "foo" not in envs.step(np.zeros((2, 12), np.float32))[-1]
 
 
 def test_names_and_regular_expressions(world):

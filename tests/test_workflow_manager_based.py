@@ -358,7 +358,9 @@ def test_an_environment_without_rewards_gives_observations_and_extras():
     assert all(len(result) == 2 for result in results) and results[-1][0]["policy"].shape == (4, 12)
     assert env.episode_length_buf.tolist() == [3] * 4
     assert env.recorder_manager is None and not (env.reset_terminated | env.reset_time_outs).any()
-    with pytest.raises(TypeError, match=r"ManagerBasedRLEnv needs a .*ManagerBasedRLEnvCfg, got a .*ManagerBasedEnvCfg"):
+    with pytest.raises(
+        TypeError, match=r"ManagerBasedRLEnv needs a .*ManagerBasedRLEnvCfg, got a .*ManagerBasedEnvCfg"
+    ):
         ManagerBasedRLEnv(cfg)
     env.reset(env_ids=torch.tensor([1]))
     assert env.episode_length_buf.tolist() == [3, 0, 3, 3]
@@ -464,6 +466,43 @@ def test_bad_input(change, error, words):
     with pytest.raises(error, match=words):
         change(cfg)
         ManagerBasedRLEnv(cfg).reset()
+
+
+def test_extras_of_a_step_and_of_a_reset():
+    def tell(env):
+        env.extras["foo"] = 1
+        return torch.ones(env.num_envs)
+
+    cfg = Cfg()
+    cfg.rewards.speed = RewardTermCfg(tell, 1.0)
+    env = Env(cfg)
+    assert "resets" in env.reset(seed=0)[1]["log"]
+    assert env.step(ACTION)[-1]["foo"] == 1 and "foo" not in env.core.step(ACTION)[-1]
+
+
+def test_what_differs_from_isaac_lab():
+    cfg = Cfg(ui_window_class_type=object, rerender_on_reset=True)
+    env = ManagerBasedRLEnv(cfg)
+    env.reset(seed=0)
+    env.step(ACTION)
+    assert (env.single_observation_space["policy"].high == 100.0).all()
+    assert not [name for name in ("obs_buf", "reset_buf", "reward_buf") if hasattr(env, name)]
+    history = env.scene.sensors["contact_forces"].data.net_forces_w_history
+    assert history[:, 0].any() and not history[:, 1:].any(), "one entry for each control step"
+    data = env.scene["robot"].data
+    assert torch.equal(data.joint_acc, env.sim.joint_acc)
+    assert torch.equal(data.soft_joint_pos_limits, data.joint_pos_limits)
+    absent = (
+        "feet_air_time is_terminated_term reset_scene_to_default randomize_actuator_gains randomize_joint_parameters"
+    )
+    absent += " RelativeJointPositionActionCfg NullCommandCfg joint_vel_out_of_limit applied_torque_limits"
+    assert not [name for name in absent.split() if hasattr(mdp, name)]
+    cfg.curriculum = {"levels": CurriculumTermCfg(lambda env, env_ids: {"easy": 1.0})}
+    with pytest.raises((TypeError, ValueError), match="must be real number, not dict"):
+        other = ManagerBasedRLEnv(cfg)
+        other.reset(seed=0)
+        other.step(ACTION)
+        other.reset(env_ids=[0])
 
 
 def test_mdp_names_have_the_values_of_our_terms():

@@ -167,6 +167,17 @@ def test_a_reset_of_some_leaves_what_methods_keep_of_others(assert_same):
         assert_same(first, second)
 
 
+def test_extras_of_a_step_and_of_a_reset():
+    class Tells(TwoHalves):
+        def _get_rewards(self):
+            self.extras["foo"] = 1
+            return super()._get_rewards()
+
+    task = Tells(two_halves())
+    task.reset(seed=0)
+    assert task.step(ones())[-1]["foo"] == 1 and "foo" not in task.core.step(torch.zeros(5, 12))[-1]
+
+
 def test_the_dict_face_says_what_the_flat_one_does(assert_same, random_actions):
     task = TwoHalves(two_halves())
     flat = gym.make_vec(HALVES, num_envs=5, **TORCH)

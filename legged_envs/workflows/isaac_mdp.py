@@ -47,9 +47,6 @@ def _touching(env: Any, threshold: float, sensor_cfg: SceneEntityCfg) -> Tensor:
     return _part(env, force.amax(1), sensor_cfg.body_ids) > threshold
 
 
-_joints_beyond_speed = _of_joints(lambda robot: robot.joint_vel.abs() > robot.joint_vel_limits)
-
-
 def _named(env: Any, command: str) -> str:
     return str(env.renamed.get(command, command))
 
@@ -74,7 +71,6 @@ TERMS: dict[str, Term] = {
     "generated_commands": lambda env, command_name: env.commands[_named(env, command_name)],
     "track_lin_vel_xy_exp": lambda env, std, command_name: tracking_lin_vel(env, std**2, _named(env, command_name)),
     "track_ang_vel_z_exp": lambda env, std, command_name: tracking_ang_vel(env, std**2, _named(env, command_name)),
-    "joint_vel_out_of_limit": lambda env, asset_cfg=ROBOT: _joints_beyond_speed(env, asset_cfg).any(1),
     "last_action": lambda env: env.actions.current,
     "action_rate_l2": lambda env: action_rate(env),
     "is_alive": lambda env: (~env.terminations.terminated).float(),

@@ -34,13 +34,11 @@ def _term_cfg(manager: Any, name: str) -> Any:
 
 def _set_term_cfg(task: Any, manager: Any, name: str, cfg: Any) -> None:
     """Set the weight of a reward term; ValueError if anything else differs from what the term was made with."""
-    now, given = (
-        vars(_term_cfg(manager, name)),
-        {**vars(cfg), "params": resolved(copy.deepcopy(cfg.params), task.scene)},
-    )
-    same = given | {"func": now["func"]} if cfg.func is getattr(now["func"], "func", None) else given
-    changes = [key for key, value in now.items() if key in same and repr(same[key]) != repr(value)]
-    if {*changes} - ({"weight"} if manager is task.core.rewards else set()):
+    now, given = _term_cfg(manager, name), replace(cfg, params=resolved(copy.deepcopy(cfg.params), task.scene))
+    if given.func is getattr(now.func, "func", None):
+        given.func = now.func
+    changes = [key for key, value in vars(now).items() if getattr(given, key, value) != value]
+    if {*changes} - {"weight"}:
         how = "only the weight of a reward can: set it in the configuration, and make another environment"
         raise ValueError(f"{type(manager).__name__}: {changes} of the term {name!r} cannot change, {how}")
     if changes:

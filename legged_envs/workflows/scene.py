@@ -57,9 +57,6 @@ def _in_base_frame(data: Any, vectors: Tensor) -> Tensor:
     return rotation.rotate_inverse(data.root_quat_w, vectors.unsqueeze(1)).squeeze(1)
 
 
-ROOT = ("pos_w", "quat_w", "lin_vel_w", "ang_vel_w", "pose_w", "vel_w", "state_w")
-
-
 class EntityData:
     """What the simulation knows of one robot or object, in every environment, read when it is asked for: also between
     the physics steps of one control step. Units and lags as :class:`~legged_envs.sim.Simulation`, quaternions are
@@ -67,7 +64,6 @@ class EntityData:
 
     SAME = (*ROBOT_QUANTITIES, *Quantities.__annotations__)
     DERIVED: ClassVar[dict[str, Callable[[Any], Tensor]]] = {
-        **{f"root_link_{name}": _join(f"root_{name}") for name in ROOT},
         "root_ang_vel_w": lambda data: rotation.rotate(data.root_quat_w, data.root_ang_vel_b),
         "root_lin_vel_b": lambda data: _in_base_frame(data, data.root_lin_vel_w),
         "projected_gravity_b": lambda data: _in_base_frame(data, data.GRAVITY_VEC_W),
