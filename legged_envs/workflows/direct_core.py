@@ -84,10 +84,11 @@ class DirectCore(WorkflowCore):
 
     def finish(self) -> None:
         """Also begin episodes and take a step, which shows what the methods return, and put back what that changed."""
+        own = _contents(vars(self.task), {})
         super().finish()
         parts = [self.random, self.task.scene, *self.managers.values(), *self.task.noise_models.values()]
-        before, own = [copied(part) for part in parts], _contents(vars(self.task), {})
-        sim, drawn, numbers = self.sim.get_state(), random.getstate(), np.random.get_state()
+        before, sim = [copied(part) for part in parts], self.sim.get_state()
+        drawn, numbers = random.getstate(), np.random.get_state()
         with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng([]):
             self._start_episodes(self._all_ids, 0)
             self._observe(self._all_ids)
@@ -105,13 +106,9 @@ class DirectCore(WorkflowCore):
         np.random.set_state(numbers)
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
-        before = {**vars(self.task)}
-        contents = _contents(before, {})
         for piece in (self._ends, *self._rates, self._looks):
             if piece.pure:
                 piece.run()  # once before they are recorded: a recording knows no attribute that it makes
-        _put_back_contents(contents)
-        vars(self.task).update(before)
         super()._record(robots, owners)
 
     def _sources(self) -> list[object]:
