@@ -1,8 +1,10 @@
-"""What every environment promises, whoever fills the hooks of its core: managers, or a subclass by hand."""
+"""What every environment promises, whoever fills the hooks of its core: managers, a subclass by hand, or a task in the
+words of another framework."""
 
 from __future__ import annotations
 
 import copy
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -18,17 +20,31 @@ from hand_written import StandUp
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
+from legged_envs.registration import make_core
 from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
 TASK = "Legged/Go2-Flat-v0"
+FORMS = {
+    "direct": "Example/Go2-Flat-Direct-v0",
+    "multi_agent": "Example/Go2-Flat-Multi-Agent-v0",
+    "manager_based": "Example/Go2-Flat-ManagerBased-v0",
+    "legged_robot": "Example/Go2-Flat-LeggedRobot-v0",
+    "rl_task": "Example/Go2-Flat-RLTask-v0",
+}
+"""The task in five more forms: modules of ``examples/workflows`` without their prefix → ids."""
+Kind = type[CoreVectorEnv] | str
 BOTH = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp])
+ALL = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp, *FORMS])
 
 
-def make(kind: type[CoreVectorEnv], num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
-    return kind(make_task_cfg(TASK), num_envs, **kwargs)
+def make(kind: Kind, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
+    if not isinstance(kind, str):
+        return kind(make_task_cfg(TASK), num_envs, **kwargs)
+    importlib.import_module(f"go2_flat_{kind}")
+    return make_core(make_task_cfg(FORMS[kind]), num_envs, **kwargs)
 
 
-def stack(kind: type[CoreVectorEnv], mode: AutoresetMode, num_envs: int = 3, limit: int = 7, **kwargs: Any) -> Any:
+def stack(kind: Kind, mode: AutoresetMode, num_envs: int = 3, limit: int = 7, **kwargs: Any) -> Any:
     return AutoReset(EpisodeStatistics(TimeLimit(make(kind, num_envs, **kwargs), limit)), mode)
 
 
@@ -47,7 +63,7 @@ def own_ages(state: Any) -> Any:
     return {k: own_ages(v) for k, v in state.items() if k != "ages"} if isinstance(state, dict) else state
 
 
-@BOTH
+@ALL
 def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(kind, random_actions, assert_same):
     actions = random_actions(25, 6)
     few, many = (stack(kind, AutoresetMode.SAME_STEP, n) for n in (2, 6))
@@ -58,7 +74,7 @@ def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(ki
     assert not np.array_equal(again.reset(seed=6)[0], few.reset(seed=5)[0])
 
 
-@BOTH
+@ALL
 def test_a_masked_reset_begins_its_episodes_and_leaves_the_others_bit_identical(kind, random_actions, assert_same):
     one, other = make(kind), make(kind)
     for env in (one, other):
@@ -73,7 +89,7 @@ def test_a_masked_reset_begins_its_episodes_and_leaves_the_others_bit_identical(
         assert_same(select(one.step(action), [0, 2]), select(other.step(action), [0, 2]))
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("array", ["numpy", "torch"])
 def test_a_same_step_reset_gives_the_true_last_observation_for_all_rows(kind, array, random_actions):
     env = stack(kind, AutoresetMode.SAME_STEP, array=array, limit=3)
@@ -88,7 +104,7 @@ def test_a_same_step_reset_gives_the_true_last_observation_for_all_rows(kind, ar
             assert info["log"]["episodes"] == 3 and info["log"]["episode_length_s"] == pytest.approx(0.06)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
 def test_what_follows_an_episode_until_its_reset_enters_no_log(kind, mode, random_actions):
     """Both modes log the same episodes; in NEXT_STEP the physics of an ended episode runs on for a step."""
@@ -101,7 +117,7 @@ def test_what_follows_an_episode_until_its_reset_enters_no_log(kind, mode, rando
     assert logs[0] == logs[1] and logs[0]["episodes"] == 3
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
 def test_a_saved_run_a_pickle_and_a_copy_continue_bit_for_bit(kind, mode, random_actions, assert_same):
     env = stack(kind, mode)
@@ -116,13 +132,13 @@ def test_a_saved_run_a_pickle_and_a_copy_continue_bit_for_bit(kind, mode, random
         assert_same([select(step, slice(None)) for step in run(other, actions)], expected)
 
 
-@BOTH
+@ALL
 def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(kind, random_actions, assert_same):
     env = make(kind)
     env.reset(seed=0)
     run(env, random_actions(3, 3))
     before = env.get_state()
-    wrong = [make(kind, 2), make(StandUp if kind is LeggedVectorEnv else LeggedVectorEnv)]
+    wrong = [make(kind, 2), make(LeggedVectorEnv if kind is StandUp else StandUp)]
     for other in wrong:
         other.reset(seed=1)
         with pytest.raises(ValueError, match="another environment"):
@@ -146,7 +162,7 @@ def test_a_state_of_other_terms_is_refused_by_name_and_nothing_changes(change, r
         assert_same(own_ages(env.get_state()), own_ages(before))
 
 
-@BOTH
+@ALL
 @pytest.mark.usefixtures("log_elsewhere")
 def test_a_state_that_is_not_finite_ends_its_environment_alone(kind, random_actions, assert_same):
     healthy, sick = (stack(kind, AutoresetMode.SAME_STEP, limit=50) for _ in range(2))
@@ -163,7 +179,7 @@ def test_a_state_that_is_not_finite_ends_its_environment_alone(kind, random_acti
             assert results[4]["log"]["termination/bad_physics"] == 1 and np.isfinite(results[4]["final_obs"]).all()
 
 
-@BOTH
+@ALL
 def test_calls_out_of_order_and_wrong_arguments_are_refused(kind):
     env = make(kind)
     action = np.zeros((3, 12), np.float32)
@@ -195,7 +211,7 @@ def test_arrays_that_run_backwards_and_numpy_integers_are_taken(kind, random_act
             make(kind, wrong)
 
 
-@BOTH
+@ALL
 def test_the_seed_can_be_read_back(kind):
     env = stack(kind, AutoresetMode.SAME_STEP)
     env.reset(seed=3)

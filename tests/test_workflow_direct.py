@@ -3,6 +3,7 @@
 import itertools
 import re
 import sys
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot
+from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks import TASKS
 from legged_envs.workflows.configclass import (
     InteractiveSceneCfg,
@@ -31,6 +32,7 @@ from legged_envs.workflows.configclass import (
     match_names,
 )
 from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.manager_based import ManagerBasedEnvCfg
 from legged_envs.workflows.noise import (
     ConstantNoiseCfg,
     GaussianNoiseCfg,
@@ -252,11 +254,10 @@ def test_actions_reach_the_task_within_their_bounds():
     wide.reset(seed=0)
     wide.step(torch.full((2, 12), 3.0))
     assert (wide.given == 2.0).all()
-    mixed = recorder(action_space={"leg": {4}, "push": 2})
+    taking = type("Taking", (Recorder,), {"_pre_physics_step": lambda self, actions: setattr(self, "given", actions)})
+    mixed = taking(StandCfg(state_space=0, cost_limits={}, action_space={"leg": {4}, "push": 2}))
     mixed.reset(seed=0)
     action = {"leg": torch.tensor([1, 3]), "push": torch.zeros(2, 2)}
-    mixed.given = None
-    mixed._pre_physics_step = lambda actions: setattr(mixed, "given", actions)
     mixed.step(action)
     assert mixed.given["leg"].tolist() == [1, 3] and mixed.given["push"].shape == (2, 2)
 
@@ -414,6 +415,50 @@ def test_a_reset_of_some_leaves_what_methods_keep_of_others(mark):
         assert torch.equal(first, second)
 
 
+class Smooths(Stand):
+    """Shows a low-pass filtered gravity, which it keeps in a dict or a list, and the one before, in a deque."""
+
+    def __init__(self, cfg, render_mode=None, **kwargs):
+        super().__init__(cfg, render_mode, **kwargs)
+        zeros = torch.zeros(self.num_envs, 3)
+        self.kept = cfg.kept(zeros)
+        self.past = deque([zeros, zeros.clone()], maxlen=2)
+
+    def _get_observations(self):
+        key = "a" if isinstance(self.kept, dict) else 0
+        self.kept[key] = 0.5 * self.kept[key] + self.robot.projected_gravity
+        self.past.append(self.kept[key].clone())
+        return {**super()._get_observations(), "policy": torch.cat((self.kept[key], self.past[0]), 1)}
+
+
+@pytest.mark.parametrize("kept", [lambda zeros: {"a": zeros}, lambda zeros: [zeros]])
+def test_a_reset_of_some_leaves_what_containers_keep_of_others(kept):
+    cfg = configclass(type("SmoothsCfg", (StandCfg,), {"__annotations__": {"kept": object}}))(kept=kept)
+    alone, both = (Smooths(cfg) for _ in range(2))
+    for env in (alone, both):
+        env.core.reset(seed=0)
+    for _ in range(4):
+        rows = both.core.reset(options={"reset_mask": torch.tensor([False, True])})[0]["policy"]
+        assert torch.equal(rows[0], alone.core._last_observation["policy"][0])
+        action = torch.rand(2, 12)
+        first, second = (env.core.step(action)[0]["policy"][0] for env in (alone, both))
+        assert torch.equal(first, second)
+
+
+def test_the_configuration_of_a_task_says_how_many_environments_there_are():
+    class Counts(Stand):
+        def __init__(self, cfg, render_mode=None, **kwargs):
+            self.before = cfg.scene.num_envs
+            super().__init__(cfg, render_mode, **kwargs)
+
+        def _setup_scene(self):
+            self.within = self.cfg.scene.num_envs, self.scene.cfg.num_envs
+
+    legged_envs.register("Test/Counts-v0", Counts, StandCfg)
+    task = gym.make_vec("Test/Counts-v0", 5).unwrapped.task
+    assert (task.before, *task.within, task.num_envs) == (5, 5, 5, 5) and StandCfg().scene.num_envs == 2
+
+
 # What does not fit is an exception that names class and method.
 
 
@@ -443,11 +488,36 @@ def test_wrong_results(method, value):
     methods = {method: value}
     if method == "_get_states":
         methods["_get_observations"] = {"policy": torch.zeros(2, 6)}
-    env = task(**methods)(StandCfg())
     names = r"_get_costs" if method == "_get_costs" else rf"Mine\.{method}"
     with pytest.raises(ValueError, match=names):
-        env.reset(seed=0)
-        env.step(torch.zeros(2, 12))
+        task(**methods)(StandCfg())
+
+
+def test_trial_calls_leave_no_trace():
+    class Traces(Stand):
+        def __init__(self, cfg, render_mode=None, **kwargs):
+            super().__init__(cfg, render_mode, **kwargs)
+            self.calls, self.names, self.rows = 0, ["none"], {"a": [torch.zeros(2, 3)]}
+            self.view = self.rows["a"][0][:, :1]
+
+        def _get_observations(self):
+            self.calls, self.made = self.calls + 1, True
+            self.names.append(str(torch.rand(1)))
+            self.rows["a"][0] += 1.0
+            self.rows["b"] = np.random.rand()
+            return super()._get_observations()
+
+    torch.manual_seed(0), np.random.seed(0)
+    env = Traces(StandCfg(events={"root": EventTermCfg(events.reset_root, "startup", params={"velocity": 0.3})}))
+    drawn = torch.rand(1), np.random.rand()
+    torch.manual_seed(0), np.random.seed(0)
+    assert drawn == (torch.rand(1), np.random.rand())
+    assert (env.calls, env.names, list(env.rows), hasattr(env, "made")) == (0, ["none"], ["a"], False)
+    assert not env.rows["a"][0].any() and env.view.data_ptr() == env.rows["a"][0].data_ptr()
+    assert (env.common_step_counter, env.extras) == (0, {}) and not env.core.commands["velocity"].any()
+    assert torch.equal(env.scene.core.sim.root_pos_w, torch.tensor([[0.0, 0.0, GO2.base_height]] * 2))
+    with pytest.raises(RuntimeError, match="before reset"):
+        env.core.step(torch.zeros(2, 12))
 
 
 def test_missing_methods_and_fields():
@@ -461,6 +531,16 @@ def test_missing_methods_and_fields():
         Stand(StandCfg(action_space=8))
     with pytest.raises(AttributeError, match="StandCfg has no field 'decimatoin'; did you mean 'decimation'"):
         StandCfg().decimatoin = 2
+    for name, meant in {"action_spce": "action_space", "decimaton": "decimation"}.items():
+        with pytest.raises(AttributeError, match=f"C.{name} is no field of its bases; did you mean '{meant}'"):
+            configclass(type("C", (StandCfg,), {name: 3}))
+    assert configclass(type("C", (StandCfg,), {"robot_2": GO2, "leg_1": 1}))().leg_1 == 1
+    with pytest.raises(ValueError, match=r"ViewerCfg\.asset_name.*'robot'.*'robo'"):
+        Stand(StandCfg(viewer=ViewerCfg(eye=(1.0, 1.0, 1.0), origin_type="asset_root", asset_name="robo")))
+    with pytest.raises(
+        TypeError, match=r"Stand needs a legged_envs\..*direct\.DirectRLEnvCfg, got a .*ManagerBasedEnvCfg"
+    ):
+        legged_envs.register("Test/Mixed-v0", Stand, ManagerBasedEnvCfg), gym.make_vec("Test/Mixed-v0", 1)
     with pytest.raises(TypeError, match="num_actions"):
         StandCfg(num_actions=12)
     with pytest.raises(ValueError, match="NoRobotCfg has no robot"):
@@ -514,8 +594,38 @@ def test_data_are_the_simulation_in_isaac_labs_words(world):
     kept = data.joint_pos
     world.core.step(torch.ones(3, 12))
     assert not torch.equal(kept, data.joint_pos)  # what was read before is the reader's
+    assert world.scene.terrain is world.scene["terrain"]
+    assert (world.scene["robot"].num_instances, world.scene["robot"].is_fixed_base) == (3, False)
+    world.scene.write_data_to_sim()
     with pytest.raises(AttributeError, match=r"'joint_poss'; did you mean 'joint_pos'"):
         data.joint_poss  # noqa: B018
+
+
+def test_documented_names_that_are_not_there(world):
+    for thing, names in {
+        world.scene["robot"]: "write_data_to_sim update set_external_force_and_torque",
+        world.scene["robot"].data: "root_link_pos_w root_com_pos_w joint_pos_target soft_joint_vel_limits joint_names",
+        world.scene: "keys",
+        sys.modules["legged_envs.workflows.scene"]: "RayCasterCfg CameraCfg ActuatorNetMLPCfg",
+    }.items():
+        assert not [name for name in names.split() if hasattr(thing, name)]
+    assert {"robot", "friend"} == {*world.scene.articulations} and "terrain" in world.scene.terrains
+
+
+def test_extras_of_a_step_and_of_a_reset():
+    class Tells(Stand):
+        def _get_rewards(self):
+            self.extras["foo"] = 1
+            return super()._get_rewards()
+
+        def _reset_idx(self, env_ids):
+            super()._reset_idx(env_ids)
+            self.extras["log"] = {"bar": 2}
+
+    legged_envs.register("Test/Tells-v0", Tells, StandCfg)
+    env, envs = Tells(StandCfg()), gym.make_vec("Test/Tells-v0", 2)
+    assert env.reset(seed=0)[1]["log"]["bar"] == 2 == envs.reset(seed=0)[1]["log"]["bar"]
+    assert env.step(torch.zeros(2, 12))[-1]["foo"] == 1 and "foo" not in envs.step(np.zeros((2, 12), np.float32))[-1]
 
 
 def test_names_and_regular_expressions(world):
@@ -617,6 +727,7 @@ def test_events_in_isaac_labs_words():
             self.scene.articulations["robot"] = Articulation(self.cfg.robot)
 
     env = Seen(StandCfg(events=EventsCfg()))
+    seen.clear()  # of the trial when the environment was made
     env.reset(seed=0)
     assert seen == [([0, 1], [0])] and (env.sim.root_pos_w[:, 2] > 1.2).all()
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import legged_envs
+from legged_envs import managers
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import rewards
 from legged_envs.robots import GO2
@@ -242,6 +243,70 @@ def test_a_saved_state_holds_terms_that_are_classes_and_weights_that_a_curriculu
     del extras
 
 
+class SmoothedGravity:
+    """An observation with a state: a tensor, one in a dict, and one that is replaced."""
+
+    def __init__(self, cfg, env):
+        self.n, self.kept = torch.zeros(env.num_envs, 3), {"a": torch.zeros(env.num_envs, 3)}
+
+    def __call__(self, env):
+        gravity = env.scene["robot"].data.projected_gravity_b
+        self.n = 0.5 * self.n + gravity
+        self.kept["a"] += gravity
+        return torch.cat((self.n, self.kept["a"]), 1)
+
+
+def test_a_reset_of_some_leaves_what_terms_keep_of_others():
+    cfg = Cfg()
+    cfg.observations.policy.joint_pos = ObservationTermCfg(func=SmoothedGravity)
+    alone, both = (ManagerBasedRLEnv(cfg) for _ in range(2))
+    first, _ = alone.reset(seed=0)
+    both.reset(seed=0)
+    for _ in range(4):
+        assert torch.equal(both.reset(env_ids=[1])[0]["policy"][[0, 2, 3]], first["policy"][[0, 2, 3]])
+        first, second = (env.step(ACTION)[0] for env in (alone, both))
+        assert torch.equal(first["policy"][[0, 2, 3]], second["policy"][[0, 2, 3]])
+
+
+def test_what_can_change_of_a_term_and_what_can_not():
+    env = ManagerBasedRLEnv(Cfg())
+    env.reset(seed=0)
+    rewards, events, ended = env.reward_manager, env.event_manager, env.termination_manager
+    term = rewards.get_term_cfg("knees")
+    term.weight = 5.0
+    assert rewards.weights[1] != 5.0, "what is given is a copy"
+    rewards.set_term_cfg("knees", term)
+    assert rewards.weights[1] == 5.0 == rewards.get_term_cfg("knees").weight
+    rewards.set_term_cfg("knees", RewardTermCfg(bent_knees, 4.0, Cfg().rewards.knees.params))
+    assert rewards.weights[1] == 4.0
+    for manager, name in ((rewards, "knees"), (events, "kick"), (ended, "contact")):
+        term = manager.get_term_cfg(name)
+        manager.set_term_cfg(name, term)
+        term.params["sigma"] = 99
+        with pytest.raises(
+            ValueError, match=rf"Manager: \['params'\] of the term '{name}' cannot change, only the weight"
+        ):
+            manager.set_term_cfg(name, term)
+        with pytest.raises(ValueError, match=r"has no term.* 'knee'"):
+            manager.get_term_cfg("knee")
+    with pytest.raises(ValueError, match=r"\['func'\] of the term 'contact'"):
+        ended.set_term_cfg("contact", TerminationTermCfg(bored, params=ended.get_term_cfg("contact").params))
+    assert env.action_manager.get_term("legs") is env.core.actions.terms["legs"]
+    assert env.command_manager.get_term("base_velocity") is env.core.commands.terms["velocity"]
+    with pytest.raises(ValueError, match="ActionManager has no term 'front'"):
+        env.action_manager.get_term("front")
+
+
+def test_the_configuration_of_a_task_says_how_many_environments_there_are():
+    class Counts(Env):
+        def load_managers(self):
+            super().load_managers()
+            self.within = self.cfg.scene.num_envs, self.scene.cfg.num_envs
+
+    core = Counts.make_core(Counts.task_cfg(Cfg()), 2)
+    assert core.task.within == (2, 2) and core.num_envs == 2 and Cfg().scene.num_envs == 4
+
+
 def test_a_history_stands_term_by_term():
     cfg = Cfg()
     cfg.observations.policy.joint_pos.history_length = 3
@@ -292,6 +357,11 @@ def test_an_environment_without_rewards_gives_observations_and_extras():
     results = [env.step(ACTION) for _ in range(3)]
     assert all(len(result) == 2 for result in results) and results[-1][0]["policy"].shape == (4, 12)
     assert env.episode_length_buf.tolist() == [3] * 4
+    assert env.recorder_manager is None and not (env.reset_terminated | env.reset_time_outs).any()
+    with pytest.raises(
+        TypeError, match=r"ManagerBasedRLEnv needs a .*ManagerBasedRLEnvCfg, got a .*ManagerBasedEnvCfg"
+    ):
+        ManagerBasedRLEnv(cfg)
     env.reset(env_ids=torch.tensor([1]))
     assert env.episode_length_buf.tolist() == [3, 0, 3, 3]
     assert ManagerBasedEnv.seed(7) == 7 and 0 <= ManagerBasedEnv.seed() < 10_000
@@ -360,7 +430,16 @@ def changed(path, value):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (changed("rewards.track", 3.0), TypeError, "Cfg.rewards.track must be a RewardTermCfg"),
+        (
+            changed("rewards.track", 3.0),
+            TypeError,
+            r"Cfg.rewards.track must be a .*\.RewardTermCfg or None, got a .*float",
+        ),
+        (
+            changed("events.kick", managers.EventTermCfg(kick, "reset")),
+            TypeError,
+            r"must be a .*manager_based\.EventTermCfg.*got a .*managers\.event\.EventTermCfg",
+        ),
         (changed("decimation", mdp.MISSING), ValueError, "Cfg.decimation is missing"),
         (changed("scene.robot", None), ValueError, "no robot"),
         (changed("stiffness", 3.0), AttributeError, "has no field 'stiffness'"),
@@ -372,6 +451,12 @@ def changed(path, value):
         (changed("rewards.knees", RewardTermCfg(bent_knees, 1.0, {"bend": 1.0})), TypeError, "asset_cfg"),
         (changed("terminations.contact.params", {"threshold": 1.0}), TypeError, "sensor_cfg"),
         (changed("events.kick.params", {"sped": 1.0}), TypeError, "sped"),
+        (changed("rewards.knees", RewardTermCfg(lambda env: None, 1.0)), ValueError, "'knees'.*a tensor, got NoneType"),
+        (
+            changed("terminations.contact", TerminationTermCfg(lambda env: torch.zeros(4))),
+            ValueError,
+            "'contact'.*torch.bool, got torch.float32",
+        ),
         (changed("rewards.knees.params", {"asset_cfg": SceneEntityCfg("dog"), "bend": 1.0}), KeyError, "dog"),
     ],
 )
@@ -381,6 +466,43 @@ def test_bad_input(change, error, words):
     with pytest.raises(error, match=words):
         change(cfg)
         ManagerBasedRLEnv(cfg).reset()
+
+
+def test_extras_of_a_step_and_of_a_reset():
+    def tell(env):
+        env.extras["foo"] = 1
+        return torch.ones(env.num_envs)
+
+    cfg = Cfg()
+    cfg.rewards.speed = RewardTermCfg(tell, 1.0)
+    env = Env(cfg)
+    assert "resets" in env.reset(seed=0)[1]["log"]
+    assert env.step(ACTION)[-1]["foo"] == 1 and "foo" not in env.core.step(ACTION)[-1]
+
+
+def test_what_differs_from_isaac_lab():
+    cfg = Cfg(ui_window_class_type=object, rerender_on_reset=True)
+    env = ManagerBasedRLEnv(cfg)
+    env.reset(seed=0)
+    env.step(ACTION)
+    assert (env.single_observation_space["policy"].high == 100.0).all()
+    assert not [name for name in ("obs_buf", "reset_buf", "reward_buf") if hasattr(env, name)]
+    history = env.scene.sensors["contact_forces"].data.net_forces_w_history
+    assert history[:, 0].any() and not history[:, 1:].any(), "one entry for each control step"
+    data = env.scene["robot"].data
+    assert torch.equal(data.joint_acc, env.sim.joint_acc)
+    assert torch.equal(data.soft_joint_pos_limits, data.joint_pos_limits)
+    absent = (
+        "feet_air_time is_terminated_term reset_scene_to_default randomize_actuator_gains randomize_joint_parameters"
+    )
+    absent += " RelativeJointPositionActionCfg NullCommandCfg joint_vel_out_of_limit applied_torque_limits"
+    assert not [name for name in absent.split() if hasattr(mdp, name)]
+    cfg.curriculum = {"levels": CurriculumTermCfg(lambda env, env_ids: {"easy": 1.0})}
+    with pytest.raises((TypeError, ValueError), match="must be real number, not dict"):
+        other = ManagerBasedRLEnv(cfg)
+        other.reset(seed=0)
+        other.step(ACTION)
+        other.reset(env_ids=[0])
 
 
 def test_mdp_names_have_the_values_of_our_terms():
@@ -404,7 +526,7 @@ def test_a_weight_of_zero_leaves_a_term_out():
     cfg.rewards.knees.weight = 0.0
     env = ManagerBasedRLEnv(cfg)
     assert env.reward_manager.active_terms == ["track", "speed"]
-    with pytest.raises(ValueError, match=r"no reward term with a weight.*'knees'"):
+    with pytest.raises(ValueError, match=r"RewardManager has no term, or none with a weight, 'knees'"):
         env.reward_manager.set_term_cfg("knees", RewardTermCfg(bent_knees, 1.0))
 
 

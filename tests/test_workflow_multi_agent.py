@@ -143,6 +143,41 @@ def test_an_agent_that_ends_ends_its_own_episode_only():
     envs.close()
 
 
+def test_a_reset_of_some_leaves_what_methods_keep_of_others(assert_same):
+    class Smooths(TwoHalves):
+        kept: dict[str, torch.Tensor]
+
+        def _setup_scene(self) -> None:
+            super()._setup_scene()
+            self.kept = {agent: torch.zeros(self.num_envs, 3) for agent in COLUMNS}
+
+        def _get_observations(self):
+            seen = super()._get_observations()
+            for agent, own in seen.items():
+                self.kept[agent] = 0.5 * self.kept[agent] + self.robot.projected_gravity
+                seen[agent] = torch.cat((own[:, :5], self.kept[agent]), 1)
+            return seen
+
+    alone, both = (Smooths(two_halves(cost_limits=TwoHalvesCfg().cost_limits)) for _ in range(2))
+    assert_same(alone.core.reset(seed=0)[0], both.core.reset(seed=0)[0])
+    for _ in range(4):
+        both.core.reset(options={"reset_mask": torch.tensor([False, True, False, False, False])})
+        action = torch.rand(5, 12)
+        first, second = (env.core.step(action)[0]["policy"][[0, 2, 3, 4]] for env in (alone, both))
+        assert_same(first, second)
+
+
+def test_extras_of_a_step_and_of_a_reset():
+    class Tells(TwoHalves):
+        def _get_rewards(self):
+            self.extras["foo"] = 1
+            return super()._get_rewards()
+
+    task = Tells(two_halves())
+    task.reset(seed=0)
+    assert task.step(ones())[-1]["foo"] == 1 and "foo" not in task.core.step(torch.zeros(5, 12))[-1]
+
+
 def test_the_dict_face_says_what_the_flat_one_does(assert_same, random_actions):
     task = TwoHalves(two_halves())
     flat = gym.make_vec(HALVES, num_envs=5, **TORCH)
@@ -274,6 +309,7 @@ def test_an_own_apply_action_is_called_before_each_physics_step(assert_same):
             Counting.calls += 1
 
     plain, counting = TwoHalves(two_halves()), Counting(two_halves())
+    Counting.calls = 0  # after the trial when the environment was made
     plain.reset(seed=0), counting.reset(seed=0)
     for _ in range(3):
         plain.step(ones()), counting.step(ones())
@@ -544,10 +580,8 @@ def test_what_a_method_returns_is_checked(method, returned, message):
         pass
 
     setattr(Wrong, method, lambda self: returned)
-    task = Wrong(two_halves())
     with pytest.raises((TypeError, ValueError), match=f"Wrong.{method}.*{message}"):
-        task.reset(seed=0)
-        task.step(ones())
+        Wrong(two_halves())
 
 
 def test_an_agent_that_there_is_not_is_refused():

@@ -11,7 +11,7 @@ from legged_envs.state import Stateful, copied, is_state, replaced_in_place
 class Adapted(Stateful):
     """Calls ``func``, or an object of a class ``func``, made by ``func(cfg=cfg, env=env)``, whose ``__call__`` is the
     term and whose ``reset(env_ids)``, if it has one, begins episodes; its tensors and numbers are its state. What it
-    returns is converted to ``dtype``. An ``event`` is called without the stream of random numbers."""
+    returns is converted to ``dtype`` if it is a tensor. An ``event`` is called without the stream of random numbers."""
 
     def __init__(self, func: Any, cfg: Any, dtype: torch.dtype | None = None, event: bool = False):
         self.func, self.cfg, self._dtype, self._event = func, cfg, dtype, event
@@ -34,15 +34,19 @@ class Adapted(Stateful):
 
     def __call__(self, env: Any, *args: Any, **params: Any) -> Any:
         value = self._term(env, *(args[:-1] if self._event else args), **params)
-        return value if self._dtype is None else value.to(self._dtype)
+        return value.to(self._dtype) if self._dtype and isinstance(value, torch.Tensor) else value
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Those of the object, which may be set here; none where ``func`` is no class."""
+        return vars(self._term) if isinstance(self.func, type) else {}
 
     def reset(self, env_ids: torch.Tensor) -> None:
         if hasattr(self._term, "reset"):
             self._term.reset(env_ids=env_ids)
 
     def state_dict(self) -> dict[str, Any]:
-        own = vars(self._term) if isinstance(self.func, type) else {}
-        return {name: copied(value) for name, value in own.items() if is_state(value)}
+        return {name: copied(value) for name, value in self.attributes.items() if is_state(value)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

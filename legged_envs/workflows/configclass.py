@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import difflib
 import inspect
 import re
 from collections.abc import Sequence
@@ -35,7 +36,18 @@ def configclass(cls: Any) -> Any:
 
 
 class Copied(Configuration):
-    """What :func:`configclass` adds to a class."""
+    """What :func:`configclass` adds to a class. A subclass that assigns, without annotation, what is nearly the name of
+    a field of ours is an AttributeError."""
+
+    def __init_subclass__(cls, **arguments: Any):
+        super().__init_subclass__(**arguments)
+        parents = {base: inspect.get_annotations(base) for base in cls.__mro__[1:]}
+        ours = [name for base, names in parents.items() if base.__module__.startswith("legged_envs.") for name in names]
+        own = {name for name, value in vars(cls).items() if not isinstance(value, _NO_FIELDS)}
+        for name in own.difference(inspect.get_annotations(cls), *parents.values(), *map(vars, parents)):
+            if close := difflib.get_close_matches(name, ours, 1, 0.85):
+                wrong = f"{cls.__name__}.{name} is no field of its bases; did you mean {close[0]!r}?"
+                raise AttributeError(f"{wrong} If it is meant as a new field, annotate it")
 
     def replace(self, **changes: Any) -> Any:
         """A copy with other values of some fields."""
@@ -146,3 +158,10 @@ class SceneEntityCfg(Copied):
                 ids, names = getattr(scene[self.name], method)(patterns, preserve_order=self.preserve_order)
                 setattr(self, f"{part}_names", names)
                 setattr(self, f"{part}_ids", ids)
+
+
+def resolved(params: dict[str, Any], scene: Any) -> dict[str, Any]:
+    """``params`` of a term, each :class:`SceneEntityCfg` among which is resolved."""
+    for entity in [each for each in params.values() if isinstance(each, SceneEntityCfg)]:
+        entity.resolve(scene)
+    return params

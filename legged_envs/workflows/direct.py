@@ -16,7 +16,7 @@ from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import pure
 from legged_envs.sim import ViewerCfg
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SceneEntityCfg, SimulationCfg, configclass, world
+from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass, resolved, world
 from legged_envs.workflows.direct_core import DirectCore
 from legged_envs.workflows.isaac import IsaacEnv
 from legged_envs.workflows.scene import InteractiveScene
@@ -98,7 +98,7 @@ class DirectRLEnv(IsaacEnv):
     ``cfg`` and ``render_mode`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``, such as ``compile``. The
     terms of ``mdp/`` take ``self`` as ``env``, or ``self.core`` in a class with an own ``robot`` or ``actions``."""
 
-    CORE = DirectCore
+    CORE, CFG = DirectCore, DirectRLEnvCfg
     core: DirectCore
     context = property(lambda self: self.core)
 
@@ -127,9 +127,8 @@ class DirectRLEnv(IsaacEnv):
         self.scene = InteractiveScene(cfg.scene, core)
         core.scene = self.scene
         self.scene.set_up(self._setup_scene)
-        for part in [part for term in core.events.cfg.values() for part in term.params.values()]:
-            if isinstance(part, SceneEntityCfg):
-                part.resolve(self.scene)
+        for term in core.events.cfg.values():
+            resolved(term.params, self.scene)
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:

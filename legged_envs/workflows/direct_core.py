@@ -1,6 +1,9 @@
 """The vector environment of direct tasks: it calls their methods."""
 
+import copy
 import math
+import random
+from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from types import SimpleNamespace
@@ -16,9 +19,27 @@ from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece
 from legged_envs.mdp.context import is_pure
-from legged_envs.state import copied, mapped
+from legged_envs.state import copied, mapped, restored
 from legged_envs.workflows.scene import InteractiveScene
-from legged_envs.workflows.workflow import WorkflowCore, others_unchanged, put_back
+from legged_envs.workflows.workflow import WorkflowCore, others_unchanged
+
+
+def _contents(value: Any, found: dict[int, Any]) -> dict[int, Any]:
+    """Tensors and containers in ``value``, each with a copy, by their ids."""
+    if isinstance(value, (Tensor, dict, list, set, deque)) and id(value) not in found:
+        found[id(value)] = value, copy.copy(value) if not isinstance(value, Tensor) else value.clone()
+        for item in () if isinstance(value, Tensor) else value.values() if isinstance(value, dict) else value:
+            _contents(item, found)
+    return found
+
+
+def _put_back_contents(found: dict[int, Any]) -> None:
+    for value, before in found.values():
+        if isinstance(value, Tensor):
+            value.copy_(before)
+        else:
+            value.clear()
+            (value.update if isinstance(value, (dict, set)) else value.extend)(before)
 
 
 class DirectCore(WorkflowCore):
@@ -61,12 +82,33 @@ class DirectCore(WorkflowCore):
         self._evaluate_and_observe(self)
         return self.groups, self.single_action_space
 
+    def finish(self) -> None:
+        """Also begin episodes and take a step, which shows what the methods return, and put back what that changed."""
+        own = _contents(vars(self.task), {})
+        super().finish()
+        parts = [self.random, self.task.scene, *self.managers.values(), *self.task.noise_models.values()]
+        before, sim = [copied(part) for part in parts], self.sim.get_state()
+        drawn, numbers = random.getstate(), np.random.get_state()
+        with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng([]):
+            self._start_episodes(self._all_ids, 0)
+            self._observe(self._all_ids)
+            self._act(self.zeros["action"])
+            for robot in self.robots.values():
+                robot.read()
+            self._evaluate()
+            self._observe(None)
+            _put_back_contents(own)
+            for part, state in zip(parts, before, strict=True):
+                restored(part, state)
+            self.sim.set_state(sim)
+            self._take_in_start(self._all_ids)
+        random.setstate(drawn)
+        np.random.set_state(numbers)
+
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
-        before = copied(self.task._stateful())
         for piece in (self._ends, *self._rates, self._looks):
             if piece.pure:
                 piece.run()  # once before they are recorded: a recording knows no attribute that it makes
-        put_back(self.task, before)
         super()._record(robots, owners)
 
     def _sources(self) -> list[object]:
@@ -141,9 +183,9 @@ class DirectCore(WorkflowCore):
                 group.draw()
             self._observation()
         else:
-            for group in self._groups:
-                group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
             with others_unchanged(self.task, env_ids):
+                for group in self._groups:
+                    group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
                 self._look()
         take = torch.clone if env_ids is None else (lambda value: value[env_ids])
         shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}

@@ -9,8 +9,13 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
-from legged_envs.workflows.workflow import Workflow
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.workflows.workflow import _GIVEN, Workflow
 from legged_envs.wrappers import TimeLimit
+
+
+def full_name(cls: Any) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 class IsaacEnv(Workflow):
@@ -21,8 +26,21 @@ class IsaacEnv(Workflow):
     unwrapped = property(lambda self: self)
     get_wrapper_attr, has_wrapper_attr = partialmethod(getattr), partialmethod(hasattr)
     set_wrapper_attr = partialmethod(setattr)
+    CFG: ClassVar[type]
+    """The class of the configurations of such tasks."""
     physics_dt = property(lambda self: self.core.cfg.sim.dt)
     """Physics time step, s."""
+
+    @classmethod
+    def task_cfg(cls, cfg: Any) -> TaskCfg:
+        if not isinstance(cfg, cls.CFG):
+            raise TypeError(f"{cls.__name__} needs a {full_name(cls.CFG)}, got a {full_name(type(cfg))}")
+        return super().task_cfg(cfg)
+
+    @classmethod
+    def _construct(cls, cfg: Any) -> Workflow:
+        cfg.scene.num_envs = (_GIVEN.get() or {})["num_envs"]  # of make_core
+        return super()._construct(cfg)
 
     def writes(self, method: str) -> bool:
         """Whether the class of this task, or another one outside of this package, writes a method."""

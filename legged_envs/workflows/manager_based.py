@@ -1,13 +1,16 @@
 """Tasks as Isaac Lab's manager-based workflow writes them: configuration classes whose attributes are terms."""
 
+import copy
 import math
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from inspect import signature
 from typing import Any
 
 import torch
 
 from legged_envs import managers
+from legged_envs.checks import check_known
 from legged_envs.envs import Evaluation
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.manager_env import MANAGERS
@@ -15,19 +18,47 @@ from legged_envs.managers.adapted import Adapted
 from legged_envs.mdp.context import is_pure
 from legged_envs.sim import ViewerCfg
 from legged_envs.workflows import isaac_mdp
-from legged_envs.workflows.configclass import SceneEntityCfg, SimulationCfg, configclass, world
-from legged_envs.workflows.isaac import IsaacEnv
+from legged_envs.workflows.configclass import SimulationCfg, configclass, resolved, world
+from legged_envs.workflows.isaac import IsaacEnv, full_name
 from legged_envs.workflows.noise import UniformNoiseCfg
 from legged_envs.workflows.recorder import RecorderManager
 from legged_envs.workflows.scene import InteractiveScene
-from legged_envs.workflows.workflow import WorkflowCore
+from legged_envs.workflows.workflow import WorkflowCore, _put_back_rows, _rows, others_unchanged
+
+
+def _term_cfg(manager: Any, name: str) -> Any:
+    """A copy of the configuration of a term; ValueError if there is no such."""
+    check_known(f"{type(manager).__name__} has no term, or none with a weight,", (name,), manager.names, "terms")
+    return replace(manager.cfg[name], params=copy.deepcopy(manager.cfg[name].params))
+
+
+def _set_term_cfg(task: Any, manager: Any, name: str, cfg: Any) -> None:
+    """Set the weight of a reward term; ValueError if anything else differs from what the term was made with."""
+    now, given = _term_cfg(manager, name), replace(cfg, params=resolved(copy.deepcopy(cfg.params), task.scene))
+    if given.func is getattr(now.func, "func", None):
+        given.func = now.func
+    changes = [key for key, value in vars(now).items() if getattr(given, key, value) != value]
+    if {*changes} - {"weight"}:
+        how = "only the weight of a reward can: set it in the configuration, and make another environment"
+        raise ValueError(f"{type(manager).__name__}: {changes} of the term {name!r} cannot change, {how}")
+    if changes:
+        manager.set_weight(name, cfg.weight)
+
+
+def _term(task: Any, manager: Any, name: str) -> Any:
+    """Whose episode a termination term ended, (num_envs,), or the term of another manager."""
+    name = task.renamed.get(name, name)
+    check_known(f"{type(manager).__name__} has no term", (name,), manager.names, "terms")
+    reasons = isinstance(manager, managers.TerminationManager)
+    return manager.reasons[:, manager.names.index(name)] if reasons else manager.terms[name]
+
 
 VIEWS = {f"{name.removesuffix('s')}_manager": name for name in MANAGERS}
 NAMES: dict[str, Any] = {
     "active_terms": lambda task, manager: list(manager.names),
-    "get_term_cfg": lambda task, manager: manager.cfg.__getitem__,
-    "set_term_cfg": lambda task, manager: lambda name, cfg: manager.set_weight(name, cfg.weight),
-    "get_term": lambda task, manager: lambda name: manager.reasons[:, manager.names.index(name)],
+    "get_term_cfg": lambda task, manager: partial(_term_cfg, manager),
+    "set_term_cfg": lambda task, manager: partial(_set_term_cfg, task, manager),
+    "get_term": lambda task, manager: partial(_term, task, manager),
     "get_command": lambda task, manager: lambda name: manager[task.renamed.get(name, name)],
     "action": lambda task, manager: manager.current,
     "prev_action": lambda task, manager: manager.previous,
@@ -96,8 +127,8 @@ class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
 KINDS: dict[str, Any] = {"rewards": managers.RewardTermCfg, "costs": managers.CostTermCfg}
 KINDS |= {"terminations": managers.TerminationTermCfg, "curriculum": managers.CurriculumTermCfg}
 KINDS |= {"events": EventTermCfg, "observations": ObservationGroupCfg, "actions": object, "commands": object}
-DTYPES = {"rewards": torch.float32, "costs": torch.float32, "terminations": torch.bool, "curriculum": None}
-"""Sections of a configuration → the class of their terms, and the type of what those return."""
+DTYPES = {"rewards": torch.float32, "costs": torch.float32, "terminations": None, "curriculum": None}
+"""Sections of a configuration → the class of their terms, and the type that what those return is converted to."""
 
 
 def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
@@ -107,7 +138,7 @@ def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
     terms = {name: term for name, term in given.items() if term is not None and name not in options}
     for name, term in terms.items():
         if not isinstance(term, kind):
-            raise TypeError(f"{where}.{name} must be a {kind.__name__} or None, got {term!r}")
+            raise TypeError(f"{where}.{name} must be a {full_name(kind)} or None, got a {full_name(type(term))}")
     return terms
 
 
@@ -167,6 +198,16 @@ class ManagerBasedCore(WorkflowCore):
             self.recorder.end_step(evaluation)
         return evaluation
 
+    def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        if env_ids is None:
+            return super()._observe(None)
+        terms = {name: term.attributes for name, term in self.task.class_terms.items()}
+        before, others = _rows(terms, self.num_envs), torch.ones(self.num_envs, dtype=torch.bool)
+        with others_unchanged(self.task, env_ids):
+            rows = super()._observe(env_ids)
+        _put_back_rows(terms, before, others.index_fill(0, env_ids.cpu(), False))
+        return rows
+
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         if seeded:
             self.events.apply("startup", env_ids)
@@ -192,7 +233,7 @@ class ManagerBasedEnv(IsaacEnv):
     """An environment of terms without rewards and terminations: a step returns observations and ``extras``, and no
     episode ends by itself. ``cfg`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``."""
 
-    CORE = ManagerBasedCore
+    CORE, CFG = ManagerBasedCore, ManagerBasedEnvCfg
     core: ManagerBasedCore
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
@@ -224,6 +265,11 @@ class ManagerBasedEnv(IsaacEnv):
         facts |= {name: getattr(cfg, name) for name in ("only_positive_rewards", "action_limit")}
         return TaskCfg(**facts, **own)
 
+    reset_terminated = property(lambda self: self.core.terminations.terminated)
+    reset_time_outs = property(lambda self: self.core.terminations.time_outs)
+    """Whose episode terms ended in this step, and whose they cut off; the time limit is no term. Shape: (num_envs,)."""
+    recorder_manager = property(lambda self: self.core.recorder)
+
     def __getattr__(self, name: str) -> Any:
         manager = super().__getattr__(VIEWS.get(name, name))
         return ManagerView(self, manager) if name in VIEWS else manager
@@ -235,8 +281,7 @@ class ManagerBasedEnv(IsaacEnv):
         sections = [getattr(core.cfg, name) for name in (*DTYPES, "events")]
         sections += [group.terms for group in core.cfg.observations.values()]
         for term in (term for section in sections for term in section.values()):
-            for entity in (each for each in term.params.values() if isinstance(each, SceneEntityCfg)):
-                entity.resolve(self.scene)
+            resolved(term.params, self.scene)
             if isinstance(term.func, Adapted):
                 self.class_terms[str(len(self.class_terms))] = term.func.make(self)
         WorkflowCore.finish(core)
@@ -262,4 +307,4 @@ class ManagerBasedRLEnv(ManagerBasedEnv):
     """An environment of terms with rewards and terminations. A step: actions → physics → terminations → rewards →
     commands, interval events → observations; episodes that ended begin anew after it."""
 
-    step: Any = IsaacEnv.step
+    CFG, step = ManagerBasedRLEnvCfg, IsaacEnv.step

@@ -135,7 +135,7 @@ class DirectMARLEnv(DirectRLEnv):
     costs of its own and observation are zero, until the episode of the last agent is over. Then the environment's is:
     terminated if all agents were, else truncated."""
 
-    CORE = MultiAgentCore
+    CORE, CFG = MultiAgentCore, DirectMARLEnvCfg
     core: MultiAgentCore
     cfg: DirectMARLEnvCfg
 

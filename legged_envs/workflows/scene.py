@@ -158,6 +158,7 @@ class Articulation(RigidObject, HasBodies):
     """A robot of the scene, found by its configuration."""
 
     STATE = ("_targets",)
+    is_fixed_base, num_instances = False, property(lambda self: len(self._ALL_INDICES))
 
     def _data(self, core: Any) -> EntityData:
         robot, state = self._body.robot, core.robots[self.name]
@@ -306,7 +307,8 @@ class InteractiveScene(Stateful):
     def clone_environments(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: all environments exist, and cannot touch each other."""
 
-    filter_collisions = clone_environments
+    filter_collisions = write_data_to_sim = clone_environments
+    terrain = property(lambda self: next(iter(self.terrains.values()), None))
 
     def reset(self, env_ids: Ids = None) -> None:
         for entity in self.entities.values():
