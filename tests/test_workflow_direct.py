@@ -535,7 +535,7 @@ def test_missing_methods_and_fields():
         with pytest.raises(AttributeError, match=f"C.{name} is no field of its bases; did you mean '{meant}'"):
             configclass(type("C", (StandCfg,), {name: 3}))
     assert configclass(type("C", (StandCfg,), {"robot_2": GO2, "leg_1": 1}))().leg_1 == 1
-    with pytest.raises(ValueError, match=r"ViewerCfg\.asset_name.*'robot'.*'robo'"):
+    with pytest.raises(ValueError, match=r"ViewerCfg\.asset_name.*no 'robo'; did you mean 'robot'"):
         Stand(StandCfg(viewer=ViewerCfg(eye=(1.0, 1.0, 1.0), origin_type="asset_root", asset_name="robo")))
     with pytest.raises(
         TypeError, match=r"Stand needs a legged_envs\..*direct\.DirectRLEnvCfg, got a .*ManagerBasedEnvCfg"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.checks import check_choice, check_known, check_number, whole_number
+from legged_envs.checks import check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
 from legged_envs.sim.cfg import SceneCfg, ViewerCfg
@@ -191,7 +191,8 @@ class Simulation(FreeBody, Quantities, Shown):
     @viewer.setter
     def viewer(self, viewer: ViewerCfg) -> None:
         whole_number("ViewerCfg.env_index", viewer.env_index, 0, self.num_envs - 1)
-        check_choice("ViewerCfg.asset_name", viewer.asset_name, (None, *self.robots, *self.objects))
+        known = [*self.robots, *self.objects]
+        check_known("ViewerCfg.asset_name: there is no", (viewer.asset_name or "robot",), known, "robots and objects")
         self._renderer.viewer = viewer
 
     @property
