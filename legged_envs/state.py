@@ -52,9 +52,12 @@ def mapped(function: Callable[..., Any], value: Any, *others: Any) -> Any:
 
 
 def is_state(value: Any) -> bool:
-    """Whether it is a tensor, an array, a number, an object with a state, or a dict, list or tuple of such."""
+    """Whether it is a tensor, an array, a number, an object with a state, or a dict, list or tuple of such, in which
+    there may be strings and None too."""
     if isinstance(value, (dict, list, tuple, deque)):
-        return bool(value) and all(map(is_state, value.values() if isinstance(value, dict) else value))
+        items = [item for item in (value.values() if isinstance(value, dict) else value) if item is not None]
+        items = [item for item in items if not isinstance(item, str)]
+        return bool(items) and all(map(is_state, items))
     return isinstance(value, (torch.Tensor, np.ndarray, int, float)) or hasattr(type(value), "load_state_dict")
 
 

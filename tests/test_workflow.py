@@ -27,12 +27,14 @@ class Hop(DirectRLEnv):
     def __init__(self, cfg, render_mode=None, **kwargs):
         super().__init__(cfg, render_mode, **kwargs)
         self.array, self.pair = np.zeros(self.num_envs), (torch.zeros(self.num_envs), 0)
+        self.mixed = {"kind": "hop", "none": None, "count": torch.zeros(self.num_envs)}
 
     def _get_observations(self):
         return {"policy": self.robot.projected_gravity.clone()}
 
     def _get_rewards(self):
         self.array = self.array + 1.0
+        self.mixed["count"] += 1.0
         self.pair = (self.pair[0] + 1.0, self.pair[1] + 1)
         return self.robot.base_height * self.cfg.bonus
 
@@ -99,6 +101,7 @@ def test_arrays_tuples_and_numbers_among_the_attributes_are_part_of_the_state(ho
     assert task.array.tolist() == [1.0, 1.0] and task.pair[1] == 1
     envs.set_state(state)
     assert task.array.tolist() == [0.0, 0.0] and task.pair[0].tolist() == [0.0, 0.0] and task.pair[1] == 0
+    assert task.mixed["count"].tolist() == [0.0, 0.0] and task.mixed["kind"] == "hop"
 
 
 def test_a_state_of_another_class_is_refused(hop):

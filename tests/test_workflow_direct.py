@@ -23,7 +23,8 @@ from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks import TASKS
-from legged_envs.workflows.configclass import (
+from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.isaac_cfg import (
     InteractiveSceneCfg,
     RigidBodyMaterialCfg,
     SceneEntityCfg,
@@ -31,7 +32,6 @@ from legged_envs.workflows.configclass import (
     configclass,
     match_names,
 )
-from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
 from legged_envs.workflows.manager_based import ManagerBasedEnvCfg
 from legged_envs.workflows.noise import (
     ConstantNoiseCfg,

@@ -19,7 +19,7 @@ from legged_envs.mdp import rewards
 from legged_envs.robots import GO2
 from legged_envs.storage.episodes import MinariDatasetHandler
 from legged_envs.workflows import isaac_mdp as mdp
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SceneEntityCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SceneEntityCfg, configclass
 from legged_envs.workflows.manager_based import (
     EventTermCfg,
     ManagerBasedEnv,

@@ -24,7 +24,7 @@ from legged_envs.rl.evaluate import Evaluator
 from legged_envs.robots import GO2
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.go2_legs import LEGS, Go2Legs, go2_legs
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, configclass
 from legged_envs.workflows.multi_agent import (
     DirectMARLEnv,
     DirectMARLEnvCfg,

@@ -10,8 +10,8 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass
 from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, configclass
 from legged_envs.workflows.noise import NoiseCfg, NoiseModelCfg
 
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)

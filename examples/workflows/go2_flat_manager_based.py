@@ -9,7 +9,7 @@ from legged_envs.managers import TerminationTermCfg as DoneTerm
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.robots import GO2
 from legged_envs.workflows import isaac_mdp as mdp
-from legged_envs.workflows.configclass import InteractiveSceneCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, configclass
 from legged_envs.workflows.manager_based import EventTermCfg as EventTerm
 from legged_envs.workflows.manager_based import ManagerBasedRLEnv, ManagerBasedRLEnvCfg
 from legged_envs.workflows.manager_based import ObservationGroupCfg as ObsGroup

@@ -10,7 +10,7 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, configclass
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.workflows.noise import NoiseCfg, NoiseModelCfg
 

@@ -11,7 +11,7 @@ from legged_envs.mdp import observations
 from legged_envs.mdp.context import Env, pure
 from legged_envs.robots import GO2
 from legged_envs.tasks.velocity import go2_flat
-from legged_envs.workflows.configclass import SimulationCfg, configclass
+from legged_envs.workflows.isaac_cfg import SimulationCfg, configclass
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 
 LEGS = ("FR", "FL", "RR", "RL")

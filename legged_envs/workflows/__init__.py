@@ -1,7 +1,7 @@
 """Other frameworks' ways to write a task, each a translation to the hooks of the core."""
 
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SceneEntityCfg, SimulationCfg, configclass
 from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SceneEntityCfg, SimulationCfg, configclass
 from legged_envs.workflows.legged_robot import BaseTask, LeggedRobot
 from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg
 from legged_envs.workflows.manager_based import (

@@ -16,9 +16,9 @@ from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import pure
 from legged_envs.sim import ViewerCfg
-from legged_envs.workflows.configclass import InteractiveSceneCfg, SimulationCfg, configclass, resolved, world
 from legged_envs.workflows.direct_core import DirectCore
 from legged_envs.workflows.isaac import IsaacEnv
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, configclass, resolved, world
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.spaces import space_from
 

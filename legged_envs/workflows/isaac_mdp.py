@@ -17,7 +17,7 @@ from legged_envs.mdp.actions import JointAction, JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.mdp.rewards import action_rate, tracking_ang_vel, tracking_lin_vel
-from legged_envs.workflows.configclass import SceneEntityCfg, configclass, match_names
+from legged_envs.workflows.isaac_cfg import SceneEntityCfg, configclass, match_names
 
 Term = Callable[..., Tensor]
 ROBOT = SceneEntityCfg("robot")

@@ -18,8 +18,8 @@ from legged_envs.managers.adapted import Adapted
 from legged_envs.mdp.context import is_pure
 from legged_envs.sim import ViewerCfg
 from legged_envs.workflows import isaac_mdp
-from legged_envs.workflows.configclass import SimulationCfg, configclass, resolved, world
 from legged_envs.workflows.isaac import IsaacEnv, full_name
+from legged_envs.workflows.isaac_cfg import SimulationCfg, configclass, resolved, world
 from legged_envs.workflows.noise import UniformNoiseCfg
 from legged_envs.workflows.recorder import RecorderManager
 from legged_envs.workflows.scene import InteractiveScene

@@ -7,7 +7,7 @@ from torch import Tensor
 from legged_envs.envs import Evaluation
 from legged_envs.managers import Manager
 from legged_envs.storage.episodes import HDF5DatasetFileHandler, PresentEpisodes
-from legged_envs.workflows.configclass import configclass
+from legged_envs.workflows.isaac_cfg import configclass
 
 STATE = {"root_pose": "root_pose_w", "root_velocity": "root_vel_w"}
 STATE |= {"joint_position": "joint_pos", "joint_velocity": "joint_vel"}

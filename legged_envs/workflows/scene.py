@@ -14,7 +14,7 @@ from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, Quantities
 from legged_envs.state import Stateful
-from legged_envs.workflows.configclass import InteractiveSceneCfg, RigidBodyMaterialCfg, configclass, match_names
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, RigidBodyMaterialCfg, configclass, match_names
 
 Ids = Tensor | Sequence[int] | slice | None
 ArticulationCfg, RigidObjectCfg = RobotCfg, ObjectCfg

@@ -57,9 +57,10 @@ class WorkflowCore(LeggedVectorEnv):
         return {**super()._own_state(), "task": SimpleNamespace(**copied(self.task._stateful()))}
 
     def _check_own_state(self, state: dict[str, Any]) -> None:
-        own, given = copied(self.task._stateful()), vars(state["task"])
-        known = {name: given[name] for name in own if name in given}
-        check_same_structure(known, own, f"the state of {type(self.task).__name__}")
+        given = vars(state["task"])  # of which what is no tensor may be longer, or there at some times only
+        own = {name: value for name, value in self.task._stateful().items() if isinstance(value, Tensor)}
+        own = {name: value for name, value in own.items() if isinstance(given.get(name), Tensor)}
+        check_same_structure({name: given[name] for name in own}, own, f"the state of {type(self.task).__name__}")
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state({name: part for name, part in state.items() if name != "task"})
