@@ -4,7 +4,6 @@ words of another framework."""
 from __future__ import annotations
 
 import copy
-import importlib
 import multiprocessing
 import os
 import pickle
@@ -15,23 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from forms import FORMS, register_form
 from gymnasium.vector import AutoresetMode
 from hand_written import StandUp
 
 from legged_envs import make_task_cfg
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
-from legged_envs.registration import TASKS, make_core
+from legged_envs.registration import make_core
 from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
 TASK = "Legged/Go2-Flat-v0"
-FORMS = {
-    "direct": "Example/Go2-Flat-Direct-v0",
-    "multi_agent": "Example/Go2-Flat-Multi-Agent-v0",
-    "manager_based": "Example/Go2-Flat-ManagerBased-v0",
-    "legged_robot": "Example/Go2-Flat-LeggedRobot-v0",
-    "rl_task": "Example/Go2-Flat-RLTask-v0",
-}
-"""The task in five more forms: modules of ``examples/workflows`` without their prefix → ids."""
 Kind = type[CoreVectorEnv] | str
 BOTH = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp])
 ALL = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp, *FORMS])
@@ -40,10 +32,7 @@ ALL = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp, *FORMS])
 def make(kind: Kind, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
     if not isinstance(kind, str):
         return kind(make_task_cfg(TASK), num_envs, **kwargs)
-    module = importlib.import_module(f"go2_flat_{kind}")
-    if FORMS[kind] not in TASKS:  # another test has forgotten it
-        importlib.reload(module)
-    return make_core(make_task_cfg(FORMS[kind]), num_envs, **kwargs)
+    return make_core(make_task_cfg(register_form(kind)), num_envs, **kwargs)
 
 
 def stack(kind: Kind, mode: AutoresetMode, num_envs: int = 3, limit: int = 7, **kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from forms import register_form
 
 import legged_envs
 from legged_envs.registration import TASKS
@@ -78,10 +79,9 @@ def test_changes_by_path_are_in_the_words_of_the_task_or_in_ours(hop):
 
 
 def test_none_removes_a_term_of_a_configuration_class():
-    import go2_flat_manager_based  # noqa: F401
-
-    task = "Example/Go2-Flat-ManagerBased-v0"
-    core = gym.make_vec(task, num_envs=1, cfg={"rewards.torques": None, "events.push": None}).unwrapped
+    core = gym.make_vec(
+        register_form("manager_based"), num_envs=1, cfg={"rewards.torques": None, "events.push": None}
+    ).unwrapped
     assert "torques" not in core.rewards.names and "push" not in core.events.names
 
 
@@ -105,9 +105,7 @@ def test_arrays_tuples_and_numbers_among_the_attributes_are_part_of_the_state(ho
 
 
 def test_a_state_of_another_class_is_refused(hop):
-    import go2_flat_legged_robot  # noqa: F401
-
-    other, own = gym.make_vec("Example/Go2-Flat-LeggedRobot-v0", num_envs=2), gym.make_vec(hop, num_envs=2)
+    other, own = gym.make_vec(register_form("legged_robot"), num_envs=2), gym.make_vec(hop, num_envs=2)
     assert isinstance(other.unwrapped.task, LeggedRobot)
     other.reset(seed=0), own.reset(seed=0)
     with pytest.raises(ValueError, match="another environment"):

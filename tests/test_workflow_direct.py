@@ -5,12 +5,12 @@ import re
 import sys
 from collections import deque
 from dataclasses import replace
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from forms import register_form
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 import legged_envs
@@ -42,8 +42,6 @@ from legged_envs.workflows.noise import (
 )
 from legged_envs.workflows.scene import Articulation, ContactSensor, ContactSensorCfg, TerrainImporterCfg
 from legged_envs.workflows.spaces import space_from
-
-EXAMPLES = Path(__file__).parent.parent / "examples" / "workflows"
 
 
 @configclass
@@ -129,14 +127,9 @@ def test_recordings_see_the_data_of_the_scene():
 
 
 def test_example_is_go2_flat():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        import go2_flat_direct  # noqa: F401
-    finally:
-        sys.path.remove(str(EXAMPLES))
     changes = {"events.push.interval_s": (0.5, 1.5), "commands.velocity.resampling_time_s": (0.5, 2.0)}
     changes |= {"episode_length_s": 3.0, "events.root.params.velocity": 1.0}
-    ids = ("Legged/Go2-Flat-v0", "Example/Go2-Flat-Direct-v0")
+    ids = ("Legged/Go2-Flat-v0", register_form("direct"))
     ours, theirs = (gym.make_vec(name, 64, cfg=changes, observations="dict") for name in ids)
     rng, ended = np.random.default_rng(0), np.zeros(2, int)
     same = [(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])]

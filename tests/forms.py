@@ -1,0 +1,30 @@
+"""The registered task in five more forms, those of ``examples/workflows``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import legged_envs
+from legged_envs.registration import TASKS
+
+FORMS = {
+    "direct": "Example/Go2-Flat-Direct-v0",
+    "multi_agent": "Example/Go2-Flat-Multi-Agent-v0",
+    "manager_based": "Example/Go2-Flat-ManagerBased-v0",
+    "legged_robot": "Example/Go2-Flat-LeggedRobot-v0",
+    "rl_task": "Example/Go2-Flat-RLTask-v0",
+}
+"""Modules without their prefix → ids."""
+_CFGS: dict[str, Any] = {}
+
+
+def register_form(form: str) -> str:
+    """Register a form, whatever other tests have registered or forgotten. Returns its id."""
+    if form not in _CFGS:
+        name = f"go2_flat_{form}"
+        importlib.reload(sys.modules[name]) if name in sys.modules else importlib.import_module(name)
+        _CFGS[form] = TASKS[FORMS[form]]
+    legged_envs.register(FORMS[form], _CFGS[form])
+    return FORMS[form]
