@@ -570,6 +570,7 @@ BAD = {
         "com_pos_x_range, com_pos_y_range, com_pos_z_range must be the same",
     ),
     "roll": (LeggedRobot, {"init_state__roll_random_scale": 0.1}, "roll_random_scale = 0.1 is not there yet"),
+    "rot": (LeggedRobot, {"init_state__rot": [0.0, 0.0, 1.0, 0.0]}, "rot = .* is not there yet"),
     "reward's parameter": (
         LeggedRobot,
         {"rewards__params__feet_air_tim": {}},

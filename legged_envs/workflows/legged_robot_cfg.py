@@ -10,7 +10,8 @@ NONE: Any = None
 ONLY: dict[str, Any] = {f"domain_rand.randomize_joint_{part}": False for part in ("armature", "friction", "damping")}
 ONLY |= dict.fromkeys(("domain_rand.push_links", "asset.fix_base_link", "terrain.measure_heights"), False)
 ONLY |= dict.fromkeys(("init_state.roll_random_scale", "init_state.pitch_random_scale"), 0.0)
-ONLY |= {"terrain.mesh_type": "plane", "sim.gravity": [0.0, 0.0, -9.81]}
+ONLY |= {"terrain.mesh_type": "plane", "terrain.selected": False, "asset.disable_gravity": False, "sim.substeps": 1}
+ONLY |= {"sim.gravity": [0.0, 0.0, -9.81], "init_state.rot": [0.0, 0.0, 0.0, 1.0]}
 """LeggedGym-Ex's fields that can have no other value yet."""
 
 
