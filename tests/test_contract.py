@@ -9,12 +9,16 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
+import stable_baselines3.common.env_checker
 import torch
 from forms import FORMS, register_form
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from hand_written import StandUp
 
@@ -274,3 +278,14 @@ def test_a_thread_that_starts_while_another_one_steps_keeps_its_threads():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert result.stdout.split() == ["{2}", "2"], result.stdout + result.stderr[-1500:]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_single_environment_of_a_form_passes_the_checkers_of_gymnasium_and_stable_baselines3(form):
+    env = gym.make(register_form(form))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*(-inf|infinity|unbounded).*")  # other frameworks' sizes are
+        check_env(env.unwrapped, skip_render_check=True)
+        stable_baselines3.common.env_checker.check_env(env, warn=True)
+    env.close()
