@@ -7,16 +7,9 @@ import sys
 from typing import Any
 
 import legged_envs
+from benchmarks.workflows import FORMS
 from legged_envs.registration import TASKS
 
-FORMS = {
-    "direct": "Example/Go2-Flat-Direct-v0",
-    "multi_agent": "Example/Go2-Flat-Multi-Agent-v0",
-    "manager_based": "Example/Go2-Flat-ManagerBased-v0",
-    "legged_robot": "Example/Go2-Flat-LeggedRobot-v0",
-    "rl_task": "Example/Go2-Flat-RLTask-v0",
-}
-"""Modules without their prefix → ids."""
 _CFGS: dict[str, Any] = {}
 
 
