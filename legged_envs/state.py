@@ -54,10 +54,9 @@ def mapped(function: Callable[..., Any], value: Any, *others: Any) -> Any:
 def is_state(value: Any) -> bool:
     """Whether it is a tensor, an array, a number, an object with a state, or a dict, list or tuple of such, in which
     there may be strings and None too."""
-    if isinstance(value, (dict, list, tuple, deque)):
+    if isinstance(value, (dict, list, tuple, set, deque)):
         items = [item for item in (value.values() if isinstance(value, dict) else value) if item is not None]
-        items = [item for item in items if not isinstance(item, str)]
-        return bool(items) and all(map(is_state, items))
+        return all(isinstance(item, str) or is_state(item) for item in items)
     return isinstance(value, (torch.Tensor, np.ndarray, int, float)) or hasattr(type(value), "load_state_dict")
 
 
@@ -66,5 +65,28 @@ def replaced_in_place(own: Any, value: Any) -> Any:
     if isinstance(own, torch.Tensor) and own.shape == value.shape and own.dtype == value.dtype:
         return own.copy_(value)
     if isinstance(own, dict):
-        return own | {name: replaced_in_place(own.get(name), item) for name, item in value.items()}
+        return {name: replaced_in_place(own.get(name), item) for name, item in value.items()}
+    if isinstance(own, list) and len(own) == len(value):
+        return [replaced_in_place(*items) for items in zip(own, value, strict=True)]
     return restored(own, value)
+
+
+def rows_of(values: Any, num_envs: int) -> dict[Any, Any]:
+    """The tensors with a row per environment, each with a copy, by name or index."""
+    kept: dict[Any, Any] = {}
+    for name, value in values.items() if isinstance(values, dict) else enumerate(values):
+        if isinstance(value, (dict, list, deque)):
+            kept[name] = rows_of(value, num_envs)
+        elif isinstance(value, torch.Tensor) and value.shape[:1] == (num_envs,):
+            kept[name] = value, value.clone()
+    return kept
+
+
+def put_back_rows(values: Any, before: dict[Any, Any], rows: torch.Tensor) -> None:
+    for name, old in before.items():
+        if isinstance(old, dict):
+            put_back_rows(values[name], old, rows)
+        elif values[name].shape == old[1].shape:
+            if values[name] is not old[0]:
+                values[name] = values[name].clone()  # what took its place may be a view of another's
+            values[name][rows] = old[1][rows]

@@ -498,7 +498,7 @@ def test_a_spoilt_result_is_named_in_the_step_in_which_it_occurs(name: str, how:
     env.reset(seed=0)
     env.step(torch.zeros(N, 12))
     env.unwrapped.task.spoil = (name, how)
-    wrong = r"environments \[1\]" if how in ("nan", "inf") else r"float32.*, got (None|\([34],.*torch.float)"
+    wrong = r"environments \[1\]" if how in ("nan", "inf") else r"float32.*, got (None|torch.float.. \([34],)"
     with pytest.raises(ValueError, match=rf"Spoilt\.{OF_BUFFERS.get(name, name)} .*{wrong}"):
         env.step(torch.zeros(N, 12))
 
@@ -552,9 +552,9 @@ BAD = {
     "observations": (
         ShortObservation,
         {},
-        r"ShortObservation\.compute_observations .*num_observations\), got \(4, 40\)",
+        r"ShortObservation\.compute_observations .*num_observations\) .*, got .*\(4, 40\)",
     ),
-    "size": (LeggedRobot, {"env__num_observations": 45}, r"compute_observations .*\(4, 45\) .*, got \(4, 48\)"),
+    "size": (LeggedRobot, {"env__num_observations": 45}, r"compute_observations .*\(4, 45\), .*, got .*\(4, 48\)"),
     "actions": (LeggedRobot, {"env__num_actions": 10}, "num_actions must be 12"),
     "field": (LeggedRobot, {"rewards__tracking_sigmas": 1.0}, "did you mean 'tracking_sigma'"),
     "section": (LeggedRobot, {"reward": 1.0}, "did you mean 'rewards'"),

@@ -517,23 +517,23 @@ def broken(**methods):
         (
             broken(get_observations=lambda self: setattr(self, "obs_buf", torch.zeros(4, 3))),
             ValueError,
-            r"Broken.get_observations must leave self.obs_buf as a tensor of shape \(4, 27\).*, got .*\[4, 3\]",
+            r"Broken.get_observations must give obs_buf of shape \(4, 27\).*, got .*\(4, 3\)",
         ),
         (broken(get_states=lambda self: torch.zeros(4)), ValueError, r"Broken.get_states .*shape \(4, 28\)"),
         (
             broken(get_extras=lambda self: setattr(self, "rew_buf", torch.zeros(4).double())),
             ValueError,
-            "Broken.calculate_metrics must leave self.rew_buf as a tensor .*torch.float32",
+            "Broken.calculate_metrics must give rew_buf .*torch.float32.*, got torch.float64",
         ),
         (
             broken(calculate_metrics=lambda self: Stand.calculate_metrics(self) or self.rew_buf.fill_(np.nan)),
             ValueError,
-            r"Broken.calculate_metrics must leave self.rew_buf finite, .*in environments \[0, 1, 2, 3\]",
+            r"Broken.calculate_metrics gave rew_buf that is not finite, .*in environments \[0, 1, 2, 3\]",
         ),
         (
             broken(calculate_costs=lambda self: self.cost_buf.fill_(-1.0)),
             ValueError,
-            "Broken.calculate_costs must leave self.cost_buf finite, costs at least 0",
+            "Broken.calculate_costs gave cost_buf that is not finite, or below 0.0",
         ),
         (
             broken(is_done=lambda self: setattr(self, "reset_buf", torch.ones(2))),

@@ -116,6 +116,10 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         if seeded:
             self.events.apply("startup", env_ids)
+        self._choose_start(env_ids)
+
+    def _choose_start(self, env_ids: torch.Tensor) -> None:
+        """Draw commands and first poses."""
         self.commands.reset(env_ids)
         self.events.reset(env_ids)
 

@@ -1,9 +1,5 @@
 """The vector environment of direct tasks: it calls their methods."""
 
-import copy
-import math
-import random
-from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from types import SimpleNamespace
@@ -19,34 +15,14 @@ from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece
 from legged_envs.mdp.context import is_pure
-from legged_envs.state import copied, mapped, restored
-from legged_envs.workflows.scene import InteractiveScene
-from legged_envs.workflows.workflow import WorkflowCore, others_unchanged
+from legged_envs.state import mapped
+from legged_envs.workflows.isaac import IsaacCore
 
 
-def _contents(value: Any, found: dict[int, Any]) -> dict[int, Any]:
-    """Tensors and containers in ``value``, each with a copy, by their ids."""
-    if isinstance(value, (Tensor, dict, list, set, deque)) and id(value) not in found:
-        found[id(value)] = value, copy.copy(value) if not isinstance(value, Tensor) else value.clone()
-        for item in () if isinstance(value, Tensor) else value.values() if isinstance(value, dict) else value:
-            _contents(item, found)
-    return found
-
-
-def _put_back_contents(found: dict[int, Any]) -> None:
-    for value, before in found.values():
-        if isinstance(value, Tensor):
-            value.copy_(before)
-        else:
-            value.clear()
-            (value.update if isinstance(value, (dict, set)) else value.extend)(before)
-
-
-class DirectCore(WorkflowCore):
+class DirectCore(IsaacCore):
     """The vector environment of a :class:`~legged_envs.workflows.direct.DirectRLEnv`."""
 
     task: Any
-    scene: InteractiveScene
 
     def prepare(self, spaces: dict[str, gym.Space[Any]], costs: Iterable[str]) -> None:
         """Make what has the structure of the task's results."""
@@ -81,29 +57,6 @@ class DirectCore(WorkflowCore):
         self._looks = Piece(self._look, all(pure[name] for name in looks))
         self._evaluate_and_observe(self)
         return self.groups, self.single_action_space
-
-    def finish(self) -> None:
-        """Also begin episodes and take a step, which shows what the methods return, and put back what that changed."""
-        own = _contents(vars(self.task), {})
-        super().finish()
-        parts = [self.random, self.task.scene, *self.managers.values(), *self.task.noise_models.values()]
-        before, sim = [copied(part) for part in parts], self.sim.get_state()
-        drawn, numbers = random.getstate(), np.random.get_state()
-        with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng([]):
-            self._start_episodes(self._all_ids, 0)
-            self._observe(self._all_ids)
-            self._act(self.zeros["action"])
-            for robot in self.robots.values():
-                robot.read()
-            self._evaluate()
-            self._observe(None)
-            _put_back_contents(own)
-            for part, state in zip(parts, before, strict=True):
-                restored(part, state)
-            self.sim.set_state(sim)
-            self._take_in_start(self._all_ids)
-        random.setstate(drawn)
-        np.random.set_state(numbers)
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
         for piece in (self._ends, *self._rates, self._looks):
@@ -148,7 +101,7 @@ class DirectCore(WorkflowCore):
         task.common_step_counter += 1
         self._evaluation()
         self.costs.check_values(self._recovered)
-        self._check_finite("_get_rewards", task.reward_buf, self._recovered)
+        self.check_numbers("_get_rewards", "rewards", task.reward_buf)
         terminated, truncated = task.reset_terminated, task.reset_time_outs
         if self.cfg.is_finite_horizon:
             terminated, truncated = task.reset_buf, torch.zeros_like(truncated)
@@ -183,30 +136,14 @@ class DirectCore(WorkflowCore):
                 group.draw()
             self._observation()
         else:
-            with others_unchanged(self.task, env_ids):
-                for group in self._groups:
-                    group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
-                self._look()
+            self._observe_new(env_ids, self._look)
         take = torch.clone if env_ids is None else (lambda value: value[env_ids])
         shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}
         shown["policy"] = self.task.noisy("observation", shown["policy"], env_ids)
-        mapped(partial(self._check_finite, "_get_observations"), shown)
+        mapped(partial(self.check_numbers, "_get_observations", "observations"), shown)
         return shown
 
-    def _check_finite(self, method: str, value: Tensor, excepted: Tensor | None = None) -> None:
-        if math.isfinite(value.sum().item()):
-            return
-        wrong = ~torch.isfinite(value.reshape(len(value), -1)).all(1)
-        if env_ids := (wrong if excepted is None else wrong & ~excepted).nonzero().squeeze(1).tolist():
-            what = f"{type(self.task).__name__}.{method} returned numbers that are not finite, in rows {env_ids[:8]}"
-            raise ValueError(f"{what}: guard divisions, roots and logarithms, or use torch.where")
-
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        if seeded:
-            self.events.apply("startup", env_ids)
+    def _choose_start(self, env_ids: Tensor) -> None:
         self.commands.reset(env_ids)
         self.scene.reset(env_ids)
         self.task._reset_idx(env_ids)
-
-    def _start_episodes(self, env_ids: Tensor, seed: int | list[int] | None) -> None:
-        super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)

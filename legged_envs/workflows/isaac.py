@@ -10,12 +10,23 @@ from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.workflows.workflow import _GIVEN, Workflow
+from legged_envs.workflows.scene import InteractiveScene
+from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore
 from legged_envs.wrappers import TimeLimit
 
 
 def full_name(cls: Any) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+class IsaacCore(WorkflowCore):
+    """The vector environment of an :class:`IsaacEnv`."""
+
+    task: Any
+    scene: InteractiveScene
+
+    def _start_episodes(self, env_ids: Tensor, seed: int | list[int] | None) -> None:
+        super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
 
 
 class IsaacEnv(Workflow):

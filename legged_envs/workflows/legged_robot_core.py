@@ -14,7 +14,7 @@ from legged_envs.envs import Evaluation
 from legged_envs.managers import Piece, Program
 from legged_envs.mdp import observations
 from legged_envs.workflows.legged_robot_terms import COSTS
-from legged_envs.workflows.workflow import WorkflowCore, others_unchanged
+from legged_envs.workflows.workflow import WorkflowCore
 
 
 class RobotCore(WorkflowCore):
@@ -43,24 +43,9 @@ class RobotCore(WorkflowCore):
         boxes: dict[str, gym.Space[Any]] = {}
         for group, (buffer, field) in BUFFERS.items():
             if (size := getattr(cfg.env, field)) is not None:
-                self._taken("compute_observations", buffer, size, floats=False)
+                self.check("compute_observations", f"{buffer} (cfg.env.{field})", getattr(task, buffer), size)
                 boxes[group] = gym.spaces.Box(-limit, limit, (size,))
         return boxes, gym.spaces.Box(-action, action, (self.actions.size,))
-
-    def _taken(self, method: str, what: str, *size: int, value: Any = None, floats: bool = True) -> Tensor:
-        """The task's attribute ``what``, or else ``value``, if that has the shape (num_envs, *size) and with ``floats``
-        is float32 and finite, but for environments that met bad physics; ValueError, naming ``method``, if not."""
-        value, sizes = getattr(self.task, what, value), dict(BUFFERS.values())
-        given = f"{tuple(value.shape)} {value.dtype}" if isinstance(value, Tensor) else f"{value!r}"
-        expected, wrong = f"{(self.num_envs, *size)} {'torch.float32' * floats}", f"{type(self.task).__name__}.{method}"
-        if not given.startswith(expected):
-            field = sizes.get(what, "num_actions" if size else "num_envs")
-            raise ValueError(f"{wrong} must give {what} of shape {expected} (cfg.env.{field}), got {given}")
-        if floats and not value.sum().isfinite():
-            bad = ~value.reshape(self.num_envs, -1).isfinite().all(1) & ~self._bad_physics
-            if env_ids := bad.nonzero()[:8, 0].tolist():
-                raise ValueError(f"{wrong} gave {what} that is not finite in environments {env_ids}: guard divisions")
-        return value
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
         pieces = (robots, *(manager.pieces() for manager in self._evaluated))
@@ -69,7 +54,7 @@ class RobotCore(WorkflowCore):
 
     def _act(self, action: Tensor) -> None:
         self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
-        super()._act(self._taken("_pre_sim_step", "result", self.actions.size, value=self.task._pre_sim_step(action)))
+        super()._act(self.check("_pre_sim_step", "actions", self.task._pre_sim_step(action), self.actions.size))
 
     def _advance(self) -> None:
         """Done in ``post_physics_step``."""
@@ -77,12 +62,12 @@ class RobotCore(WorkflowCore):
     def _evaluate(self) -> Evaluation:
         task, self._fresh = self.task, True
         task.post_physics_step()
-        self._taken("check_termination", "reset_buf", floats=False)
+        self.check("check_termination", "reset_buf", task.reset_buf, flags=True)
         self.own_costs = task._get_costs()
         self.programs["costs"]()
         self.rewards.check_values(self._recovered)
         self.costs.check_values(self._recovered)
-        reward = self._taken("compute_reward", "rew_buf")
+        reward = self.check("compute_reward", "rew_buf", task.rew_buf)
         # The time limit is a wrapper's; what else ran out of time is the task's.
         truncated = task.time_out_buf.bool() & (self._episode_steps < task.max_episode_length)
         return Evaluation(self.terminated(), reward, self.costs.total, self.costs.values, truncated)
@@ -97,11 +82,11 @@ class RobotCore(WorkflowCore):
         task, rows = self.task, self._all_ids if env_ids is None else env_ids
         if env_ids is not None or not self._fresh:
             task._rows = rows
-            with others_unchanged(task, rows):
-                task.compute_observations()
+            self._observe_new(rows, task.compute_observations)
             task._rows = None
         self._fresh, limit, sizes = False, self.observation_limit, self.group_sizes.items()
-        values = {group: self._taken("compute_observations", BUFFERS[group][0], size) for group, size in sizes}
+        names = {group: (BUFFERS[group][0], size) for group, size in sizes}
+        values = {g: self.check("compute_observations", n, getattr(task, n), size) for g, (n, size) in names.items()}
         return {group: values[group][rows].clamp(-limit, limit) for group in self._last_observation}
 
     def _end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
@@ -110,9 +95,7 @@ class RobotCore(WorkflowCore):
         self.task.ended_sums = self.task.ended_sums.index_copy(0, env_ids, sums[env_ids])
         return super()._end_episodes(env_ids, steps)
 
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        if seeded:
-            self.events.apply("startup", env_ids)
+    def _choose_start(self, env_ids: Tensor) -> None:
         type(self.task).reset_idx(self.task, env_ids)
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -17,13 +17,14 @@ from legged_envs.envs.manager_env import MANAGERS
 from legged_envs.managers.adapted import Adapted
 from legged_envs.mdp.context import is_pure
 from legged_envs.sim import ViewerCfg
+from legged_envs.state import put_back_rows, rows_of
 from legged_envs.workflows import isaac_mdp
-from legged_envs.workflows.isaac import IsaacEnv, full_name
+from legged_envs.workflows.isaac import IsaacCore, IsaacEnv, full_name
 from legged_envs.workflows.isaac_cfg import SimulationCfg, configclass, resolved, world
 from legged_envs.workflows.noise import UniformNoiseCfg
 from legged_envs.workflows.recorder import RecorderManager
 from legged_envs.workflows.scene import InteractiveScene
-from legged_envs.workflows.workflow import WorkflowCore, _put_back_rows, _rows, others_unchanged
+from legged_envs.workflows.workflow import WorkflowCore, others_unchanged
 
 
 def _term_cfg(manager: Any, name: str) -> Any:
@@ -171,14 +172,17 @@ def _renamed(cfg: Any) -> dict[str, str]:
     return {name: "velocity" for name, term in commands if isinstance(term, isaac_mdp.UniformVelocityCommandCfg)}
 
 
-class ManagerBasedCore(WorkflowCore):
+class ManagerBasedCore(IsaacCore):
     """The environment of a :class:`ManagerBasedEnv`, which its terms see as ``env``."""
 
     task: Any
     recorder: RecorderManager | None = None
 
     def finish(self) -> None:
-        """Nothing: the constructor has loaded the managers."""
+        """Nothing: the constructor has loaded the managers, which have evaluated each term."""
+
+    def _try_out(self) -> None:
+        pass
 
     def _build(self) -> Any:
         self._evaluate_and_observe(self.task.context)
@@ -186,9 +190,6 @@ class ManagerBasedCore(WorkflowCore):
 
     def _sources(self) -> list[object]:
         return [sensor.data for sensor in self.task.scene.sensors.values()]
-
-    def _start_episodes(self, env_ids: torch.Tensor, seed: Any) -> None:
-        super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
 
     def _evaluate(self) -> Evaluation:
         self.task.common_step_counter += 1
@@ -202,15 +203,13 @@ class ManagerBasedCore(WorkflowCore):
         if env_ids is None:
             return super()._observe(None)
         terms = {name: term.attributes for name, term in self.task.class_terms.items()}
-        before, others = _rows(terms, self.num_envs), torch.ones(self.num_envs, dtype=torch.bool)
+        before, others = rows_of(terms, self.num_envs), torch.ones(self.num_envs, dtype=torch.bool)
         with others_unchanged(self.task, env_ids):
             rows = super()._observe(env_ids)
-        _put_back_rows(terms, before, others.index_fill(0, env_ids.cpu(), False))
+        put_back_rows(terms, before, others.index_fill(0, env_ids.cpu(), False))
         return rows
 
-    def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
-        if seeded:
-            self.events.apply("startup", env_ids)
+    def _choose_start(self, env_ids: torch.Tensor) -> None:
         self.task._reset_idx(env_ids)
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -18,17 +18,23 @@ from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVeloc
 from legged_envs.mdp.context import is_pure
 from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
-from legged_envs.state import copied
 from legged_envs.workflows.vec_env import VecEnvBase
-from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore, others_unchanged, put_back
+from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore
 
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
 _ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
 _PARTS = ("name", "physics_engine", "env", "sim", "viewport", "renderingInterval", "domain_randomization", "test")
 _ENV = ("numEnvs", "episodeLength", "controlFrequencyInv", "clipObservations", "clipActions", "costLimits")
-_BUFFERS = {"obs_buf": "get_observations", "states_buf": "get_states", "rew_buf": "calculate_metrics"}
 _RECORDED = ("get_observations", "calculate_metrics", "calculate_costs", "is_done")
-_BUFFERS |= {"cost_buf": "calculate_costs", "reset_buf": "is_done", "_timeouts": "is_timeout"}
+_BUFFERS: dict[str, tuple[str, bool, float]] = {
+    "obs_buf": ("get_observations", False, -math.inf),
+    "states_buf": ("get_states", False, -math.inf),
+    "rew_buf": ("calculate_metrics", False, -math.inf),
+    "cost_buf": ("calculate_costs", False, 0.0),
+    "reset_buf": ("is_done", True, -math.inf),
+    "_timeouts": ("is_timeout", True, -math.inf),
+}
+"""Buffers → the methods that fill them, whether they hold flags, and the least number in them."""
 
 
 class SimConfig:
@@ -69,6 +75,9 @@ class RLTaskCore(WorkflowCore):
         states = {"critic": task.state_space} if task.num_states else {}
         return {"policy": task.observation_space, **states}, task.action_space
 
+    def _try_out(self) -> None:
+        """Nothing before there is a scene."""
+
     def start(self, scene: Any) -> None:
         """Set up the scene and the task. Call each method of the task once, which shows what is wrong with it, and put
         back what that changed. Record the methods that are marked pure."""
@@ -76,14 +85,7 @@ class RLTaskCore(WorkflowCore):
         with torch.inference_mode(False), torch.no_grad():
             task.set_up_scene(scene)
             task.post_reset()
-            sim, own = self.sim.get_state(), copied(task._stateful())
-            if hasattr(task, "reset_idx"):
-                task.reset_idx(self._all_ids)
-            task.pre_physics_step(torch.zeros(self.num_envs, task.num_actions, device=self.device))
-            self._evaluate()
-            self.sim.set_state(sim)
-            put_back(task, own)
-            task.extras = {}
+            super()._try_out()
         owners = [owner for manager in self.managers.values() for owner in manager.owners()]
         owners += [task, *self.robot.owners(), self.sim, self.sim.parameters]
         pure = [name for name in _RECORDED if is_pure(getattr(task, name))]
@@ -103,7 +105,8 @@ class RLTaskCore(WorkflowCore):
         finally:
             del vars(task)["reset_idx"]
         task._timeouts = task.is_timeout()
-        self._check_buffers()
+        for name, (method, flags, least) in _BUFFERS.items():
+            self.check(method, name, getattr(task, name), *task._sizes[name], flags=flags, least=least)
         ended, late = task.reset_buf > 0, task._timeouts > 0
         task.reset_buf, task._timeouts = task.reset_buf.long(), late  # of whatever type the task makes them
         return Evaluation(ended & ~late, task.rew_buf, task.cost_buf.sum(1), task.cost_buf, ended & late)
@@ -111,38 +114,22 @@ class RLTaskCore(WorkflowCore):
     def _observe(self, env_ids: Tensor | None) -> dict[str, Tensor]:
         task, chosen = self.task, slice(None) if env_ids is None else env_ids
         if env_ids is not None:
-            for name, rows in super()._observe(env_ids).items():
-                group = self.observations.groups[name]
-                group.value = group.value.index_copy(0, env_ids, rows)
-            with others_unchanged(task, env_ids):
-                task.get_observations()
-                task.states_buf = task.get_states()
+            self._observe_new(env_ids, self._look)
         groups = {"policy": task.obs_buf[chosen], "critic": task.states_buf[chosen]}
         return {name: value.clamp(-task.clip_obs, task.clip_obs) for name, value in groups.items()}
 
-    def _place(self, env_ids: Tensor, seeded: bool) -> None:
-        super()._place(env_ids, seeded)
+    def _look(self) -> None:
+        self.task.get_observations()
+        self.task.states_buf = self.task.get_states()
+
+    def _choose_start(self, env_ids: Tensor) -> None:
+        super()._choose_start(env_ids)
         task, own = self.task, hasattr(self.task, "reset_idx")
         task.progress_buf[env_ids] = 0
         task._joint_targets[env_ids] = self.actions._rest[env_ids]
         if own:
             task.reset_idx(env_ids)
         task.reset_buf[env_ids] = not own  # without it pre_physics_step has to reset whoever is flagged
-
-    def _check_buffers(self) -> None:
-        for name, method in _BUFFERS.items():
-            value, shape = getattr(self.task, name), self.task._shapes[name]
-            what = f"{type(self.task).__name__}.{method} must leave self.{name}"
-            dtypes = (torch.bool, torch.int32, torch.int64) if method.startswith("is_") else (torch.float32,)
-            if not isinstance(value, Tensor) or value.shape != shape or value.dtype not in dtypes:
-                given = f"{getattr(value, 'dtype', type(value))} {getattr(value, 'shape', '')}"
-                raise ValueError(f"{what} as a tensor of shape {tuple(shape)} and {dtypes}, got {given}")
-            least = 0.0 if name == "cost_buf" else -math.inf
-            bad = ~(value.isfinite() & (value >= least)).view(self.num_envs, -1).all(1)
-            bad = bad if self._recovered is None else bad & ~self._recovered
-            if bad.any():
-                where = f"in environments {bad.nonzero()[:8, 0].tolist()}"
-                raise ValueError(f"{what} finite, costs at least 0, and it is not {where}")
 
 
 class RLTask(Workflow):
@@ -223,7 +210,7 @@ class RLTask(Workflow):
         vars(self).update({name: zeros.new_zeros(len(zeros), size) for name, size in sizes.items()}, extras={})
         self.rew_buf, self.progress_buf, self.reset_buf = zeros, zeros.long(), zeros.long() + 1
         self._timeouts = zeros.bool()
-        self._shapes = {name: getattr(self, name).shape for name in _BUFFERS}
+        self._sizes = {name: getattr(self, name).shape[1:] for name in _BUFFERS}
 
     def set_up_scene(self, scene: Any, *cloning: Any, **options: Any) -> None:
         """Ground and copies of the robot exist already, each copy in a world of its own, whatever the arguments for

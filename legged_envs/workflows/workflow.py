@@ -2,23 +2,26 @@
 
 import copy
 import pickle
+import random
 from abc import ABCMeta, abstractmethod
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from math import inf, isfinite
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from gymnasium.vector.utils import create_empty_array
 from torch import Tensor
 
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.state import copied, is_state, replaced_in_place
+from legged_envs.state import copied, is_state, mapped, put_back_rows, replaced_in_place, rows_of
 from legged_envs.tables import Shown
 from legged_envs.wrappers import AutoReset, TimeLimit
 
@@ -42,10 +45,61 @@ class WorkflowCore(LeggedVectorEnv):
             self._move_and_command(self.task.context)
 
     def finish(self) -> None:
-        """Build what needs the task whose constructor has returned."""
+        """Build what needs the task whose constructor has returned, and try its methods."""
         with torch.inference_mode(False), torch.no_grad():
             self.task._check()
             super()._set_up()
+            self._try_out()
+
+    def _try_out(self) -> None:
+        """Begin episodes and take a step, which shows what the task's methods do, and put back what that changed."""
+        own, state = (
+            dict(vars(self.task)),
+            {"sim": self.sim.get_state(), "random": copied(self.random), **self._state()},
+        )
+        python, numpy = random.getstate(), np.random.get_state()
+        with torch.random.fork_rng([]):
+            self._start_episodes(self._all_ids, 0)
+            self._observe(self._all_ids)
+            self._act(mapped(torch.from_numpy, create_empty_array(self.single_action_space, self.num_envs, np.zeros)))
+            for robot in self.robots.values():
+                robot.read()
+            self._evaluate()
+            self._observe(None)
+        random.setstate(python)
+        np.random.set_state(numpy)
+        vars(self.task).clear()
+        vars(self.task).update(own)
+        self.set_state(state)
+        self._begun = False
+
+    def check(self, method: str, what: str, value: Any, *size: int, flags: bool = False, least: float = -inf) -> Tensor:
+        """What a method of the task made; ValueError, naming both, unless it is a float32 tensor (num_envs, *size),
+        finite and at least ``least`` but where physics was bad in this step; with ``flags`` of bools or integers."""
+        dtypes = (torch.bool, torch.int32, torch.int64) if flags else (torch.float32,)
+        shape, where = (self.num_envs, *size), f"{type(self.task).__name__}.{method}"
+        if not isinstance(value, Tensor) or value.shape != shape or value.dtype not in dtypes:
+            given = f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+            raise ValueError(f"{where} must give {what} of shape {shape}, {dtypes}, got {given}")
+        self.check_numbers(method, what, value, least)
+        return value
+
+    def check_numbers(self, method: str, what: str, value: Tensor, least: float = -inf) -> None:
+        if isfinite(value.sum().item()) and least == -inf:
+            return
+        bad = ~(value.isfinite() & (value >= least)).reshape(len(value), -1).all(1)
+        if self._recovered is not None and len(bad) == self.num_envs:
+            bad &= ~self._recovered
+        if env_ids := bad.nonzero()[:8, 0].tolist():
+            wrong = f"{type(self.task).__name__}.{method} gave {what} that is not finite, or below {least}"
+            raise ValueError(f"{wrong}, in environments {env_ids}: guard divisions, roots and logarithms")
+
+    def _observe_new(self, env_ids: Tensor, look: Callable[[], None]) -> None:
+        """Let the managers' groups, and ``look``, which is for whole batches, take in the rows of ``env_ids`` alone."""
+        with others_unchanged(self.task, env_ids):
+            for group in self._groups:
+                group.value = group.value.index_copy(0, env_ids, group.compute_rows(env_ids))
+            look()
 
     def _report_log(self) -> dict[str, Any]:
         info = super()._report_log()
@@ -64,7 +118,8 @@ class WorkflowCore(LeggedVectorEnv):
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state({name: part for name, part in state.items() if name != "task"})
-        put_back(self.task, vars(state["task"]))
+        for name, value in vars(state["task"]).items():
+            setattr(self.task, name, replaced_in_place(vars(self.task).get(name), value))
 
     def close_extras(self, **kwargs: Any) -> None:
         super().close_extras(**kwargs)
@@ -165,37 +220,10 @@ class Workflow(Shown, metaclass=_Finished):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def put_back(task: "Workflow", state: dict[str, Any]) -> None:
-    """Give the attributes of ``task`` the values of a ``state``, a copy of some of :meth:`Workflow._stateful`."""
-    for name, value in state.items():
-        setattr(task, name, replaced_in_place(vars(task).get(name), value))
-
-
 @contextmanager
 def others_unchanged(task: "Workflow", env_ids: Tensor) -> Iterator[None]:
     """Keep the rows of all environments but ``env_ids`` of what ``task`` has, also in dicts and lists: its methods are
     for whole batches."""
-    before = _rows(task._stateful(), task.num_envs)
+    before = rows_of(task._stateful(), task.num_envs)
     yield
-    _put_back_rows(vars(task), before, torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False))
-
-
-def _rows(values: Any, num_envs: int) -> dict[Any, Any]:
-    """The tensors with a row per environment, each with a copy, by name or index."""
-    kept: dict[Any, Any] = {}
-    for name, value in values.items() if isinstance(values, dict) else enumerate(values):
-        if isinstance(value, (dict, list, deque)):
-            kept[name] = _rows(value, num_envs)
-        elif isinstance(value, Tensor) and value.shape[:1] == (num_envs,):
-            kept[name] = value, value.clone()
-    return kept
-
-
-def _put_back_rows(values: Any, before: dict[Any, Any], rows: Tensor) -> None:
-    for name, old in before.items():
-        if isinstance(old, dict):
-            _put_back_rows(values[name], old, rows)
-        elif values[name].shape == old[1].shape:
-            if values[name] is not old[0]:
-                values[name] = values[name].clone()  # what took its place may be a view of another's
-            values[name][rows] = old[1][rows]
+    put_back_rows(vars(task), before, torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False))
