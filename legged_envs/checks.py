@@ -3,7 +3,8 @@
 import difflib
 import operator
 import os
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dis import opmap
 from importlib.util import find_spec
 from math import inf, isfinite
@@ -109,3 +110,18 @@ def is_mistake(error: Exception) -> bool:
         return True
     frame, operation = trace.tb_frame, trace.tb_frame.f_code.co_code[trace.tb_lasti]
     return operation == opmap["RAISE_VARARGS"] and str(frame.f_globals.get("__name__")).startswith("legged_envs.")
+
+
+def match_names(
+    kind: str, patterns: str | Sequence[str], names: Sequence[str], preserve_order: bool = False
+) -> tuple[list[int], list[str]]:
+    """Indices, and names, of those of ``names`` that fit one of the regular expressions, in their own order or in that
+    of the expressions. ValueError if one fits none, or two fit the same name."""
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    found = {pattern: [i for i, name in enumerate(names) if re.fullmatch(pattern, name)] for pattern in patterns}
+    check_known(f"no {kind} matches", (pattern for pattern, ids in found.items() if not ids), names, "there are")
+    ids = [i for each in found.values() for i in each]
+    if len({*ids}) < len(ids):
+        raise ValueError(f"{kind} {names[max(ids, key=ids.count)]!r} matches more than one of {patterns}")
+    ids = ids if preserve_order else sorted(ids)
+    return ids, [names[i] for i in ids]

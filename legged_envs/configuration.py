@@ -1,8 +1,13 @@
 """The base of all configurations: dataclasses that refuse fields they lack, and that print as tables."""
 
+import copy
+import dataclasses
+import difflib
+import inspect
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from legged_envs.checks import did_you_mean
 from legged_envs.tables import Shown, Table, cell, shortened
@@ -65,3 +70,46 @@ def _tables_within(path: str, cfg: Any) -> Iterator[Table]:
         yield path + name, *(several if len(kinds) > 1 else (("term", *columns), rows))
         for key, term in terms.items():
             yield from _tables_within(f"{path}{name}.{key}.", term)
+
+
+_NO_FIELDS = (type, property, classmethod, staticmethod, type(lambda: 0))
+
+
+@dataclass_transform()
+def configclass(cls: Any) -> Any:
+    """Make ``cls`` a configuration: what it assigns is a field, annotated or not, mutable defaults are copied, unknown
+    fields are refused. Functions, properties and nested classes are no fields. It has ``replace`` and ``copy``."""
+    annotations = dict(inspect.get_annotations(cls))
+    assigned = {n: value for n, value in vars(cls).items() if not (n.startswith("__") or isinstance(value, _NO_FIELDS))}
+    for name in (annotations := annotations | {n: type(v) for n, v in assigned.items() if n not in annotations}):
+        value = getattr(cls, name, dataclasses.MISSING)
+        if value is dataclasses.MISSING:
+            setattr(cls, name, dataclasses.field(default_factory=lambda: dataclasses.MISSING))
+        elif type(value).__hash__ is None or (hasattr(value, "__dict__") and not callable(value)):
+            setattr(cls, name, dataclasses.field(default_factory=partial(copy.deepcopy, value)))
+    cls.__annotations__ = annotations
+    cls = dataclasses.dataclass(repr=False)(cls)
+    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return cls if issubclass(cls, Copied) else type(cls.__name__, (cls, Copied), names)
+
+
+class Copied(Configuration):
+    """What :func:`configclass` adds to a class. A subclass that assigns, without annotation, what is nearly the name of
+    a field of ours is an AttributeError."""
+
+    def __init_subclass__(cls, **arguments: Any):
+        super().__init_subclass__(**arguments)
+        parents = {base: inspect.get_annotations(base) for base in cls.__mro__[1:]}
+        ours = [name for base, names in parents.items() if base.__module__.startswith("legged_envs.") for name in names]
+        own = {name for name, value in vars(cls).items() if not isinstance(value, _NO_FIELDS)}
+        for name in own.difference(inspect.get_annotations(cls), *parents.values(), *map(vars, parents)):
+            if close := difflib.get_close_matches(name, ours, 1, 0.85):
+                wrong = f"{cls.__name__}.{name} is no field of its bases; did you mean {close[0]!r}?"
+                raise AttributeError(f"{wrong} If it is meant as a new field, annotate it")
+
+    def replace(self, **changes: Any) -> Any:
+        """A copy with other values of some fields."""
+        return dataclasses.replace(self.copy(), **changes)
+
+    def copy(self) -> Any:
+        return copy.deepcopy(self)

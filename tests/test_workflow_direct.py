@@ -15,32 +15,30 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 import legged_envs
 from legged_envs import rotation
+from legged_envs.checks import match_names
+from legged_envs.configuration import configclass
 from legged_envs.managers import EventTermCfg
 from legged_envs.mdp import events
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
-from legged_envs.robots import GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
-from legged_envs.tasks import TASKS
-from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
-from legged_envs.workflows.isaac_cfg import (
-    InteractiveSceneCfg,
-    RigidBodyMaterialCfg,
-    SceneEntityCfg,
-    SimulationCfg,
-    configclass,
-    match_names,
-)
-from legged_envs.workflows.manager_based import ManagerBasedEnvCfg
-from legged_envs.workflows.noise import (
+from legged_envs.mdp.noise import (
     ConstantNoiseCfg,
     GaussianNoiseCfg,
     NoiseModelCfg,
     NoiseModelWithAdditiveBiasCfg,
     UniformNoiseCfg,
 )
-from legged_envs.workflows.scene import Articulation, ContactSensor, ContactSensorCfg, TerrainImporterCfg
+from legged_envs.mdp.scene_entity import SceneEntityCfg
+from legged_envs.robots import GO2
+from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
+from legged_envs.sim.contact_sensor import ContactSensor, ContactSensorCfg
+from legged_envs.sim.entities import Articulation
+from legged_envs.tasks import TASKS
+from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, RigidBodyMaterialCfg, SimulationCfg
+from legged_envs.workflows.manager_based import ManagerBasedEnvCfg
+from legged_envs.workflows.scene import TerrainImporterCfg
 from legged_envs.workflows.spaces import space_from
 
 

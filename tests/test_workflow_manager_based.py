@@ -14,12 +14,17 @@ import torch
 
 import legged_envs
 from legged_envs import managers
+from legged_envs.configuration import configclass
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.managers.recorder import ActionStateRecorderManagerCfg
+from legged_envs.mdp import isaac_lab as mdp
 from legged_envs.mdp import rewards
+from legged_envs.mdp.noise import GaussianNoiseCfg, UniformNoiseCfg
+from legged_envs.mdp.scene_entity import SceneEntityCfg
 from legged_envs.robots import GO2
+from legged_envs.sim.contact_sensor import ContactSensorCfg
 from legged_envs.storage.episodes import MinariDatasetHandler
-from legged_envs.workflows import isaac_mdp as mdp
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SceneEntityCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg
 from legged_envs.workflows.manager_based import (
     EventTermCfg,
     ManagerBasedEnv,
@@ -29,9 +34,6 @@ from legged_envs.workflows.manager_based import (
     ObservationGroupCfg,
     ObservationTermCfg,
 )
-from legged_envs.workflows.noise import GaussianNoiseCfg, UniformNoiseCfg
-from legged_envs.workflows.recorder import ActionStateRecorderManagerCfg
-from legged_envs.workflows.scene import ContactSensorCfg
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_manager_based.py"
 COMPARED = ("cost", "costs", "final_obs", "_final_obs")

@@ -19,19 +19,20 @@ import torch
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 import legged_envs
+from legged_envs.configuration import configclass
 from legged_envs.envs import unwrap
+from legged_envs.mdp.noise import NoiseModelCfg, UniformNoiseCfg
 from legged_envs.rl.evaluate import Evaluator
 from legged_envs.robots import GO2
 from legged_envs.tasks import make_task_cfg
 from legged_envs.tasks.go2_legs import LEGS, Go2Legs, go2_legs
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg
 from legged_envs.workflows.multi_agent import (
     DirectMARLEnv,
     DirectMARLEnvCfg,
     multi_agent_to_single_agent,
     multi_agent_with_one_agent,
 )
-from legged_envs.workflows.noise import NoiseModelCfg, UniformNoiseCfg
 from legged_envs.wrappers import skrl
 from legged_envs.wrappers.pettingzoo import PettingZooEnv
 

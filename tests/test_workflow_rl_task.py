@@ -17,8 +17,8 @@ import legged_envs
 from legged_envs import rotation
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
+from legged_envs.sim.articulation_view import ArticulationView, RigidPrimView
 from legged_envs.workflows import vec_env
-from legged_envs.workflows.articulation_view import ArticulationView, RigidPrimView
 from legged_envs.workflows.rl_task import RLTask, SimConfig
 from legged_envs.workflows.vec_env import TaskStopException, TrainerMT, VecEnvBase, VecEnvMT, VecEnvRLGames
 

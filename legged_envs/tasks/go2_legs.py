@@ -5,13 +5,14 @@ from typing import Any
 import gymnasium as gym
 import torch
 
+from legged_envs.configuration import configclass
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
 from legged_envs.mdp.context import Env, pure
 from legged_envs.robots import GO2
 from legged_envs.tasks.velocity import go2_flat
-from legged_envs.workflows.isaac_cfg import SimulationCfg, configclass
+from legged_envs.workflows.isaac_cfg import SimulationCfg
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 
 LEGS = ("FR", "FL", "RR", "RL")

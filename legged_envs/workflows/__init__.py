@@ -1,7 +1,9 @@
 """Other frameworks' ways to write a task, each a translation to the hooks of the core."""
 
+from legged_envs.configuration import configclass
+from legged_envs.mdp.scene_entity import SceneEntityCfg
 from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SceneEntityCfg, SimulationCfg, configclass
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg
 from legged_envs.workflows.legged_robot import BaseTask, LeggedRobot
 from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg
 from legged_envs.workflows.manager_based import (

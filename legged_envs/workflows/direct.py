@@ -11,14 +11,16 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
+from legged_envs.configuration import configclass
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, EventTermCfg, TerminationTermCfg
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import pure
+from legged_envs.mdp.scene_entity import resolved
 from legged_envs.sim import ViewerCfg
 from legged_envs.workflows.direct_core import DirectCore
 from legged_envs.workflows.isaac import IsaacEnv
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, configclass, resolved, world
+from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, world
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.spaces import space_from
 
@@ -49,7 +51,7 @@ class DirectRLEnvCfg:
     :func:`~legged_envs.workflows.spaces.space_from`; a size is unbounded, of actions ±1."""
     observation_noise_model: Any = None
     action_noise_model: Any = None
-    """A ``NoiseModelCfg`` of :mod:`legged_envs.workflows.noise`, or None."""
+    """A ``NoiseModelCfg`` of :mod:`legged_envs.mdp.noise`, or None."""
     rerender_on_reset: bool = False
     """Is accepted: all quantities are current after a reset."""
     cost_limits: dict[str, float] = field(default_factory=dict)

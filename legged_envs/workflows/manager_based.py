@@ -11,18 +11,20 @@ import torch
 
 from legged_envs import managers
 from legged_envs.checks import check_known
+from legged_envs.configuration import configclass
 from legged_envs.envs import Evaluation
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.manager_env import MANAGERS
 from legged_envs.managers.adapted import Adapted
+from legged_envs.managers.recorder import RecorderManager
+from legged_envs.mdp import isaac_lab
 from legged_envs.mdp.context import is_pure
+from legged_envs.mdp.noise import UniformNoiseCfg
+from legged_envs.mdp.scene_entity import resolved
 from legged_envs.sim import ViewerCfg
 from legged_envs.state import put_back_rows, rows_of
-from legged_envs.workflows import isaac_mdp
 from legged_envs.workflows.isaac import IsaacCore, IsaacEnv, full_name
-from legged_envs.workflows.isaac_cfg import SimulationCfg, configclass, resolved, world
-from legged_envs.workflows.noise import UniformNoiseCfg
-from legged_envs.workflows.recorder import RecorderManager
+from legged_envs.workflows.isaac_cfg import SimulationCfg, world
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.workflow import WorkflowCore, others_unchanged
 
@@ -169,7 +171,7 @@ def _event(term: Any) -> managers.EventTermCfg:
 def _renamed(cfg: Any) -> dict[str, str]:
     """The name of the velocity command, where there is one → the name by which evaluations find it."""
     commands = _terms("commands", getattr(cfg, "commands", None), object).items()
-    return {name: "velocity" for name, term in commands if isinstance(term, isaac_mdp.UniformVelocityCommandCfg)}
+    return {name: "velocity" for name, term in commands if isinstance(term, isaac_lab.UniformVelocityCommandCfg)}
 
 
 class ManagerBasedCore(IsaacCore):
@@ -251,7 +253,7 @@ class ManagerBasedEnv(IsaacEnv):
         own: dict[str, Any] = {
             name: _terms(f"{where}.{name}", getattr(cfg, name, None), kind) for name, kind in KINDS.items()
         }
-        limit = next((n for n, term in own["terminations"].items() if term.func is isaac_mdp.time_out), None)
+        limit = next((n for n, term in own["terminations"].items() if term.func is isaac_lab.time_out), None)
         time_out = own["terminations"].pop(limit, None)
         facts["episode_length_s"] = cfg.episode_length_s if time_out else math.inf
         facts["is_finite_horizon"] = bool(time_out) and (cfg.is_finite_horizon or not time_out.time_out)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from legged_envs.checks import check_known
+from legged_envs.configuration import configclass
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.state import mapped
 from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
 from legged_envs.workflows.direct_core import DirectCore
-from legged_envs.workflows.isaac_cfg import configclass
 from legged_envs.workflows.spaces import space_from
 
 ByAgent = dict[str, Any]

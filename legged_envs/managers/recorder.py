@@ -4,10 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-from legged_envs.envs import Evaluation
-from legged_envs.managers import Manager
+from legged_envs.configuration import configclass
+from legged_envs.managers.manager import Manager
 from legged_envs.storage.episodes import HDF5DatasetFileHandler, PresentEpisodes
-from legged_envs.workflows.isaac_cfg import configclass
 
 STATE = {"root_pose": "root_pose_w", "root_velocity": "root_vel_w"}
 STATE |= {"joint_position": "joint_pos", "joint_velocity": "joint_vel"}
@@ -44,7 +43,7 @@ class RecorderManager(Manager):
                 value = getattr(each.data, own)[env_ids]
                 self.episodes.add(f"initial_state/articulation/{robot}/{name}", value, env_ids)
 
-    def end_step(self, outcome: Evaluation) -> None:
+    def end_step(self, outcome: Any) -> None:
         """Take in a step whose observation is still the last one."""
         self.episodes.add("obs", self._core._last_observation["policy"])
         self.episodes.add("actions", self._core.actions.current)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from legged_envs.checks import check_choice
+from legged_envs.configuration import configclass
 from legged_envs.rng import Stream
 from legged_envs.state import Stateful
-from legged_envs.workflows.isaac_cfg import configclass
 
 Uniform = Callable[..., Tensor]
 """``uniform(low, high, size)`` → random numbers of the environments in question, (n, size)."""

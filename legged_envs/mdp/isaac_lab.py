@@ -12,12 +12,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from legged_envs import rotation
-from legged_envs.checks import check_choice, did_you_mean
+from legged_envs.checks import check_choice, did_you_mean, match_names
+from legged_envs.configuration import configclass
 from legged_envs.mdp.actions import JointAction, JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
 from legged_envs.mdp.rewards import action_rate, tracking_ang_vel, tracking_lin_vel
-from legged_envs.workflows.isaac_cfg import SceneEntityCfg, configclass, match_names
+from legged_envs.mdp.scene_entity import SceneEntityCfg
 
 Term = Callable[..., Tensor]
 ROBOT = SceneEntityCfg("robot")
@@ -83,7 +84,7 @@ for _name, _term in TERMS.items():
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"isaac_mdp has no {name!r}; {did_you_mean(name, TERMS)}it has: {', '.join(TERMS)}")
+    raise AttributeError(f"isaac_lab has no {name!r}; {did_you_mean(name, TERMS)}it has: {', '.join(TERMS)}")
 
 
 def joint_acc_l2(env: Any, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
