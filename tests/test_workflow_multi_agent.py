@@ -71,7 +71,7 @@ class TwoHalves(DirectMARLEnv):
 
     def _get_costs(self) -> dict[str, Any]:
         one = torch.ones(self.num_envs)
-        return {"shared": one * 0.5, "front": {"slip": one}, "rear": {"slip": one * 2.0}}
+        return {"shared": one * 0.5, "front/slip": one, "rear/slip": one * 2.0}
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
         super()._reset_idx(env_ids)
@@ -222,28 +222,18 @@ def test_the_state_is_nothing_all_observations_or_ones_own(state_space, shape):
     task.close()
 
 
-def test_spaces_of_other_kinds_stay_dicts_by_agent():
-    class Choices(TwoHalves):
-        def _pre_physics_step(self, actions):
-            assert actions["front"].dtype == torch.int64 and actions["front"].shape == (self.num_envs,)
-            self.taken[:, 0], self.time = actions["front"].float(), self.time + 1
-
-        def _apply_action(self):
-            pass
-
+def test_what_methods_return_may_be_in_any_order(assert_same):
+    class Turned(TwoHalves):
         def _get_observations(self):
-            return {"front": {"time": self.time[:, None]}, "rear": self.taken}
+            return dict(reversed(super()._get_observations().items()))
 
-    spaces = {"action_spaces": {"front": {3}, "rear": 2}, "observation_spaces": {"front": {"time": 1}, "rear": 12}}
-    legged_envs.register("Test/Choices-v0", Choices, lambda: two_halves(**spaces))
-    envs = gym.make_vec("Test/Choices-v0", num_envs=5, autoreset_mode="Disabled", **TORCH)
-    assert isinstance(envs.single_action_space, gym.spaces.Dict)
-    envs.reset(seed=0)
-    for _ in range(4):
-        observation, *_ = envs.step({"front": torch.tensor([0, 1, 2, 0, 1]), "rear": torch.zeros(5, 2)})
-    assert observation["policy"]["front"]["time"][:, 0].tolist() == [0.0, 0.0, 4.0, 4.0, 4.0]
-    assert observation["policy"]["rear"][:, 0].tolist() == [0.0, 0.0, 2.0, 0.0, 1.0]
-    envs.close()
+        def _get_rewards(self):
+            return dict(reversed(super()._get_rewards().items()))
+
+    turned, plain = Turned(two_halves()), TwoHalves(two_halves())
+    assert_same(turned.reset(seed=0)[0], plain.reset(seed=0)[0])
+    actions = {"rear": torch.zeros(5, 6), "front": torch.ones(5, 6)}
+    assert_same(turned.step(actions)[:2], plain.step(dict(reversed(actions.items())))[:2])
 
 
 def test_the_agents_as_one(assert_same):
@@ -265,8 +255,6 @@ def test_the_agents_as_one(assert_same):
         )
     with pytest.raises(ValueError, match="TwoHalves has no state to observe"):
         multi_agent_to_single_agent(TwoHalves(two_halves(state_space=0)), state_as_observation=True)
-    with pytest.raises(TypeError, match=r"expected a DirectMARLEnv.*got"):
-        multi_agent_to_single_agent(gym.make_vec("Legged/Go2-Flat-v0", num_envs=1))
 
 
 def test_a_saved_state_holds_whose_episode_is_over(assert_same):
@@ -537,6 +525,8 @@ def test_the_training_example_runs(tmp_path, monkeypatch):
         ({"action_spaces": {"front": 6}}, r"TwoHalvesCfg.action_spaces must have a space for each of possible_agents"),
         ({"observation_spaces": {"front": 8, "rear": 8, "tail": 8}}, "observation_spaces must have a space for each"),
         ({"observation_spaces": {"front": 8, "rear": "x"}}, r"observation_spaces\['rear'\] must be"),
+        ({"action_spaces": {"front": {3}, "rear": 6}}, r"TwoHalvesCfg.action_spaces must be float32 boxes.*Discrete"),
+        ({"observation_spaces": {"front": {"a": 8}, "rear": 8}}, "observation_spaces must be float32 boxes"),
         ({"state_space": -2}, "state_space"),
         ({"cost_limits": {}}, r"TwoHalves\._get_costs returns the costs that"),
         ({"observation_noise_model": {"tail": NoiseModelCfg()}}, "observation_noise_model: there is no agent 'tail'"),
@@ -551,7 +541,8 @@ def test_a_wrong_configuration_is_refused_when_the_environment_is_made(changes, 
 @pytest.mark.parametrize("method", ["_get_observations", "_get_rewards", "_get_dones", "_get_states"])
 def test_a_missing_method_is_named_when_the_environment_is_made(method):
     lacking = {name: value for name, value in vars(TwoHalves).items() if name.startswith("_get") and name != method}
-    with pytest.raises(TypeError, match=f"Lacking.*{method}"):
+    lacking["_setup_scene"], lacking["_reset_idx"] = TwoHalves._setup_scene, lambda self, env_ids: None
+    with pytest.raises((TypeError, ValueError), match=f"Lacking.*{method}"):
         type("Lacking", (DirectMARLEnv,), lacking)(two_halves())
 
 
@@ -573,7 +564,7 @@ NONE = torch.zeros(N)
         ("_get_rewards", {"front": NONE, "rear": torch.full((N,), torch.nan)}, "not finite"),
         ("_get_dones", {"front": NONE}, "2 entries"),
         ("_get_dones", ({"front": NONE, "rear": NONE},) * 2, "torch.bool"),
-        ("_get_costs", {"shared": NONE}, r"\['shared'\] where \['front', 'rear', 'shared'\]"),
+        ("_get_costs", {"shared": NONE}, r"\['shared'\] where \['front/slip', 'rear/slip', 'shared'\]"),
     ],
 )
 def test_what_a_method_returns_is_checked(method, returned, message):
@@ -588,10 +579,9 @@ def test_what_a_method_returns_is_checked(method, returned, message):
 def test_an_agent_that_there_is_not_is_refused():
     task = TwoHalves(two_halves())
     task.reset(seed=0)
-    with pytest.raises(ValueError, match=r"TwoHalves: there is no agent 'tail'"):
-        task.step({**ones(), "tail": torch.zeros(5, 6)})
-    with pytest.raises(ValueError, match=r"TwoHalves.step needs an action of each of.*\['rear'\]"):
-        task.step({"front": torch.zeros(5, 6)})
+    for given in ({**ones(), "tail": torch.zeros(5, 6)}, {"front": torch.zeros(5, 6)}):
+        with pytest.raises(ValueError, match=r"TwoHalves.step needs an action of each of \['front', 'rear'\]"):
+            task.step(given)
     with pytest.raises(ValueError, match="there is no agent 'tail'"):
         task.observation_space("tail")
     with pytest.raises(ValueError, match="there is no agent 'tail'"):

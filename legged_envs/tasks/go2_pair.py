@@ -231,9 +231,9 @@ class Go2Pair(DirectMARLEnv):
     def _get_rewards(self) -> dict[str, torch.Tensor]:
         return {agent: manager.total for agent, manager in self._evaluate("rewards").items()}
 
-    def _get_costs(self) -> dict[str, Any]:
-        costs = self._evaluate("costs")
-        return {a: dict(zip(each.names, each.values.unbind(1), strict=True)) for a, each in costs.items()}
+    def _get_costs(self) -> dict[str, torch.Tensor]:
+        costs = self._evaluate("costs").items()
+        return {f"{a}/{n}": cost for a, own in costs for n, cost in zip(own.names, own.values.unbind(1), strict=True)}
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
         super()._reset_idx(env_ids)
