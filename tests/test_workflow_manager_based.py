@@ -279,23 +279,18 @@ def test_what_can_change_of_a_term_and_what_can_not():
     assert rewards.weights[1] != 5.0, "what is given is a copy"
     rewards.set_term_cfg("knees", term)
     assert rewards.weights[1] == 5.0 == rewards.get_term_cfg("knees").weight
-    rewards.set_term_cfg("knees", RewardTermCfg(bent_knees, 4.0, Cfg().rewards.knees.params))
-    assert rewards.weights[1] == 4.0
+    with pytest.raises(ValueError, match=r"set_term_cfg\('knees', …\) sets the weight of what get_term_cfg returned"):
+        rewards.set_term_cfg("knees", RewardTermCfg(bent_knees, 4.0))
     for manager, name in ((rewards, "knees"), (events, "kick"), (ended, "contact")):
         term = manager.get_term_cfg(name)
-        manager.set_term_cfg(name, term)
         term.params["sigma"] = 99
-        with pytest.raises(
-            ValueError, match=rf"Manager: \['params'\] of the term '{name}' cannot change, only the weight"
-        ):
+        with pytest.raises(ValueError, match=rf"set_term_cfg\('{name}', …\) sets the weight"):
             manager.set_term_cfg(name, term)
         with pytest.raises(ValueError, match=r"has no term.* 'knee'"):
             manager.get_term_cfg("knee")
-    with pytest.raises(ValueError, match=r"\['func'\] of the term 'contact'"):
-        ended.set_term_cfg("contact", TerminationTermCfg(bored, params=ended.get_term_cfg("contact").params))
     assert env.action_manager.get_term("legs") is env.core.actions.terms["legs"]
     assert env.command_manager.get_term("base_velocity") is env.core.commands.terms["velocity"]
-    with pytest.raises(ValueError, match="ActionManager has no term 'front'"):
+    with pytest.raises(ValueError, match=r"ActionManager has no term.*'front'"):
         env.action_manager.get_term("front")
 
 
@@ -416,7 +411,7 @@ def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch):
         recorded(tmp_path, "walk")
 
 
-NOISE = "'joint_pos'.*UniformNoiseCfg.*n_min must be -n_max"
+NOISE = "Cfg.observations.policy.joint_pos.noise must be a UniformNoiseCfg that adds, n_min = -n_max"
 
 
 def changed(path, value):
@@ -483,7 +478,8 @@ def test_extras_of_a_step_and_of_a_reset():
 
 
 def test_what_differs_from_isaac_lab():
-    cfg = Cfg(ui_window_class_type=object, rerender_on_reset=True)
+    cfg = Cfg(rerender_on_reset=True)
+    assert not hasattr(cfg, "ui_window_class_type")
     env = ManagerBasedRLEnv(cfg)
     env.reset(seed=0)
     env.step(ACTION)

@@ -80,8 +80,8 @@ class ObservationsCfg:
 class EventsCfg:
     base_mass = EventTerm(func=events.randomize_base_mass, mode="startup", params={"range": (-1.0, 2.0)})
     base_com = EventTerm(func=events.randomize_base_com, mode="startup", params={"range": (-0.03, 0.03)})
-    friction = EventTerm(func=events.randomize_friction, mode="reset", params={"range": (0.5, 1.25)})
-    gains = EventTerm(func=events.randomize_gains, mode="reset", params={"range": (0.9, 1.1)})
+    friction = EventTerm(events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)})
+    gains = EventTerm(events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)})
     root = EventTerm(func=events.reset_root, mode="reset", params={"velocity": 0.3})
     joints = EventTerm(func=events.reset_joints, mode="reset", params={"range": 0.2})
     push = EventTerm(func=events.push, mode="interval", interval_range_s=(8.0, 12.0), params={"velocity": 0.7})

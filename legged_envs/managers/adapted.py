@@ -11,16 +11,18 @@ from legged_envs.state import Stateful, copied, is_state, replaced_in_place
 class Adapted(Stateful):
     """Calls ``func``, or an object of a class ``func``, made by ``func(cfg=cfg, env=env)``, whose ``__call__`` is the
     term and whose ``reset(env_ids)``, if it has one, begins episodes; its tensors and numbers are its state. What it
-    returns is converted to ``dtype`` if it is a tensor. An ``event`` is called without the stream of random numbers."""
+    returns is converted to ``dtype`` if it is a tensor. An ``event`` is called without its stream of random numbers
+    unless it has a parameter ``random``."""
 
     def __init__(self, func: Any, cfg: Any, dtype: torch.dtype | None = None, event: bool = False):
-        self.func, self.cfg, self._dtype, self._event = func, cfg, dtype, event
+        self.func, self.cfg, self._dtype, self._drops_random = func, cfg, dtype, False
+        self._drops_random = event and "random" not in signature(self).parameters
 
     @property
     def __signature__(self) -> Signature:
         own = signature(self.func.__call__ if isinstance(self.func, type) else self.func).parameters.values()
         parameters = [each for each in own if each.name != "self"]
-        if self._event:
+        if self._drops_random:
             parameters.insert(2, Parameter("random", Parameter.POSITIONAL_OR_KEYWORD))
         return Signature(parameters)
 
@@ -33,7 +35,7 @@ class Adapted(Stateful):
         return {name: value for name, value in vars(self).items() if name != "_term"}
 
     def __call__(self, env: Any, *args: Any, **params: Any) -> Any:
-        value = self._term(env, *(args[:-1] if self._event else args), **params)
+        value = self._term(env, *(args[:-1] if self._drops_random else args), **params)
         return value.to(self._dtype) if self._dtype and isinstance(value, torch.Tensor) else value
 
     @property

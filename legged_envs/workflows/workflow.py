@@ -4,6 +4,7 @@ import copy
 import pickle
 import random
 from abc import ABCMeta, abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -221,9 +222,10 @@ class Workflow(Shown, metaclass=_Finished):
 
 
 @contextmanager
-def others_unchanged(task: "Workflow", env_ids: Tensor) -> Iterator[None]:
-    """Keep the rows of all environments but ``env_ids`` of what ``task`` has, also in dicts and lists: its methods are
-    for whole batches."""
-    before = rows_of(task._stateful(), task.num_envs)
+def others_unchanged(task: "Workflow", env_ids: Tensor, **more: dict[str, Any]) -> Iterator[None]:
+    """Keep the rows of all environments but ``env_ids`` of what ``task`` and ``more`` have, also in dicts and lists:
+    methods are for whole batches."""
+    before = rows_of({**task._stateful(), **more}, task.num_envs)
     yield
-    put_back_rows(vars(task), before, torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False))
+    others = torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False)
+    put_back_rows(ChainMap(vars(task), more), before, others)
