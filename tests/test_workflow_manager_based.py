@@ -196,8 +196,10 @@ ACTION = torch.linspace(-1.0, 1.0, 48).view(4, 12)
 
 
 def test_terms_of_users_see_the_environment_by_its_documented_names():
+    generator = torch.get_rng_state()
     env = Env(Cfg(seed=3))
     observation, _ = env.reset()
+    assert torch.equal(torch.get_rng_state(), generator), "cfg.seed is of the environments alone"
     assert torch.equal(observation["policy"], env.reset(seed=3)[0]["policy"]), "cfg.seed seeds the first reset"
     knees = env.core.rewards.cfg["knees"].params["asset_cfg"].joint_ids
     assert [env.robot.sim.robot.joint_names[i] for i in knees] == [n for n in GO2.joint_names if "calf" in n]
