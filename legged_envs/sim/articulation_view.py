@@ -1,57 +1,45 @@
 """What an ``RLTask`` reads and sets of its robots, in the words of Isaac Sim's core API. Quaternions are (w, x, y, z).
 Each environment is a world of its own, so that poses are relative to the environment's origin."""
 
-import re
-from typing import Any, ClassVar
+from functools import partialmethod
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from legged_envs import rotation
+from legged_envs.sim.entities import Articulation
 from legged_envs.state import mapped
 
 
 class RigidPrimView:
     """The bodies whose names match the last part of ``prim_paths_expr``, a regular expression, environment by
-    environment; ValueError if none does. They lag by one physics step, as :class:`Simulation` says. For each name of
-    ``QUANTITIES`` there is ``get_<name>(indices=None)``. It returns copies, whatever ``clone`` says, of all rows or
-    ``indices``: positions, m, (n, 3), and orientations, (n, 4); velocities, m/s and rad/s, and forces, N, in the world
-    frame, (n, 3), and ``velocities`` both, (n, 6)."""
+    environment; ValueError if none does. They lag by one physics step, as :class:`Simulation` says. Each getter takes
+    ``indices`` of rows, by default of all, and returns copies, whatever ``clone`` says: positions, m, (n, 3), and
+    orientations, (n, 4); velocities, m/s and rad/s, and forces, N, in the world frame, (n, 3), and ``velocities``
+    both, (n, 6)."""
 
-    QUANTITIES: ClassVar[dict[str, Any]] = {
-        "world_poses": lambda view: (view._of_bodies("pos_w"), view._of_bodies("quat_w")),
-        "velocities": lambda view: torch.cat((view._of_bodies("lin_vel_w"), view._of_bodies("ang_vel_w")), dim=1),
-        "linear_velocities": lambda view: view._of_bodies("lin_vel_w"),
-        "angular_velocities": lambda view: view._of_bodies("ang_vel_w"),
-        "net_contact_forces": lambda view: view._sim.contact_force_w[:, view._body_ids].flatten(0, 1),
-    }
     count: int
     """How many bodies there are in all environments together, or robots."""
 
     def __init__(self, prim_paths_expr: str, name: str = "view", **options: bool):
         self.prim_paths_expr, self.name = prim_paths_expr, name
 
-    def initialize(self, core: Any) -> None:
+    def initialize(self, robot: Articulation) -> None:
         """What ``scene.add`` calls."""
-        names, pattern = core.sim.body_names, self.prim_paths_expr.rpartition("/")[2]
-        self._body_ids = [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
-        if not self._body_ids:
-            wrong = f"{type(self).__name__} {self.name!r}: no body matches {pattern!r}, the end of prim_paths_expr"
-            raise ValueError(f"{wrong}; bodies: {', '.join(names)}")
-        self._core, self._sim, self.count = core, core.sim, core.num_envs * len(self._body_ids)
+        self._ids, self.body_names = robot.find_bodies(self.prim_paths_expr.rpartition("/")[2])
+        self.robot, self.count = robot, robot.num_instances * len(self._ids)
 
-    def __getattr__(self, name: str) -> Any:
-        if (quantity := name.removeprefix("get_")) not in self.QUANTITIES or "_sim" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} {self.name!r} has no {name!r}, or not before scene.add(view)")
-        return lambda indices=None, clone=True: mapped(
-            lambda values: values[self._rows(indices)], self.QUANTITIES[quantity](self)
-        )
+    def _get(self, names: Any, indices: Any = None, clone: bool = True) -> Any:
+        return mapped(lambda name: self._read(name)[slice(None) if indices is None else indices], names)
 
-    def _of_bodies(self, name: str) -> Tensor:
-        return getattr(self._sim, f"body_{name}")[:, self._body_ids].flatten(0, 1)
+    def _read(self, name: str) -> Tensor:
+        return getattr(self.robot.data, name)[:, self._ids].flatten(0, 1)
 
-    def _rows(self, indices: Any) -> Tensor:
-        return torch.as_tensor(range(self.count) if indices is None else indices, device=self._core.device).long()
+    get_world_poses = partialmethod(_get, ("body_pos_w", "body_quat_w"))
+    get_velocities = partialmethod(_get, "body_vel_w")
+    get_linear_velocities = partialmethod(_get, "body_lin_vel_w")
+    get_angular_velocities = partialmethod(_get, "body_ang_vel_w")
+    get_net_contact_forces = partialmethod(_get, "contact_force_w")
 
 
 class ArticulationView(RigidPrimView):
@@ -59,37 +47,35 @@ class ArticulationView(RigidPrimView):
     N·m, (n, num_dof), efforts those that acted in the last physics step, limits (n, num_dof, 2). What is set acts at
     once, a target on the joints whose actuators take it; ValueError if there are none, or if the shape is wrong."""
 
-    QUANTITIES: ClassVar[dict[str, Any]] = RigidPrimView.QUANTITIES | {
-        "joint_positions": lambda view: view._sim.joint_pos,
-        "joint_velocities": lambda view: view._sim.joint_vel,
-        "applied_joint_efforts": lambda view: view._sim.joint_torque,
-        "dof_limits": lambda view: view._core.robot.joint_pos_limits.repeat(view.count, 1, 1),
-    }
+    def initialize(self, robot: Articulation) -> None:
+        self.robot, self.count, self.body_names = robot, robot.num_instances, robot.body_names
+        self.dof_names, self.num_dof = robot.joint_names, robot.num_joints
 
-    def initialize(self, core: Any) -> None:
-        self._core, self._sim, self.count = core, core.sim, core.num_envs
-        self.dof_names, self.body_names = list(core.sim.robot.joint_names), list(core.sim.body_names)
-        self.num_dof, self._body_ids = len(self.dof_names), core.sim.body_ids((core.sim.robot.base_body,))
+    def _read(self, name: str) -> Tensor:
+        return getattr(self.robot.data, name.replace("body", "root"))
+
+    get_joint_positions = partialmethod(RigidPrimView._get, "joint_pos")
+    get_joint_velocities = partialmethod(RigidPrimView._get, "joint_vel")
+    get_applied_joint_efforts = partialmethod(RigidPrimView._get, "joint_torque")
+    get_dof_limits = partialmethod(RigidPrimView._get, "joint_pos_limits")
 
     def get_dof_index(self, dof_name: str) -> int:
         return self.dof_names.index(dof_name)
 
     def set_world_poses(self, positions: Any = None, orientations: Any = None, indices: Any = None) -> None:
-        pos, quat = self.get_world_poses(indices)
-        pos, quat = self._like(pos, "positions", positions), self._like(quat, "orientations", orientations)
-        self._set_root(pos, quat, self.get_velocities(indices), indices)
+        pose = self._new("root_pos_w", positions, indices), self._new("root_quat_w", orientations, indices)
+        self.robot.write_root_pose_to_sim(torch.cat(pose, dim=1), indices)
 
     def set_velocities(self, velocities: Any, indices: Any = None) -> None:
-        pos, quat = self.get_world_poses(indices)
-        self._set_root(pos, quat, self._like(self.get_velocities(indices), "velocities", velocities), indices)
+        self.robot.write_root_velocity_to_sim(self._new("root_vel_w", velocities, indices), indices)
 
     def set_joint_positions(self, positions: Any, indices: Any = None) -> None:
-        pos, vel = self.get_joint_positions(indices), self.get_joint_velocities(indices)
-        self._sim.write_joint_state(self._rows(indices), self._like(pos, "joint positions", positions), vel)
+        new = self._new("joint_pos", positions, indices)
+        self.robot.write_joint_state_to_sim(new, self.get_joint_velocities(indices), env_ids=indices)
 
     def set_joint_velocities(self, velocities: Any, indices: Any = None) -> None:
-        pos, vel = self.get_joint_positions(indices), self.get_joint_velocities(indices)
-        self._sim.write_joint_state(self._rows(indices), pos, self._like(vel, "joint velocities", velocities))
+        new = self._new("joint_vel", velocities, indices)
+        self.robot.write_joint_state_to_sim(self.get_joint_positions(indices), new, env_ids=indices)
 
     def set_joint_position_targets(self, positions: Any, indices: Any = None) -> None:
         self._set_targets("position", positions, indices)
@@ -97,31 +83,16 @@ class ArticulationView(RigidPrimView):
     def set_joint_efforts(self, efforts: Any, indices: Any = None) -> None:
         self._set_targets("torque", efforts, indices)
 
-    def _of_bodies(self, name: str) -> Tensor:
-        if name == "ang_vel_w":
-            return rotation.rotate(self._sim.root_quat_w, self._sim.root_ang_vel_b)
-        return getattr(self._sim, f"root_{name}")
-
-    def _like(self, present: Tensor, what: str, values: Any) -> Tensor:
-        """``values`` as a tensor of the shape of what is ``present``, or that if they are None."""
+    def _new(self, name: str, values: Any, indices: Any) -> Tensor:
+        """``values`` as a tensor of the shape of what is there, or that if they are None."""
+        present = self._get(name, indices)
         given = present if values is None else torch.as_tensor(values, dtype=torch.float32, device=present.device)
         if given.shape != present.shape:
-            wrong = f"{what} must have shape {tuple(present.shape)}, got {tuple(given.shape)}"
-            raise ValueError(f"{type(self).__name__} {self.name!r}: {wrong}")
+            wrong = f"{name} must have shape {tuple(present.shape)}, got {tuple(given.shape)}"
+            raise ValueError(f"ArticulationView {self.name!r}: {wrong}")
         return given
 
-    def _set_root(self, pos: Tensor, quat: Tensor, velocities: Tensor, indices: Any) -> None:
-        lin_vel, ang_vel = velocities.split(3, dim=1)
-        ang_vel_b = rotation.rotate(rotation.conjugate(quat), ang_vel)
-        self._sim.write_root_state(self._rows(indices), pos, quat, lin_vel, ang_vel_b)
-
     def _set_targets(self, kind: str, values: Any, indices: Any) -> None:
-        task, rows = self._core.task, self._rows(indices)
-        driven = torch.tensor([actuator == kind for actuator in self._sim.robot.actuators], device=rows.device)
-        if not driven.any():
-            wrong = f"no joint of {self._sim.robot.name!r} is driven by a {kind} actuator"
-            raise ValueError(f"{type(self).__name__} {self.name!r}: {wrong}; RobotCfg.actuators says by which")
-        present = task._joint_targets[rows]
-        targets = torch.where(driven, self._like(present, f"{kind} targets", values), present)
-        task._joint_targets = task._joint_targets.index_put((rows,), targets)
-        self._sim.set_joint_targets(task._joint_targets)
+        driven = [i for i, actuator in enumerate(self.robot.cfg.actuators) if actuator == kind]
+        joints = driven or [*range(self.num_dof)]  # which the robot refuses
+        self.robot._set_targets(kind, self._new("joint_pos", values, indices)[:, joints], joints, indices)

@@ -21,8 +21,9 @@ SCENE: ContextVar[Any] = ContextVar("SCENE", default=None)
 """The scene that is being set up: entities are made from their configuration alone."""
 
 
-def scene_of(entity: Any) -> Any:
-    if (scene := SCENE.get()) is None:
+def scene_of(entity: Any, scene: Any = None) -> Any:
+    """The scene that ``entity`` belongs to: the given one, or else that which is being set up."""
+    if (scene := scene or SCENE.get()) is None:
         where = "in _setup_scene, or by a field of the configuration of the scene"
         raise RuntimeError(f"{type(entity).__name__}(cfg) finds its scene only where one is set up: make it {where}")
     if isinstance(entity, Stateful):
@@ -86,8 +87,8 @@ class EntityData:
 class RigidObject(Stateful):
     """An object of the scene, found by its configuration."""
 
-    def __init__(self, cfg: Any):
-        scene, self.cfg = scene_of(self), cfg
+    def __init__(self, cfg: Any, scene: Any = None):
+        scene, self.cfg = scene_of(self, scene), cfg
         core, sim, own = scene.core, scene.core.sim, scene.core.cfg.scene
         there = {"robot": (core.cfg.robot, sim), **{n: (each, sim.objects[n]) for n, each in own.objects.items()}}
         there |= {name: (each, sim.robots[name]) for name, each in own.robots.items()}

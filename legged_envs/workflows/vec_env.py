@@ -1,85 +1,83 @@
 """What steps an ``RLTask``: ``VecEnvBase``, with rl_games' buffers ``VecEnvRLGames``, and both with the policy in a
 thread of its own, ``VecEnvMT`` and ``VecEnvRLGamesMT``."""
 
-import functools
 import queue
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
 import torch
 
-from legged_envs.checks import check_choice, check_number, check_spelling, whole_number
-from legged_envs.state import mapped
+from legged_envs.checks import check_number, whole_number
+from legged_envs.sim.entities import Articulation
+from legged_envs.state import Stateful, mapped
 
 _SLICE, _GRACE = 0.02, 0.6
 """How often a thread that waits looks whether it still should, and how long the other has to end by itself, s."""
+_PAUSED: Any = queue.Queue()
+"""Stands in for a queue while the world is paused: it stays empty."""
 
 
-class World:
+class World(Stateful):
     """The simulation of a task and its ``scene``, to which views are added. It plays from the start. ``pause``,
     ``play`` and ``stop`` may be called from any thread; a :class:`VecEnvMT` heeds them."""
 
+    STATE = ("entities",)
+
     def __init__(self, core: Any):
-        self._core, self.scene, self.status = core, self, "playing"
+        self.core, self.scene, self.status, self.entities = core, self, "playing", dict[str, Any]()
+        self.robots = Articulation(core.cfg.robot, self)
+        """What the views show."""
 
     def add(self, view: Any) -> Any:
         """Make a view show the robots. Returns it."""
-        view.initialize(self._core)
+        view.initialize(self.robots)
         return view
 
     def is_playing(self) -> bool:
         return self.status == "playing"
 
-    def play(self) -> None:
-        self.status = "playing"
+    def _set_status(self, status: str) -> None:
+        self.status = status
 
-    def pause(self) -> None:
-        self.status = "paused"
-
-    def stop(self) -> None:
-        self.status = "stopped"
+    play, pause = partialmethod(_set_status, "playing"), partialmethod(_set_status, "paused")
+    stop = partialmethod(_set_status, "stopped")
 
     def step(self, render: bool = False) -> None:
         """One physics step of every environment; ``render`` shows the first in the window, unless it is headless."""
-        self._core.sim.step(1)
-        self._core.task._env.render("human" if render else "nothing")
+        self.core.sim.step(1)
+        self.core.task._env.render("human" if render else "nothing")
 
 
 class VecEnvBase:
     """Steps the environments of one task. Whoever is flagged in ``reset_buf``, at first all, is reset at the begin of
     the next step, so that what a step returns with a flag is the true last observation. ``headless=False`` shows the
-    first environment in a window. ``sim_device``, a torch device or the number of a GPU, has precedence over that of
-    the task's configuration; ``sim`` is the physics engine. ``sim_frame_count`` is how many physics steps there were.
-    A subclass whose own ``step`` calls the methods of ``_task`` and ``_world.step(render=_render)`` has what these do,
-    and no more: ``pre_physics_step`` has to reset whoever is flagged."""
+    first environment in a window. ``sim_frame_count`` is how many physics steps there were. What it has no attribute
+    for is looked up in the task: ``num_envs``, ``observation_space``, ``world``, ``close``, … A subclass whose own
+    ``step`` calls the methods of ``_task`` and ``_world.step(render=_render)`` has what these do, and no more:
+    ``pre_physics_step`` has to reset whoever is flagged."""
 
-    def __init__(self, headless: bool = True, sim_device: int | str | None = None, sim: str = "mujoco"):
-        self.headless, self._render, self.sim_device, self.sim = headless, not headless, sim_device, sim
+    def __init__(self, headless: bool = True):
+        self.headless, self._render = headless, not headless
         self._seed: int | None = None
         self.sim_frame_count = 0
 
     def __getattr__(self, name: str) -> Any:
-        error = RuntimeError if name == "_task" else AttributeError
-        raise error(f"{type(self).__name__} has no {name.strip('_')!r}; what is a task's needs set_task(task) first")
+        if "_task" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}, or not before set_task(task)")
+        return getattr(self._task, name)
 
     def set_task(self, task: Any, backend: str = "numpy", sim_params: Any = None, init_sim: bool = True) -> None:
-        """Set up the scene of ``task`` and step it. ``backend``, ``"numpy"`` or ``"torch"``, is the kind of arrays that
+        """Step ``task``, whose scene is set up. ``backend``, ``"numpy"`` or ``"torch"``, is the kind of arrays that
         ``step`` returns. The parameters of the simulation are those of the task's configuration, whatever
-        ``sim_params`` are; ValueError for a name in these that is nearly one of :class:`SimCfg`."""
-        check_choice("set_task: backend", backend, ("numpy", "torch"))
-        check_spelling("set_task: sim_params", sim_params or {}, vars(task.core.cfg.sim), 0.8)
-        self.task, self._task, self._backend, self._env = task, task, backend, task.stack.env
-        self.world = self._world = task.world = World(task.core)
+        ``sim_params`` are."""
+        self.task = self._task = task
+        self._world, self._env, self._backend = task.world, task.stack.env, backend
         if self._seed is None and (seed := task.cfg.config["seed"]) >= 0:
             self._seed = seed
-        for name in ("num_envs", "num_states", "observation_space", "action_space", "state_space"):
-            setattr(self, name, getattr(task, name))
-        task.core.start(self.world)
 
     def seed(self, seed: int = -1) -> int:
         """Begin all random numbers anew with the next reset of all environments; −1 draws a seed. Returns it."""
@@ -93,10 +91,9 @@ class VecEnvBase:
         self._parse_data(data := mapped(self._hand_out, self._transition(actions)))
         return self._obs, self._rew, *data["flags"], self._extras
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self) -> Any:
         """Flag all environments and make a step with zero actions. Returns observations and an empty dict."""
         self._task.reset()
-        self._seed = self._seed if seed is None else seed
         return self.step(torch.zeros(self._task.num_envs, self._task.num_actions))[0], {}
 
     def render(self, mode: str = "human") -> np.ndarray | None:
@@ -105,10 +102,6 @@ class VecEnvBase:
         if mode == "human" and not self.headless:
             self._task.core.sim.view(0, self._task.name)
         return self._task.core.sim.render() if mode == "rgb_array" else None
-
-    def close(self) -> None:
-        """Free the simulation."""
-        self._task.close()
 
     def _transition(self, actions: Any) -> dict[str, Any]:
         """Reset whoever is flagged, step, and pack what a policy gets: copies, to be handed to another thread."""
@@ -142,8 +135,8 @@ class VecEnvRLGames(VecEnvBase):
         super().step(actions)
         return {"obs": self._obs, "states": self._states}, self._rew, self._resets, self._extras
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        return super().reset(seed, options)[0]
+    def reset(self) -> Any:
+        return super().reset()[0]
 
     def _hand_out(self, value: Any) -> Any:
         return value.to(self._task.rl_device) if isinstance(value, torch.Tensor) else value
@@ -160,7 +153,6 @@ class TrainerMT(ABC):
     def run(self) -> None:
         """Call ``env.step`` again and again, in the thread that it is called in: one of its own."""
 
-    @abstractmethod
     def stop(self) -> None:
         """Called once when the simulation has stopped."""
 
@@ -171,75 +163,68 @@ class VecEnvMT(VecEnvBase):
     the other when it next looks; whatever else either raises, ``run`` raises after it has stopped the other.
     ``world.pause``, ``play`` and ``stop`` work from any thread; time does not count while it is paused."""
 
+    _threads: tuple[threading.Thread, ...] = ()
+
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._error: Any = None
-        self._threads: tuple[threading.Thread, ...] = ()
         self.initialize(queue.Queue(1), queue.Queue(1))
 
     def initialize(self, action_queue: Any, data_queue: Any, timeout: float = 90) -> None:
         """Set the queues of the next :meth:`run`, both ``queue.Queue(1)``; of several calls the last counts.
         ValueError unless ``timeout`` [s] is positive, RuntimeError while a trainer runs."""
-        self._check_free("initialize")
+        if self._threads:
+            raise RuntimeError(f"{type(self).__name__} has a trainer already: wait until its run has returned")
         check_number(f"{type(self).__name__}.initialize: timeout [s]", timeout, above=0.0)
-        self._queues, self.timeout = (action_queue, data_queue), timeout
+        self._actions, self._data, self.timeout = action_queue, data_queue, timeout
+        self._error: Any = None
 
     def run(self, trainer: TrainerMT) -> None:
-        """Simulate until the trainer ends, ``world.stop()`` is called or either thread raises an exception."""
-        self._check_free("run")
+        """Simulate until the trainer ends, ``world.stop()`` is called or either thread raises an exception; its queues
+        are new ones afterwards. RuntimeError while another trainer runs."""
+        self.initialize(self._actions, self._data, self.timeout)
         thread = threading.Thread(target=self._work, args=(trainer.run,), name="trainer of a VecEnvMT", daemon=True)
-        self._threads, self._error = (thread, threading.current_thread()), None
+        self._threads = thread, threading.current_thread()
         thread.start()
         self._work(self._simulate)
         thread.join(_GRACE)
-        self._threads = ()
-        self.initialize(queue.Queue(1), queue.Queue(1), self.timeout)  # without what is left in the others
+        self._threads, self._actions, self._data = (), queue.Queue(1), queue.Queue(1)
         trainer.stop()
         if not isinstance(self._error, TaskStopException):
             raise self._error
 
-    def _work(self, work: Callable[[], None]) -> None:
-        """Do the work of a thread. How it ends is what the other thread raises."""
+    def _work(self, work: Any) -> None:
+        """Do the work of a thread. How the first ends is what the other raises."""
         try:
             work()
-            self._error = self._error or TaskStopException("the trainer has ended")
+            raise TaskStopException("the trainer has ended")
         except BaseException as error:
             self._error = self._error or error
 
     def _simulate(self) -> None:
         while True:
-            self._exchange(1, "room for data", super()._transition(self._exchange(0, "actions")))
+            self._data.put_nowait(super()._transition(self._next(self._actions, "actions")))
 
     def _transition(self, actions: Any) -> dict[str, Any]:
-        self._exchange(0, "room for actions", actions)
-        return dict(self._exchange(1, "data"))
+        self._check_running()
+        self._actions.put_nowait(actions)
+        return dict(self._next(self._data, "data"))
 
-    def _exchange(self, number: int, what: str, *item: Any) -> Any:
-        """Put an item into a queue, or take one out, once there is one; an exception as soon as all is to stop."""
-        transfer = functools.partial(self._queues[number].put, *item) if item else self._queues[number].get
-        end = time.monotonic() + self.timeout
-        while time.monotonic() < end:
+    def _next(self, items: Any, what: str) -> Any:
+        """Take what comes next out of a queue; an exception as soon as all is to stop."""
+        waited = 0.0
+        while waited < self.timeout:
             self._check_running()
-            if self._world.is_playing():
-                with suppress(queue.Full, queue.Empty):
-                    return transfer(timeout=_SLICE)
-            else:
-                time.sleep(_SLICE)
-                end = time.monotonic() + self.timeout
-        how = "the other thread hangs or takes longer, for which initialize(…, timeout=…) gives it time"
-        self._error = TimeoutError(f"VecEnvMT: no {what} for {self.timeout:g} s: {how}")
+            with suppress(queue.Empty):
+                return (items if self._world.is_playing() else _PAUSED).get(timeout=_SLICE)
+            waited += _SLICE * self._world.is_playing()
+        self._error = TimeoutError(f"VecEnvMT: no {what} for {self.timeout:g} s, see initialize(…, timeout=…)")
         raise self._error
 
     def _check_running(self) -> None:
-        if (error := self._error) is not None:
-            kind = TimeoutError if isinstance(error, TimeoutError) else TaskStopException
-            raise kind(f"VecEnvMT has stopped: {type(error).__name__}: {error}") from error
+        if self._error:
+            raise self._error
         if self._task.world.status == "stopped" or threading.current_thread() not in self._threads:
             raise TaskStopException("VecEnvMT has stopped; only the thread in which it runs a trainer may step it")
-
-    def _check_free(self, method: str) -> None:
-        if self._threads:
-            raise RuntimeError(f"{type(self).__name__}.{method}: it has a trainer already; wait until run has returned")
 
 
 class VecEnvRLGamesMT(VecEnvRLGames, VecEnvMT):
