@@ -332,6 +332,28 @@ def test_a_task_that_resets_after_the_evaluation_shows_true_final_observations()
         assert torch.equal(one[0], other[0]) and torch.equal(one[2], other[2]) and torch.equal(one[3], other[3])
 
 
+def test_an_observation_before_the_first_step_may_use_what_a_step_makes():
+    class Late(Stand):
+        def pre_physics_step(self, actions):
+            super().pre_physics_step(actions)
+            self.effort = actions.norm(dim=1)
+
+        def post_physics_step(self):
+            self.base_velocity = self._robots.get_linear_velocities()
+            return super().post_physics_step()
+
+        def get_observations(self):
+            super().get_observations()
+            self.obs_buf[:, :3] = self.base_velocity + self.effort[:, None]
+
+    legged_envs.register("Test/Late-RLTask-v0", Late, config)
+    envs = gym.make_vec("Test/Late-RLTask-v0", 3)
+    task = envs.unwrapped.task
+    assert task.progress_buf.tolist() == [0] * 3 and task.reset_buf.tolist() == [1] * 3  # as before the trial step
+    assert not task.sim.root_lin_vel_w.any() and not task.world.robots.data.joint_vel.any()
+    assert envs.reset(seed=0)[0].shape == (3, 27) and task.progress_buf.tolist() == [0] * 3
+
+
 def test_a_task_that_resets_only_in_pre_physics_step_is_told_whom():
     class Before(Stand):
         def reset_flagged(self):
@@ -650,7 +672,7 @@ def test_a_constructor_of_four_arguments_needs_no_more_than_the_sizes():
     settings = config(3)
     for given in (SimConfig(settings), settings):
         task = Document("document", sim_config=given, env=VecEnvBase())
-        assert (task.num_envs, task.control_frequency_inv) == (3, 4)
+        assert (task.num_envs, task.control_frequency_inv) == (3, 4) and not hasattr(task, "num_agents")
         assert task._cfg is task._sim_config.config and task._task_cfg is task._sim_config.task_config
         assert task._task_cfg["env"]["goal"] == 0.3
     env = VecEnvBase()

@@ -44,8 +44,9 @@ class RigidPrimView:
 
 class ArticulationView(RigidPrimView):
     """The robots: base and joints, one row per environment, as they are at that moment. Joints are in rad, rad/s and
-    N·m, (n, num_dof), efforts those that acted in the last physics step, limits (n, num_dof, 2). What is set acts at
-    once, a target on the joints whose actuators take it; ValueError if there are none, or if the shape is wrong."""
+    N·m, (n, num_dof), efforts those that acted in the last physics step, limits (n, num_dof, 2), contact forces those
+    on all bodies, (n, num_bodies, 3). What is set acts at once, a target on the joints whose actuators take it;
+    ValueError if there are none, or if the shape is wrong."""
 
     def initialize(self, robot: Articulation) -> None:
         self.robot, self.count, self.body_names = robot, robot.num_instances, robot.body_names

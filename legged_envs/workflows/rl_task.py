@@ -65,14 +65,15 @@ class RLTaskCore(WorkflowCore):
         return {"policy": task.observation_space, **states}, task.action_space
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
-        """Record the methods that are marked pure, too, after a step whose attributes stay: recordings need them, and
-        so do observations after a reset."""
+        """Record also the task's methods that are marked pure, after a step. What that changed is put back, attributes
+        that it made stay: recordings read them, and so may an observation before the first step."""
         super()._record(robots, owners)
-        task, state = self.task, self._own_state()
+        task, state, sim = self.task, self._own_state(), self.sim.get_state()
         self._choose_start(self._all_ids)
         self._act(torch.zeros(self.num_envs, task.num_actions, device=self.device))
         self._evaluate()
         self._load_own_state(state)
+        self.sim.set_state(sim)
         for name in ("get_observations", "calculate_metrics", "calculate_costs", "is_done"):
             if is_pure(method := getattr(task, name)):
                 vars(task)[name] = Program([Piece(method, True)], [task, *owners], self._compile)

@@ -17,8 +17,6 @@ from legged_envs.state import Stateful, mapped
 
 _SLICE, _GRACE = 0.02, 0.6
 """How often a thread that waits looks whether it still should, and how long the other has to end by itself, s."""
-_PAUSED: Any = queue.Queue()
-"""Stands in for a queue while the world is paused: it stays empty."""
 
 
 class World(Stateful):
@@ -143,7 +141,7 @@ class VecEnvRLGames(VecEnvBase):
 
 
 class TaskStopException(Exception):
-    """Raised in one thread of a :class:`VecEnvMT` when the other has stopped; its cause is what that raised, if so."""
+    """Raised in a thread of a :class:`VecEnvMT` when the trainer has ended, or ``world.stop()`` was called."""
 
 
 class TrainerMT(ABC):
@@ -154,13 +152,13 @@ class TrainerMT(ABC):
         """Call ``env.step`` again and again, in the thread that it is called in: one of its own."""
 
     def stop(self) -> None:
-        """Called once when the simulation has stopped."""
+        """Called once when the simulation has stopped; by default nothing happens."""
 
 
 class VecEnvMT(VecEnvBase):
     """Keeps the policy in a thread of its own: whoever calls :meth:`run` simulates, the trainer's ``run`` calls
-    ``step``. Two queues of size one connect them. Who waits longer than ``timeout`` s raises TimeoutError, and so does
-    the other when it next looks; whatever else either raises, ``run`` raises after it has stopped the other.
+    ``step``. Two queues of size one connect them. What either raises, such as TimeoutError after a wait of more than
+    ``timeout`` s, the other raises too as soon as it waits, and so does ``run``.
     ``world.pause``, ``play`` and ``stop`` work from any thread; time does not count while it is paused."""
 
     _threads: tuple[threading.Thread, ...] = ()
@@ -193,7 +191,7 @@ class VecEnvMT(VecEnvBase):
             raise self._error
 
     def _work(self, work: Any) -> None:
-        """Do the work of a thread. How the first ends is what the other raises."""
+        """Do the work of a thread. How the first of both ends is what the other raises."""
         try:
             work()
             raise TaskStopException("the trainer has ended")
@@ -210,12 +208,12 @@ class VecEnvMT(VecEnvBase):
         return dict(self._next(self._data, "data"))
 
     def _next(self, items: Any, what: str) -> Any:
-        """Take what comes next out of a queue; an exception as soon as all is to stop."""
+        """Take what comes next out of a queue, while the world is paused nothing; an exception once all is to stop."""
         waited = 0.0
         while waited < self.timeout:
             self._check_running()
             with suppress(queue.Empty):
-                return (items if self._world.is_playing() else _PAUSED).get(timeout=_SLICE)
+                return (items if self._world.is_playing() else queue.Queue()).get(timeout=_SLICE)
             waited += _SLICE * self._world.is_playing()
         self._error = TimeoutError(f"VecEnvMT: no {what} for {self.timeout:g} s, see initialize(…, timeout=…)")
         raise self._error
