@@ -551,7 +551,6 @@ BAD = {
     "robot": (LeggedRobot, {"asset__name": "go3"}, "there is no robot 'go3'; did you mean 'go2'"),
     "gain": (LeggedRobot, {"control__stiffness": {"hip": 1.0}}, "no entry for joint 'FR_thigh_joint'"),
     "control": (LeggedRobot, {"control__control_type": "X"}, "control_type must be one of"),
-    "body": (LeggedRobot, {"asset__penalize_contacts_on": ["wheel"]}, "no body has such a name"),
     "costs": (Missing, {}, r"Missing\._get_costs and cfg.costs.limits differ in 'one'"),
     "ranges": (
         LeggedRobot,

@@ -192,9 +192,7 @@ class LeggedRobot(BaseTask):
         self.simulator.reset_idx(env_ids)
         for buffer in (self.episode_length_buf, self.fail_buf, self.feet_air_time, self.last_contacts):
             buffer[env_ids] = 0
-        means = self.rewards.episode_sums[env_ids].mean(0) / self.max_episode_length_s
-        self.extras["episode"] = {f"rew_{name}": mean for name, mean in zip(self.rewards.names, means, strict=True)}
-        self.extras["episode"]["max_command_x"] = self.command_ranges["lin_vel_x"][1]
+        self.extras["episode"] = {"max_command_x": self.command_ranges["lin_vel_x"][1]}
 
     def _resample_commands(self, env_ids: Tensor) -> None:
         """Draw from ``command_ranges``."""

@@ -182,8 +182,6 @@ def robot_of(cfg: Any) -> robots.RobotCfg:
     for word, field in {"penalize": "penalized_bodies", "terminate_after": "termination_bodies"}.items():
         if (parts := getattr(cfg.asset, f"{word}_contacts_on")) is not None:
             changes[field] = tuple(body for body in bodies if any(part in body for part in parts))
-            if parts and not changes[field]:
-                raise ValueError(f"cfg.asset.{word}_contacts_on = {parts}: no body has such a name; bodies: {bodies}")
     return replace(robot, **changes)
 
 

@@ -82,6 +82,7 @@ class RobotCore(WorkflowCore):
         unknown = self.own_costs.keys() ^ (limits.keys() - COSTS.keys())
         check_known(f"{type(task).__name__}._get_costs and cfg.costs.limits differ in", unknown, COSTS, "built in")
         self._evaluate_and_observe(self)
+        self.log_names += tuple(f"rew_{name}" for name in self.rewards.names)
         sizes = {group: getattr(cfg.env, field) for group, (_, field) in BUFFERS.items()}
         spaces: dict[str, Any] = {g: gym.spaces.Box(-limit, limit, (n,)) for g, n in sizes.items() if n is not None}
         return spaces, self._spaces()[1]
@@ -127,6 +128,10 @@ class RobotCore(WorkflowCore):
             buffer, field = BUFFERS[group]
             seen[group] = self.check("compute_observations", f"{buffer} (cfg.env.{field})", getattr(task, buffer), size)
         return {group: seen[group][rows].clamp(-limit, limit) for group in self._last_observation}
+
+    def _end_episodes(self, env_ids: Tensor, steps: Tensor) -> Tensor:
+        sums = self.rewards.episode_sums[env_ids] / self.max_episode_length_s
+        return torch.cat((super()._end_episodes(env_ids, steps), sums), dim=1)
 
     def _choose_start(self, env_ids: Tensor) -> None:
         type(self.task).reset_idx(self.task, env_ids)
