@@ -1,10 +1,7 @@
 """LeggedGym-Ex's way to write a task: ``LeggedRobot`` with its callbacks, ``_reward_<name>`` methods and buffers."""
 
 import copy
-import math
-from collections.abc import Callable
 from functools import partial
-from inspect import signature
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -12,18 +9,21 @@ import torch
 from torch import Tensor
 
 from legged_envs import registration
-from legged_envs.checks import check_known
-from legged_envs.envs import LeggedVectorEnv
-from legged_envs.envs.cfg import TaskCfg
-from legged_envs.mdp import events
-from legged_envs.mdp.context import pure
-from legged_envs.workflows import legged_robot_terms as terms
-from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg, check_fields
-from legged_envs.workflows.legged_robot_core import READ, RobotCore, Simulator
+from legged_envs.mdp import events, rewards
+from legged_envs.mdp.context import is_pure, pure
+from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg, check_fields, task_of
+from legged_envs.workflows.legged_robot_core import RobotCore, Simulator
 from legged_envs.workflows.workflow import Workflow
 
 __all__ = ["BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
 ObsBuf = Action = Reward = EnvIds = Tensor
+REWARDS = {name: term for name, term in vars(rewards).items() if is_pure(term)}
+REWARDS |= {"keep_balance": rewards.alive, "stand_still": rewards.dof_vel_stand_still}
+"""The built-in rewards."""
+PARAMETERS = {f"tracking_{kind}_vel": {"sigma": "tracking_sigma"} for kind in ("lin", "ang")}
+PARAMETERS |= {"base_height": {"target": "base_height_target"}, "torque_limits": {"soft_limit": "soft_torque_limit"}}
+PARAMETERS |= {"dof_pos_limits": {"soft_limit": "soft_dof_pos_limit"}}
+"""Parameters of them that are fields of ``cfg.rewards``."""
 
 
 class BaseTask(Workflow):
@@ -34,6 +34,7 @@ class BaseTask(Workflow):
     CORE = RobotCore
     core: Any
     external_command_source_enabled = False
+    privileged_obs_buf: Tensor | None = None
     _rows: Tensor | None = None
 
     def __init__(self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool):
@@ -43,15 +44,11 @@ class BaseTask(Workflow):
         device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self._make_core(cfg, cfg.env.num_envs, device=device)
         cfg.env.num_envs, cfg.env.episode_length_s = self.core.num_envs, self.core.max_episode_length_s
-        cfg.init_state.pos = cfg.init_state.pos or [0.0, 0.0, self.core.cfg.robot.base_height]
-        self.headless, self.simulator = headless, Simulator(self.core)
+        self.headless, self.simulator = headless, cast(Any, Simulator(self.core))
         zeros = partial(torch.zeros, self.num_envs, device=self.device)
         self.num_obs, self.num_privileged_obs = cfg.env.num_observations, cfg.env.num_privileged_obs
         self.num_actions = self.core.actions.size
-        self.max_episode_length: float = self.core.max_episode_length or math.inf
-        self.obs_buf, critic = zeros(self.num_obs), self.num_privileged_obs
-        self.privileged_obs_buf: Tensor | None = None if critic is None else zeros(critic)
-        self.rew_buf, self.episode_length_buf = zeros(), zeros(dtype=torch.long)
+        self.obs_buf, self.rew_buf, self.episode_length_buf = zeros(self.num_obs), zeros(), zeros(dtype=torch.long)
         self.reset_buf, self.time_out_buf = zeros(dtype=torch.bool) | True, zeros(dtype=torch.bool)
         # Whoever calls reset_idx asks for a reset, in which the core calls the method of the class.
         self.reset_idx = self._reset_now
@@ -64,9 +61,6 @@ class BaseTask(Workflow):
         return cls(cfg, {}, "cpu", True)
 
     context = property(lambda self: self.core)
-
-    def __getattr__(self, name: str) -> Any:
-        return READ[name](self.core) if name in READ else super().__getattr__(name)
 
     def _reset_now(self, env_ids: Tensor) -> None:
         """Reset ``env_ids``; in a step the autoreset does that after it, when the last observation has been taken."""
@@ -99,10 +93,7 @@ class LeggedRobot(BaseTask):
     """The base of legged robots: methods that a subclass does not override run as recordings of the terms in
     :mod:`legged_envs.mdp`. Commands and pushes advance before terminations and rewards."""
 
-    @classmethod
-    def _translate(cls, cfg: Any) -> TaskCfg:
-        check_fields(cfg)
-        return terms.task_of(cls, cfg)
+    _translate = classmethod(task_of)
 
     def _parse_cfg(self, cfg: Any) -> None:
         self.dt, self.debug, self.obs_scales = self.step_dt, cfg.env.debug, cfg.normalization.obs_scales
@@ -116,8 +107,7 @@ class LeggedRobot(BaseTask):
         self.fail_buf, self._last_fail_buf = (torch.zeros_like(self.episode_length_buf) for _ in range(2))
         self.feet_air_time = torch.zeros_like(self.robot.foot_air_time)
         self.last_contacts = torch.zeros_like(self.robot.foot_contact)
-        width = self._get_noise_scale_vec
-        self.noise_scale_vec = width(*[self.cfg][: len(signature(width).parameters)])
+        self.noise_scale_vec = self._get_noise_scale_vec()
 
     def _prepare_reward_function(self) -> None:
         """Find the method of each scale that is not 0; what a subclass lacks is found out before."""
@@ -125,7 +115,6 @@ class LeggedRobot(BaseTask):
         self.reward_scales = MappingProxyType(scales)  # changing it would not change the recorded sum
         self.reward_names = [name for name in scales if name != "termination"]
 
-    reward_functions = property(lambda self: [getattr(self, f"_reward_{name}") for name in self.reward_names])
     episode_sums = property(lambda self: dict(zip(self.rewards.names, self.rewards.episode_sums.T, strict=True)))
     """Σ scale · dt · ``_reward_<name>()`` over the episode by name, which may be written to. (num_envs,) each."""
     commands = property(lambda self: self.core.commands["velocity"])
@@ -147,23 +136,20 @@ class LeggedRobot(BaseTask):
         self._post_physics_step_callback()
         self.check_termination()
         self.compute_reward()
-        self.simulator.update_sensors()
         self.compute_observations()
         if self.debug:
             self._draw_debug_vis()
 
     def _post_physics_step_callback(self) -> None:
         """Resample commands, turn to headings and push robots that are due."""
-        LeggedVectorEnv._advance(self.core)
+        super(RobotCore, self.core)._advance()  # type: ignore[misc]
 
     def check_termination(self) -> None:
-        """Set ``reset_buf`` and ``time_out_buf``. ``fail_buf`` counts for how many steps in succession an environment
-        has failed; what a subclass adds to it adds up as long as it does so on each step."""
+        """Set ``reset_buf`` and ``time_out_buf``. ``fail_buf`` counts the steps in succession in which an environment
+        failed, or a subclass added to it; after a step without it begins anew."""
         self.core.programs["terminations"]()
-        failing = (self.core.terminations.held_steps > 0).any(1)
-        added_to = self.fail_buf > self._last_fail_buf
-        self.fail_buf = (self.fail_buf + failing) * (failing | added_to)
-        self._last_fail_buf = self.fail_buf.clone()
+        self._last_fail_buf = self.fail_buf * (self.fail_buf > self._last_fail_buf)
+        self.fail_buf = self._last_fail_buf + (self.core.terminations.held_steps > 0).any(1)
         self.time_out_buf = self.episode_length_buf >= self.max_episode_length
         self.reset_buf = self.core.terminations.terminated | self.time_out_buf
 
@@ -206,11 +192,7 @@ class LeggedRobot(BaseTask):
         self.simulator.reset_idx(env_ids)
         for buffer in (self.episode_length_buf, self.fail_buf, self.feet_air_time, self.last_contacts):
             buffer[env_ids] = 0
-        means = self.ended_sums[env_ids].mean(0) / self.max_episode_length_s
-        self.extras["episode"] = {f"rew_{name}": mean for name, mean in zip(self.rewards.names, means, strict=True)}
-        self.ended_sums[env_ids] = 0.0
-        if cfg.commands.curriculum:
-            self.extras["episode"]["max_command_x"] = self.command_ranges["lin_vel_x"][1]
+        self.extras["episode"] = {"max_command_x": self.command_ranges["lin_vel_x"][1]}
 
     def _resample_commands(self, env_ids: Tensor) -> None:
         """Draw from ``command_ranges``."""
@@ -223,7 +205,7 @@ class LeggedRobot(BaseTask):
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
         cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height
-        yaw, height = cfg.yaw_random_scale, cfg.pos[2] - standing
+        yaw, height = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0
         events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height, height), cfg.velocity_random_scale)
 
     def _update_terrain_curriculum(self, env_ids: Tensor) -> None:
@@ -237,9 +219,8 @@ class LeggedRobot(BaseTask):
             low, high, limit = *self.command_ranges["lin_vel_x"], cfg.max_curriculum
             self.command_ranges["lin_vel_x"] = [max(low - 0.5, -limit), min(high + 0.5, limit)]
 
-    def _get_noise_scale_vec(self, cfg: Any = None) -> Tensor:
-        """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,). A subclass's
-        may leave out ``cfg``, the task's."""
+    def _get_noise_scale_vec(self) -> Tensor:
+        """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
         noise, scales = self.cfg.noise.noise_scales, self.obs_scales
         widths = [noise.lin_vel * scales.lin_vel, noise.gravity, noise.ang_vel * scales.ang_vel, 0.0]
         widths += [noise.dof_pos * scales.dof_pos, noise.dof_vel * scales.dof_vel, 0.0]
@@ -258,15 +239,18 @@ class LeggedRobot(BaseTask):
         self.core.set_viewer(tuple(map(float, pos)), tuple(map(float, lookat)))
 
 
-def _built_in(name: str) -> Callable[[LeggedRobot], Tensor]:
-    def reward(self: LeggedRobot) -> Tensor:
-        return terms.REWARDS[name](self.core, **terms.parameters_of(self.cfg, name))
+def _built_in(name: str) -> Any:
+    """A method that evaluates the term ``name`` of :mod:`legged_envs.mdp.rewards`."""
 
-    reward.__doc__ = terms.REWARDS[name].__doc__
+    def reward(self: LeggedRobot) -> Tensor:
+        cfg, fields = self.cfg.rewards, PARAMETERS.get(name, {})
+        params = {parameter: getattr(cfg, field) for parameter, field in fields.items()}
+        return REWARDS[name](self.core, **(params | getattr(cfg.params, name, {})))
+
     return pure(reward)
 
 
-for _name in terms.REWARDS:
+for _name in REWARDS:
     setattr(LeggedRobot, f"_reward_{_name}", _built_in(_name))
 
 
@@ -277,9 +261,6 @@ class TaskRegistry(dict[str, tuple[Any, Any, Any]]):
         """Register a task, also with Gymnasium as ``LeggedGym/<name>-v0``."""
         self[name] = task_class, env_cfg, train_cfg
         registration.register(f"LeggedGym/{name}-v0", task_class, partial(copy.deepcopy, env_cfg))
-
-    def __missing__(self, name: str) -> Any:
-        check_known("there is no task", (name,), self, "tasks")
 
     def get_cfgs(self, name: str) -> tuple[Any, ...]:
         """Copies of the configurations of environment and training."""

@@ -1,18 +1,39 @@
 """The configuration of a :class:`~legged_envs.workflows.legged_robot.LeggedRobot`: nested classes in LeggedGym-Ex's
-words."""
+words, and what they say in ours."""
 
 import copy
-from difflib import get_close_matches
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
+from legged_envs import robots
+from legged_envs.checks import check_choice, check_known, check_spelling
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.mdp import actions, events, terminations
+from legged_envs.sim import SimCfg, ViewerCfg
+from legged_envs.workflows.legged_robot_core import COSTS, CommandCfg, Reward, own_cost
+
 NONE: Any = None
 ONLY: dict[str, Any] = {f"domain_rand.randomize_joint_{part}": False for part in ("armature", "friction", "damping")}
-ONLY |= dict.fromkeys(("domain_rand.push_links", "asset.fix_base_link", "terrain.measure_heights"), False)
-ONLY |= dict.fromkeys(("init_state.roll_random_scale", "init_state.pitch_random_scale"), 0.0)
-ONLY |= {"terrain.mesh_type": "plane", "terrain.selected": False, "asset.disable_gravity": False, "sim.substeps": 1}
+ONLY |= dict.fromkeys(("domain_rand.push_links", "asset.fix_base_link", "asset.disable_gravity"), False)
+ONLY |= {"terrain.mesh_type": "plane", "terrain.selected": False, "terrain.measure_heights": False, "sim.substeps": 1}
+ONLY |= {f"init_state.{axis}_random_scale": 0.0 for axis in ("roll", "pitch")}
 ONLY |= {"sim.gravity": [0.0, 0.0, -9.81], "init_state.rot": [0.0, 0.0, 0.0, 1.0]}
 """LeggedGym-Ex's fields that can have no other value yet."""
+
+CONTROL: dict[str, Any] = {"P": actions.JointPositionCfg, "V": actions.JointVelocityCfg, "T": actions.JointTorqueCfg}
+"""What actions are by ``control_type``."""
+RANDOMISED: dict[str, tuple[Any, ...]] = {
+    "base_mass": (events.randomize_base_mass, "startup", "base_mass", "added_mass"),
+    "base_com": (events.randomize_base_com, "startup", "com_displacement", "com_pos_x", "com_pos_y", "com_pos_z"),
+    "friction": (events.randomize_friction, "reset", "friction", "friction"),
+    "gains": (events.randomize_gains, "reset", "pd_gain", "kp", "kd"),
+}
+"""Events by name: what happens when, and the fields of ``cfg.domain_rand``, ``randomize_<…>`` that says whether, and
+``<…>_range`` that give its one range."""
 
 
 def _fields(cls: Any) -> dict[str, Any]:
@@ -48,9 +69,9 @@ class LeggedRobotCfg:
 
     class commands:
         curriculum, max_curriculum, curriculum_threshold = False, 1.0, 0.8
-        num_commands, heading_command, zero_cmd_prob, small_command = 4, True, 0.0, 0.2
-        """How probable a command to stand still is, and the norm up to which a linear command becomes 0, m/s."""
-        resampling_time: Any = 10.0
+        num_commands, heading_command, resampling_time, zero_cmd_prob, small_command = 4, True, 10.0, 0.0, 0.2
+        """The last two: how probable a command to stand still is, and the norm up to which a linear command becomes 0,
+        m/s."""
 
         class ranges:
             lin_vel_x = lin_vel_y = ang_vel_yaw = (-1.0, 1.0)
@@ -93,13 +114,12 @@ class LeggedRobotCfg:
             """``name = {parameter: value}``: parameters of built-in costs."""
 
     class domain_rand:
-        randomize_friction, friction_range = True, (0.5, 1.25)
-        randomize_base_mass, added_mass_range = True, (-1.0, 1.0)
-        randomize_com_displacement, push_robots, max_push_vel_xy = True, True, 1.0
+        randomize_friction = randomize_base_mass = randomize_com_displacement = push_robots = True
+        randomize_ctrl_delay = randomize_pd_gain = False
+        friction_range, added_mass_range, kp_range, kd_range = (0.5, 1.25), (-1.0, 1.0), (0.8, 1.2), (0.8, 1.2)
         com_pos_x_range = com_pos_y_range = com_pos_z_range = (-0.01, 0.01)
+        max_push_vel_xy, ctrl_delay_step_range = 1.0, (0, 1)
         push_interval_s: Any = 15.0
-        randomize_ctrl_delay, ctrl_delay_step_range, randomize_pd_gain = False, (0, 1), False
-        kp_range = kd_range = (0.8, 1.2)
 
     class normalization:
         clip_observations = clip_actions = 100.0
@@ -128,10 +148,86 @@ def check_fields(cfg: Any, base: Any = None, path: str = "") -> None:
         raise TypeError(f"cfg{path} must be of a subclass of LeggedRobotCfg, or a class in one, got {cfg!r}")
     known = vars(base or LeggedRobotCfg())
     for name, value in vars(cfg).items():
-        here, alike = f"{path}.{name}", get_close_matches(name, known, 1, 0.9 if len(name) > 7 else 0.8)
+        here = f"{path}.{name}"
         if isinstance(known.get(name), SimpleNamespace):
             check_fields(value, known[name], here)
-        elif name not in known and alike and not path.startswith((".rewards.", ".costs.")):
-            raise ValueError(f"cfg{here} is no field: did you mean {alike[0]!r}? cfg{path} has: {', '.join(known)}")
+        elif not path.startswith((".rewards.", ".costs.")):
+            check_spelling(f"cfg{path}", (name,), known, 0.9 if len(name) > 7 else 0.8)
         if value != (only := ONLY.get(here[1:], value)):
             raise ValueError(f"cfg{here} = {value!r} is not there yet: it must be {only!r}")
+
+
+def robot_of(cfg: Any) -> robots.RobotCfg:
+    """The robot of ``cfg.asset`` with the gains, pose and bodies that ``cfg`` names."""
+    known = {each.name: each for each in vars(robots).values() if isinstance(each, robots.RobotCfg)}
+    if cfg.asset.robot is None:
+        check_known("cfg.asset.name: there is no robot", (cfg.asset.name,), known, "robots, else set asset.robot")
+    robot: robots.RobotCfg = cfg.asset.robot or known[cfg.asset.name]
+    for path, needed in {"asset.dof_names": [*robot.joint_names], "env.num_actions": robot.num_joints}.items():
+        if (given := attrgetter(path)(cfg)) not in (None, needed):
+            raise ValueError(f"cfg.{path} must be {needed} for robot {robot.name!r}, got {given}")
+    check_choice("cfg.control.control_type", cfg.control.control_type, CONTROL)
+    kind = CONTROL[cfg.control.control_type].kind
+    changes: dict[str, Any] = {"actuators": (kind,) * robot.num_joints}
+    # The gains of the robot are those of positions.
+    changes |= {gain: (0.0,) * robot.num_joints for gain in ("kp", "kd") if kind != "position"}
+    fields = dict(zip(("control.stiffness", "control.damping"), robots.robot.ACTUATOR_GAINS[kind], strict=False))
+    for path, field in (fields | {"init_state.default_joint_angles": "default_joint_pos"}).items():
+        if (values := attrgetter(path)(cfg)) is not None or field in changes:
+            found = {joint: [values[part] for part in values or () if part in joint] for joint in robot.joint_names}
+            if missing := [joint for joint, own in found.items() if not own]:
+                raise ValueError(f"cfg.{path} has no entry for joint {missing[0]!r}: {values}")
+            changes[field] = tuple(float(own[-1]) for own in found.values())
+    bodies = [str(body.get("name")) for body in ElementTree.parse(robot.path).iter("body")]
+    for word, field in {"penalize": "penalized_bodies", "terminate_after": "termination_bodies"}.items():
+        if (parts := getattr(cfg.asset, f"{word}_contacts_on")) is not None:
+            changes[field] = tuple(body for body in bodies if any(part in body for part in parts))
+    return replace(robot, **changes)
+
+
+def events_of(cfg: Any) -> dict[str, EventTermCfg]:
+    """The randomisation of ``cfg.domain_rand``; where episodes start is written by ``_reset_dofs`` and others."""
+    rand, made = cfg.domain_rand, {}
+    for name, (func, mode, what, *fields) in RANDOMISED.items():
+        ranges = [tuple(getattr(rand, f"{field}_range")) for field in fields]
+        if len({*ranges}) > 1:
+            raise ValueError(f"cfg.domain_rand: the ranges of {', '.join(fields)} must be the same, got {ranges}")
+        if getattr(rand, f"randomize_{what}"):
+            made[name] = EventTermCfg(func, mode, params={"range": ranges[0]}, purpose="randomise")
+    if rand.push_robots:
+        least, most = rand.push_interval_s if isinstance(rand.push_interval_s, tuple) else (rand.push_interval_s,) * 2
+        made["push"] = EventTermCfg(events.push, "interval", (least, most), {"velocity": rand.max_push_vel_xy})
+    return made
+
+
+def task_of(cls: Any, cfg: Any) -> TaskCfg:
+    """The task that ``cfg`` says, with the methods of the class ``cls``."""
+    env, command, time = cfg.env, cfg.commands, (cfg.commands.resampling_time,) * 2
+    task = TaskCfg(robot_of(cfg), SimCfg(cfg.sim.dt, cfg.control.decimation), advance_first=True)
+    task.episode_length_s, task.action_limit = env.episode_length_s, cfg.normalization.clip_actions
+    task.actions["joint_position"] = CONTROL[cfg.control.control_type](scale=cfg.control.action_scale)
+    task.max_action_delay = max(cfg.domain_rand.ctrl_delay_step_range) if cfg.domain_rand.randomize_ctrl_delay else 0
+    x, y, yaw = (getattr(command.ranges, name) for name in ("lin_vel_x", "lin_vel_y", "ang_vel_yaw"))
+    columns = {"heading": command.heading_command, "heading_column": command.num_commands == 4}
+    task.commands["velocity"] = CommandCfg(x, y, yaw, time, command.zero_cmd_prob, command.small_command, **columns)
+    task.events = events_of(cfg)
+    for name, func in {"fallen": terminations.fallen, "illegal_contact": terminations.illegal_contact}.items():
+        task.terminations[name] = TerminationTermCfg(func, env.fail_to_terminal_time_s)
+    task.terminations["fallen"].params["max_projected_gravity"] = env.max_projected_gravity
+    task.rewards, task.only_positive_rewards = rewards_of(cls, cfg), cfg.rewards.only_positive_rewards
+    for name, limit in vars(cfg.costs.limits).items():
+        own, params = {"name": name}, getattr(cfg.costs.params, name, {})
+        task.costs[name] = CostTermCfg(COSTS.get(name, own_cost), limit, params if name in COSTS else own)
+    task.viewer = ViewerCfg(cfg.viewer.pos, cfg.viewer.lookat, env_index=cfg.viewer.ref_env)
+    return task
+
+
+def rewards_of(cls: Any, cfg: Any) -> dict[str, RewardTermCfg]:
+    known = [name.removeprefix("_reward_") for name in dir(cls) if name.startswith("_reward_")]
+    scales = {name: scale for name, scale in vars(cfg.rewards.scales).items() if scale != 0.0}
+    if not scales:
+        raise ValueError(f"{cls.__name__}: no scale of cfg.rewards.scales differs from 0: set at least one")
+    check_known(f"cfg.rewards.scales: {cls.__name__} has no method _reward_<name> for", scales, known, "it has")
+    check_known("cfg.rewards.params: there is no reward", vars(cfg.rewards.params), known, "rewards")
+    check_known("cfg.costs.params: there is no cost", vars(cfg.costs.params), COSTS, "costs")
+    return {n: RewardTermCfg(Reward(cls, n), scale, after_floor=n == "termination") for n, scale in scales.items()}
