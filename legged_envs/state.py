@@ -2,7 +2,8 @@
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,16 @@ class Stateful:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a value; of an object with a ``state_dict``, also in dicts, that in its place."""
-    if hasattr(value, "state_dict"):
+    """A copy of a value; of an object with a ``state_dict``, also in dicts, lists and tuples, that in its place."""
+    if isinstance(value, Stateful):
         return value.state_dict()
+    if hasattr(value, "state_dict"):
+        return copy.deepcopy(value.state_dict())  # that of a module shares its memory
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
-    return value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(copied, value))
+    return value.detach().clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value)
 
 
 def restored(own: Any, state: Any) -> Any:
@@ -57,18 +62,64 @@ def is_state(value: Any) -> bool:
     if isinstance(value, (dict, list, tuple, set, deque)):
         items = [item for item in (value.values() if isinstance(value, dict) else value) if item is not None]
         return all(isinstance(item, str) or is_state(item) for item in items)
-    return isinstance(value, (torch.Tensor, np.ndarray, int, float)) or hasattr(type(value), "load_state_dict")
+    known = torch.Tensor, np.ndarray, np.generic, int, float
+    return isinstance(value, known) or hasattr(type(value), "load_state_dict")
 
 
+@torch.no_grad()
 def replaced_in_place(own: Any, value: Any) -> Any:
-    """What takes the place of ``own``: itself, where it is a tensor of which others may be views."""
-    if isinstance(own, torch.Tensor) and own.shape == value.shape and own.dtype == value.dtype:
-        return own.copy_(value)
-    if isinstance(own, dict):
-        return {name: replaced_in_place(own.get(name), item) for name, item in value.items()}
-    if isinstance(own, list) and len(own) == len(value):
-        return [replaced_in_place(*items) for items in zip(own, value, strict=True)]
+    """What takes the place of ``own``: itself, where it is a container, or an array or tensor of the same kind: others
+    may hold it, or views of it."""
+    if isinstance(own, (torch.Tensor, np.ndarray)) and isinstance(value, (torch.Tensor, np.ndarray)):
+        if own.shape == value.shape and own.dtype == value.dtype and _is_writable(own):
+            own[...] = value  # type: ignore[assignment]
+            return own
+    elif isinstance(own, dict) and isinstance(value, dict):
+        return _refill(own, {name: replaced_in_place(own.get(name), item) for name, item in value.items()})
+    elif type(own) is type(value) in (list, tuple) and len(own) == len(value):
+        items = [replaced_in_place(*pair) for pair in zip(own, value, strict=True)]
+        return _refill(own, items) if isinstance(own, list) else tuple(items)
+    elif isinstance(own, (list, set, deque)) and type(own) is type(value):
+        return _refill(own, copied(value))
     return restored(own, value)
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether each element of an array or tensor can be written to, as those of an expanded one can not."""
+    if isinstance(value, np.ndarray):
+        return bool(value.flags.writeable)
+    return value.layout == torch.strided and 0 not in value.stride()
+
+
+def _refill(own: Any, items: Any) -> Any:
+    """``own``, a container, with other ``items``."""
+    own.clear()
+    (own.update if isinstance(own, (dict, set)) else own.extend)(items)
+    return own
+
+
+def _contents(value: Any, found: dict[int, Any]) -> dict[int, Any]:
+    """Containers, arrays and tensors in ``value``, each with a copy, by their ids."""
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        found[id(value)] = value, copied(value)
+    elif isinstance(value, (dict, list, tuple, set, deque)) and id(value) not in found:
+        found[id(value)] = value, copy.copy(value)
+        for item in value.values() if isinstance(value, dict) else value:
+            _contents(item, found)
+    return found
+
+
+@contextmanager
+def contents_kept(value: Any) -> Iterator[None]:
+    """Put back what is in ``value``, a container, and in the containers, arrays and tensors in it."""
+    found = _contents(value, {})
+    yield
+    with torch.no_grad():
+        for each, before in found.values():
+            if isinstance(each, (dict, list, set, deque)):
+                _refill(each, before)
+            elif not isinstance(each, tuple) and _is_writable(each):
+                each[...] = before
 
 
 def rows_of(values: Any, num_envs: int) -> dict[Any, Any]:
@@ -83,10 +134,15 @@ def rows_of(values: Any, num_envs: int) -> dict[Any, Any]:
 
 
 def put_back_rows(values: Any, before: dict[Any, Any], rows: torch.Tensor) -> None:
+    """Give ``rows`` of the tensors in ``values`` what they were ``before``, as far as these are still there."""
+    present = values if isinstance(values, Mapping) else dict(enumerate(values))
     for name, old in before.items():
-        if isinstance(old, dict):
-            put_back_rows(values[name], old, rows)
-        elif values[name].shape == old[1].shape:
-            if values[name] is not old[0]:
-                values[name] = values[name].clone()  # what took its place may be a view of another's
-            values[name][rows] = old[1][rows]
+        new = present.get(name)
+        if isinstance(old, dict) and isinstance(new, (dict, list, deque)):
+            put_back_rows(new, old, rows)
+        elif isinstance(new, torch.Tensor) and isinstance(old, tuple) and new.shape == old[1].shape:
+            if new is old[0] and not _is_writable(new):
+                continue
+            if new is not old[0]:
+                new = values[name] = new.clone()  # what took its place may be a view of another's
+            new[rows] = old[1][rows].to(new.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 from forms import register_form
 
 import legged_envs
+from legged_envs.managers.adapted import Adapted
 from legged_envs.registration import TASKS
 from legged_envs.robots import GO2
 from legged_envs.workflows import DirectRLEnv, DirectRLEnvCfg, LeggedRobot, SimulationCfg, configclass
@@ -110,3 +113,93 @@ def test_a_state_of_another_class_is_refused(hop):
     other.reset(seed=0), own.reset(seed=0)
     with pytest.raises(ValueError, match="another environment"):
         own.set_state(other.get_state())
+
+
+def touch(values):
+    """Change each of ``values`` as the methods of a task do: in place, by another one, by one of another kind."""
+    values["none"] = values["later"] = torch.ones(2)
+    values["tensor"], values["flag"] = None, torch.ones(2)
+    values["inner"]["none"] = torch.ones(2)
+    values["objects"].append(object()), values["table"]["new"].append(1), values["names"].add("new")
+    values["array"] += 1.0
+    for module in (values["module"], *values["modules"]):
+        module(torch.randn(4, 2))
+
+
+def values_of_users():
+    shared = torch.zeros(2, 1)
+    values = {"none": None, "tensor": torch.zeros(2), "flag": torch.zeros(2, dtype=torch.bool), "inner": {"none": None}}
+    values |= {"objects": [object()], "table": defaultdict(list), "names": {"old"}, "array": np.zeros(2)}
+    values |= {"module": torch.nn.BatchNorm1d(2), "modules": [torch.nn.BatchNorm1d(2)]}
+    values |= {"weight": torch.nn.Parameter(torch.ones(2)), "product": [torch.ones(2, requires_grad=True) * 2.0]}
+    return values | {"view": shared[:, 0], "of": shared, "expanded": torch.ones(1, 3).expand(2, 3)}
+
+
+def test_trial_calls_put_back_whatever_users_keep(hop):
+    class Keeps(Hop):
+        def __init__(self, cfg, render_mode=None, **kwargs):
+            super().__init__(cfg, render_mode, **kwargs)
+            self.first = values_of_users()
+            vars(self).update(self.first)
+
+        def _get_observations(self):
+            touch(vars(self))
+            self.extras["calls"] = self.extras.get("calls", 0) + 1
+            return super()._get_observations()
+
+    cfg = HopCfg()
+    cfg.scene.num_envs = 2
+    task = Keeps(cfg)
+    expected = values_of_users()
+    assert all(vars(task)[name] is value for name, value in task.first.items() if name != "expanded")
+    assert not hasattr(task, "later") and task.extras == {} and task.inner == {"none": None}
+    assert len(task.objects) == 1 and task.names == {"old"} and not task.array.any() and task.expanded.all()
+    assert (type(task.table), dict(task.table)) == (defaultdict, {})
+    assert not task.module.num_batches_tracked and not task.modules[0].num_batches_tracked
+    assert task.view.data_ptr() == task.of.data_ptr() and expected["weight"].requires_grad == task.weight.requires_grad
+
+
+def test_a_saved_state_has_copies_of_what_users_keep(hop):
+    class Keeps(Hop):
+        def __init__(self, cfg, render_mode=None, **kwargs):
+            super().__init__(cfg, render_mode, **kwargs)
+            self.values, self.number = values_of_users(), np.int64(0)
+            del self.values["objects"], self.values["names"]
+
+        def _get_rewards(self):
+            self.values["module"](torch.randn(4, 2)), self.values["modules"][0](torch.randn(4, 2))
+            self.values["table"][f"{self.number}"] = [self.number]
+            self.values["inner"]["none"] = None if self.values["inner"]["none"] is not None else torch.ones(2)
+            self.number = self.number + 1
+            return super()._get_rewards()
+
+    cfg = HopCfg()
+    cfg.scene.num_envs = 2
+    task = Keeps(cfg)
+    task.reset(seed=0)
+    task.step(torch.zeros(2, 12))
+    state = task.core.get_state()
+    task.step(torch.zeros(2, 12))
+    task.core.set_state(state)
+    values = task.values
+    assert task.number == 1 and values["module"].num_batches_tracked == values["modules"][0].num_batches_tracked == 1
+    assert list(values["table"]) == ["0"] and torch.equal(values["inner"]["none"], torch.ones(2))
+
+
+def test_terms_that_are_classes_take_back_what_they_made_late():
+    class Late:
+        def __init__(self, cfg, env):
+            pass
+
+        def __call__(self, env):
+            self.made = torch.ones(2)
+
+    used, fresh = (Adapted(Late, None).make(None) for _ in range(2))
+    used(None)
+    fresh.load_state_dict(used.state_dict())
+    assert torch.equal(fresh.attributes["made"], torch.ones(2))
+
+
+def test_a_task_that_was_made_has_no_seed(hop):
+    env = Hop(HopCfg()).core
+    assert (env._np_random, env._np_random_seed) == (None, None)

@@ -52,4 +52,4 @@ class Adapted(Stateful):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            setattr(self._term, name, replaced_in_place(getattr(self._term, name), value))
+            setattr(self._term, name, replaced_in_place(vars(self._term).get(name), value))

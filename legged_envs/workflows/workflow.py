@@ -22,7 +22,7 @@ from torch import Tensor
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.state import copied, is_state, mapped, put_back_rows, replaced_in_place, rows_of
+from legged_envs.state import contents_kept, copied, is_state, mapped, put_back_rows, replaced_in_place, rows_of
 from legged_envs.tables import Shown
 from legged_envs.wrappers import AutoReset, TimeLimit
 
@@ -54,12 +54,9 @@ class WorkflowCore(LeggedVectorEnv):
 
     def _try_out(self) -> None:
         """Begin episodes and take a step, which shows what the task's methods do, and put back what that changed."""
-        own, state = (
-            dict(vars(self.task)),
-            {"sim": self.sim.get_state(), "random": copied(self.random), **self._state()},
-        )
-        python, numpy = random.getstate(), np.random.get_state()
-        with torch.random.fork_rng([]):
+        state = {"sim": self.sim.get_state(), "random": copied(self.random), **self._state()}
+        python, numpy, seeded = random.getstate(), np.random.get_state(), (self._np_random, self._np_random_seed)
+        with torch.random.fork_rng([]), contents_kept(vars(self.task)):
             self._start_episodes(self._all_ids, 0)
             self._observe(self._all_ids)
             self._act(mapped(torch.from_numpy, create_empty_array(self.single_action_space, self.num_envs, np.zeros)))
@@ -69,8 +66,7 @@ class WorkflowCore(LeggedVectorEnv):
             self._observe(None)
         random.setstate(python)
         np.random.set_state(numpy)
-        vars(self.task).clear()
-        vars(self.task).update(own)
+        self._np_random, self._np_random_seed = seeded
         self.set_state(state)
         self._begun = False
 
@@ -92,7 +88,8 @@ class WorkflowCore(LeggedVectorEnv):
         if self._recovered is not None and len(bad) == self.num_envs:
             bad &= ~self._recovered
         if env_ids := bad.nonzero()[:8, 0].tolist():
-            wrong = f"{type(self.task).__name__}.{method} gave {what} that is not finite, or below {least}"
+            low = f", or below {least}" if isfinite(least) else ""
+            wrong = f"{type(self.task).__name__}.{method} gave {what} that is not finite{low}"
             raise ValueError(f"{wrong}, in environments {env_ids}: guard divisions, roots and logarithms")
 
     def _observe_new(self, env_ids: Tensor, look: Callable[[], None]) -> None:
