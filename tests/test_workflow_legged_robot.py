@@ -530,7 +530,20 @@ class Missing(LeggedRobot):
         return {"one": torch.zeros(self.num_envs)}
 
 
+class WideCost(LeggedRobot):
+    def _get_costs(self) -> dict[str, torch.Tensor]:
+        return {"one": torch.zeros(self.num_envs, 2)}
+
+
+class WideTimeOut(LeggedRobot):
+    def check_termination(self) -> None:
+        super().check_termination()
+        self.time_out_buf = torch.zeros(self.num_envs, 1)
+
+
 BAD = {
+    "cost shape": (WideCost, {"costs__limits__one": 1.0}, r"WideCost\._get_costs must give one of shape \(4,\)"),
+    "time-out": (WideTimeOut, {}, r"WideTimeOut\.check_termination must give time_out_buf of shape \(4,\)"),
     "no scales": (LeggedRobot, {"rewards__scales__tracking_lin_vel": 0.0}, "no scale of cfg.rewards.scales"),
     "no method": (
         LeggedRobot,

@@ -582,6 +582,8 @@ def test_an_agent_that_there_is_not_is_refused():
     for given in ({**ones(), "tail": torch.zeros(5, 6)}, {"front": torch.zeros(5, 6)}):
         with pytest.raises(ValueError, match=r"TwoHalves.step needs an action of each of \['front', 'rear'\]"):
             task.step(given)
+    with pytest.raises(ValueError, match=r"actions must have the shapes \{'front': \(5, 6\), 'rear': \(5, 6\)\}"):
+        task.step({"front": torch.zeros(5, 5), "rear": torch.zeros(5, 7)})
     with pytest.raises(ValueError, match="there is no agent 'tail'"):
         task.observation_space("tail")
     with pytest.raises(ValueError, match="there is no agent 'tail'"):

@@ -586,15 +586,20 @@ def test_what_is_wrong_with_a_task_is_said_when_it_is_made(task, error, message)
 def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     for changes, message in (
         ({"numEnvs": 0}, "num_envs"),
-        ({"episodeLength": 0}, "TaskCfg.episode_length_s must be positive"),
-        ({"controlFrequencyInv": 0}, "SimCfg.decimation must be a positive integer, got 0"),
+        ({"episodeLength": 0}, "SimConfig: env.episodeLength must be a positive integer, got 0"),
+        ({"episodeLength": "50"}, "SimConfig: env.episodeLength must be a positive integer, got '50'"),
+        ({"controlFrequencyInv": "4"}, "SimConfig: env.controlFrequencyInv must be a positive integer, got '4'"),
     ):
         with pytest.raises(ValueError, match=message):
             stepped(**changes)
     with pytest.raises(ValueError, match="SimConfig: task has 'robt'; did you mean 'robot'"):
         SimConfig({"task": {"robt": "go2"}})
+    with pytest.raises(TypeError, match=r"config\['task'\]\['robot'\] must be a RobotCfg, got 'go2'"):
+        Stand("stand", SimConfig({"task": {"env": {"goal": 0.0}, "robot": "go2"}}), VecEnvBase())
     env = VecEnvBase()
     task = Stand("stand", SimConfig(config()), env)
+    with pytest.raises(ValueError, match=r"backend must be one of \('numpy', 'torch'\), got 'jax'"):
+        env.set_task(task, backend="jax")
     env.set_task(task)
     with pytest.raises(ValueError, match="seed"):
         env.seed(-2)

@@ -78,7 +78,7 @@ class RobotCore(WorkflowCore):
         task, cfg = self.task, self.task.cfg
         limit = self.observation_limit = cfg.normalization.clip_observations
         self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
-        self.own_costs, limits = task._get_costs(), vars(cfg.costs.limits)
+        self.own_costs, limits = self._checked_costs(), vars(cfg.costs.limits)
         unknown = self.own_costs.keys() ^ (limits.keys() - COSTS.keys())
         check_known(f"{type(task).__name__}._get_costs and cfg.costs.limits differ in", unknown, COSTS, "built in")
         self._evaluate_and_observe(self)
@@ -86,6 +86,9 @@ class RobotCore(WorkflowCore):
         sizes = {group: getattr(cfg.env, field) for group, (_, field) in BUFFERS.items()}
         spaces: dict[str, Any] = {g: gym.spaces.Box(-limit, limit, (n,)) for g, n in sizes.items() if n is not None}
         return spaces, self._spaces()[1]
+
+    def _checked_costs(self) -> dict[str, Tensor]:
+        return {n: self.check("_get_costs", n, cost, least=0.0) for n, cost in self.task._get_costs().items()}
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
         pieces = (robots, *(manager.pieces() for manager in self._evaluated))
@@ -104,7 +107,8 @@ class RobotCore(WorkflowCore):
         task, self._fresh = self.task, True
         task.post_physics_step()
         self.check("check_termination", "reset_buf", task.reset_buf, flags=True)
-        self.own_costs = task._get_costs()
+        self.check("check_termination", "time_out_buf", task.time_out_buf, flags=True)
+        self.own_costs = self._checked_costs()
         evaluation = super()._evaluate()
         reward = self.check("compute_reward", "rew_buf", task.rew_buf)
         # The time limit is a wrapper's; what else ran out of time is the task's.

@@ -199,7 +199,11 @@ class DirectMARLEnv(DirectRLEnv):
         if not {*self.agents} <= {*actions} <= {*self.possible_agents}:
             given = f"got those of {list(actions)}, of the agents {self.possible_agents}"
             raise ValueError(f"{type(self).__name__}.step needs an action of each of {self.agents}, {given}")
-        return self.join({**self.core.by_agent(self.core.zeros["action"]), **actions})
+        zeros = self.core.by_agent(self.core.zeros["action"])
+        if wrong := [agent for agent, action in actions.items() if action.shape != zeros[agent].shape]:
+            expected = {agent: tuple(zeros[agent].shape) for agent in wrong}
+            raise ValueError(f"{type(self).__name__}.step: actions must have the shapes {expected}")
+        return self.join({**zeros, **actions})
 
     def outcome(self, truncated: Any, info: dict[str, Any]) -> list[ByAgent]:
         """Rewards, terminated and truncated by agent of a step of the vector environment, all (num_envs,)."""

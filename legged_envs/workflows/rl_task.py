@@ -15,8 +15,9 @@ from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
 from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import is_pure
-from legged_envs.robots import GO2
+from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
+from legged_envs.state import contents_kept
 from legged_envs.workflows.vec_env import VecEnvBase, World
 from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore
 
@@ -69,9 +70,10 @@ class RLTaskCore(WorkflowCore):
         that it made stay: recordings read them, and so may an observation before the first step."""
         super()._record(robots, owners)
         task, state, sim = self.task, self._own_state(), self.sim.get_state()
-        self._choose_start(self._all_ids)
-        self._act(torch.zeros(self.num_envs, task.num_actions, device=self.device))
-        self._evaluate()
+        with contents_kept([*vars(task).values()]):
+            self._choose_start(self._all_ids)
+            self._act(torch.zeros(self.num_envs, task.num_actions, device=self.device))
+            self._evaluate()
         self._load_own_state(state)
         self.sim.set_state(sim)
         for name in ("get_observations", "calculate_metrics", "calculate_costs", "is_done"):
@@ -155,6 +157,10 @@ class RLTask(Workflow):
     def _translate(cls, cfg: SimConfig) -> TaskCfg:
         task = {"robot": GO2, "advance_first": True, **cfg.task_config}
         known = {name: task["sim"][name] for name in vars(SimCfg()).keys() & task["sim"].keys()}
+        for name in {"controlFrequencyInv", "episodeLength"} & task["env"].keys():
+            whole_number(f"SimConfig: env.{name}", task["env"][name])
+        if not isinstance(task["robot"], RobotCfg):
+            raise TypeError(f"SimConfig: config['task']['robot'] must be a RobotCfg, got {task['robot']!r}")
         sim = SimCfg(**{**known, "decimation": task["env"].get("controlFrequencyInv", 1)})
         joints = list(zip(task["robot"].actuators, task["robot"].joint_names, strict=True))
         actions = {k: _ACTIONS[k](joints=tuple(name for kind, name in joints if kind == k)) for k, _ in joints}

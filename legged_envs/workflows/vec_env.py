@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from legged_envs.checks import check_number, whole_number
+from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.sim.entities import Articulation
 from legged_envs.state import Stateful, mapped
 
@@ -72,6 +72,7 @@ class VecEnvBase:
         """Step ``task``, whose scene is set up. ``backend``, ``"numpy"`` or ``"torch"``, is the kind of arrays that
         ``step`` returns. The parameters of the simulation are those of the task's configuration, whatever
         ``sim_params`` are."""
+        check_choice("set_task: backend", backend, ("numpy", "torch"))
         self.task = self._task = task
         self._world, self._env, self._backend = task.world, task.stack.env, backend
         if self._seed is None and (seed := task.cfg.config["seed"]) >= 0:
