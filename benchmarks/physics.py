@@ -52,7 +52,16 @@ CHUNKS = 4
 """Stretches of the walk that a round goes through."""
 SETTLING_STEPS, CHUNK_SPACING = 100, 37
 """Control steps before the first recorded stretch and between two."""
-_WALK_COLUMNS = ("lin vel error, m/s", "ang vel error, rad/s", "falls", "foot slip cost, m/s", "foot depth, mm")
+SOFT, STIFF = (0.9, 0.95, 0.001, 0.5, 2.0), (0.95, 0.99, 0.001, 0.5, 2.0)
+"""Impedances of contacts: MuJoCo's default, and one that leaves a fifth of the slack."""
+_WALK_COLUMNS = (
+    "lin vel error, m/s",
+    "ang vel error, rad/s",
+    "falls",
+    "foot slip cost, m/s",
+    "foot depth, mm",
+    "force noise, %",
+)
 _COLUMNS = ("variant", "CPU time", "wall time", *_WALK_COLUMNS)
 
 
@@ -101,6 +110,12 @@ def variants() -> list[Variant]:
         Variant("2 ms × 10", {"dt": 0.002, "decimation": 10}),
         Variant("2.5 ms × 8", {"dt": 0.0025, "decimation": 8}),
         Variant("10 ms × 2", {"dt": 0.01, "decimation": 2}),
+        Variant("solref 0.02", {"solref": (0.02, 1.0), "solimp": SOFT}),
+        Variant("solref 0.015", {"solref": (0.015, 1.0), "solimp": SOFT}),
+        Variant("solref 0.01", {"solref": (0.01, 1.0), "solimp": SOFT}),
+        Variant("solref 0.02, solimp 0.95 0.99", {"solref": (0.02, 1.0), "solimp": STIFF}),
+        Variant("solref 0.015, solimp 0.95 0.99", {"solref": (0.015, 1.0), "solimp": STIFF}),
+        Variant("solref 0.01, solimp 0.95 0.99", {"solref": (0.01, 1.0), "solimp": STIFF}),
         Variant("no accelerometer", edit=_remove_accelerometer, walks=False),
     ]
 
@@ -202,12 +217,13 @@ def measure_times(task_id: str, cfg: TaskCfg, policy: Policy, rounds: int) -> di
 
 def measure_walk(
     task_id: str, cfg: TaskCfg, policy: Policy, variant: Variant, episodes: int
-) -> tuple[Evaluation, float]:
+) -> tuple[Evaluation, float, float]:
     """Let the policy walk in a variant.
 
     Returns:
         What ``legged-envs eval`` measures, and how deep the deepest foot is in the ground on average, m (feet that are
-        spheres; falls included).
+        spheres; falls included), and by how much the vertical force on a foot that stands changes from one physics step
+        to the next, root mean square relative to the robot's weight.
     """
     with _engine(variant) as sim:
         # The environment counts steps with its own cfg: time step and decimation must be the variant's there too.
@@ -222,6 +238,17 @@ def measure_walk(
         & (model.geom_type == mujoco.mjtGeom.mjGEOM_SPHERE)
     )
     positions, depths = simulation.batch.bind("geom_xpos"), []
+    forces, weight = simulation.batch.bind("cfrc_ext"), 9.81 * model.body_mass.sum()
+    jumps: list[np.ndarray] = []
+
+    def step(num_steps: int) -> None:
+        for _ in range(num_steps):
+            before = forces[:, feet, 5].copy()
+            type(simulation).step(simulation, 1)
+            standing = (before > 1.0) & (forces[:, feet, 5] > 1.0)
+            jumps.append(np.square((forces[:, feet, 5] - before)[standing] / weight))
+
+    simulation.step = step  # type: ignore[method-assign]
 
     def act(observation: torch.Tensor) -> torch.Tensor:
         depth = model.geom_size[spheres, 0] - positions[:, spheres, 2]
@@ -230,17 +257,22 @@ def measure_walk(
 
     evaluation = evaluator.run(act, still=False)
     evaluator.close()
-    return evaluation, float(np.mean(depths[1:]))  # nothing is known of the positions before the first step
+    noise = np.sqrt(np.concatenate(jumps).mean())
+    return (
+        evaluation,
+        float(np.mean(depths[1:])),
+        float(noise),
+    )  # nothing is known of the positions before the first step
 
 
-def _row(name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float] | None) -> list[str]:
+def _row(name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float, float] | None) -> list[str]:
     wall, cpu = np.median(times[name] / times["default"], axis=0)
     cells = [name, f"{cpu:.2f}", f"{wall:.2f}"]
     if walk is None:
         return cells + ["–"] * len(_WALK_COLUMNS)
-    result, depth = walk
+    result, depth, noise = walk
     errors = [f"{result.lin_vel_error:.3f}", f"{result.ang_vel_error:.3f}", f"{result.falls:.1%}"]
-    return [*cells, *errors, f"{result.costs['foot_slip']:.4f}", f"{1e3 * depth:.2f}"]
+    return [*cells, *errors, f"{result.costs['foot_slip']:.4f}", f"{1e3 * depth:.2f}", f"{100 * noise:.1f}"]
 
 
 def main(
@@ -282,7 +314,8 @@ def main(
         f"{rounds} paired rounds, relative to the default, which takes {default_us:.1f} µs of CPU time per robot. What "
         '"default again" has instead of 1 is noise.',
         f"Walk: {episodes} episodes of {SECONDS:g} s with one policy, trained in the default physics. Foot depth: of "
-        "the deepest foot in the ground, mean over time.",
+        "the deepest foot in the ground, mean over time. Force noise: change of the vertical force on a standing foot "
+        "from one physics step to the next, root mean square relative to the robot's weight.",
         *(f"MuJoCo warned {count} times: {kind}." for kind, count in warnings.items()),
     ]
     _print(f"Physics settings of {task_id}", notes, rows)

@@ -65,6 +65,9 @@ def play(
     motions: tuple[Path, ...] = (),
     changes: dict[str, Value] | None = None,
     seconds: float | None = None,
+    terrain: str | None = None,
+    level: int | None = None,
+    scan: bool = False,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
     Args:
@@ -77,7 +80,10 @@ def play(
         clips: Motions to imitate, for mimic tasks; by default those that the policy was trained on.
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         changes: Changes to the task beside the policy's own, e.g. --changes actions.joint_position.scale 0.8
-        seconds: How long each command holds or each motion is imitated."""
+        seconds: How long each command holds or each motion is imitated.
+        terrain: The kind of tiles to walk on, such as stairs_up, for tasks on rough ground.
+        level: Of these tiles; the first is 0.
+        scan: Draw the points of the ground that the policy sees."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
@@ -96,8 +102,11 @@ def play(
             raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
         from legged_envs.rl import watch
 
-        loaded, cfg, _ = _policy_and_task(task_id, policy, changes, clips, motions, weights)
-        return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds)
+        own = {**(changes or {}), **_on_tiles(task_id, terrain, level)}
+        loaded, cfg, _ = _policy_and_task(task_id, policy, own, clips, motions, weights)
+        if scan:
+            watch.scan_of(cfg)
+        return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds), scan
 
     if not motions:  # to know their clips takes PyTorch
         check_without_torch(task_id, partial(prepare, False))
@@ -114,6 +123,9 @@ def evaluate(
     seed: int | None = None,
     changes: dict[str, Value] | None = None,
     json: Path | None = None,
+    terrain: str | None = None,
+    level: int | None = None,
+    picture: Path | None = None,
 ) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
     Args:
@@ -124,7 +136,10 @@ def evaluate(
         motions: Files of motions in place of the task's own, for mimic tasks: .npz, .csv, .json or .txt.
         seed: Of the episodes; by default that of a training's own evaluation. Training takes small ones.
         changes: Changes to the task beside the policy's own, e.g. --changes costs.joint_torque.params.soft_limit 0.3
-        json: A new file to write the numbers to. The eval.json of a run is its training's own."""
+        json: A new file to write the numbers to. The eval.json of a run is its training's own.
+        terrain: The kind of tiles to walk on, for tasks on rough ground; by default all.
+        level: Of these tiles, the first is 0; by default all.
+        picture: Draw which part of the episodes crosses which tiles into this .png, for tasks on rough ground."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     check_size("--episodes", episodes)
@@ -133,7 +148,12 @@ def evaluate(
         checks.check_output("--json", json)
         if json.exists():
             raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
-    prepare = partial(_policy_and_task, task_id, policy, changes, clips, motions)
+    tiles = _on_tiles(task_id, terrain, level)
+    if picture is not None:
+        checks.check_choice("the ending of --picture", picture.suffix, (".png",))
+        checks.check_output("--picture", picture)
+        _check_terrain(task_id, "--picture")
+    prepare = partial(_policy_and_task, task_id, policy, {**(changes or {}), **tiles}, clips, motions)
     if not motions:  # to know their clips takes PyTorch
         check_without_torch(task_id, partial(prepare, False))
     from rich.console import Console
@@ -148,10 +168,37 @@ def evaluate(
     with showing(console := Console(), LINE_INTERVAL) as show:
         result = evaluator.run(loaded, seed=seed, show=show)
     result.print(console)
+    if picture is not None:
+        from legged_envs.rl.plots import plot_crossings
+
+        plot_crossings(result.crossings, picture)
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         json.parent.mkdir(parents=True, exist_ok=True)
         json.write_text(dumps(about | result.as_dict(), indent=1, default=str) + "\n")
+
+
+def _check_terrain(task_id: str, option: str) -> Any:
+    """The terrain of a task; ValueError, naming the option, if it is on a plane."""
+    if (ground := make_task_cfg(task_id).scene.terrain) is None:
+        raise ValueError(f"{task_id!r} is on flat ground: it takes no {option}")
+    return ground
+
+
+def _on_tiles(task_id: str, terrain: str | None, level: int | None) -> dict[str, Any]:
+    """Changes to a task, by which all robots begin on tiles of one kind and level."""
+    changes: dict[str, Any] = {}
+    if terrain is not None:
+        from legged_envs.terrains import GENERATORS, KindCfg
+
+        kinds = _check_terrain(task_id, "--terrain").kinds
+        checks.check_known("unknown kind of terrain", (terrain,), GENERATORS, "kinds")
+        changes["scene.terrain.kinds"] = {terrain: kinds.get(terrain, KindCfg())}
+    if level is not None:
+        rows = _check_terrain(task_id, "--level").rows
+        checks.whole_number("--level", level, least=0, most=rows - 1)
+        changes["scene.terrain.first_levels"] = (level, level)
+    return changes
 
 
 def _policy_and_task(*arguments: Any) -> tuple[Any, ...]:
@@ -181,8 +228,43 @@ def bench(
     module.main(task_id, rounds, quick, compile, json)
 
 
+def terrain(
+    kinds: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="KIND")] = (),
+    level: int | None = None,
+    rows: int = 10,
+    columns: int | None = None,
+    seed: int = 0,
+    picture: Path | None = None,
+    array: Path | None = None,
+) -> None:
+    """Make kinds of terrain: print how high and how steep they are, and draw them.
+    Args:
+        kinds: Such as stairs_up; by default all.
+        level: The one level to show, the first is 0; by default all.
+        rows: Levels; the difficulty of level i is i / rows.
+        columns: Tiles of each level, shared out among the kinds; by default one for each.
+        seed: Of the random numbers.
+        picture: Draw the heights from above into this .png.
+        array: Write the heights, m, [x, y], to this .npy, which TerrainCfg.source takes."""
+    from legged_envs.terrains import GENERATORS, TerrainCfg
+    from legged_envs.terrains.report import report
+
+    checks.check_known("unknown kind of terrain", kinds, GENERATORS, "kinds")
+    kinds = tuple(dict.fromkeys(kinds or GENERATORS))
+    checks.whole_number("--rows", rows)
+    checks.whole_number("--columns", len(kinds) if columns is None else columns, least=len(kinds))
+    checks.whole_number("--level", 0 if level is None else level, least=0, most=rows - 1)
+    for option, path, ending in (("--picture", picture, ".png"), ("--array", array, ".npy")):
+        if path is not None:
+            checks.check_choice(f"the ending of {option}", path.suffix, (ending,))
+            checks.check_output(option, path)
+            checks.check_installed("matplotlib" if option == "--picture" else "numpy")
+    cfg = TerrainCfg(dict.fromkeys(kinds, 1.0), rows, columns or len(kinds), border=0.0, seed=seed)
+    report(cfg, range(rows) if level is None else range(level, level + 1), picture, array)
+
+
 VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
-VERBS["bench"] = bench
+VERBS |= {"bench": bench, "terrain": terrain}
 ABOUT = """Legged robots as vectorized Gymnasium environments.
 --version tells the version; --traceback, after any command, what led to an error."""
 

@@ -25,18 +25,24 @@ from hand_written import StandUp
 from legged_envs import make_task_cfg
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.registration import make_core
+from legged_envs.terrains import TerrainCfg
 from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
 TASK = "Legged/Go2-Flat-v0"
 Kind = type[CoreVectorEnv] | str
 BOTH = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp])
-ALL = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp, *FORMS])
+ROUGH = "Legged/Go2-Rough-v0"
+ALL = pytest.mark.parametrize("kind", [LeggedVectorEnv, StandUp, ROUGH, *FORMS])
 
 
 def make(kind: Kind, num_envs: int = 3, **kwargs: Any) -> CoreVectorEnv:
     if not isinstance(kind, str):
         return kind(make_task_cfg(TASK), num_envs, **kwargs)
-    return make_core(make_task_cfg(register_form(kind)), num_envs, **kwargs)
+    if kind != ROUGH:
+        return make_core(make_task_cfg(register_form(kind)), num_envs, **kwargs)
+    cfg = make_task_cfg(ROUGH)
+    cfg.scene.terrain = TerrainCfg(rows=2, columns=6, size=4.0, border=2.0)
+    return make_core(cfg, num_envs, **kwargs)
 
 
 def stack(kind: Kind, mode: AutoresetMode, num_envs: int = 3, limit: int = 7, **kwargs: Any) -> Any:

@@ -20,6 +20,8 @@ FORBIDDEN = {
     "rng": ("gymnasium", "mujoco"),
     "rotation": ("gymnasium", "mujoco"),
     "robots": ("gymnasium", "torch", "mujoco", "legged_envs.sim", "legged_envs.mdp"),
+    "terrains": ("gymnasium", "torch", "mujoco", "legged_envs.sim", "legged_envs.mdp"),
+    "terrains.cfg": ("gymnasium", "torch", "mujoco", "numpy"),
     "storage": ("gymnasium", "mujoco", "legged_envs.envs", *RL_LIBRARIES),
     "sim": ("gymnasium", "mujoco", "legged_envs.mdp", "legged_envs.managers", *RL_LIBRARIES),
     "motions": ("gymnasium", "mujoco", "legged_envs.mdp", *RL_LIBRARIES),
@@ -35,7 +37,7 @@ FORBIDDEN = {
 FLOORS = (
     {"checks", "state", "tables"},
     {"configuration"},
-    {"rotation", "rng", "robots", "storage", "wrappers"},
+    {"rotation", "rng", "robots", "terrains", "storage", "wrappers"},
     {"sim", "motions"},
     {"mdp"},
     {"managers"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -216,6 +217,8 @@ ORACLES: dict[ModuleType, dict[str, Oracle]] = {
     terminations: TERMINATIONS,
     observations: OBSERVATIONS,
 }
+OF_THE_GROUND = {"height_scan", "foot_scan", "foot_ground_normal", "foot_edge_distance", "stumble", "left_terrain"}
+OF_THE_GROUND |= {"goal_position", "goal_heading", "stall", "move_in_direction", "goal_stand_still"}
 ALL_TERMS = [
     pytest.param(module, name, id=f"{module.__name__.rsplit('.', 1)[1]}.{name}")
     for module, terms in ORACLES.items()
@@ -292,8 +295,12 @@ def _throw(env: LeggedVectorEnv, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("module", ORACLES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_every_term_has_an_oracle(module):
-    """Those of mimic tasks have theirs in test_mimic.py, where ``reference`` is in their name."""
-    assert {name for name in term_functions(module) if "reference" not in name} == set(ORACLES[module])
+    """Those of mimic tasks have theirs in test_mimic.py, where ``reference`` is in their name, those of the ground and
+    of goals on it in test_ground.py."""
+    own = {name for name in term_functions(module) if "reference" not in name and name not in OF_THE_GROUND}
+    assert own == set(ORACLES[module])
+    in_ground = (Path(__file__).parent / "test_ground.py").read_text()
+    assert all(name in in_ground for name in OF_THE_GROUND)
 
 
 @pytest.mark.parametrize("module", ORACLES, ids=lambda module: module.__name__.rsplit(".", 1)[1])

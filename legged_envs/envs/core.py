@@ -26,7 +26,7 @@ from legged_envs.state import copied, mapped, restored
 from legged_envs.tables import Shown
 
 STATE = {"episode_steps": "_episode_steps", "bad_physics": "_bad_physics", "over": "_over", "ended_rows": "_ended_rows"}
-STATE |= {"robots": "robots", "observation": "_last_observation"}
+STATE |= {"steps": "num_steps", "robots": "robots", "ground": "ground", "observation": "_last_observation"}
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
@@ -89,10 +89,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self.robots = {name: RobotState(each, self.step_dt) for name, each in self.sim.robots.items()}
             """All robots of the scene by name; ``robot`` is the first, ``"robot"``."""
             self.robot = self.robots["robot"]
+            self.ground = self.sim.ground
             self._all_ids = torch.arange(num_envs, device=self.device)
             self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
             self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
         self._recovered: torch.Tensor | None = None  # which environments met bad physics in this step
+        self.num_steps = 0
+        """Control steps since the environment was made."""
         self._begun = False  # whether there has been a reset or a state
         self.metadata = {**self.metadata, "render_fps": round(1.0 / self.step_dt)}
         self._set_up()
@@ -160,6 +163,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self._act(action)
             bad = self._recovered = self._recover_bad_physics()
             self._episode_steps.add_(1)
+            self.num_steps += 1
             for robot in self.robots.values():
                 robot.read()
             if self.cfg.advance_first:
@@ -213,7 +217,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
 
     def _state(self) -> dict[str, Any]:
-        return {"own": self._own_state(), **{key: copied(getattr(self, name)) for key, name in STATE.items()}}
+        parts = {key: getattr(self, name) for key, name in STATE.items()}
+        return {"own": self._own_state(), **{key: copied(part) for key, part in parts.items() if part is not None}}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it is of another."""
@@ -226,7 +231,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             self.sim.set_state(state["sim"])
             self.random.load_state_dict(state["random"])
             for key, name in STATE.items():
-                setattr(self, name, restored(getattr(self, name), state[key]))
+                setattr(self, name, restored(getattr(self, name), state.get(key)))
             self._load_own_state(state["own"])
         self._begun = True
 

@@ -67,7 +67,8 @@ class LeggedVectorEnv(CoreVectorEnv):
         self._groups = [group for name, group in groups.items() if self._dict_observations or name == "policy"]
         self._checked = [group for group in self._groups if not group.own]
         parts = [part for robot in self.robots.values() for part in robot.owners()]
-        owners: list[object] = [*parts, *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters))]
+        owners: list[object] = [self.sim.ground] if self.sim.ground is not None else []
+        owners += [*parts, *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters))]
         owners += [owner for manager in self.managers.values() for owner in manager.owners()] + self._sources()
         self._record([Piece(part.compute, True) for part in parts], owners)
 
@@ -115,6 +116,8 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _place(self, env_ids: torch.Tensor, seeded: bool) -> None:
         if seeded:
+            if self.sim.ground is not None:
+                self.sim.ground.choose_tiles(env_ids, self.random.stream("terrain"))
             self.events.apply("startup", env_ids)
         self._choose_start(env_ids)
 

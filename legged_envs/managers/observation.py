@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.checks import whole_number
+from legged_envs.checks import check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.managers.manager import Manager, TermColumns
 from legged_envs.tables import Table
@@ -13,7 +13,7 @@ from legged_envs.tables import Table
 
 @dataclass
 class ObservationTermCfg(Configuration):
-    """An observation term. Order of effects, as Isaac Lab's: value → noise → clip → scale."""
+    """An observation term. Order of effects: value → delay → noise, offset, dropout → clip → scale."""
 
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs, size) float32."""
@@ -23,6 +23,12 @@ class ObservationTermCfg(Configuration):
     scale: float | tuple[float, ...] = 1.0
     mirror: str | None = None
     """How the term changes in the left-right mirrored world: see :mod:`legged_envs.mdp.symmetry`."""
+    delay: int = 0
+    """How many control steps late it is seen; an episode's first value stands for those before it."""
+    offset: float = 0.0
+    dropout: float = 0.0
+    """Half-width of what an episode adds to each of its numbers all along, and the probability that a number is lost in
+    a step and read as 0. As the noise, only in groups that are ``noisy``."""
     history: int | None = None
     """How many steps of this term its group shows, next to each other (Isaac Lab); None in every term: see the group's
     ``history``."""
@@ -66,15 +72,14 @@ class ObservationGroup(TermColumns):
         if any(c.clip is not None for c in cfgs):
             bounds = zip(*(c.clip or (-math.inf, math.inf) for c in cfgs), strict=True)
             self._clip = tuple(self._row("clip", values) for values in bounds)
-        # Random numbers are drawn for the span of columns between the first and the last noisy one.
-        noisy = noise.nonzero().flatten().tolist() if cfg.noisy else []
-        self._span = slice(noisy[0], noisy[-1] + 1) if noisy else slice(0)
+        self._span = _span(noise * cfg.noisy)
         self._noise = noise[self._span] * 2.0**-23
-        self._num_draws = len(self._noise)
+        self._take_effects([*cfgs])
+        self._num_draws = len(self._noise) + len(self._kept_from)
         self.noise_draw = torch.zeros(env.num_envs, self._num_draws, dtype=torch.int32, device=env.device)
         self._order = self._by_term(steps) if by_term and self.history > 1 else None
         if self.history > 1:
-            self.STATE = ("past",)
+            self.STATE += ("past",)
             self.past = torch.zeros(env.num_envs, self.history, width, dtype=torch.float32, device=env.device)
             """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
         self.value = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
@@ -91,13 +96,42 @@ class ObservationGroup(TermColumns):
             parts.append(part.expand(size))
         return torch.cat(parts).to(self._env.device)
 
+    def _take_effects(self, cfgs: list[ObservationTermCfg]) -> None:
+        """Prepare delays, offsets and losses of numbers."""
+        env = self._env
+        for term, cfg in zip(self.terms, cfgs, strict=True):
+            whole_number(f"{term.where}: delay", cfg.delay, 0)
+            check_number(f"{term.where}: offset", cfg.offset, 0.0)
+            check_number(f"{term.where}: dropout", cfg.dropout, 0.0, 1.0)
+        loss = self._row("dropout", [cfg.dropout * self.noisy for cfg in cfgs])
+        self._lossy = _span(loss)
+        self._kept_from = loss[self._lossy] * 2.0**24 - 2.0**23
+        offsets = self._row("offset", [cfg.offset * self.noisy for cfg in cfgs])
+        self._offset_range = offsets if offsets.any() else None
+        self.offsets = torch.zeros(env.num_envs, len(offsets), dtype=torch.float32, device=env.device)
+        """What this episode adds to each number. Shape: (num_envs, width)."""
+        delays = self._row("delay", [cfg.delay for cfg in cfgs]).long()
+        self._delay = int(delays.max()) if len(delays) else 0
+        self._late = self._delay - delays
+        if self._offset_range is not None:
+            self.STATE += ("offsets",)
+        if self._delay:
+            self.STATE += ("before",)
+            self.before = self.offsets.unsqueeze(1).repeat(1, self._delay, 1)
+            """Values of the last steps, the oldest first. Shape: (num_envs, longest delay, width)."""
+
     def draw(self) -> None:
         if self._num_draws:
             self.noise_draw = self._random.signed_24_bit(self._num_draws)
 
     def compute(self) -> None:
         """Set ``value``, and remember it if the group shows the past; pure."""
-        value = self._finish(self._columns(), self.noise_draw)
+        value = self._columns()
+        if self._delay:
+            seen = torch.cat((self.before, value.unsqueeze(1)), dim=1)
+            self.before = seen[:, 1:]
+            value = seen.gather(1, self._late.expand(len(seen), 1, -1)).squeeze(1)
+        value = self._finish(value, self.offsets, self.noise_draw)
         if self.history > 1:
             self.past = torch.cat((self.past[:, 1:], value.unsqueeze(1)), dim=1)
             value = self._flat(self.past)
@@ -109,7 +143,14 @@ class ObservationGroup(TermColumns):
         self.evaluate_impure()
         value = self._columns()
         self.check_values()
-        rows = self._finish(value[env_ids], draw)
+        rows = value[env_ids]
+        if self._delay:
+            self.before = self.before.index_copy(0, env_ids, rows.unsqueeze(1).repeat(1, self._delay, 1))
+        if self._offset_range is not None:
+            stream = self._env.random.stream(f"observation_offset/{self.name}")
+            offsets = stream.uniform(-1.0, 1.0, rows.shape[1], env_ids) * self._offset_range
+            self.offsets = self.offsets.index_copy(0, env_ids, offsets)
+        rows = self._finish(rows, self.offsets[env_ids], draw)
         if self.history > 1:
             past = rows.unsqueeze(1).expand(-1, self.history, -1)
             self.past = self.past.index_copy(0, env_ids, past)
@@ -136,9 +177,13 @@ class ObservationGroup(TermColumns):
             self.sums = value.sum(1)
         return value
 
-    def _finish(self, value: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
-        if self._num_draws:
-            value[:, self._span].add_(draw.float() * self._noise)
+    def _finish(self, value: torch.Tensor, offsets: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
+        if count := len(self._noise):
+            value[:, self._span].add_(draw[:, :count].float() * self._noise)
+        if self._offset_range is not None:
+            value.add_(offsets)
+        if len(self._kept_from):
+            value[:, self._lossy].mul_(draw[:, count:].float() >= self._kept_from)
         if self._clip:
             value.clamp_(*self._clip)
         if self._scale is not None:
@@ -152,6 +197,12 @@ class ObservationGroup(TermColumns):
         rows = [(name, size, term.noise, term.scale, term.clip) for (name, term), size in terms]
         title = f"Observations {self.name!r} ({self.size}, {noise}{history})"
         return [(title, ("term", "size", "noise ±", "scale", "clip"), rows)]
+
+
+def _span(row: torch.Tensor) -> slice:
+    """From the first to the last column that is not 0: for these random numbers are drawn."""
+    columns = row.nonzero().flatten().tolist()
+    return slice(columns[0], columns[-1] + 1) if columns else slice(0)
 
 
 class ObservationManager(Manager):

@@ -14,7 +14,7 @@ from legged_envs.managers.manager import TermColumns
 class EpisodeSums(TermColumns):
     """Sums its terms over each episode; the log has sums over episode length · ``sums_dt``."""
 
-    STATE = ("episode_sums",)
+    STATE: tuple[str, ...] = ("episode_sums",)
 
     def __init__(self, env: Any, kind: str, cfg: dict[str, Any], sums_dt: float):
         super().__init__(env, kind, cfg, torch.float32)
@@ -42,6 +42,8 @@ class RewardTermCfg(Configuration):
 
 class RewardManager(EpisodeSums):
     """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do)."""
+
+    STATE = (*EpisodeSums.STATE, "weights")
 
     COLUMNS: ClassVar[dict[str, str]] = {"weight [1/s]": "weight", "parameters": "params"}
 

@@ -75,7 +75,7 @@ class VelocityCommandCfg(Configuration):
 class VelocityCommand(CommandTerm):
     """The velocity commands of every environment. Each draws on its own, as do the standing ones."""
 
-    STATE = ("value", "moving", "still", "heading", "_steering", "_low", "_high", "_resampling")
+    STATE = ("value", "moving", "still", "heading", "path", "progress", "_steering", "_low", "_high", "_resampling")
 
     def __init__(self, cfg: VelocityCommandCfg, env: Env):
         for name in RANGES:
@@ -90,6 +90,8 @@ class VelocityCommand(CommandTerm):
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
         self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        self.path, self.progress = torch.zeros_like(self.heading), torch.zeros_like(self.heading)
+        """How far the commands of this episode led, and how far along them the robot went, m. Shape: (num_envs,)."""
         self._set(self.heading.new_zeros(env.num_envs, 3))
 
     def _set(self, velocity: torch.Tensor) -> None:
@@ -126,6 +128,7 @@ class VelocityCommand(CommandTerm):
         self._resampling.start(env_ids, draw[:, 5])
 
     def placed(self, env_ids: torch.Tensor) -> None:
+        self.path, self.progress = (part.index_fill(0, env_ids, 0.0) for part in (self.path, self.progress))
         if self.cfg.heading:
             self._steer()
 
@@ -136,6 +139,12 @@ class VelocityCommand(CommandTerm):
         self._steering = torch.zeros_like(self._steering)
 
     def advance(self) -> None:
+        if self._env.sim.ground is not None:
+            velocity = self.value[:, :2]
+            speed = torch.linalg.vector_norm(velocity, dim=1)
+            along = (velocity * self._env.robot.lin_vel_b[:, :2]).sum(1) / speed.clamp(min=1e-6)
+            self.path = self.path + speed * self._env.step_dt
+            self.progress = self.progress + torch.minimum(along, speed) * self._env.step_dt
         if (due := self._resampling.advance()) is not None:
             self.reset(due)
         if self.cfg.heading:

@@ -45,11 +45,15 @@ class Rewards(Protocol):
     weights: tuple[float, ...]
     episode_sums: torch.Tensor
 
+    def set_weight(self, name: str, weight: float) -> None: ...
+
 
 class Env(Protocol):
     """The environment as terms see it, with what they read of the managers; tensors start with ``num_envs``."""
 
     num_envs: int
+    num_steps: int
+    """Environments, and control steps that they have made."""
     device: torch.device
     step_dt: float
     max_episode_length_s: float

@@ -57,3 +57,10 @@ def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
     """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s ("contact velocity" of Kim et al. 2023 as a hinge)."""
     violation = (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact)
     return violation.sum(1).div_(violation.shape[1])
+
+
+@pure
+def stumble(env: Env, ratio: float = 4.0) -> Tensor:
+    """1[on any foot the horizontal contact force is above ``ratio`` × the vertical one] (LeggedGym-Ex ``stumble``)."""
+    force = env.robot.contact_force_w[:, env.robot.feet]
+    return (torch.linalg.vector_norm(force[..., :2], dim=-1) > ratio * force[..., 2].abs()).any(1).float()

@@ -1,8 +1,9 @@
 """Curriculum terms: ``term(env, env_ids, **params)`` → a number to log, called when episodes are over."""
 
+import numpy as np
 import torch
 
-from legged_envs.checks import check_known
+from legged_envs.checks import check_choice, check_known
 from legged_envs.mdp.context import Env
 
 
@@ -27,3 +28,62 @@ def widen_velocity_command(
         low, high = max(low - step, -largest), min(high + step, largest)
         term.set_range("lin_vel_x", low, high)
     return high
+
+
+def terrain_levels(
+    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.8, down: float = 0.5, command: str = "velocity"
+) -> torch.Tensor:
+    """Move robots whose episodes are over to a harder or an easier tile of the same kind; who has done the hardest goes
+    to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
+    and that was at least half a tile, down who went less than ``down`` of it, so that turning commands do not count
+    against a robot. ``by="distance"``: up who is half a tile away from where it began, down who is not and less than
+    ``down`` of what the last command makes in a whole episode (legged_gym). Returns the mean level of all."""
+    check_choice("terrain_levels: by", by, ("path", "distance"))
+    ground, term = env.sim.ground, env.commands.terms[command]
+    half = 0.5 * ground.terrain.size if ground is not None else 0.0
+    if by == "path":
+        done, asked = term.progress[env_ids], term.path[env_ids]
+        better, worse = (done > up * asked) & (asked > half), done < down * asked
+    else:
+        origins = 0.0 if ground is None else ground.origins
+        way = torch.linalg.vector_norm((env.robot.root_pos_w - origins)[env_ids, :2], dim=1)
+        asked = torch.linalg.vector_norm(term.value[env_ids, :2], dim=1) * env.max_episode_length_s
+        better, worse = way > half, way < down * asked
+    return _move(env, env_ids, better, worse)
+
+
+def goal_levels(
+    env: Env, env_ids: torch.Tensor, near: float = 0.5, far: float = 1.5, command: str = "goal"
+) -> torch.Tensor:
+    """Move robots whose episodes are over up a level if they were less than ``near`` m from their goal at the end, down
+    if more than ``far``; otherwise as :func:`terrain_levels`."""
+    way = torch.linalg.vector_norm(env.commands[command][env_ids, :2], dim=1)
+    return _move(env, env_ids, way < near, way > far)
+
+
+def _move(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
+    ground = env.sim.ground
+    if ground is None:
+        raise ValueError("levels need a terrain: set scene.terrain, or leave the curriculum term out")
+    last = len(ground.tile_origins)
+    draw = env.random.stream("terrain_levels").uniform(0.0, float(last), 1, env_ids).squeeze(1)
+    levels = ground.levels[env_ids] + better.long() - (worse & ~better).long()
+    levels = torch.where(levels >= last, draw.long(), levels.clamp(min=0))
+    ground.levels = ground.levels.index_copy(0, env_ids, levels)
+    return ground.levels.float().mean()
+
+
+def schedule(env: Env, env_ids: torch.Tensor, path: str, steps: tuple[int, ...], values: tuple[float, ...]) -> float:
+    """Set ``path``, ``rewards.<term>.weight`` or ``commands.<term>.<range>`` (to ± the value), to what ``values`` are
+    after so many control ``steps`` of the environment, linear in between, constant before and after. Returns it."""
+    if len(steps) != len(values) or list(steps) != sorted(steps) or not steps:
+        raise ValueError(f"schedule: steps must rise, with a value each, got {steps} and {values}")
+    now = float(np.interp(env.num_steps, steps, values))
+    kind, name, field = path.split(".") if path.count(".") == 2 else ("", "", "")
+    if kind == "rewards" and field == "weight":
+        env.rewards.set_weight(name, now)
+    elif kind == "commands" and name in env.commands.terms:
+        env.commands.terms[name].set_range(field, -now, now)
+    else:
+        raise ValueError(f"schedule: path must be rewards.<term>.weight or commands.<term>.<range>, got {path!r}")
+    return now

@@ -39,16 +39,26 @@ def randomize_gains(env: Env, env_ids: Tensor, random: Stream, range: Range) -> 
 
 
 def reset_root(
-    env: Env, env_ids: Tensor, random: Stream, yaw: Range = (-pi, pi), height: Range = (0.0, 0.0), velocity: float = 0.0
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    yaw: Range = (-pi, pi),
+    height: Range = (0.0, 0.0),
+    velocity: float = 0.0,
+    position: float = 0.0,
 ) -> None:
-    """Place the base upright over its start, the origin unless the scene has another, with the start's heading plus one
-    of the range ``yaw`` rad, ``height`` m above the standing height, and U(±velocity) for each component of its linear
-    (m/s) and angular (rad/s) velocity."""
+    """Place the base upright over its start, the origin of its tile or of the world unless the scene has another, with
+    the start's heading plus one of the range ``yaw`` rad, ``height`` m above the standing height, U(±position) m off in
+    x and y, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
     bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
     x, y, heading = env.sim.start
     pos = pad(draw[:, 1:2] + env.sim.robot.base_height, (2, 0)) + draw.new_tensor((x, y, 0.0))
+    if position > 0.0:
+        pos[:, :2] += random.uniform(-position, position, 2, env_ids)
+    if env.sim.ground is not None:
+        pos += env.sim.ground.origins[env_ids]
     env.sim.write_root_state(env_ids, pos, rotation.from_yaw(draw[:, 0] + heading), draw[:, 2:5], draw[:, 5:])
 
 

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from legged_envs import rotation
 from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.scan import SCAN_X, SCAN_Y, around, scanned
 
 
 @pure
@@ -153,3 +154,50 @@ def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
     reference = env.commands.terms[motion]
     error = reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b
     return error.flatten(1) * reference.available.unsqueeze(1)
+
+
+@pure
+def height_scan(
+    env: Env,
+    x: tuple[float, ...] = SCAN_X,
+    y: tuple[float, ...] = SCAN_Y,
+    offset: float = 0.5,
+    limit: float = 1.0,
+    lookup: str = "lowest",
+) -> Tensor:
+    """How far the ground at each (x, y) ahead and to the left of the base, m, is below it, less ``offset``, clipped to
+    ±``limit``, m (legged_gym ``heights``). The points turn with the heading, those of one x stand together. ``lookup``
+    is a method of :class:`~legged_envs.sim.ground.Ground`: ``"lowest"``, ``"bilinear"`` or ``"height"``."""
+    below = env.robot.root_pos_w[:, 2:] - scanned(env, x, y, lookup)[2]
+    return (below - offset).clamp(-limit, limit)
+
+
+@pure
+def foot_scan(env: Env, reach: float = 0.1, lookup: str = "lowest", limit: float = 1.0) -> Tensor:
+    """Height of each foot's origin above nine points of the ground, ``reach`` m apart around it and turned with the
+    heading, clipped to ±``limit``, m (LeggedGym-Ex ``height_around_feet``). Shape: (num_envs, num_feet · 9)."""
+    foot_pos = env.robot.foot_pos_w
+    steps = (-reach, 0.0, reach)
+    if env.sim.ground is None:
+        return foot_pos[..., 2:].expand(-1, -1, 9).flatten(1)
+    ground = getattr(env.sim.ground, lookup)(*around(env, foot_pos[..., :2], steps, steps))
+    return (foot_pos[..., 2:] - ground).clamp(-limit, limit).flatten(1)
+
+
+@pure
+def foot_ground_normal(env: Env) -> Tensor:
+    """Unit normal of the ground under each foot in the frame of the heading. Shape: (num_envs, num_feet · 3)."""
+    foot_pos = env.robot.foot_pos_w
+    if env.sim.ground is None:
+        return torch.zeros_like(foot_pos).index_fill(2, torch.tensor(2, device=env.device), 1.0).flatten(1)
+    turn = rotation.from_yaw(-env.robot.heading()).unsqueeze(1)
+    return rotation.rotate(turn, env.sim.ground.normal(*foot_pos[..., :2].unbind(-1))).flatten(1)
+
+
+@pure
+def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:
+    """How far each foot is from an edge, steeper than the terrain's ``slope_threshold``, at most ``limit``, m."""
+    x, y, _ = env.robot.foot_pos_w.unbind(-1)
+    if env.sim.ground is None:
+        return torch.full_like(x, limit)
+    return env.sim.ground.edge_distance(x, y).clamp(max=limit)

@@ -262,3 +262,48 @@ def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     reference = env.commands.terms[motion]
     error = env.robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b
     return _kernel(error.square_().sum((1, 2)), sigma).mul_(reference.available)
+
+
+def _due(env: Env, duration: float, command: str) -> Tensor:
+    """1 in the last ``duration`` s of the time for a goal, divided by that."""
+    return (env.commands[command][:, 4] < duration).float() / duration
+
+
+@pure
+def goal_position(env: Env, duration: float = 4.0, command: str = "goal") -> Tensor:
+    """1 / (1 + ‖way to the goal‖²) / T_d in the last T_d = ``duration`` s (Rudin et al. 2022)."""
+    return _due(env, duration, command) / (1.0 + env.commands[command][:, :3].square().sum(1))
+
+
+@pure
+def goal_heading(env: Env, duration: float = 6.0, near: float = 2.0, command: str = "goal") -> Tensor:
+    """1 / (1 + Δψ²) / T_d in the last T_d = ``duration`` s, less than ``near`` m from the goal."""
+    way = env.commands[command]
+    close = (way[:, :2].square().sum(1) < near**2).float()
+    return _due(env, duration, command) * close / (1.0 + way[:, 3].square())
+
+
+@pure
+def stall(env: Env, distance: float = 1.0, speed: float = 0.1, command: str = "goal") -> Tensor:
+    """1[more than ``distance`` m from the goal and slower than ``speed`` m/s]."""
+    far = env.commands[command][:, :2].square().sum(1) > distance**2
+    return (far & (env.robot.lin_vel_b[:, :2].square().sum(1) < speed**2)).float()
+
+
+@pure
+def move_in_direction(env: Env, command: str = "goal") -> Tensor:
+    """Cosine of the angle between velocity and way to the goal, horizontally; 0 at rest."""
+    way, velocity = env.commands[command][:, :2], env.robot.lin_vel_b[:, :2]
+    sizes = torch.linalg.vector_norm(way, dim=1) * torch.linalg.vector_norm(velocity, dim=1)
+    return (way * velocity).sum(1) / sizes.clamp(min=0.05)
+
+
+@pure
+def goal_stand_still(
+    env: Env, near: float = 0.25, turn: float = 0.5, last: float = 1.0, command: str = "goal"
+) -> Tensor:
+    """2.5 ‖v‖ + ‖ω‖ in the ``last`` s, less than ``near`` m and ``turn`` rad from the goal."""
+    way = env.commands[command]
+    there = (way[:, 4] < last) & (way[:, :2].square().sum(1) < near**2) & (way[:, 3].abs() < turn)
+    speed = torch.linalg.vector_norm(env.robot.lin_vel_b, dim=1)
+    return (2.5 * speed + torch.linalg.vector_norm(env.robot.ang_vel_b, dim=1)) * there

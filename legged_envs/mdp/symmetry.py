@@ -14,6 +14,10 @@ def _signs(*signs: float) -> Kind:
     return lambda robot, size: enumerate(signs)
 
 
+def _grid(columns: int) -> Kind:
+    return lambda robot, size: ((i - i % columns + columns - 1 - i % columns, 1.0) for i in range(size))
+
+
 KINDS: dict[str, Kind] = {
     "scalar": lambda robot, size: ((i, 1.0) for i in range(size)),
     "vector": _signs(1.0, -1.0, 1.0),
@@ -22,9 +26,11 @@ KINDS: dict[str, Kind] = {
     "clock": _signs(-1.0, -1.0),
     "joint": lambda robot, size: ((robot.joint_names.index(name), sign) for name, sign in robot.mirror),
     "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
+    "scan": _grid(11),
 }
 """How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); as (sin, cos) of a
-clock half a stride later; joints or feet swapped left for right, joints with their signs."""
+clock half a stride later; joints or feet swapped left for right, joints with their signs; the 11 points of each row of
+the default scan in reverse."""
 
 
 class Mirror:

@@ -28,3 +28,13 @@ def reference_lost(
     lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
     distance = (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
     return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)
+
+
+@pure
+def left_terrain(env: Env, margin: float = 0.5) -> Tensor:
+    """The base is within ``margin`` m of the end of the terrain, or beyond it: cut off, for nothing failed."""
+    x, y, _ = env.robot.root_pos_w.unbind(1)
+    if env.sim.ground is None:
+        return x != x  # a plane has no end
+    half_x, half_y = env.sim.ground.half_extent
+    return (x.abs() > half_x - margin) | (y.abs() > half_y - margin)

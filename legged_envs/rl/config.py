@@ -107,10 +107,11 @@ class TrainCfg(Configuration):
     """Length of the film, s."""
 
 
-def complete(cfg: TrainCfg, mimic: bool) -> tuple[TrainCfg, AlgorithmCfg]:
-    """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``."""
+def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg, AlgorithmCfg]:
+    """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``. On
+    ``rough`` ground, where a policy sees more, networks are larger by default."""
     check_installed(*MODULES)
-    algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
+    algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg(hidden=(256, 128)) if rough else PPOCfg())
     name_of = {options: name for name, options in ALGORITHMS.items()}
     for_task = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
     if name_of.get(type(algo)) not in for_task:
@@ -179,7 +180,7 @@ def check_run(cfg: TrainCfg) -> None:
     run_folder(cfg)
     if cfg.resume is not None:
         return  # the other options are those of the checkpoint
-    _, algo = complete(cfg, is_mimic(task))
+    _, algo = complete(cfg, is_mimic(task), task.scene.terrain is not None)
     task = override(task, cfg.changes)
     task.check()
     if not cfg.motions:  # to know their clips takes PyTorch

@@ -12,6 +12,7 @@ from legged_envs.rl.metrics import EVALUATED, PolicyFunction, evaluation_cfg
 from legged_envs.rl.mimic_metrics import MimicMetrics
 from legged_envs.rl.progress import Show, show_nothing
 from legged_envs.rl.task_metrics import TaskMetrics
+from legged_envs.rl.terrain_metrics import TerrainMetrics
 from legged_envs.rl.velocity_metrics import VelocityMetrics
 from legged_envs.tasks import follows_velocity, is_mimic
 
@@ -21,7 +22,9 @@ SECONDS = 10.0
 
 
 def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics] | type[TaskMetrics]:
-    return MimicMetrics if is_mimic(cfg) else VelocityMetrics if follows_velocity(cfg) else TaskMetrics
+    if follows_velocity(cfg) and not is_mimic(cfg):
+        return VelocityMetrics if cfg.scene.terrain is None else TerrainMetrics
+    return MimicMetrics if is_mimic(cfg) else TaskMetrics
 
 
 class Evaluator:
@@ -53,7 +56,8 @@ class Evaluator:
         """Measures of each step, (steps, num_envs, …), and which episodes had not ended by then, (steps, num_envs)."""
         observation = self.metrics.start(self._envs, seed, still)
         upright = torch.ones(self.core.num_envs, dtype=torch.bool, device=self.core.device)
-        rows, alive, steps = [], [], round(SECONDS / self.core.step_dt)
+        seconds = getattr(self.metrics, "SECONDS", SECONDS)
+        rows, alive, steps = [], [], round(seconds / self.core.step_dt)
         for step in range(steps):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in self._groups))

@@ -1,6 +1,6 @@
 """Plots of a training run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +101,19 @@ def _by_part(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
     here = ~np.isnan(values + phase) & (part == np.arange(NUM_PARTS)[:, None, None])
     sums, visits = np.broadcast_to(values, here.shape).sum(axis=1, where=here), here.sum(axis=1)
     return np.divide(sums, visits, out=np.full(sums.shape, np.nan), where=visits > 0)
+
+
+def plot_crossings(crossings: Mapping[str, Sequence[float]], path: Path) -> None:
+    """Draw which part of the episodes crossed the tiles of each kind, at each level, as a PNG."""
+    from matplotlib.figure import Figure
+
+    values = 100.0 * np.array([*crossings.values()])
+    figure = Figure(figsize=(1.5 + 0.6 * values.shape[1], 1.2 + 0.45 * len(values)), layout="constrained")
+    axis = figure.add_subplot()
+    image = axis.imshow(values, vmin=0.0, vmax=100.0, cmap="RdYlGn", aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        axis.text(column, row, "–" if np.isnan(value) else f"{value:.0f}", ha="center", va="center")
+    axis.set(xlabel="level", xticks=range(values.shape[1]), yticks=range(len(values)), yticklabels=[*crossings])
+    figure.colorbar(image, label="episodes that cross their tile, %")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)

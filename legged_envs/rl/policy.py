@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
+from legged_envs.mdp.observations import height_scan
 from legged_envs.rl.network import Network, describe
 from legged_envs.tables import Shown
 from legged_envs.tasks import is_mimic, make_task_cfg, plain_id
@@ -30,6 +32,7 @@ Inputs = dict[str, list[dict[str, Any]]]
 SHIPPED = {
     "Legged/Go2-Flat-v0": "go2_flat.safetensors",
     "Legged/G1-Flat-v0": "g1_flat.safetensors",
+    "Legged/Go2-Rough-v0": "go2_rough.safetensors",
     "Legged/Go2-Mimic-v0": "go2_mimic.safetensors",
 }
 """Task id → policy in ``legged_envs/policies``."""
@@ -69,6 +72,10 @@ def contract(
             "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
             "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
         }
+    seen = [env.cfg.observations[name].terms.values() for name in groups if name in env.cfg.observations]
+    if scans := [term.params for terms in seen for term in terms if term.func is height_scan]:
+        defaults = {name: each.default for name, each in [*signature(height_scan).parameters.items()][1:]}
+        meaning["scan"] = {**defaults, **scans[0]}
     return meaning
 
 
@@ -128,7 +135,7 @@ class Policy(Shown):
                 raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
 
     def _in_common(self) -> dict[str, Any]:
-        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "action")
+        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "scan", "action")
         layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
         return {key: self.contract.get(key) for key in keys} | {"observation": layout}
 

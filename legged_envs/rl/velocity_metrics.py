@@ -105,13 +105,13 @@ class VelocityMetrics:
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
         """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
         robot, contact = self._core.robot, self._core.robot.foot_contact
-        height = robot.foot_pos_w[..., 2] - self._core.cfg.robot.foot_radius
+        height = robot.foot_height - self._core.cfg.robot.foot_radius
         peak, self._peak = self._peak, torch.where(contact, 0.0, torch.maximum(self._peak, height))
         pairs = [contact[:, first] == contact[:, second] for first, second in self._diagonals]
         agreement = pairs or [contact[:, 0] != contact[:, 1]]
         return {
             **command_errors(self._core),
-            "base_height": robot.root_pos_w[:, 2],
+            "base_height": robot.base_height,
             "tilt": torch.acos((-robot.projected_gravity[:, 2]).clamp(-1.0, 1.0)),
             "duty_factor": contact.float().mean(1),
             "diagonal_agreement": torch.stack(agreement).float().mean(0),

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +19,8 @@ from rich.console import Console
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.mdp.events import reset_to_reference
+from legged_envs.mdp.observations import height_scan
+from legged_envs.mdp.scan import scan_points
 from legged_envs.rl.metrics import COMMAND_RANGES, EVALUATED, PolicyFunction, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
@@ -79,6 +81,8 @@ def scenes(
     elif command is not None:
         _check_command(cfg, command)
         shown = [Scene(COMMAND_SECONDS, command)]
+    elif cfg.scene.terrain is not None:
+        shown = [Scene(COMMAND_SECONDS, (min(0.8, command_ranges(cfg)["lin_vel_x"][1]), 0.0, 0.0))]
     else:
         shown = [Scene(TOUR_SECONDS, each) for each in tour(cfg)]
     option, given, least = "--seconds", seconds, f"a control step of {cfg.sim.step_dt:g} s"
@@ -222,33 +226,55 @@ def _ink(text: str, width: int) -> np.ndarray:
     return np.asarray(image)[..., None] / np.float32(255.0)
 
 
-def make_watched(task_id: str, cfg: TaskCfg, policy: Policy) -> VectorEnv:
+def scan_of(cfg: TaskCfg) -> dict[str, Any]:
+    """The parameters of the height scan that a policy of the task sees; ValueError if it sees none."""
+    terms = cfg.observations["policy"].terms.values()
+    if not (scans := [term.params for term in terms if term.func is height_scan]):
+        raise ValueError("the policy of this task sees no ground: it takes no --scan")
+    return {name: value for name, value in scans[0].items() if name in ("x", "y", "lookup")}
+
+
+def make_watched(task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False) -> VectorEnv:
     """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
     cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact, "viewer.env_index": 0})
     envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
+    if scan:
+        from legged_envs.sim.render import draw_points  # which needs MuJoCo
+
+        where, core = scan_of(cfg), cast(Any, unwrap(envs))
+        core.sim.decorations.append(lambda scene, env_id: draw_points(scene, scan_points(core, **where)[env_id]))
     return envs
 
 
 def film_policy(
-    task_id: str, cfg: TaskCfg, policy: Policy, path: Path, shown: Sequence[Scene] = (), show: Show = show_nothing
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    path: Path,
+    shown: Sequence[Scene] = (),
+    show: Show = show_nothing,
+    scan: bool = False,
 ) -> None:
-    """Write an mp4 of a policy in the scenes ``shown``, by default those of :func:`scenes`."""
-    with closing(make_watched(task_id, cfg, policy)) as envs:
+    """Write an mp4 of a policy in the scenes ``shown``, by default those of :func:`scenes`, with the points of the
+    ground that it sees if ``scan``."""
+    with closing(make_watched(task_id, cfg, policy, scan)) as envs:
         film(envs, policy, tuple(policy.inputs), shown or scenes(cfg), path, show)
 
 
-def play(task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene]) -> None:
+def play(
+    task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene], scan: bool = False
+) -> None:
     """Show a policy in the scenes ``shown``: in a window, or as the mp4 ``video``; without a display as play.mp4."""
     if video is not None or (sys.platform == "linux" and not os.environ.get("DISPLAY")):
         video = video or Path("play.mp4")
         with showing(console := Console(), LINE_INTERVAL) as show:
-            film_policy(task_id, cfg, policy, video, shown, show)
+            film_policy(task_id, cfg, policy, video, shown, show, scan)
         console.print(f"wrote {video}", markup=False)
         return
-    envs = make_watched(task_id, cfg, policy)
+    envs = make_watched(task_id, cfg, policy, scan)
     core, next_frame = unwrap(envs), time.perf_counter()
     for _, label in _labelled(core, watch(envs, policy, tuple(policy.inputs), shown)):
         if not core.sim.view(0, label):  # its window was closed

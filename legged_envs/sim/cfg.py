@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import RobotCfg
+from legged_envs.terrains import TerrainCfg
 
 SHAPES = {"box": 3, "sphere": 1, "capsule": 2, "cylinder": 2}
 """Shapes of objects, and how many sizes each has."""
@@ -64,8 +65,12 @@ class SceneCfg(Configuration):
     objects: dict[str, ObjectCfg] = field(default_factory=dict)
     robots_collide: bool = True
     """Whether robots touch each other; the larger of their sliding frictions counts. None touches itself."""
+    terrain: TerrainCfg | None = None
+    """The ground; None is the plane z = 0."""
 
     def check(self) -> None:
+        if self.terrain is not None:
+            self.terrain.check()
         for name in (*self.robots, *self.objects):
             if not name.isidentifier() or name == "robot" or (name in self.robots and name in self.objects):
                 how = "give each robot and object an identifier of its own, not 'robot', which is the first robot"

@@ -17,16 +17,20 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SceneCfg
+from legged_envs.sim.ground import Ground
 from legged_envs.sim.quantities import ROOT_QUANTITIES, FreeBody
 from legged_envs.sim.render import SceneRenderer
 from legged_envs.sim.scene import RobotView, build_scene
 from legged_envs.sim.simulation import SimCfg, Simulation
+from legged_envs.terrains import make_terrain
 
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """MuJoCo's warnings about numbers that are not finite or huge: those of qpos, qvel, qacc and ctrl."""
 _CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 _OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
 """Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
+_SEEN_BY_RAYS = np.array((1, 0, 0, 0, 1, 1), np.uint8)
+"""Groups of shapes without a terrain's, 1, and the robots', 2, to look at, and 3, to collide."""
 _ALL = slice(None)
 SMALL = 128  # environments up to which NumPy converts faster than PyTorch
 _FEW = 1 / 64  # fraction of the environments up to which rows are converted one by one rather than all together
@@ -126,7 +130,9 @@ class MujocoSimulation(_MujocoBody, Simulation):
             raise ValueError(f"sim='mujoco' runs on device='cpu', got device={str(device)!r}")
         super().__init__(robot, cfg, num_envs, device)
         scene = scene or SceneCfg()
-        self.model = model = build_scene(robot, cfg, scene) if model is None else model
+        terrain = None if scene.terrain is None else make_terrain(scene.terrain)
+        self.ground = None if terrain is None else Ground(terrain, num_envs, device)
+        self.model = model = build_scene(robot, cfg, scene, terrain) if model is None else model
         self.batch = batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
         first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)
@@ -236,6 +242,11 @@ class MujocoSimulation(_MujocoBody, Simulation):
 
     def reset(self, env_ids: Tensor) -> None:
         self.batch.state[env_ids.numpy()] = self._default
+        if self.ground is not None:
+            origins = self.ground.origins[env_ids].double()
+            for body in (*self.robots.values(), *self.objects.values()):
+                first = body._root_qpos.start  # type: ignore[attr-defined]
+                self._qpos[env_ids, first : first + 3] += origins
         self._mark_stale((self._state,), env_ids)
 
     def write_joint_state(self, env_ids: Tensor, pos: Tensor, vel: Tensor) -> None:
@@ -261,6 +272,17 @@ class MujocoSimulation(_MujocoBody, Simulation):
         if np.count_nonzero(self._constants_changed):  # a quarter of the time of any()
             self.batch.set_const(np.flatnonzero(self._constants_changed).astype(np.int32))
             self._constants_changed[:] = False
+
+    def cast_rays(self, origins_w: Tensor, directions_w: Tensor, farthest: float) -> Tensor:
+        # The engine looks at every cell between a ray's ends, and a ray has no end.
+        nearest = torch.full(origins_w.shape[:2], farthest)
+        if self.ground is not None:
+            nearest = self.ground.cast(origins_w, directions_w, farthest)
+        if self.ground is None or self.objects:
+            distances, _ = self.batch.ray(origins_w.double().numpy(), directions_w.double().numpy(), _SEEN_BY_RAYS)
+            found = torch.from_numpy(distances).float()
+            nearest = torch.where(found < 0.0, nearest, torch.minimum(found, nearest))
+        return nearest
 
     def diverged(self) -> Tensor | None:
         state = self._state.read()

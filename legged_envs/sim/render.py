@@ -144,3 +144,12 @@ class SceneRenderer:
         renderer, self.renderer = self.renderer, None
         if renderer is not None:
             renderer.close()
+
+
+def draw_points(scene: mujoco.MjvScene, points: torch.Tensor, radius: float = 0.012) -> None:
+    """Add small balls at ``points`` (n, 3), m in the world, as far as there is room in the scene."""
+    rgba, shape = np.array((0.95, 0.35, 0.1, 1.0), np.float32), mujoco.mjtGeom.mjGEOM_SPHERE
+    for point in points.double().cpu().numpy()[: scene.maxgeom - scene.ngeom]:
+        mujoco.mjv_initGeom(scene.geoms[scene.ngeom], shape, np.full(3, radius), point, np.eye(3).ravel(), rgba)
+        scene.geoms[scene.ngeom].category = _NO_SHADOW
+        scene.ngeom += 1

@@ -93,7 +93,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
     foot_height: Tensor
     foot_speed: Tensor
-    """Height of each foot's origin above the ground, m, and its horizontal speed, m/s. Shape: (num_envs, num_feet)."""
+    """Height of each foot's origin above the ground, m, and its speed along that, m/s. Shape: (num_envs, num_feet)."""
     QUANTITIES = ROBOT_QUANTITIES
     STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
     STATE += ("previous_joint_vel", "last_joint_vel", "last_push_velocity")
@@ -161,12 +161,22 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             "joint_offset": quantities.joint_pos - self.default_joint_pos,
             "contact_force": torch.linalg.vector_norm(quantities.contact_force_w, dim=-1),
             "foot_height": self._height_above_ground(quantities.foot_pos_w),
-            "foot_speed": torch.linalg.vector_norm(quantities.foot_lin_vel_w[..., :2], dim=2),
+            "foot_speed": self._speed_along_ground(quantities.foot_pos_w, quantities.foot_lin_vel_w),
         }
 
     def _height_above_ground(self, points_w: Tensor) -> Tensor:
-        """Heights of points (n, …, 3) above the ground below them, m; the ground is the plane z = 0."""
-        return points_w[..., 2].clone()
+        """Heights of points (n, …, 3) above the ground below them, m."""
+        ground = self.sim.ground
+        x, y, z = points_w.unbind(-1)
+        return z.clone() if ground is None else z - ground.height(x, y)
+
+    def _speed_along_ground(self, points_w: Tensor, lin_vel_w: Tensor) -> Tensor:
+        """Speeds of points (n, k, 3) parallel to the ground below them, m/s. Shape: (n, k)."""
+        if self.sim.ground is None:
+            return torch.linalg.vector_norm(lin_vel_w[..., :2], dim=-1)
+        normal = self.sim.ground.normal(*points_w[..., :2].unbind(-1))
+        across = (lin_vel_w * normal).sum(-1, keepdim=True) * normal
+        return torch.linalg.vector_norm(lin_vel_w - across, dim=-1)
 
     def _touching(self, contact_force: Tensor) -> Tensor:
         """Which feet touch the ground, by the contact forces on all bodies. Shapes: (n, num_bodies) → (n, num_feet)."""

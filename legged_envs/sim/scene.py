@@ -12,6 +12,7 @@ from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SceneCfg
 from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, shortened
+from legged_envs.terrains import Terrain
 
 _GROUND = "ground_floor"
 _DEEPEST, _HIGHEST = -0.02, 0.15  # where the lowest point of a robot may start, m above the ground: some are dropped
@@ -75,15 +76,18 @@ class RobotView(Shown):
         )
 
 
-def build_scene(robot: RobotCfg, cfg: SimCfg, scene: SceneCfg | None = None) -> mujoco.MjModel:
-    """Compile ``robot``, on flat ground, with the physics options of ``cfg``, and what else is in ``scene``; ValueError
-    as :func:`robot_spec`."""
+def build_scene(
+    robot: RobotCfg, cfg: SimCfg, scene: SceneCfg | None = None, terrain: Terrain | None = None
+) -> mujoco.MjModel:
+    """Compile ``robot`` with the physics options of ``cfg``, on a plane or ``terrain``, and what else is in ``scene``;
+    ValueError as :func:`robot_spec`."""
     spec = robot_spec(robot)
     _add_light(spec, robot)
     option = spec.option
     option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
     option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
     _add_ground(spec)
+    _set_contacts(spec, cfg)
     model = spec.compile()
     view = RobotView.find(model, robot)
     collides = (model.geom_contype | model.geom_conaffinity) > 0
@@ -98,7 +102,24 @@ def build_scene(robot: RobotCfg, cfg: SimCfg, scene: SceneCfg | None = None) -> 
             raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}")
     if view.root_qpos is not None:
         _check_stance(model, view, robot, view.root_qpos.start + 2)
+    if terrain is not None:
+        _lay(spec, terrain)
+        spec.stat.extent, spec.stat.center = model.stat.extent, model.stat.center  # else what is near is cut off
+        model = spec.compile()
     return _add_scene(spec, cfg, scene) if scene and (scene.robots or scene.objects) else model
+
+
+def _lay(spec: mujoco.MjSpec, terrain: Terrain) -> None:
+    """Make the plane on which everything stands a height field."""
+    (rows, columns), lowest = terrain.heights.shape, float(terrain.heights.min())
+    span = max(float(terrain.heights.max()) - lowest, 1e-3)
+    half = [0.5 * terrain.horizontal_scale * (points - 1) for points in (rows, columns)]
+    centre = [low + radius for low, radius in zip(terrain.low, half, strict=True)]
+    field = spec.add_hfield(name="terrain", nrow=columns, ncol=rows, size=[*half, span, 1.0])
+    field.userdata = ((terrain.heights.T.astype(np.float64) - lowest) / span).ravel()
+    ground = spec.geom(_GROUND)
+    ground.type, ground.hfieldname, ground.pos = mujoco.mjtGeom.mjGEOM_HFIELD, "terrain", [*centre, lowest]
+    ground.group = 1  # which rays leave out
 
 
 def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjModel:
@@ -110,6 +131,7 @@ def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjMo
         for geom in each.geoms:
             if scene.robots_collide and geom.conaffinity & 1:
                 geom.contype, geom.conaffinity = geom.contype | 2**i, geom.conaffinity | others
+        _set_contacts(each, cfg)
     for (name, placed), each in zip(scene.robots.items(), specs[1:], strict=True):
         build_scene(placed.robot, cfg)  # for its checks
         spec.attach(each, frame=spec.worldbody.add_frame(), prefix=f"{name}/")
@@ -121,6 +143,11 @@ def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjMo
         shape = body.add_geom(name=f"{name}/shape", type=kind, size=size, rgba=rgba, mass=thing.mass, priority=2)
         shape.friction[0] = thing.friction  # its priority: an object's friction decides, not that of a robot
     return spec.compile()
+
+
+def _set_contacts(spec: mujoco.MjSpec, cfg: SimCfg) -> None:
+    for geom in spec.geoms:
+        geom.solref, geom.solimp = cfg.solref, cfg.solimp
 
 
 def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, height: int) -> None:

@@ -17,7 +17,8 @@ from torch import Tensor
 from legged_envs.checks import check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
-from legged_envs.sim.cfg import SceneCfg, ViewerCfg
+from legged_envs.sim.cfg import SceneCfg, ViewerCfg, check_vector
+from legged_envs.sim.ground import Ground
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, FreeBody, Quantities
 from legged_envs.tables import Shown
 
@@ -37,11 +38,17 @@ class SimCfg(Configuration):
     """Most iterations of the constraint solver (one or two when the robot stands), and of its line search."""
     num_threads: int = 0
     """Threads of the CPU engine; 0 takes every core."""
+    solref: tuple[float, float] = (0.015, 1.0)
+    solimp: tuple[float, float, float, float, float] = (0.95, 0.99, 0.001, 0.5, 2.0)
+    """How stiff contacts are, as MuJoCo's parameters of these names: time constant, s, of at least two time steps, and
+    damping ratio; least and most impedance, and over which depth, m, and how it grows from one to the other."""
 
     def check(self) -> None:
         for name, least in (("decimation", 1), ("iterations", 1), ("ls_iterations", 1), ("num_threads", 0)):
             whole_number(f"SimCfg.{name}", getattr(self, name), least)
         check_number("SimCfg.dt", self.dt, above=0.0)
+        for name, size in (("solref", 2), ("solimp", 5)):
+            check_vector(f"SimCfg.{name}", getattr(self, name), size, 0.0)
 
     @property
     def step_dt(self) -> float:
@@ -85,6 +92,8 @@ class Simulation(FreeBody, Quantities, Shown):
     survives_fork: bool = True
     """Whether a process that is forked later can step it."""
     closed: bool = False
+    ground: Ground | None = None
+    """The height field under the robots; None is the plane z = 0."""
     parameter_names: tuple[str, ...] = ("friction", "body_mass", "com", "kp", "kd", "armature")
     _renderer: "SceneRenderer"
 
@@ -170,6 +179,11 @@ class Simulation(FreeBody, Quantities, Shown):
     @abstractmethod
     def _write_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a parameter of ``env_ids``, whose values are in order."""
+
+    def cast_rays(self, origins_w: Tensor, directions_w: Tensor, farthest: float) -> Tensor:
+        """How far from each origin, along each unit direction, the ground or an object is, at most ``farthest``, m.
+        Robots are not seen. Shapes: (num_envs, n, 3) twice → (num_envs, n)."""
+        raise NotImplementedError(f"{type(self).__name__} casts no rays")
 
     @abstractmethod
     def diverged(self) -> Tensor | None:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 TASKS: "dict[str, str | Callable[[], TaskCfg]]" = {
     "Legged/Go2-Flat-v0": "legged_envs.tasks.velocity:go2_flat",
     "Legged/G1-Flat-v0": "legged_envs.tasks.velocity:g1_flat",
+    "Legged/Go2-Rough-v0": "legged_envs.tasks.rough:go2_rough",
+    "Legged/Go2-Blind-v0": "legged_envs.tasks.rough:go2_blind",
+    "Legged/G1-Rough-v0": "legged_envs.tasks.rough:g1_rough",
+    "Legged/Go2-Nav-v0": "legged_envs.tasks.rough:go2_nav",
     "Legged/Go2-Pair-v0": "legged_envs.tasks.go2_pair:go2_pair_task",
     "Legged/Go2-Mimic-v0": "legged_envs.tasks.mimic:go2_mimic",
     "Legged/G1-Mimic-v0": "legged_envs.tasks.mimic:g1_mimic",

@@ -17,6 +17,7 @@ from legged_envs.mdp.motion_command import MotionCommandCfg
 from legged_envs.motions import MotionFiles, shipped_motions
 from legged_envs.motions.shipped import shipped_files
 from legged_envs.robots import G1_29, GO2, RobotCfg
+from legged_envs.sim import SimCfg
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
 
@@ -46,8 +47,10 @@ def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | P
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     """A mimic task for ``robot``: the velocity task's sensors, randomisation and costs, other rewards. The reference's
-    velocity stands in for the command, and the reference itself has observation groups of its own."""
+    velocity stands in for the command, and the reference itself has observation groups of its own. Contacts are as
+    soft as MuJoCo's by default, as the policy that ships knows them."""
     cfg = velocity_task(robot)
+    cfg.sim = SimCfg(solref=(0.02, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0))
     cfg.commands = {"velocity": VelocityCommandCfg(standing_fraction=0.15), "motion": motion}
     groups = cfg.observations
     for group in groups.values():

@@ -249,7 +249,6 @@ class ManagerBasedEnv(IsaacEnv):
                 self.class_terms[str(len(self.class_terms))] = term.func.make(self)
         with torch.inference_mode(False), torch.no_grad():
             LeggedVectorEnv._set_up(core)
-        core.rewards.STATE = (*core.rewards.STATE, "weights")
         core._evaluated += (self.scene, *self.class_terms.values())
         if self.cfg.recorders:
             self.recorder_manager = recorder = RecorderManager(self.cfg.recorders, self)

@@ -1,0 +1,79 @@
+"""Velocity tracking over rough ground, with and without sight of it."""
+
+import copy
+import math
+from typing import Any
+
+from legged_envs.envs.cfg import TaskCfg
+from legged_envs.managers import CostTermCfg, CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
+from legged_envs.managers.observation import ObservationTermCfg
+from legged_envs.mdp import costs, curricula, observations, rewards, terminations
+from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.mdp.goal_command import GoalCommandCfg
+from legged_envs.sim import SceneCfg
+from legged_envs.tasks.velocity import g1_flat, go2_flat
+from legged_envs.terrains.cfg import MIXTURE, KindCfg, TerrainCfg
+
+
+def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
+    """A velocity task on rough ground, whose robot ``sees`` heights around it; its critic does in any case."""
+    cfg.scene = SceneCfg(terrain=terrain)
+    velocity = cfg.commands["velocity"]
+    assert isinstance(velocity, VelocityCommandCfg)
+    velocity.heading, velocity.standing_fraction = True, 0.02
+    scan = ObservationTermCfg(observations.height_scan, noise=0.05, scale=2.0, mirror="scan")
+    for name, group in cfg.observations.items():
+        if sees or name == "critic":
+            group.terms["height_scan"] = copy.deepcopy(scan)
+    cfg.events["root"].params["position"] = 1.0
+    cfg.terminations["left_terrain"] = TerminationTermCfg(terminations.left_terrain, time_out=True)
+    cfg.curriculum["terrain_levels"] = CurriculumTermCfg(curricula.terrain_levels)
+    cfg.costs["stumble"] = CostTermCfg(costs.stumble, limit=0.025)
+    return cfg
+
+
+def go2_rough(sees: bool = True) -> TaskCfg:
+    """Go2 walks over slopes, rubble and stairs."""
+    terrain = TerrainCfg({**MIXTURE, "rubble": 0.1}, first_levels=(0, 1))
+    cfg = on_terrain(go2_flat(), terrain, sees)
+    weights = {"base_height": -2.0, "lin_vel_z": -0.25, "orientation": -0.3, "foot_clearance": -3.0}
+    for name, weight in weights.items():
+        cfg.rewards[name].weight = weight
+    cfg.rewards["foot_clearance"].params["target"] = 0.1
+    return cfg
+
+
+def go2_blind() -> TaskCfg:
+    return go2_rough(sees=False)
+
+
+def g1_rough() -> TaskCfg:
+    """G1 (12 leg joints) walks over gentler ground, which it sees."""
+    low: dict[str, Any] = {"height": (0.02, 0.12)}
+    kinds = {"slope_up": 0.2, "slope_down": 0.2, "rough": KindCfg(0.2, {"spread": (0.02, 0.06)})}
+    kinds |= {name: KindCfg(0.2, low) for name in ("stairs_up", "stairs_down")}
+    cfg = on_terrain(g1_flat(), TerrainCfg(kinds, first_levels=(0, 1)))
+    cfg.rewards["base_height"].weight = -2.0
+    cfg.rewards["lin_vel_z"].weight = -0.5
+    return cfg
+
+
+def go2_nav() -> TaskCfg:
+    """Go2 reaches a pose on rough ground in 8 s, how it likes (Rudin et al. 2022, LeggedGym-Ex ``go2_nav``)."""
+    cfg = go2_rough()
+    cfg.episode_length_s, cfg.only_positive_rewards = 8.0, False
+    cfg.commands = {"goal": GoalCommandCfg()}
+    cfg.curriculum = {"terrain_levels": CurriculumTermCfg(curricula.goal_levels)}
+    goal = ObservationTermCfg(observations.command, params={"name": "goal"}, scale=(0.2, 0.2, 0.2, 1 / math.pi, 0.25))
+    for group in cfg.observations.values():
+        group.terms = {"goal": copy.deepcopy(goal), **{n: t for n, t in group.terms.items() if n != "command"}}
+    kept = ("lin_vel_z", "action_rate", "action_smoothness", "collision", "dof_acc", "dof_pos_limits", "torques")
+    cfg.rewards = {name: cfg.rewards[name] for name in kept} | {
+        "goal_position": RewardTermCfg(rewards.goal_position, 10.0),
+        "goal_heading": RewardTermCfg(rewards.goal_heading, 5.0),
+        "move_in_direction": RewardTermCfg(rewards.move_in_direction, 0.5),
+        "stall": RewardTermCfg(rewards.stall, -1.0),
+        "stand_still": RewardTermCfg(rewards.goal_stand_still, -1.0),
+        "termination": RewardTermCfg(rewards.termination, -200.0),
+    }
+    return cfg
