@@ -291,8 +291,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
         if not len(rows):
             return {}
-        sums = rows.sum(0)
-        values = torch.where(self._log_counted, sums, sums / len(rows))
+        sums = rows.double().sum(0)  # in float32 the last digit of a column depends on how many there are
+        values = torch.where(self._log_counted, sums, sums / len(rows)).float()
         return {"log": dict(zip(self._log_names, self._export(values), strict=True))}
 
     def _check_usable(self, call: str) -> None:

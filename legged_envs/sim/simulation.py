@@ -180,10 +180,10 @@ class Simulation(FreeBody, Quantities, Shown):
     def _write_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a parameter of ``env_ids``, whose values are in order."""
 
+    @abstractmethod
     def cast_rays(self, origins_w: Tensor, directions_w: Tensor, farthest: float) -> Tensor:
         """How far from each origin, along each unit direction, the ground or an object is, at most ``farthest``, m.
         Robots are not seen. Shapes: (num_envs, n, 3) twice → (num_envs, n)."""
-        raise NotImplementedError(f"{type(self).__name__} casts no rays")
 
     @abstractmethod
     def diverged(self) -> Tensor | None:
