@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import re
 import sys
@@ -14,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from forms import register_form
 
 import legged_envs
 from legged_envs.mdp import rewards
@@ -115,12 +115,8 @@ def make(cls: type = LeggedRobot, cfg: type = Cfg, **values: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def example() -> Any:
-    path = Path(__file__).parents[1] / "examples/workflows/go2_flat_legged_robot.py"
-    spec = importlib.util.spec_from_file_location("go2_flat_legged_robot", path)
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    register_form("legged_robot")
+    return sys.modules["go2_flat_legged_robot"]
 
 
 def test_the_example_is_the_manager_form_bit_for_bit(example: Any, make_vec: Any, assert_same: Any) -> None:
