@@ -1,7 +1,8 @@
 """The task as managers evaluate it: dicts of terms under names."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -9,6 +10,9 @@ import torch
 from gymnasium.vector import VectorEnv
 
 from legged_envs import managers
+from legged_envs.checks import check_choice
+from legged_envs.envs.arguments import check_same_structure
+from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.core import CoreVectorEnv
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
@@ -17,6 +21,8 @@ from legged_envs.tables import Table
 
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
+CHANGEABLE = ("actions", "observations", "rewards", "costs", "terminations", "events")
+"""Of which managers :meth:`LeggedVectorEnv.reconfigure` changes the terms."""
 MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminations", "events", "curriculum")
 
 
@@ -26,8 +32,11 @@ class LeggedVectorEnv(CoreVectorEnv):
     episodes of each reward term (per second), cost term (per step) and curriculum."""
 
     observation_limit = OBSERVATION_LIMIT
+    changes: Mapping[str, Any] = {}
+    """What :meth:`reconfigure` has changed in ``cfg`` since the environment was made, by path."""
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
+        self._task, self._changes = self.cfg, dict[str, Any]()  # as it was made, and what was changed in it since then
         self._move_and_command(self)
         self._evaluate_and_observe(self)
         return self._spaces()
@@ -43,16 +52,18 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _move_and_command(self, env: Any) -> None:
         """Make the managers that evaluate no terms; ``env`` is what their terms see."""
-        cfg = self.cfg
-        self.commands = managers.CommandManager(env, cfg.commands)
-        self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay, cfg.action_limit)
-        self.events = managers.EventManager(env, cfg.events)
+        self.commands = managers.CommandManager(env, self.cfg.commands)
+        self._act_and_happen(env, self.cfg)
         for robot in self.robots.values():
             robot.reset(self._all_ids)
 
-    def _evaluate_and_observe(self, env: Any) -> None:
+    def _act_and_happen(self, env: Any, cfg: TaskCfg) -> None:
+        self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay, cfg.action_limit)
+        self.events = managers.EventManager(env, cfg.events)
+
+    def _evaluate_and_observe(self, env: Any, cfg: TaskCfg | None = None) -> None:
         """Make the other managers, which evaluate each term once, and record them; ``env`` is what the terms see."""
-        cfg = self.cfg
+        cfg = cfg or self.cfg
         self.terminations = managers.TerminationManager(env, cfg.terminations)
         self.rewards = managers.RewardManager(env, cfg.rewards, cfg.only_positive_rewards)
         self.costs = managers.CostManager(env, cfg.costs)
@@ -136,10 +147,51 @@ class LeggedVectorEnv(CoreVectorEnv):
         return torch.cat([manager.end_episodes(env_ids, steps) for manager in self._logging], dim=1)
 
     def _own_state(self) -> dict[str, Any]:
-        return dict(copied(self.managers))
+        return {**copied(self.managers), "changes": SimpleNamespace(**self.changes)}  # of which there may be any
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
+        own = {name: part for name, part in state.items() if name != "changes"}
+        if (changes := vars(state["changes"])) != self.changes:
+            self._make_anew(changes, own)
+        restored(self.managers, own)
+
+    def reconfigure(self, changes: Mapping[str, Any]) -> None:
+        """Change the task from now on, by paths as in ``cfg`` of make_vec, in the terms that it has of what
+        :data:`CHANGEABLE` names: ``{"events.push.params.velocity": 1.0}``. Their managers are made anew, which takes as
+        long as tens of steps; their state stays, and the state of the environment has the changes. Limits of costs
+        reach the wrappers that are made later. Raises what ``cfg`` does, ValueError for other paths or if terms would
+        come, go or change their sizes; nothing is changed then."""
+        if self.cfg.workflow is not None:
+            raise ValueError("reconfigure: a task in the words of another framework changes its own attributes")
+        for path in changes:
+            check_choice(f"reconfigure: the first part of {path!r}", str(path).partition(".")[0], CHANGEABLE)
+        state = copied(self.managers)
+        weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
+        weights |= {path.split(".")[1]: value for path, value in changes.items() if path.endswith(".weight")}
+        state["rewards"]["weights"] = tuple(map(weights.get, self.rewards.names))
+        self._make_anew({**self.changes, **changes}, state)
         restored(self.managers, state)
+
+    def _make_anew(self, changes: Mapping[str, Any], state: dict[str, Any]) -> None:
+        """Make the managers of :data:`CHANGEABLE` of the task with ``changes``; ValueError, and nothing changed, unless
+        what they are to have of a ``state`` fits them."""
+        before, random = dict(vars(self)), self.random.state_dict()
+        with torch.inference_mode(False):
+            try:
+                cfg = override(self.cfg, changes)
+                self._act_and_happen(self, cfg)
+                self._evaluate_and_observe(self, cfg)
+                sizes = {name: group.size for name, group in self.observations.groups.items()}
+                check_same_structure(state, copied(self.managers), "reconfigure: state", "has {}, but now needs {}")
+                if (sizes, self.actions.size) != (self.group_sizes, before["actions"].size):
+                    raise ValueError(f"reconfigure: observations {self.group_sizes} would get other sizes, {sizes}")
+            except Exception:
+                vars(self).clear()
+                vars(self).update(before)
+                raise
+            finally:
+                self.random.load_state_dict(random)  # terms were evaluated once more
+        self.changes = dict(changes)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what is large at once: a circle of references would wait for the garbage collector."""

@@ -1,6 +1,6 @@
 """What a term may read: the part of an environment that the managers and terms see."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
@@ -67,3 +67,7 @@ class Env(Protocol):
     commands: Commands
     terminations: Terminations
     rewards: Rewards
+    changes: Mapping[str, Any]
+    """What was changed in the task since the environment was made, by path."""
+
+    def reconfigure(self, changes: Mapping[str, Any]) -> None: ...

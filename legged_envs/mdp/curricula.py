@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from legged_envs.checks import check_choice, check_known
+from legged_envs.checks import check_choice, check_known, whole_number
 from legged_envs.mdp.context import Env
 
 
@@ -31,7 +31,7 @@ def widen_velocity_command(
 
 
 def terrain_levels(
-    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.8, down: float = 0.5, command: str = "velocity"
+    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.6, down: float = 0.4, command: str = "velocity"
 ) -> torch.Tensor:
     """Move robots whose episodes are over to a harder or an easier tile of the same kind; who has done the hardest goes
     to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
@@ -73,9 +73,18 @@ def _move(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Te
     return ground.levels.float().mean()
 
 
-def schedule(env: Env, env_ids: torch.Tensor, path: str, steps: tuple[int, ...], values: tuple[float, ...]) -> float:
-    """Set ``path``, ``rewards.<term>.weight`` or ``commands.<term>.<range>`` (to ± the value), to what ``values`` are
-    after so many control ``steps`` of the environment, linear in between, constant before and after. Returns it."""
+def schedule(
+    env: Env,
+    env_ids: torch.Tensor,
+    path: str,
+    steps: tuple[int, ...],
+    values: tuple[float, ...],
+    pieces: int = 10,
+) -> float:
+    """Set ``path`` to what ``values`` are after so many control ``steps`` of the environment, linear in between,
+    constant before and after: ``rewards.<term>.weight``, ``commands.<term>.<range>`` (to ± the value), or any that
+    :meth:`~legged_envs.envs.LeggedVectorEnv.reconfigure` takes, which goes from one value to the next in so many
+    ``pieces``. Returns the value; ValueError for other paths."""
     if len(steps) != len(values) or list(steps) != sorted(steps) or not steps:
         raise ValueError(f"schedule: steps must rise, with a value each, got {steps} and {values}")
     now = float(np.interp(env.num_steps, steps, values))
@@ -85,5 +94,10 @@ def schedule(env: Env, env_ids: torch.Tensor, path: str, steps: tuple[int, ...],
     elif kind == "commands" and name in env.commands.terms:
         env.commands.terms[name].set_range(field, -now, now)
     else:
-        raise ValueError(f"schedule: path must be rewards.<term>.weight or commands.<term>.<range>, got {path!r}")
+        place = np.interp(env.num_steps, steps, range(len(steps)))
+        now = float(
+            np.interp(np.floor(place * whole_number("schedule: pieces", pieces)) / pieces, range(len(steps)), values)
+        )
+        if now != env.changes.get(path):
+            env.reconfigure({path: now})
     return now

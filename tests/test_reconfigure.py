@@ -1,0 +1,113 @@
+"""Changing a task while it runs, and schedules that do so."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from legged_envs.managers import CurriculumTermCfg
+from legged_envs.mdp import curricula
+
+CHANGES = {
+    "rewards.tracking_lin_vel.params.sigma": 0.5,
+    "costs.joint_velocity.params.soft_limit": 0.1,
+    "terminations.fallen.params.max_projected_gravity": -0.9,
+    "observations.policy.terms.joint_pos.noise": 0.2,
+    "observations.policy.terms.gravity.scale": 3.0,
+    "actions.joint_position.scale": 0.3,
+    "events.push.params.velocity": 3.0,
+    "events.push.interval_s": (0.02, 0.02),
+}
+
+
+def rollout(env: Any, steps: int = 8) -> list[torch.Tensor]:
+    draw = torch.Generator().manual_seed(1)
+    parts = []
+    for _ in range(steps):
+        observation, *outcome, info = env.step(torch.rand(4, 12, generator=draw) * 2 - 1)
+        parts += [observation["policy"], observation["critic"], *outcome, info["costs"]]
+    return parts
+
+
+def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(map(torch.equal, one, other))
+
+
+def test_a_task_changed_while_it_runs_goes_on_as_one_made_so(make_vec: Any) -> None:
+    kwargs = {"array": "torch", "observations": "dict"}
+    changed, made, left = make_vec(4, **kwargs), make_vec(4, cfg=CHANGES, **kwargs), make_vec(4, **kwargs)
+    for env in (changed, made, left):
+        env.reset(seed=3)
+    before = rollout(changed, 4)
+    assert equal(before, rollout(left, 4))
+    state = changed.unwrapped.get_state()
+    changed.unwrapped.reconfigure(dict(list(CHANGES.items())[:3]))
+    changed.unwrapped.reconfigure(dict(list(CHANGES.items())[3:]))
+    assert changed.unwrapped.changes == CHANGES
+    made.unwrapped.set_state({**state, "own": {**state["own"], "changes": made.unwrapped._own_state()["changes"]}})
+    later = changed.unwrapped.get_state()
+    after = rollout(changed)
+    assert equal(after, rollout(made)) and not equal(after, rollout(left))
+    left.unwrapped.set_state(later)  # of a task that was changed, into one that was not
+    assert left.unwrapped.changes == CHANGES and equal(after, rollout(left))
+    changed.unwrapped.set_state(state)  # and back
+    left.unwrapped.set_state(state)
+    assert not changed.unwrapped.changes and equal(rollout(changed), rollout(left))
+
+
+def test_weights_that_were_set_stay_and_limits_change(make_vec: Any) -> None:
+    core = make_vec(2).unwrapped
+    core.reset(seed=0)
+    core.rewards.set_weight("torques", -0.5)
+    core.reconfigure({"costs.body_contact.limit": 0.5, "rewards.dof_acc.weight": -0.25})
+    weights = dict(zip(core.rewards.names, core.rewards.weights, strict=True))
+    assert (weights["torques"], weights["dof_acc"]) == (-0.5, -0.25)
+    assert core.cost_limits[core.cost_names.index("body_contact")] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("rewards.tracking_lin_vel.params.sigmma", 1.0, "did you mean 'sigma'"),
+        ("rewards.tracking_lin_vel.weight", "much", "needs float"),
+        ("sim.dt", 0.01, "must be one of"),
+        ("rewards.torques.weight", 0.0, "reconfigure: state"),
+        ("observations.policy.history", 3, "reconfigure: state"),
+        ("observations.policy.terms.gravity", None, "other sizes"),
+        ("costs.body_contact.limit", -1.0, "at least 0"),
+    ],
+)
+def test_what_cannot_be_changed_changes_nothing(make_vec: Any, path: str, value: Any, words: str) -> None:
+    envs = [make_vec(4, array="torch", observations="dict") for _ in range(2)]
+    for env in envs:
+        env.reset(seed=0)
+    with pytest.raises((ValueError, TypeError), match=words):
+        envs[0].unwrapped.reconfigure({"rewards.tracking_lin_vel.params.sigma": 9.0, path: value})
+    assert not envs[0].unwrapped.changes and equal(*map(rollout, envs))
+
+
+def test_tasks_of_other_frameworks_are_not_reconfigured(make_vec: Any) -> None:
+    core = make_vec(1, task="Legged/Go2-Legs-v0").unwrapped
+    with pytest.raises(ValueError, match="its own attributes"):
+        core.reconfigure({"rewards.torques.weight": -1.0})
+
+
+def test_a_schedule_moves_any_path_piece_by_piece_and_is_resumed(make_vec: Any) -> None:
+    path = "events.push.params.velocity"
+    params = {"path": path, "steps": (0, 8), "values": (0.0, 1.0), "pieces": 2}
+    cfg = {
+        "curriculum": {"push": CurriculumTermCfg(curricula.schedule, params)},
+        "events.push.interval_s": (0.02, 0.02),
+    }
+    kwargs = {"cfg": cfg, "array": "torch", "observations": "dict", "max_episode_steps": 2}
+    envs = [make_vec(4, **kwargs) for _ in range(2)]
+    for env in envs:
+        env.reset(seed=0)
+    seen = []
+    for _ in range(5):
+        rollout(envs[0], 2)
+        seen.append(envs[0].unwrapped.changes[path])
+    assert seen == [0.0, 0.5, 0.5, 1.0, 1.0]
+    envs[1].set_state(envs[0].get_state())
+    assert envs[1].unwrapped.events.cfg["push"].params["velocity"] == 1.0
+    assert equal(*map(rollout, envs))
