@@ -1075,3 +1075,15 @@ def test_the_example_trains_three_ways_and_writes_its_figure_and_table(tmp_path)
     table = (tmp_path / "results.md").read_text()
     assert all(cost in table and cost in done.stdout for cost in results["lagrangian"]["costs"])
     assert (tmp_path / "constrained_go2.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(tmp_path):
+    train = ["-m", "legged_envs", "train", "Legged/Go2-Rough-v0", "--no-video", "--run-dir", str(tmp_path / "run")]
+    example = [str(Path(__file__).parents[1] / "examples" / "constrained_rough.py"), str(tmp_path / "run")]
+    few = ["--num-envs", "8", "--episodes", "4"]
+    for command in ([*train, "--iterations", "2", *few], [*example, "--updates", "2", *few, "--out", str(tmp_path)]):
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stderr
+    table = (tmp_path / "results.md").read_text()
+    assert table.strip() in done.stdout and "| cost stumble |" in table and "| cross their tile |" in table

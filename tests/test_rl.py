@@ -20,6 +20,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from forms import register_form
 from rich.console import Console
 from safetensors.torch import save_file
 
@@ -92,16 +93,20 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     assert [(t["name"], t["size"]) for t in json.loads(metadata["observation"])][:2] == [("command", 3), ("gravity", 3)]
 
 
-def test_a_resumed_run_continues_bit_for_bit(tmp_path):
+@pytest.mark.parametrize("task", [GO2, "Legged/Go2-Rough-v0", "direct", "legged_robot"])
+@pytest.mark.filterwarnings("ignore:mini-batches are not mirrored")
+def test_a_resumed_run_continues_bit_for_bit(task, tmp_path):
+    task = task if "/" in task else register_form(task)
+
     def iterate(trainer, times):
         for _ in range(times):
             trainer._set_learning_rate(trainer._progress())
             trainer._iterate()
         return trainer
 
-    whole = iterate(Trainer(tiny(tmp_path, iterations=4), Console(quiet=True)), 4)
-    iterate(Trainer(tiny(tmp_path, iterations=4), Console(quiet=True)), 2)._save()
-    resumed = iterate(Trainer(tiny(None, iterations=4, resume=tmp_path), Console(quiet=True)), 2)
+    whole = iterate(Trainer(replace(tiny(tmp_path, iterations=4), task_id=task), Console(quiet=True)), 4)
+    iterate(Trainer(replace(tiny(tmp_path, iterations=4), task_id=task), Console(quiet=True)), 2)._save()
+    resumed = iterate(Trainer(replace(tiny(None, iterations=4, resume=tmp_path), task_id=task), Console(quiet=True)), 2)
     assert resumed.iteration == whole.iteration == 4
     expected, got = parameters(whole), parameters(resumed)
     assert all(torch.equal(expected[name], got[name]) for name in expected)

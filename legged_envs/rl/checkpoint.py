@@ -4,6 +4,7 @@ import datetime
 import pickle
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ FREE = (*_FREE_OF_TRAINING, "episodes", "video", "video_seconds")
 """Options that may differ from those of a run to resume, as may the folders."""
 _OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))
-_READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path())]
+_READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path()), SimpleNamespace]
 """What a checkpoint may hold beside tensors, numbers, strings and containers of these."""
 
 
