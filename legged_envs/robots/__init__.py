@@ -4,4 +4,7 @@ from legged_envs.robots.g1 import G1, G1_29
 from legged_envs.robots.go2 import GO2
 from legged_envs.robots.robot import RobotCfg
 
-__all__ = ["G1", "G1_29", "GO2", "RobotCfg"]
+ROBOTS = {robot.name: robot for robot in (G1, G1_29, GO2)}
+"""All robots of the package by their names."""
+
+__all__ = ["G1", "G1_29", "GO2", "ROBOTS", "RobotCfg"]
