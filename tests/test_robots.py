@@ -59,6 +59,9 @@ def read_links(name: str) -> list[Link]:
     return links
 
 
+Points = tuple[tuple[float, float, float], ...]
+
+
 @dataclass(frozen=True)
 class Published:
     """What is published about one robot beside its table of links."""
@@ -66,19 +69,33 @@ class Published:
     total_mass: float
     contact_link: str
     """Link that carries a foot, with ``{}`` for the foot's prefix."""
-    contact_centres: tuple[tuple[float, float, float], ...]
-    """Centres of a foot's contact shapes in the frame of that link."""
+    contact_centres: dict[str, Points]
+    """Centres of each foot's contact shapes in the frame of that link."""
     contact_size: tuple[float, ...]
     """Size of each of these shapes as MuJoCo has it: the radius of a sphere."""
 
 
+_UNITREE_FEET = ("FR_foot", "FL_foot", "RR_foot", "RL_foot")
+_ANYMAL_FEET = {"LF_FOOT": (1, 1), "RF_FOOT": (1, -1), "LH_FOOT": (-1, 1), "RH_FOOT": (-1, -1)}
 _G1_SOLE = ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+_G1_FEET = dict.fromkeys(("left_foot", "right_foot"), _G1_SOLE)
 
 PUBLISHED = {
-    "go2": Published(15.20641, "{}_calf", ((-0.002, 0.0, -0.213),), (0.022,)),  # MJCF of unitree_mujoco
-    "g1": Published(32.1069, "{}_ankle_roll_link", _G1_SOLE, (0.005,)),  # MJCF of unitree_rl_gym
+    # URDF of legged_gym without `imu_link`, 0.001 kg, and its like.
+    "a1": Published(12.453, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.2),)), (0.02,)),
+    "anymal_c": Published(  # URDF of legged_gym
+        52.13487,
+        "{}_SHANK",
+        {foot: ((0.08795 * x, 0.01305 * y, -0.31547),) for foot, (x, y) in _ANYMAL_FEET.items()},
+        (0.03,),
+    ),
+    "g1": Published(32.1069, "{}_ankle_roll_link", _G1_FEET, (0.005,)),  # MJCF of unitree_rl_gym
     # MJCF of unitree_ros `g1_29dof_rev_1_0` and mujoco_menagerie (soles).
-    "g1_29": Published(33.34114, "{}_ankle_roll_link", _G1_SOLE, (0.005,)),
+    "g1_29": Published(33.34114, "{}_ankle_roll_link", _G1_FEET, (0.005,)),
+    # MJCF of mjlab.
+    "go1": Published(12.74345, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.213),)), (0.023,)),
+    # MJCF of unitree_mujoco.
+    "go2": Published(15.20641, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((-0.002, 0.0, -0.213),)), (0.022,)),
 }
 LINKS = {name: read_links(name) for name in ROBOTS}
 
@@ -225,7 +242,7 @@ def test_feet_are_where_the_published_contact_points_are(loaded, seed: int) -> N
     frames = link_frames(LINKS[robot.name], data.qpos)
     for foot in robot.foot_names:
         pos, rot = frames[published.contact_link.format(foot.rpartition("_")[0])]
-        centres = pos + np.asarray(published.contact_centres) @ rot.T
+        centres = pos + np.asarray(published.contact_centres[foot]) @ rot.T
         geoms = [g for g in collision_geoms(model) if model.body(model.geom_bodyid[g]).name == foot]
         np.testing.assert_allclose(data.geom_xpos[geoms], centres, atol=1e-8)
         for size in model.geom_size[geoms]:
@@ -304,12 +321,13 @@ def test_mirror_swaps_left_and_right(loaded, seed: int) -> None:
     sign = np.concatenate([reflect, -reflect, [s for _, s in robot.mirror]])
     index = [*range(6), *(6 + robot.joint_names.index(partner) for partner, _ in robot.mirror)]
     expected = sign[:, None] * matrix[np.ix_(index, index)] * sign
-    # The published trunks are slightly asymmetric, and so are the G1's knees. Between base and limbs is the G1's waist.
+    # The published trunks have their centres of mass up to 2 mm off the middle, and the two sides of G1 and ANYmal C
+    # differ a little. Between base and limbs is the G1's waist.
     limbs = [6 + i for i, joint in enumerate(robot.joint_names) if robot.mirror[i][0] != joint]
     within = np.ix_(limbs, limbs)
-    np.testing.assert_allclose(mirrored_matrix[within], expected[within], atol=2e-4)
+    np.testing.assert_allclose(mirrored_matrix[within], expected[within], atol=3e-4)
     np.testing.assert_allclose(mirrored_matrix[6:, 6:], expected[6:, 6:], atol=2e-3)
-    np.testing.assert_allclose(mirrored_matrix, expected, atol=1e-2)
+    np.testing.assert_allclose(mirrored_matrix, expected, atol=2.5e-2)
 
 
 @each_robot
@@ -344,7 +362,7 @@ def test_weight_rests_on_the_foot_bodies(robot: RobotCfg) -> None:
     mujoco.mj_step(model, data, 400)
     mujoco.mj_rnePostConstraint(model, data)
     forces = np.array([data.body(foot).cfrc_ext[5] for foot in robot.foot_names])
-    assert data.qpos[2] == pytest.approx(robot.base_height, abs=0.01)
+    assert data.qpos[2] == pytest.approx(robot.base_height, rel=0.03)
     assert data.body(robot.base_body).xmat[8] > 0.99
     assert (forces > 0).all()
     assert forces.sum() == pytest.approx(PUBLISHED[robot.name].total_mass * GRAVITY, rel=0.01)
@@ -361,7 +379,7 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
     data.qpos[:] = [0.0, *robot.default_joint_pos]
     data.ctrl[:] = robot.default_joint_pos
     mujoco.mj_step(model, data, 400)
-    assert -0.04 < data.qpos[0] < 0.0
+    assert -0.11 * robot.base_height < data.qpos[0] < 0.0
     assert abs(data.qpos[1:] - robot.default_joint_pos).max() < 0.2
     assert abs(data.qvel).max() < 0.05
     assert (abs(data.actuator_force) < 0.5 * np.asarray(robot.torque_limits)).all()
