@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,14 +16,16 @@ _BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 """Fields of numbers per joint, and what each number must be."""
 
 
-def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
-    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle: a
-    joint takes the place of its namesake on the other side; those that roll or yaw change their sign."""
+def mirror_left_and_right(
+    joint_names: tuple[str, ...], sideways: tuple[str, ...] = ("roll", "yaw")
+) -> tuple[tuple[str, float], ...]:
+    """``RobotCfg.mirror`` of a humanoid, whose joints are named after ``left`` or ``right``, or are in the middle: a
+    joint takes the place of its namesake on the other side; those named after one of ``sideways`` change their sign."""
+    swap = {"left": "right", "right": "left", "Left": "Right", "Right": "Left"}
     mirror = []
     for name in joint_names:
-        side, _, rest = name.partition("_")
-        partner = {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, name)
-        mirror.append((partner, -1.0 if "roll" in name or "yaw" in name else 1.0))
+        partner = re.sub("|".join(swap), lambda side: swap[side[0]], name)
+        mirror.append((partner, -1.0 if any(part in name.lower() for part in sideways) else 1.0))
     return tuple(mirror)
 
 
