@@ -3,8 +3,9 @@
 from legged_envs.robots.g1 import G1, G1_29
 from legged_envs.robots.go2 import GO2
 from legged_envs.robots.robot import RobotCfg
+from legged_envs.robots.tron1 import TRON1_PF, TRON1_SF, TRON1_WF
 
-ROBOTS = {robot.name: robot for robot in (G1, G1_29, GO2)}
+ROBOTS = {robot.name: robot for robot in (G1, G1_29, GO2, TRON1_PF, TRON1_SF, TRON1_WF)}
 """All robots of the package by their names."""
 
-__all__ = ["G1", "G1_29", "GO2", "ROBOTS", "RobotCfg"]
+__all__ = ["G1", "G1_29", "GO2", "ROBOTS", "TRON1_PF", "TRON1_SF", "TRON1_WF", "RobotCfg"]
