@@ -27,7 +27,7 @@ def make(slope: float = 0.0) -> Simulation:
 
 
 def rim_speed(sim: Simulation, env_id: int, normal: np.ndarray) -> list[float]:
-    """Speeds along the ground of the lowest points of the rims against ``normal``, by the Jacobians of a plain model."""
+    """Speeds along the ground of the points of the rims farthest against ``normal``, by Jacobians of a plain model."""
     model = build_scene(TRON1_WF, sim.cfg)
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = (sim.batch.bind(name)[env_id] for name in ("qpos", "qvel"))
