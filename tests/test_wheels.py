@@ -101,6 +101,18 @@ def test_a_robot_that_rolls_does_not_slip() -> None:
         assert torch.allclose(robot.foot_height, torch.tensor(RADIUS), atol=0.01)
 
 
+def test_the_turns_of_a_wheel_are_no_way_off_the_default_pose() -> None:
+    sim = make()
+    robot, turned = RobotState(sim, sim.cfg.step_dt), torch.tensor([0.1, 0.2, 0.3, 50.0, -0.1, -0.2, -0.3, -70.0])
+    sim.write_joint_state(ALL, turned.expand(2, 8), torch.zeros(2, 8))
+    robot.refresh(ALL)
+    assert torch.equal(robot.joint_pos[0], turned)
+    assert torch.equal(robot.joint_offset[0], turned.index_fill(0, torch.tensor(WHEELS), 0.0))
+    env = SimpleNamespace(sim=sim, robot=robot)
+    assert rewards.dof_close_to_default(env).tolist() == pytest.approx([0.28] * 2)
+    assert not rewards.dof_pos_limits(env).any()
+
+
 def _renamed(tmp_path, old: str, new: str) -> RobotCfg:
     text = TRON1_WF.path.read_text()
     assert old in text

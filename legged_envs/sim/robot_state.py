@@ -89,7 +89,8 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     base_height: Tensor
     """Height of the base above the ground, m. Shape: (num_envs,)."""
     joint_offset: Tensor
-    """Joint positions relative to the default pose, rad. Shape: (num_envs, num_joints)."""
+    """Joint positions relative to the default pose, rad; 0 where a joint without limits is driven to a velocity, as a
+    wheel is, whose angle only counts its turns. Shape: (num_envs, num_joints)."""
     contact_force: Tensor
     """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
     foot_height: Tensor
@@ -112,6 +113,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         """Pose at action 0 [rad], and the actuators' limits [N·m] and [rad/s]. Shapes: (num_joints,)."""
         self.joint_pos_limits = sim.joint_pos_limits.to(device)
         """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
+        driven = torch.tensor([kind == "velocity" for kind in robot.actuators], device=device)
+        endless = driven & self.joint_pos_limits.isinf().all(1)
+        self._endless = endless if endless.any() else None
         self.feet = _index(sim.body_ids(robot.foot_names), device)
         self.penalized_bodies = _index(sim.body_ids(robot.penalized_bodies), device)
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
@@ -162,11 +166,12 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         lin_vel = quantities.root_lin_vel_w
         vectors = torch.stack((lin_vel, self._gravity.expand_as(lin_vel)), dim=1)
         lin_vel_b, gravity = rotation.rotate_inverse(quantities.root_quat_w, vectors).unbind(1)
+        offset = quantities.joint_pos - self.default_joint_pos
         return {
             "lin_vel_b": lin_vel_b,
             "projected_gravity": gravity,
             "base_height": self._height_above_ground(quantities.root_pos_w),
-            "joint_offset": quantities.joint_pos - self.default_joint_pos,
+            "joint_offset": offset if self._endless is None else offset.masked_fill(self._endless, 0.0),
             "contact_force": torch.linalg.vector_norm(quantities.contact_force_w, dim=-1),
             "foot_height": self._height_above_ground(quantities.foot_pos_w),
             "foot_speed": self._speed_along_ground(quantities.foot_pos_w, self._sole_velocity(quantities)),
