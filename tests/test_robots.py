@@ -59,6 +59,9 @@ def read_links(name: str) -> list[Link]:
     return links
 
 
+Points = tuple[tuple[float, float, float], ...]
+
+
 @dataclass(frozen=True)
 class Published:
     """What is published about one robot beside its table of links."""
@@ -66,26 +69,41 @@ class Published:
     total_mass: float
     contact_link: str
     """Link that carries a foot, with ``{}`` for the foot's prefix."""
-    contact_centres: tuple[tuple[float, float, float], ...]
-    """Centres of a foot's contact shapes in the frame of that link."""
+    contact_centres: dict[str, Points]
+    """Centres of each foot's contact shapes in the frame of that link."""
     contact_size: tuple[float, ...]
     """Size of each of these shapes as MuJoCo has it: the radius of a sphere, that and half the width of a wheel."""
-    contact_y: float = 0.0
-    """How far these centres are to the left on a left foot, and to the right on a right one, m."""
 
 
+_UNITREE_FEET = ("FR_foot", "FL_foot", "RR_foot", "RL_foot")
+_ANYMAL_FEET = {"LF_FOOT": (1, 1), "RF_FOOT": (1, -1), "LH_FOOT": (-1, 1), "RH_FOOT": (-1, -1)}
 _G1_SOLE = ((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+_G1_FEET = dict.fromkeys(("left_foot", "right_foot"), _G1_SOLE)
+_TRON1_FEET = ("L_foot", "R_foot")
 _TRON1_SOLE = ((-0.075, 0.021, -0.0499), (-0.075, -0.021, -0.0499), (0.09, 0.021, -0.0499), (0.09, -0.021, -0.0499))
 
 PUBLISHED = {
-    "go2": Published(15.20641, "{}_calf", ((-0.002, 0.0, -0.213),), (0.022,)),  # MJCF of unitree_mujoco
-    "g1": Published(32.1069, "{}_ankle_roll_link", _G1_SOLE, (0.005,)),  # MJCF of unitree_rl_gym
+    # URDF of legged_gym without `imu_link`, 0.001 kg, and its like.
+    "a1": Published(12.453, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.2),)), (0.02,)),
+    "anymal_c": Published(  # URDF of legged_gym
+        52.13487,
+        "{}_SHANK",
+        {foot: ((0.08795 * x, 0.01305 * y, -0.31547),) for foot, (x, y) in _ANYMAL_FEET.items()},
+        (0.03,),
+    ),
+    "g1": Published(32.1069, "{}_ankle_roll_link", _G1_FEET, (0.005,)),  # MJCF of unitree_rl_gym
     # MJCF of unitree_ros `g1_29dof_rev_1_0` and mujoco_menagerie (soles).
-    "g1_29": Published(33.34114, "{}_ankle_roll_link", _G1_SOLE, (0.005,)),
-    # URDF (points) and MJCF (wheels) of LimX's robot-description; corners of the sole's mesh there.
-    "tron1_pf": Published(18.593002, "knee_{}_Link", ((0.15, 0.0, -0.25981),), (0.032,)),
-    "tron1_sf": Published(20.813, "ankle_{}_Link", _TRON1_SOLE, (0.01,)),
-    "tron1_wf": Published(22.273, "wheel_{}_Link", ((0.0, 0.0, 0.0),), (0.127, 0.005), contact_y=0.008),
+    "g1_29": Published(33.34114, "{}_ankle_roll_link", _G1_FEET, (0.005,)),
+    # MJCF of mjlab.
+    "go1": Published(12.74345, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.213),)), (0.023,)),
+    # MJCF of unitree_mujoco.
+    "go2": Published(15.20641, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((-0.002, 0.0, -0.213),)), (0.022,)),
+    # URDF (points) and MJCF (wheels) of LimX's robot-description; the corners of the mesh's sole there.
+    "tron1_pf": Published(18.593002, "knee_{}_Link", dict.fromkeys(_TRON1_FEET, ((0.15, 0.0, -0.25981),)), (0.032,)),
+    "tron1_sf": Published(20.813, "ankle_{}_Link", dict.fromkeys(_TRON1_FEET, _TRON1_SOLE), (0.01,)),
+    "tron1_wf": Published(
+        22.273, "wheel_{}_Link", {"L_foot": ((0.0, 0.008, 0.0),), "R_foot": ((0.0, -0.008, 0.0),)}, (0.127, 0.005)
+    ),
 }
 TIPS = ("tron1_pf", "tron1_sf", "tron1_wf")
 """Robots that tip over unless their base is kept upright: on two points, on short soles that give, on two wheels."""
@@ -234,8 +252,7 @@ def test_feet_are_where_the_published_contact_points_are(loaded, seed: int) -> N
     frames = link_frames(LINKS[robot.name], data.qpos)
     for foot in robot.foot_names:
         pos, rot = frames[published.contact_link.format(foot.rpartition("_")[0])]
-        aside = np.array((0.0, -published.contact_y if foot.endswith("R_foot") else published.contact_y, 0.0))
-        centres = pos + (np.asarray(published.contact_centres) + aside) @ rot.T
+        centres = pos + np.asarray(published.contact_centres[foot]) @ rot.T
         geoms = [g for g in collision_geoms(model) if model.body(model.geom_bodyid[g]).name == foot]
         np.testing.assert_allclose(data.geom_xpos[geoms], centres, atol=1e-8)
         for size in model.geom_size[geoms]:
@@ -316,12 +333,13 @@ def test_mirror_swaps_left_and_right(loaded, seed: int) -> None:
     sign = np.concatenate([reflect, -reflect, [s for _, s in robot.mirror]])
     index = [*range(6), *(6 + robot.joint_names.index(partner) for partner, _ in robot.mirror)]
     expected = sign[:, None] * matrix[np.ix_(index, index)] * sign
-    # The published trunks are slightly asymmetric, and so are the G1's knees. Between base and limbs is the G1's waist.
+    # The published trunks have their centres of mass up to 2 mm off the middle, and the two sides of G1 and ANYmal C
+    # differ a little. Between base and limbs is the G1's waist.
     limbs = [6 + i for i, joint in enumerate(robot.joint_names) if robot.mirror[i][0] != joint]
     within = np.ix_(limbs, limbs)
-    np.testing.assert_allclose(mirrored_matrix[within], expected[within], atol=2e-4)
+    np.testing.assert_allclose(mirrored_matrix[within], expected[within], atol=3e-4)
     np.testing.assert_allclose(mirrored_matrix[6:, 6:], expected[6:, 6:], atol=2e-3)
-    np.testing.assert_allclose(mirrored_matrix, expected, atol=1e-2)
+    np.testing.assert_allclose(mirrored_matrix, expected, atol=2.5e-2)
 
 
 @each_robot
@@ -356,7 +374,7 @@ def test_weight_rests_on_the_foot_bodies(robot: RobotCfg) -> None:
     mujoco.mj_step(model, data, 400)
     mujoco.mj_rnePostConstraint(model, data)
     forces = np.array([data.body(foot).cfrc_ext[5] for foot in robot.foot_names])
-    assert data.body(robot.base_body).xpos[2] == pytest.approx(robot.base_height, abs=0.015)
+    assert data.body(robot.base_body).xpos[2] == pytest.approx(robot.base_height, rel=0.03)
     assert data.body(robot.base_body).xmat[8] > 0.99
     assert (forces > 0).all()
     assert forces.sum() == pytest.approx(PUBLISHED[robot.name].total_mass * GRAVITY, rel=0.01)
@@ -373,7 +391,7 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
     data.qpos[:] = [0.0, *robot.default_joint_pos]
     data.ctrl[:] = robot.default_joint_pos
     mujoco.mj_step(model, data, 400)
-    assert -0.04 < data.qpos[0] < 0.0
+    assert -0.11 * robot.base_height < data.qpos[0] < 0.0
     assert abs(data.qpos[1:] - robot.default_joint_pos)[np.asarray(robot.kp) > 0.0].max() < 0.2
     assert abs(data.qvel).max() < 0.05
     assert (abs(data.actuator_force) < 0.5 * np.asarray(robot.torque_limits)).all()

@@ -1,11 +1,26 @@
 """Robots: an MJCF model in primitive shapes and a :class:`RobotCfg` each."""
 
+from legged_envs.robots.a1 import A1
+from legged_envs.robots.anymal_c import ANYMAL_C
 from legged_envs.robots.g1 import G1, G1_29
+from legged_envs.robots.go1 import GO1
 from legged_envs.robots.go2 import GO2
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.robots.tron1 import TRON1_PF, TRON1_SF, TRON1_WF
 
-ROBOTS = {robot.name: robot for robot in (G1, G1_29, GO2, TRON1_PF, TRON1_SF, TRON1_WF)}
+ROBOTS = {robot.name: robot for robot in (A1, ANYMAL_C, G1, G1_29, GO1, GO2, TRON1_PF, TRON1_SF, TRON1_WF)}
 """All robots of the package by their names."""
 
-__all__ = ["G1", "G1_29", "GO2", "ROBOTS", "TRON1_PF", "TRON1_SF", "TRON1_WF", "RobotCfg"]
+__all__ = [
+    "A1",
+    "ANYMAL_C",
+    "G1",
+    "G1_29",
+    "GO1",
+    "GO2",
+    "ROBOTS",
+    "TRON1_PF",
+    "TRON1_SF",
+    "TRON1_WF",
+    "RobotCfg",
+]
