@@ -22,9 +22,9 @@ TRON1_PF = RobotCfg(
     base_body="base_Link",
     joint_names=_joint_names(_LEG),  # order and pose of LeggedGym-Ex `TRON1PFCfg`, `TRON1SFCfg`
     default_joint_pos=(0.0,) * 6,
-    # LimX and LeggedGym-Ex have 42 / 2.5 on points and wheels, 45 / 1.5 on soles: open loop at this pose, its base kept
-    # upright, the robot then sinks in 1 s by 5 cm on points, 11 on wheels and 4 on soles, and further. 150 / 5 holds it
-    # within 2 cm. Its base free, it tips over; on soles it stands with 300 at all joints.
+    # LimX's tron1-rl-isaacgym has 42 / 2.5 on points and wheels and 45 / 1.5 on soles; so has LeggedGym-Ex, without
+    # wheels. Open loop at this pose, its base kept upright, the robot then sinks in 1 s by 5 cm on points, 11 on wheels
+    # and 4 on soles; 150 / 5 holds it within 2 cm. Its base free, it tips over; on soles 300 at all joints hold it.
     kp=(150.0,) * 6,
     kd=(5.0,) * 6,
     torque_limits=(80.0,) * 6,  # these and the speeds: LimX's URDFs
@@ -56,7 +56,8 @@ TRON1_SF = replace(
     foot_radius=0.01,
     mirror=_mirror(_SF_LEG),
 )
-"""A foot is the middle of four balls under the sole. ``tron1_sf.xml`` lists the sources."""
+"""A foot is the middle of four balls under the sole; ``tron1_sf.xml`` lists the sources. LeggedGym-Ex `TRON1SFCfg` ends
+no episode for contacts: it penalises base and abduction too."""
 
 _WF_LEG = {**_LEG, "wheel": 1.0}
 TRON1_WF = replace(
