@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,14 +16,16 @@ _BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 """Fields of numbers per joint, and what each number must be."""
 
 
-def mirror_left_and_right(joint_names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
-    """``RobotCfg.mirror`` of a humanoid whose joints are named ``left_…``, ``right_…``, or otherwise in the middle: a
-    joint takes the place of its namesake on the other side; those that roll or yaw change their sign."""
+def mirror_left_and_right(
+    joint_names: tuple[str, ...], sideways: tuple[str, ...] = ("roll", "yaw")
+) -> tuple[tuple[str, float], ...]:
+    """``RobotCfg.mirror`` of a humanoid, whose joints are named after ``left`` or ``right``, or are in the middle: a
+    joint takes the place of its namesake on the other side; those named after one of ``sideways`` change their sign."""
+    swap = {"left": "right", "right": "left", "Left": "Right", "Right": "Left"}
     mirror = []
     for name in joint_names:
-        side, _, rest = name.partition("_")
-        partner = {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, name)
-        mirror.append((partner, -1.0 if "roll" in name or "yaw" in name else 1.0))
+        partner = re.sub("|".join(swap), lambda side: swap[side[0]], name)
+        mirror.append((partner, -1.0 if any(part in name.lower() for part in sideways) else 1.0))
     return tuple(mirror)
 
 
@@ -51,7 +54,7 @@ class RobotCfg(Configuration):
     foot_names: tuple[str, ...]
     """Foot bodies. Each is welded to the last link of its leg and has a site ``<foot>_site`` at its origin."""
     foot_radius: float
-    """Height of a foot's origin above the ground while the robot stands on it [m]."""
+    """Height of a foot's origin above the ground while the robot stands on it [m]; the radius of a wheel."""
     penalized_bodies: tuple[str, ...]
     termination_bodies: tuple[str, ...]
     """Bodies whose contact with the ground is undesired, and those whose contact ends the episode."""
@@ -62,6 +65,8 @@ class RobotCfg(Configuration):
     """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
     actuators: tuple[str, ...] = ()
     """What drives each joint and so what its target is, of :data:`ACTUATOR_GAINS`; empty for ``"position"`` for all."""
+    wheels: bool = False
+    """Whether the feet are wheels: each turns, without an end, about its own y axis."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):
