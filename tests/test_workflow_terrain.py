@@ -321,13 +321,13 @@ BAD_FIELDS = {
     "width": ({"terrain_width": 6.0}, r"cfg\.terrain\.terrain_width must be one of \(4\.0,\), got 6\.0"),
     "points": ({"measured_points_y": [0.1, "a"]}, r"each number of cfg\.terrain\.measured_points_y"),
     "no points": ({"measured_points_x": []}, r"cfg\.terrain\.measured_points_x must be 1 numbers"),
+    "too many shares": ({"terrain_proportions": [0.1] * 9}, r"cfg\.terrain\.terrain_proportions must be 8 numbers"),
     "no shares": ({"terrain_proportions": []}, r"cfg\.terrain\.terrain_proportions must be 1 numbers"),
     "nothing": ({"terrain_proportions": [0.0, 0.0]}, "sum of proportions"),
     "rows": ({"num_rows": 0}, r"rows must be a positive integer, got 0"),
     "border": ({"border_size": 0.03}, r"border must be a multiple of horizontal_scale, got 0\.03"),
     "platform": ({"platform_size": 5.0}, r"kinds\['slope_up'\]: platform"),
     "selected": ({"selected": True}, r"cfg\.terrain\.selected = True is not there yet"),
-    "kwargs": ({"terrain_kwargs": {"type": "x"}}, r"cfg\.terrain\.terrain_kwargs = .* is not there yet"),
     "spelling": ({"slope_threshold": 0.5}, "did you mean 'slope_treshold'"),
 }
 
@@ -616,8 +616,8 @@ def importer(generator: Any = None, **fields: Any) -> TerrainImporterCfg:
 BAD = {
     "type": (importer(terrain_type="usd"), r"TerrainImporterCfg\.terrain_type must be one of"),
     "none": (importer(terrain_generator=TerrainGeneratorCfg()), "kinds: sum of proportions"),
-    "size": (importer({"size": (4.0, 6.0)}), r"TerrainGeneratorCfg\.size must be one of \(\(4\.0, 4\.0\),\)"),
-    "difficulty": (importer({"difficulty_range": (0.2, 1.0)}), r"TerrainGeneratorCfg\.difficulty_range must be"),
+    "size": (importer({"size": (4.0, 6.0)}), r"TerrainGeneratorCfg\.size, .* must be one of \(\(4\.0, 4\.0,"),
+    "difficulty": (importer({"difficulty_range": (0.2, 1.0)}), r"TerrainGeneratorCfg\..*difficulty_range must be"),
     "rows": (importer({"num_rows": 0}), "rows must be a positive integer"),
     "holes": (importer({"sub_terrains": kinds(holes=True)}), r"sub_terrains\['pyramid_stairs'\]\.holes must be"),
     "width": (importer({"sub_terrains": kinds(step_width=-1.0)}), r"kinds\['pyramid_stairs'\]: width must be"),

@@ -15,15 +15,13 @@ SCAN_X, SCAN_Y = (tuple(i / 10.0 for i in range(-n, n + 1)) for n in (8, 5))
 """Points of a height scan: 1.7 × 1.1 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
 
 
-def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Any:
     """x and y of the points (x, y) of a grid, those of one x together. Shapes: (len(x) · len(y),)."""
 
-    def points() -> tuple[Tensor, Tensor]:
-        ahead, left = torch.cartesian_prod(torch.tensor(x), torch.tensor(y)).to(env.device).unbind(1)
-        return ahead.contiguous(), left.contiguous()
+    def points() -> tuple[Tensor, ...]:
+        return torch.cartesian_prod(torch.tensor(x), torch.tensor(y)).to(env.device).T.contiguous().unbind()
 
-    ahead, left = env.robot.table(("grid", x, y), points)
-    return ahead, left
+    return env.robot.table(("grid", x, y), points)
 
 
 def around(env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]) -> tuple[Tensor, Tensor]:
@@ -37,9 +35,9 @@ def turned(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tuple[T
     return centres[..., :1] + cos * ahead - sin * left, centres[..., 1:2] + sin * ahead + cos * left
 
 
-def looked_up(robot: Any, ahead: Tensor, left: Tensor, lookup: str, ids: Any = ...) -> tuple[Tensor, Tensor, Tensor]:
-    """World x, y and height of the ground at points around the bases of ``ids``. Shapes: (n, k)."""
-    x, y = turned(robot.heading()[ids, None], robot.root_pos_w[ids], ahead, left)
+def looked_up(robot: Any, lookup: str, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """World x, y and height of the ground at k points around each base. Shapes: (k,) or (n, k) → (n, k)."""
+    x, y = turned(robot.heading()[:, None], robot.root_pos_w, ahead, left)
     ground = robot.sim.ground
     return x, y, torch.zeros_like(x) if ground is None else getattr(ground, lookup)(x, y)
 
@@ -54,7 +52,7 @@ def scan_points(
 def scanned(env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str) -> tuple[Tensor, Tensor, Tensor]:
     """World x, y and height of the points of a scan, (num_envs, k) each."""
     check_choice("height_scan: lookup", lookup, ("lowest", "bilinear", "height"))
-    return looked_up(env.robot, *grid(env, x, y), lookup)
+    return looked_up(env.robot, lookup, *grid(env, x, y))
 
 
 def ray_distances(

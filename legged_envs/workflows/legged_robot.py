@@ -211,9 +211,8 @@ class LeggedRobot(BaseTask):
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
         cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height
-        yaw, height = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0
-        spread = cfg.velocity_random_scale, 0.5 * self.custom_origins
-        events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height, height), *spread)
+        yaw, height, away = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0, 0.5 * self.custom_origins
+        events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height,) * 2, cfg.velocity_random_scale, away)
 
     def _update_terrain_curriculum(self, env_ids: Tensor) -> None:
         """Move robots a level up that were half a tile away from where they began, down that went less than half of the
@@ -230,9 +229,8 @@ class LeggedRobot(BaseTask):
 
     def _get_heights(self, env_ids: Tensor | None = None) -> Tensor:
         """Heights of the ground there, m, the lowest of three neighbouring points. Shape: (n, points)."""
-        ids = ... if env_ids is None else env_ids
-        ahead, left, _ = self.height_points.expand(self.num_envs, -1, 3)[ids].unbind(-1)
-        return looked_up(self.robot, ahead, left, "lowest", ids)[2]
+        heights = looked_up(self.robot, "lowest", *self.height_points.unbind(-1)[:2])[2]
+        return heights if env_ids is None else heights[env_ids]
 
     def _update_command_curriculum(self, env_ids: Tensor) -> None:
         """Widen the range of forward commands by 0.5 m/s when those of ``env_ids`` were tracked well."""
@@ -245,9 +243,8 @@ class LeggedRobot(BaseTask):
     def _get_noise_scale_vec(self) -> Tensor:
         """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
         noise, scales = self.cfg.noise.noise_scales, self.obs_scales
-        widths = [noise.lin_vel * scales.lin_vel, noise.gravity, noise.ang_vel * scales.ang_vel, 0.0]
-        widths += [noise.dof_pos * scales.dof_pos, noise.dof_vel * scales.dof_vel, 0.0]
-        widths += [noise.height_measurements * scales.height_measurements]
+        seen = "lin_vel", "gravity", "ang_vel", "commands", "dof_pos", "dof_vel", "actions", "height_measurements"
+        widths = [getattr(noise, name, 0.0) * getattr(scales, name, 1.0) for name in seen]
         sizes = torch.tensor([3] * 4 + [self.num_actions] * 3 + [self.num_height_points])
         return (torch.tensor(widths) * self.cfg.noise.noise_level).repeat_interleave(sizes).to(self.device)
 

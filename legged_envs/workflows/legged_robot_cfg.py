@@ -22,9 +22,8 @@ from legged_envs.workflows.legged_robot_core import COSTS, CommandCfg, Reward, o
 NONE: Any = None
 ONLY: dict[str, Any] = {f"domain_rand.randomize_joint_{part}": False for part in ("armature", "friction", "damping")}
 ONLY |= dict.fromkeys(("domain_rand.push_links", "asset.fix_base_link", "asset.disable_gravity"), False)
-ONLY |= {"terrain.selected": False, "terrain.terrain_kwargs": None, "sim.substeps": 1}
-ONLY |= {f"init_state.{axis}_random_scale": 0.0 for axis in ("roll", "pitch")}
-ONLY |= {"sim.gravity": [0.0, 0.0, -9.81], "init_state.rot": [0.0, 0.0, 0.0, 1.0]}
+ONLY |= {f"init_state.{axis}_random_scale": 0.0 for axis in ("roll", "pitch")} | {"terrain.selected": False}
+ONLY |= {"sim.gravity": [0.0, 0.0, -9.81], "init_state.rot": [0.0, 0.0, 0.0, 1.0], "sim.substeps": 1}
 """LeggedGym-Ex's fields that can have no other value yet."""
 
 TILES: dict[str, Any] = {"slope_up": None, "slope_down": None, "rough": {"spread": (0.1, 0.1)}, "stairs_up": None}
@@ -71,10 +70,9 @@ class LeggedRobotCfg:
         fail_to_terminal_time_s, max_projected_gravity = 0.1, -0.1
 
     class terrain:
-        mesh_type, curriculum, max_init_terrain_level, selected, terrain_kwargs = "plane", False, 1, False, NONE
+        mesh_type, selected, curriculum, max_init_terrain_level, num_rows, num_cols = "plane", False, False, 1, 4, 4
         horizontal_scale, vertical_scale, slope_treshold, border_size, platform_size = 0.1, 0.005, 0.75, 5.0, 3.0
-        num_rows, num_cols, terrain_length, terrain_width = 4, 4, 6.0, 6.0
-        terrain_proportions = (0.1, 0.1, 0.35, 0.25, 0.2)
+        terrain_length, terrain_width, terrain_proportions = 6.0, 6.0, (0.1, 0.1, 0.35, 0.25, 0.2)
         """Of slopes, half of them up and half of them down, noise, stairs up, stairs down, obstacles, stepping stones,
         gaps and pits."""
         measure_heights, measured_points_x, measured_points_y = False, SCAN_X, SCAN_Y
@@ -201,8 +199,8 @@ def terrain_of(cfg: Any) -> TerrainCfg | None:
     """The ground that ``cfg``, the section ``terrain``, says, None for a plane."""
     check_choice("cfg.terrain.mesh_type", cfg.mesh_type, ("plane", "heightfield", "trimesh"))
     check_choice("cfg.terrain.terrain_width", cfg.terrain_width, (cfg.terrain_length,))
-    for name in ("measured_points_x", "measured_points_y", "terrain_proportions"):
-        check_vector(f"cfg.terrain.{name}", values := getattr(cfg, name), max(1, len(values)))
+    for name, most in {"measured_points_x": 1000, "measured_points_y": 1000, "terrain_proportions": 8}.items():
+        check_vector(f"cfg.terrain.{name}", values := getattr(cfg, name), min(max(1, len(values)), most))
     platform, (slopes, *others) = {"platform": cfg.platform_size / cfg.terrain_length}, cfg.terrain_proportions
     tiles = zip(TILES.items(), (slopes / 2, slopes / 2, *others), strict=False)
     kinds = {name: KindCfg(share, platform if params is None else params) for (name, params), share in tiles}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextvars import copy_context
-from operator import attrgetter
 from typing import Any
 
 from legged_envs.checks import check_choice, did_you_mean
@@ -28,7 +27,7 @@ class TerrainImporter:
 
 
 for _name in ("update_env_origins", *ORIGINS):
-    setattr(TerrainImporter, _name, property(attrgetter(f"_core.{_name}")))
+    setattr(TerrainImporter, _name, property(lambda self, name=_name: getattr(self._core, name)))  # type: ignore[misc]
 
 
 @configclass
@@ -50,10 +49,9 @@ class TerrainImporterCfg:
         return None if self.terrain_type == "plane" else self.terrain_generator.terrain(self.max_init_terrain_level)
 
 
-KINDS: dict[type, tuple[Any, str]] = {RobotCfg: (Articulation, "articulations")}
+KINDS: dict[type, tuple[Any, str]] = {RobotCfg: (Articulation, "articulations"), RayCasterCfg: (RayCaster, "sensors")}
 KINDS |= {PlacedRobot: KINDS[RobotCfg], ObjectCfg: (RigidObject, "rigid_objects")}
 KINDS |= {ContactSensorCfg: (ContactSensor, "sensors"), TerrainImporterCfg: (TerrainImporter, "terrains")}
-KINDS |= {RayCasterCfg: (RayCaster, "sensors")}
 """What may be a field of the configuration of a scene → what is made of it, and the attribute of the scene for it."""
 
 
@@ -93,7 +91,7 @@ class InteractiveScene(Stateful):
     def clone_environments(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: all environments exist, and cannot touch each other."""
 
-    env_origins = property(attrgetter("core.env_origins"))
+    env_origins = property(lambda self: self.core.env_origins)
     filter_collisions = write_data_to_sim = clone_environments
     terrain = property(lambda self: next(iter(self.terrains.values()), None))
 

@@ -1,6 +1,5 @@
 """Rough ground in Isaac Lab's words, and its sensor of heights."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -35,44 +34,39 @@ for _name, (_, _words) in TILES.items():
 class TerrainGeneratorCfg:
     """Tiles, whose rows are levels and always the same, ``curriculum`` or not."""
 
-    size, sub_terrains, difficulty_range = (8.0, 8.0), {}, (0.0, 1.0)
+    size, sub_terrains, seed, difficulty_range = (8.0, 8.0), dict[str, Any](), 0, (0.0, 1.0)
     """Of a tile along x and y, m, the same twice; name → object of a class of :data:`TILES`; can be nothing else."""
     num_rows, num_cols, border_width, slope_threshold, horizontal_scale, vertical_scale = 1, 1, 0.0, 0.75, 0.1, 0.005
     curriculum, border_height, color_scheme, use_cache, cache_dir = False, 1.0, "none", False, ""
     """Are accepted."""
-    seed: int | None = None
 
     def terrain(self, last: int | None) -> TerrainCfg:
         """Where robots begin up to the level ``last``, None: at any; ValueError, which names the field, if it cannot
         be."""
-        where, kinds, length = "TerrainGeneratorCfg", {}, self.size[0]
-        for name, only in {"size": (length, length), "difficulty_range": (0.0, 1.0)}.items():
-            check_choice(f"{where}.{name}", tuple(getattr(self, name)), (only,))
+        where, kinds, side = "TerrainGeneratorCfg", {}, self.size[0]
+        check_choice(f"{where}.size, difficulty_range", (*self.size, *self.difficulty_range), ((side, side, 0.0, 1.0),))
         for name, cfg in self.sub_terrains.items():
-            of = f"{where}.sub_terrains[{name!r}]"
-            check_known(f"{of} cannot be a", [type(cfg).__name__], TILES, "it can be")
-            check_choice(f"{of}.holes", cfg.holes, (False,))
+            check_known(f"{where}.sub_terrains[{name!r}] cannot be a", [type(cfg).__name__], TILES, "it can be")
+            check_choice(f"{where}.sub_terrains[{name!r}].holes", cfg.holes, (False,))
             generator, words = TILES[type(cfg).__name__]
             params = {ours: getattr(cfg, theirs) for theirs, ours in words.items()}
+            params |= {"platform": cfg.platform_width / side} if "platform" in params else {}
             if generator == "rough":
                 params = {"spread": (cfg.noise_range[1] - cfg.noise_range[0],) * 2, "spacing": self.horizontal_scale}
-            elif "platform" in params:
-                params["platform"] /= length
             kinds[name] = KindCfg(cfg.proportion, params, generator)
-        sizes = length, self.border_width, self.horizontal_scale, self.vertical_scale, self.slope_threshold
-        levels = 0, self.num_rows - 1 if last is None else last
-        return TerrainCfg(kinds, self.num_rows, self.num_cols, *sizes, self.seed or 0, levels)
+        rest = side, self.border_width, self.horizontal_scale, self.vertical_scale, self.slope_threshold, self.seed or 0
+        return TerrainCfg(kinds, self.num_rows, self.num_cols, *rest, (0, self.num_rows - 1 if last is None else last))
 
 
-@configclass
-class GridPatternCfg:
-    """Vertical rays ``resolution`` m apart in a rectangle of ``size`` m, along x and y. Those of one y stand together,
-    with ``ordering="yx"`` those of one x."""
+class patterns:
+    """Isaac Lab's module of this name."""
 
-    resolution, size, ordering = 0.1, (1.6, 1.0), "xy"
+    @configclass
+    class GridPatternCfg:
+        """Vertical rays ``resolution`` m apart in a rectangle of ``size`` m, along x and y. Those of one y stand
+        together, with ``ordering="yx"`` those of one x."""
 
-
-patterns = SimpleNamespace(GridPatternCfg=GridPatternCfg)
+        resolution, size, ordering = 0.1, (1.6, 1.0), "xy"
 
 
 @configclass
@@ -84,28 +78,26 @@ class RayCasterCfg:
     class OffsetCfg:
         pos = (0.0, 0.0, 0.0)
 
-    prim_path, offset, pattern_cfg, ray_alignment, attach_yaw_only = "", OffsetCfg(), GridPatternCfg(), "base", False
-    mesh_prim_paths, update_period, max_distance, debug_vis = (), 0.0, 1e6, False
-    """Are accepted: what is there is the ground, looked up when it is asked for."""
+    prim_path, offset, pattern_cfg, ray_alignment = "", OffsetCfg(), patterns.GridPatternCfg(), "base"
+    attach_yaw_only, mesh_prim_paths, update_period, max_distance, debug_vis = False, (), 0.0, 1e6, False
+    """From the second on they are accepted: what is there is the ground, looked up when it is asked for."""
 
 
 class RayCaster:
     """The heights of the ground around a robot, as they are when they are asked for."""
 
     def __init__(self, cfg: Any):
-        core, pattern = scene_of(self).core, cfg.pattern_cfg
+        core, size, step = scene_of(self).core, cfg.pattern_cfg.size, cfg.pattern_cfg.resolution
         name = next((part for part in cfg.prim_path.lower().split("/") if part in core.robots), "robot")
         self.cfg, self.data, self._robot = cfg, self, core.robots[name]
         check_choice("RayCasterCfg.ray_alignment", "yaw" if cfg.attach_yaw_only else cfg.ray_alignment, ("yaw",))
-        x, y = (torch.arange(-side / 2, side / 2 + 1e-9, pattern.resolution) for side in pattern.size)
-        grid = torch.meshgrid(
-            x + cfg.offset.pos[0], y + cfg.offset.pos[1], indexing=pattern.ordering.replace("yx", "ij")
-        )
+        lines = [torch.arange(-a / 2, a / 2 + 1e-9, step) + by for a, by in zip(size, cfg.offset.pos, strict=False)]
+        grid = torch.meshgrid(lines, indexing=cfg.pattern_cfg.ordering.replace("yx", "ij"))
         self._points = self._robot.table(self, lambda: [part.flatten().to(core.device) for part in grid])
 
     pos_w = property(lambda self: self._robot.root_pos_w)
     """Where the base is, m. Shape: (num_envs, 3)."""
-    ray_hits_w = property(lambda self: torch.stack(looked_up(self._robot, *self._points, "height"), dim=-1))
+    ray_hits_w = property(lambda self: torch.stack(looked_up(self._robot, "height", *self._points), dim=-1))
     """Where the rays end, m. Shape: (num_envs, rays, 3)."""
     heights = property(lambda self: self.pos_w[:, 2:] - self.ray_hits_w[..., 2])
     """Of the base above those, m. Shape: (num_envs, rays)."""

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -47,9 +46,9 @@ class WorkflowCore(LeggedVectorEnv):
 
     env_origins = property(lambda self: self.ground.origins if self.ground else torch.zeros_like(self.robot.root_pos_w))
     """Where robots begin on rough ground, m, else 0: every environment is a world of its own. Shape: (num_envs, 3)."""
-    terrain_levels, terrain_types = property(attrgetter("ground.levels")), property(attrgetter("ground.columns"))
-    terrain_origins = property(attrgetter("ground.tile_origins"))
-    max_terrain_level, update_env_origins = property(lambda self: len(self.terrain_origins)), move_levels
+    terrain_levels, terrain_types = property(lambda c: c.ground.levels), property(lambda c: c.ground.columns)
+    terrain_origins, update_env_origins = property(lambda c: c.ground.tile_origins), move_levels
+    max_terrain_level = property(lambda c: len(c.ground.tile_origins))
 
     def _set_up(self) -> None:
         with torch.inference_mode(False):
