@@ -609,6 +609,18 @@ def test_direct_tasks_stand_on_it_too() -> None:
     assert (way[:, :2].norm(dim=1) < 0.5).all()
 
 
+def test_a_terrain_that_is_in_no_configuration_is_not_there() -> None:
+    class Late(Direct):
+        def _setup_scene(self) -> None:
+            super()._setup_scene()
+            self._terrain = SceneCfg().terrain.class_type(SceneCfg().terrain)
+
+    cfg = DirectCfg()
+    cfg.terrain = TerrainImporterCfg()
+    with pytest.raises(ValueError, match=r"TerrainImporter\.terrain_type must be one of \('plane',\), got 'generator'"):
+        Late(cfg)
+
+
 def importer(generator: Any = None, **fields: Any) -> TerrainImporterCfg:
     made = ROUGH.replace(**generator or {})
     return TerrainImporterCfg(**{"terrain_type": "generator", "terrain_generator": made, **fields})

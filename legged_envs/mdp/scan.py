@@ -16,12 +16,8 @@ SCAN_X, SCAN_Y = (tuple(i / 10.0 for i in range(-n, n + 1)) for n in (8, 5))
 
 
 def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Any:
-    """x and y of the points (x, y) of a grid, those of one x together. Shapes: (len(x) · len(y),)."""
-
-    def points() -> tuple[Tensor, ...]:
-        return torch.cartesian_prod(torch.tensor(x), torch.tensor(y)).to(env.device).T.contiguous().unbind()
-
-    return env.robot.table(("grid", x, y), points)
+    """x and y of the points (x, y) of a grid, those of one x together. Shape: (2, len(x) · len(y))."""
+    return env.robot.table((grid, x, y), lambda: torch.cartesian_prod(*map(torch.tensor, (x, y))).T.to(env.device))
 
 
 def around(env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]) -> tuple[Tensor, Tensor]:

@@ -185,8 +185,9 @@ READ |= {"_friction_values": observations.friction, "_rand_push_vels": observati
 READ |= {"_added_base_mass": observations.base_mass_offset, "_base_com_bias": observations.base_com_offset}
 READ |= {"_kp_scale": lambda c: c.sim.get_parameter("kp") / c.sim.default_parameter("kp")}
 READ |= {"_kd_scale": lambda c: c.sim.get_parameter("kd") / c.sim.default_parameter("kd")}
-"""Attributes of ``simulator``, of the core. Three of them are methods: ``reset_idx(env_ids)`` randomises robots anew,
-``reset_dofs(env_ids, dof_pos, dof_vel)`` places their joints, ``post_physics_step()`` derives what is known of them."""
+"""Attributes of ``simulator``, of the core. Four of them are methods: ``reset_idx(env_ids)`` randomises robots anew,
+``reset_dofs(env_ids, dof_pos, dof_vel)`` places their joints, ``post_physics_step()`` derives what is known of them,
+and ``update_terrain_curriculum(env_ids, move_up, move_down)`` changes their levels."""
 
 
 class Simulator:

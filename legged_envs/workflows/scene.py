@@ -24,6 +24,7 @@ class TerrainImporter:
 
     def __init__(self, cfg: Any):
         self.cfg, self._core = cfg, scene_of(self).core
+        check_choice("TerrainImporter.terrain_type", cfg.terrain_type, ("generator" if self._core.ground else "plane",))
 
 
 for _name in ("update_env_origins", *ORIGINS):
