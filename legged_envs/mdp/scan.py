@@ -1,6 +1,7 @@
 """What a robot sees of the ground: points around it, and distances along rays."""
 
 import math
+from itertools import product
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ SCAN_X, SCAN_Y = (tuple(i / 10.0 for i in range(-n, n + 1)) for n in (8, 5))
 
 def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Any:
     """x and y of the points (x, y) of a grid, those of one x together. Shape: (2, len(x) · len(y))."""
-    return env.robot.table((grid, x, y), lambda: torch.cartesian_prod(*map(torch.tensor, (x, y))).T.to(env.device))
+    return env.robot.table((grid, x, y), lambda: torch.tensor([*zip(*product(x, y), strict=True)], device=env.device))
 
 
 def around(env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]) -> tuple[Tensor, Tensor]:
