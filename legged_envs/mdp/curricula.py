@@ -49,7 +49,7 @@ def terrain_levels(
         way = torch.linalg.vector_norm((env.robot.root_pos_w - origins)[env_ids, :2], dim=1)
         asked = torch.linalg.vector_norm(term.value[env_ids, :2], dim=1) * env.max_episode_length_s
         better, worse = way > half, way < down * asked
-    return _move(env, env_ids, better, worse)
+    return move_levels(env, env_ids, better, worse)
 
 
 def goal_levels(
@@ -58,10 +58,12 @@ def goal_levels(
     """Move robots whose episodes are over up a level if they were less than ``near`` m from their goal at the end, down
     if more than ``far``; otherwise as :func:`terrain_levels`."""
     way = torch.linalg.vector_norm(env.commands[command][env_ids, :2], dim=1)
-    return _move(env, env_ids, way < near, way > far)
+    return move_levels(env, env_ids, way < near, way > far)
 
 
-def _move(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
+def move_levels(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
+    """Move robots that were ``better`` up a level, ``worse`` ones that were not down; who is above the hardest goes to
+    a random one. Returns the mean level of all."""
     ground = env.sim.ground
     if ground is None:
         raise ValueError("levels need a terrain: set scene.terrain, or leave the curriculum term out")
