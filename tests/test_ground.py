@@ -247,7 +247,8 @@ def test_who_leaves_the_field_is_cut_off(make_vec: Any) -> None:
         ("path", 5.0, 6.0, 0.0, 1),
         ("path", 1.5, 1.6, 9.0, 0),  # good, but too short a way to say anything
         ("path", 2.0, 6.0, 9.0, -1),
-        ("path", 4.0, 6.0, 0.0, 0),
+        ("path", 3.0, 6.0, 0.0, 0),
+        ("path", 4.0, 6.0, 0.0, 1),
         ("path", 0.0, 0.0, 0.0, 0),
         ("distance", 0.0, 0.0, 2.1, 1),
         ("distance", 0.0, 0.0, 1.9, -1),
@@ -538,7 +539,7 @@ def test_a_schedule_moves_a_weight_and_a_range_and_is_resumed(make_vec: Any) -> 
 )
 def test_a_schedule_that_cannot_be_is_named(make_vec: Any, params: dict[str, Any]) -> None:
     env = make_vec(1).unwrapped
-    with pytest.raises(ValueError, match=r"schedule|torque|set_range"):
+    with pytest.raises(ValueError, match=r"schedule|torque|set_range|reconfigure: the first part"):
         curricula.schedule(env, torch.tensor([0]), **params)
 
 

@@ -37,7 +37,7 @@ def terrain_levels(
     to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
     and that was at least half a tile, down who went less than ``down`` of it, so that turning commands do not count
     against a robot. ``by="distance"``: up who is half a tile away from where it began, down who is not and less than
-    ``down`` of what the last command makes in a whole episode (legged_gym). Returns the mean level of all."""
+    ``down`` of what the last command makes in a whole episode (legged_gym, 0.5). Returns the mean level of all."""
     check_choice("terrain_levels: by", by, ("path", "distance"))
     ground, term = env.sim.ground, env.commands.terms[command]
     half = 0.5 * ground.terrain.size if ground is not None else 0.0
@@ -96,10 +96,9 @@ def schedule(
     elif kind == "commands" and name in env.commands.terms:
         env.commands.terms[name].set_range(field, -now, now)
     else:
-        place = np.interp(env.num_steps, steps, range(len(steps)))
-        now = float(
-            np.interp(np.floor(place * whole_number("schedule: pieces", pieces)) / pieces, range(len(steps)), values)
-        )
+        order, pieces = range(len(steps)), whole_number("schedule: pieces", pieces)
+        place = np.floor(np.interp(env.num_steps, steps, order) * pieces) / pieces
+        now = float(np.interp(place, order, values))
         if now != env.changes.get(path):
             env.reconfigure({path: now})
     return now
