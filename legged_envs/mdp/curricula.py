@@ -31,13 +31,13 @@ def widen_velocity_command(
 
 
 def terrain_levels(
-    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.6, down: float = 0.4, command: str = "velocity"
+    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.8, down: float = 0.5, command: str = "velocity"
 ) -> torch.Tensor:
     """Move robots whose episodes are over to a harder or an easier tile of the same kind; who has done the hardest goes
     to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
     and that was at least half a tile, down who went less than ``down`` of it, so that turning commands do not count
     against a robot. ``by="distance"``: up who is half a tile away from where it began, down who is not and less than
-    ``down`` of what the last command makes in a whole episode (legged_gym, 0.5). Returns the mean level of all."""
+    ``down`` of what the last command makes in a whole episode (legged_gym). Returns the mean level of all."""
     check_choice("terrain_levels: by", by, ("path", "distance"))
     ground, term = env.sim.ground, env.commands.terms[command]
     half = 0.5 * ground.terrain.size if ground is not None else 0.0
