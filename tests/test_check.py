@@ -188,9 +188,9 @@ def _change(field: str, value: Any, i: int = 0) -> dict[str, Any]:
         (_change("default_joint_pos", 1.047), "default_joint_pos of 'FR_hip_joint', 1.047, is at an end of -1.0472 to"),
         ({"kp": (5.0,) * 12}, r"kp of 'FR_calf_joint': it sags by .* write \d+"),
         ({"kp": (5.0,) * 12}, "the robot sinks by 0.2.* m"),
-        (_change("torque_limits", 2.0, 2), "torque_limits of 'FR_calf_joint': standing takes .*% of 2 N m"),
+        (_change("torque_limits", 2.0, 2), "torque_limits of 'FR_calf_joint': .*% of 2 N m to stand"),
         ({"base_height": 0.36}, "foot 'FR_foot' is 0.025 m above the ground"),
-        ({"foot_radius": 0.05}, "foot_radius: the origin of 'FR_foot' is 0.0220 m"),
+        ({"foot_radius": 0.05}, "foot_radius: the origin of 'FR_foot' is at 0.0220 m"),
         ({"mirror": tuple((name, 1.0) for name, _ in GO2.mirror)}, "mirror of 'FR_hip_joint' .* sign -1"),
         ({"penalized_bodies": ("FR_hip",)}, "'FR_hip' has no collision shape: take it out, or give it one in go2.xml"),
         ({"foot_names": GO2.foot_names[:2], "foot_mirror": (1, 0), "diagonals": ()}, "'RR_foot', no foot, is -?0.000"),
@@ -255,7 +255,7 @@ def test_the_draft_of_a_urdf_has_its_figures(here: Path) -> None:
     assert set(robot.torque_limits) == {30.0} and set(robot.velocity_limits) == {18.0}
     assert robot.foot_names == tuple(f"{leg}_foot" for leg in legs) and robot.foot_radius == 0.02
     assert robot.base_height == pytest.approx(2 * 0.2 * np.cos(0.255) + 0.02, abs=1e-4)
-    assert robot.kp[0] == pytest.approx(14.0 * 9.81 * robot.base_height / 4, rel=0.05)
+    assert robot.kp[0] == pytest.approx(2 * 14.0 * 9.81 * robot.base_height / 4, rel=0.05)
     assert robot.mirror[:3] == (("FR_hip_joint", -1.0), ("FR_thigh_joint", 1.0), ("FR_calf_joint", 1.0))
     assert robot.foot_mirror == (1, 0, 3, 2)
     assert robot.termination_bodies == ("trunk",) and len(robot.penalized_bodies) == 8

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from pprint import pformat
+from textwrap import indent
 from xml.etree import ElementTree
 
 import mujoco
@@ -38,10 +39,10 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     Joints are in the order of the file, in the pose of its keyframe ``home`` or ``stand``, else at 0; one that cannot
     be at 0, a knee, is bent by a twentieth of its range, and the one before it half as much back. Feet are the bodies
     named after foot, toe, sole or ankle roll, else the ends of limbs, that come near the ground; their lowest shapes
-    become bodies of their own unless they are. Gains: from the base to a foot kp = m g h / feet, with the robot's mass
-    m and height h; elsewhere kp = 10 m g r, by which the limb beyond a joint, with a mass m at the distance r, hangs
-    down by at most 0.1 rad; kd = kp / 40 s. What is mirrored is found by name, left and right, L and R, and its sign by
-    the axes."""
+    become bodies of their own unless they are. Gains: from the base to a foot kp = 2 m g h / feet, with the robot's
+    mass m and height h, twice what keeps upright legs from falling over together; elsewhere kp = 10 m g r, by which the
+    limb beyond a joint, with a mass m at the distance r, hangs down by at most 0.1 rad; kd = kp / 40 s. What is mirrored
+    is found by name, left and right, L and R, and its sign by the axes."""
     todo: dict[str, str] = {}
     try:
         spec, speeds = _read(path, todo)
@@ -56,17 +57,17 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     for foot in foot_names:
         spec.body(foot).add_site(name=f"{foot}_site")
     if spec.camera("track") is None:
-        place, mode = [1.7 * height, -1.8 * height, 0.7 * height], mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM
-        base.add_camera(name="track", mode=mode, pos=place, quat=_LOOK)
+        place = {"pos": [1.7 * height, -1.8 * height, 0.7 * height], "quat": _LOOK}
+        base.add_camera(name="track", mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM, **place)
     model, data = pose = _pose(spec, angles)
-    heights = {i: (model.body(model.geom_bodyid[i]).name, z) for i, z in lowest(*pose).items()}
-    ground = min(z for body, z in heights.values() if body in foot_names)
+    heights = [(model.body(model.geom_bodyid[i]).name, z) for i, z in lowest(*pose).items()]
+    ground = min(z for body, z in heights if body in foot_names)
     origin = float(np.mean([data.body(foot).xpos[2] for foot in foot_names])) - ground
     weak = _rounded(model.body_subtreemass[1] * GRAVITY * height / len(foot_names))
     for field, known, guess in ("torque_limits", limits, f"{weak} N m"), ("velocity_limits", speeds, f"{SPEED} rad/s"):
         if missing := ", ".join(joint for joint in angles if joint not in known):
             todo[field] = f"{path.name} has none of {missing}: {guess} is a guess, write what the motors have"
-    touching = dict.fromkeys(body for body, _ in heights.values() if body not in foot_names)
+    touching = dict.fromkeys(body for body, _ in heights if body not in foot_names)
     if base.name not in touching:
         todo["termination_bodies"] = f"{base.name!r} has no collision shape: write the bodies whose contact is a fall"
     base.pos, base.quat = [0, 0, round(_UP - ground, 4)], [1, 0, 0, 0]
@@ -100,15 +101,12 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
 
 def module_text(robot: RobotCfg, todo: dict[str, str]) -> str:
     """A module with ``robot``, whose model is in a file beside it, as Python; guesses are marked with ``TODO``."""
-    lines = [f'"""{robot.name}: {robot.num_joints} joints; a first description by legged-envs check."""', ""]
-    lines += ["from pathlib import Path", "", "from legged_envs.robots import RobotCfg", ""]
-    lines += [f"{robot.name.upper()} = RobotCfg("]
-    for field, value in vars(robot).items():
-        text = pformat(value, width=100, compact=True).replace("\n", "\n    ")
-        text = f'str(Path(__file__).with_name("{robot.name}.xml"))' if field == "xml" else text
-        lines += [f"    # TODO: {todo[field]}"] if field in todo else []
-        lines += [f"    {field}={text},"]
-    return "\n".join([*lines, ")", ""])
+    text = f'"""{robot.name}: {robot.num_joints} joints; a first description by legged-envs check."""\n\n'
+    text += "from pathlib import Path\n\nfrom legged_envs.robots import RobotCfg\n\n"
+    fields = {field: pformat(value, width=100, compact=True) for field, value in vars(robot).items()}
+    fields["xml"] = f"str(Path(__file__).with_name({robot.name + '.xml'!r}))"
+    lines = [f"# TODO: {todo.get(name)}\n" * (name in todo) + f"{name}={value}," for name, value in fields.items()]
+    return f"{text}{robot.name.upper()} = RobotCfg(\n{indent(chr(10).join(lines), ' ' * 4)}\n)\n"
 
 
 def mirror_sign(pose: Pose, joint: str, partner: str) -> float:
@@ -312,13 +310,12 @@ def _rounded(value: float) -> float:
 
 
 def _gains(pose: Pose, height: float, feet: Sequence[str]) -> tuple[float, ...]:
-    (model, data), kp = pose, []
-    legs = {body for foot in feet for body in _way(model, model.body(foot).id)}
-    for joint, body in list(enumerate(model.jnt_bodyid))[1:]:
-        reach = 10 * float(np.linalg.norm(data.subtree_com[body] - data.xanchor[joint]))
-        leg = model.body_subtreemass[1] * height / len(feet)
-        kp.append(max(_rounded(GRAVITY * (leg if body in legs else model.body_subtreemass[body] * reach)), 1.0))
-    return tuple(kp)
+    (model, data), legs = pose, {body for foot in feet for body in _way(pose[0], pose[0].body(foot).id)}
+    reach = np.linalg.norm(data.subtree_com[model.jnt_bodyid] - data.xanchor, axis=1)
+    limbs = 10 * model.body_subtreemass[model.jnt_bodyid] * reach
+    leg = 2 * model.body_subtreemass[1] * height / len(feet)
+    moments = np.where(np.isin(model.jnt_bodyid, [*legs]), leg, limbs)[1:]
+    return tuple(max(_rounded(GRAVITY * moment), 1.0) for moment in moments)
 
 
 def _mirror(pose: Pose, joints: tuple[str, ...], todo: dict[str, str]) -> tuple[tuple[str, float], ...]:
