@@ -72,7 +72,7 @@ class Published:
     contact_centres: dict[str, Points]
     """Centres of each foot's contact shapes in the frame of that link."""
     contact_size: tuple[float, ...]
-    """Size of each of these shapes as MuJoCo has it: the radius of a sphere."""
+    """Size of each of these shapes as MuJoCo has it: the radius of a sphere, that and half the width of a wheel."""
     asymmetry: tuple[float, float, float] = (2e-4, 2e-3, 1e-2)
     """By how much the mass matrix and its mirror image differ at most, in the joints of the limbs, in all joints, and
     in these and the base: the published figures are not quite symmetric."""
@@ -88,6 +88,8 @@ def _soles(*centres: tuple[float, float, float]) -> dict[str, Points]:
 
 
 _G1_FEET = _soles((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+_TRON1_FEET = ("L_foot", "R_foot")
+_TRON1_SOLE = ((-0.075, 0.021, -0.0499), (-0.075, -0.021, -0.0499), (0.09, 0.021, -0.0499), (0.09, -0.021, -0.0499))
 
 PUBLISHED = {
     # URDF of legged_gym without `imu_link`, 0.001 kg, and its like.
@@ -131,10 +133,19 @@ PUBLISHED = {
         (0.005,),
         (2e-3, 3e-3, 1e-2),
     ),
+    # URDF (points) and MJCF (wheels) of LimX's robot-description; the corners of the mesh's sole there.
+    "tron1_pf": Published(18.593002, "knee_{}_Link", dict.fromkeys(_TRON1_FEET, ((0.15, 0.0, -0.25981),)), (0.032,)),
+    "tron1_sf": Published(20.813, "ankle_{}_Link", dict.fromkeys(_TRON1_FEET, _TRON1_SOLE), (0.01,)),
+    "tron1_wf": Published(
+        22.273, "wheel_{}_Link", {"L_foot": ((0.0, 0.008, 0.0),), "R_foot": ((0.0, -0.008, 0.0),)}, (0.127, 0.005)
+    ),
 }
+TIPS = ("tron1_pf", "tron1_sf", "tron1_wf")
+"""Robots that tip over unless their base is kept upright: on two points, on short soles that give, on two wheels."""
 LINKS = {name: read_links(name) for name in ROBOTS}
-SINKS = {"anymal_c": (0.02, 0.06)}
-"""By how much robots sink, held stiffly and on their own gains, m: it stands wide, and is heavy for its gains."""
+SINKS = {"anymal_c": (0.02, 0.06), "tron1_pf": (0.015, 0.04)}
+"""By how much robots sink, held stiffly and on their own gains, m, where it is more than 0.01 and 0.04: ANYmal C stands
+wide and is heavy for its gains, TRON1 stands on two points."""
 
 
 # --- Independent rigid-body computation -------------------------------------------------------------------------------
@@ -318,7 +329,9 @@ def test_feet_are_welded(loaded) -> None:
 def test_only_cheap_collision_shapes_that_meet_the_ground_alone(loaded) -> None:
     robot, model, _ = loaded
     geoms = collision_geoms(model)
-    assert {int(model.geom_type[g]) for g in geoms} <= {mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE}
+    wheels = {mujoco.mjtGeom.mjGEOM_CYLINDER} if robot.wheels else set()
+    cheap = {mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE} | wheels
+    assert {int(model.geom_type[g]) for g in geoms} <= cheap
     assert len(geoms) <= (15 if robot.num_joints <= 12 else 22), "three on each arm"
     assert not model.geom_contype.any(), "self collision"
     assert (model.geom_group[geoms] == 3).all()
@@ -391,14 +404,16 @@ def on_ground(robot: RobotCfg, kp: Sequence[float], kd: Sequence[float], upright
 @each_robot
 def test_weight_rests_on_the_foot_bodies(robot: RobotCfg) -> None:
     """Held stiffly in its standing pose the robot stands for 2 s, and the contact forces on its feet carry it."""
-    model = on_ground(robot, [1000.0] * robot.num_joints, [50.0] * robot.num_joints)
+    model = on_ground(robot, [1000.0] * robot.num_joints, [50.0] * robot.num_joints, upright=robot.name in TIPS)
     data = mujoco.MjData(model)
-    data.qpos[:] = standing_qpos(robot)
+    data.qpos[-robot.num_joints :] = robot.default_joint_pos
     data.ctrl[:] = robot.default_joint_pos
     mujoco.mj_step(model, data, 400)
     mujoco.mj_rnePostConstraint(model, data)
     forces = np.array([data.body(foot).cfrc_ext[5] for foot in robot.foot_names])
-    assert data.qpos[2] == pytest.approx(robot.base_height, abs=SINKS.get(robot.name, (0.01, 0.04))[0])
+    assert data.body(robot.base_body).xpos[2] == pytest.approx(
+        robot.base_height, abs=SINKS.get(robot.name, (0.01, 0.04))[0]
+    )
     assert data.body(robot.base_body).xmat[8] > 0.99
     assert (forces > 0).all()
     assert forces.sum() == pytest.approx(PUBLISHED[robot.name].total_mass * GRAVITY, rel=0.01)
@@ -416,7 +431,7 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
     data.ctrl[:] = robot.default_joint_pos
     mujoco.mj_step(model, data, 400)
     assert -SINKS.get(robot.name, (0.01, 0.04))[1] < data.qpos[0] < 0.0
-    assert abs(data.qpos[1:] - robot.default_joint_pos).max() < 0.2
+    assert abs(data.qpos[1:] - robot.default_joint_pos)[np.asarray(robot.kp) > 0.0].max() < 0.2
     assert abs(data.qvel).max() < 0.05
     assert (abs(data.actuator_force) < 0.5 * np.asarray(robot.torque_limits)).all()
 

@@ -54,7 +54,8 @@ def base_orientation(env: Env, max_tilt: float = 0.35) -> Tensor:
 
 @pure
 def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
-    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s ("contact velocity" of Kim et al. 2023 as a hinge)."""
+    """(1/F) Σ over standing feet of (‖v_f,xy‖ − max_speed)⁺, m/s ("contact velocity" of Kim et al. 2023 as a hinge).
+    v_f is the velocity of a foot's origin, of a wheel that of the point next to the ground, as in ``feet_slip``."""
     violation = (env.robot.foot_speed - max_speed).clamp_min_(0.0).mul_(env.robot.foot_contact)
     return violation.sum(1).div_(violation.shape[1])
 

@@ -151,7 +151,8 @@ def foot_clearance(env: Env, target: float) -> Tensor:
 
 @pure
 def feet_slip(env: Env) -> Tensor:
-    """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared)."""
+    """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared); a wheel's is that of the point
+    next to the ground, which does not move while it rolls."""
     return env.robot.foot_speed.square().mul_(env.robot.foot_contact).sum(1)
 
 

@@ -41,8 +41,8 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     named after foot, toe, sole or ankle roll, else the ends of limbs, that come near the ground; their lowest shapes
     become bodies of their own unless they are. Gains: from the base to a foot kp = 2 m g h / feet, with the robot's
     mass m and height h, twice what keeps upright legs from falling over together; elsewhere kp = 10 m g r, by which the
-    limb beyond a joint, with a mass m at the distance r, hangs down by at most 0.1 rad; kd = kp / 40 s. Mirror images are
-    found by name, left and right, L and R, and their signs by the axes."""
+    limb beyond a joint, with a mass m at the distance r, hangs down by at most 0.1 rad; kd = kp / 40 s. Mirror images
+    are found by name, left and right, L and R, and their signs by the axes."""
     todo: dict[str, str] = {}
     try:
         spec, speeds = _read(path, todo)

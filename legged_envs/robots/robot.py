@@ -54,7 +54,7 @@ class RobotCfg(Configuration):
     foot_names: tuple[str, ...]
     """Foot bodies. Each is welded to the last link of its leg and has a site ``<foot>_site`` at its origin."""
     foot_radius: float
-    """Height of a foot's origin above the ground while the robot stands on it [m]."""
+    """Height of a foot's origin above the ground while the robot stands on it [m]; the radius of a wheel."""
     penalized_bodies: tuple[str, ...]
     termination_bodies: tuple[str, ...]
     """Bodies whose contact with the ground is undesired, and those whose contact ends the episode."""
@@ -65,6 +65,8 @@ class RobotCfg(Configuration):
     """Pairs of feet that stand and swing together in a trot; empty for a robot that cannot trot."""
     actuators: tuple[str, ...] = ()
     """What drives each joint and so what its target is, of :data:`ACTUATOR_GAINS`; empty for ``"position"`` for all."""
+    wheels: bool = False
+    """Whether the feet are wheels: each turns, without an end, about its own y axis."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):

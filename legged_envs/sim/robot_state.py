@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from legged_envs import rotation
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, RobotQuantities
@@ -88,13 +89,17 @@ class RobotState(_Derived, RobotQuantities, Stateful):
     base_height: Tensor
     """Height of the base above the ground, m. Shape: (num_envs,)."""
     joint_offset: Tensor
-    """Joint positions relative to the default pose, rad. Shape: (num_envs, num_joints)."""
+    """Joint positions relative to the default pose, rad; 0 where a joint without limits is driven to a velocity, as a
+    wheel is, whose angle only counts its turns. Shape: (num_envs, num_joints)."""
     contact_force: Tensor
     """Size of the net contact force on each body, N. Shape: (num_envs, num_bodies)."""
     foot_height: Tensor
     foot_speed: Tensor
-    """Height of each foot's origin above the ground, m, and its speed along that, m/s. Shape: (num_envs, num_feet)."""
+    """Height of each foot's origin above the ground, m, and its speed along that, of a wheel that of the point next to
+    the ground, m/s. Shape: (num_envs, num_feet)."""
     QUANTITIES = ROBOT_QUANTITIES
+    WHEEL_QUANTITIES = ("body_quat_w", "body_ang_vel_w")
+    """Taken over too where the feet are wheels."""
     STATE: tuple[str, ...] = ("foot_contact", "foot_landed", "foot_air_time", "foot_contact_time")
     STATE += ("previous_joint_vel", "last_joint_vel", "last_push_velocity")
 
@@ -108,6 +113,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         """Pose at action 0 [rad], and the actuators' limits [N·m] and [rad/s]. Shapes: (num_joints,)."""
         self.joint_pos_limits = sim.joint_pos_limits.to(device)
         """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
+        driven = torch.tensor([kind == "velocity" for kind in robot.actuators], device=device)
+        endless = driven & self.joint_pos_limits.isinf().all(1)
+        self._endless = endless if endless.any() else None
         self.feet = _index(sim.body_ids(robot.foot_names), device)
         self.penalized_bodies = _index(sim.body_ids(robot.penalized_bodies), device)
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
@@ -115,6 +123,10 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         """Indices among the bodies; the undesired ones are the penalised and the terminating ones together."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
+        self._axle = row((0.0, 1.0, 0.0))
+        """Of a wheel, in its own frame."""
+        if robot.wheels:
+            self.QUANTITIES = (*self.QUANTITIES, *self.WHEEL_QUANTITIES)
         self._tables: dict[Hashable, Any] = {}
         self._bodies: dict[tuple[str, ...], Bodies] = {}
         self._owners: list[_Derived] = []
@@ -154,15 +166,27 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         lin_vel = quantities.root_lin_vel_w
         vectors = torch.stack((lin_vel, self._gravity.expand_as(lin_vel)), dim=1)
         lin_vel_b, gravity = rotation.rotate_inverse(quantities.root_quat_w, vectors).unbind(1)
+        offset = quantities.joint_pos - self.default_joint_pos
         return {
             "lin_vel_b": lin_vel_b,
             "projected_gravity": gravity,
             "base_height": self._height_above_ground(quantities.root_pos_w),
-            "joint_offset": quantities.joint_pos - self.default_joint_pos,
+            "joint_offset": offset if self._endless is None else offset.masked_fill(self._endless, 0.0),
             "contact_force": torch.linalg.vector_norm(quantities.contact_force_w, dim=-1),
             "foot_height": self._height_above_ground(quantities.foot_pos_w),
-            "foot_speed": self._speed_along_ground(quantities.foot_pos_w, quantities.foot_lin_vel_w),
+            "foot_speed": self._speed_along_ground(quantities.foot_pos_w, self._sole_velocity(quantities)),
         }
+
+    def _sole_velocity(self, quantities: Any) -> Tensor:
+        """Velocities of the feet's origins; of wheels that of the point next to the ground, v + ω × r. (n, k, 3)."""
+        velocity, robot = quantities.foot_lin_vel_w, self.sim.robot
+        if not robot.wheels:
+            return velocity
+        up, axle = -self._gravity, rotation.rotate(quantities.body_quat_w[:, self.feet], self._axle)
+        if self.sim.ground is not None:
+            up = self.sim.ground.normal(*quantities.foot_pos_w[..., :2].unbind(-1))
+        down = normalize((up * axle).sum(-1, keepdim=True) * axle - up, dim=-1)  # in the plane of the wheel
+        return velocity + robot.foot_radius * torch.linalg.cross(quantities.body_ang_vel_w[:, self.feet], down)
 
     def _height_above_ground(self, points_w: Tensor) -> Tensor:
         """Heights of points (n, …, 3) above the ground below them, m."""

@@ -95,6 +95,8 @@ def build_scene(
             given = f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}"
             how = f"the nearest is {np.clip(position, low, high):g}"
             raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}; {how}")
+    if robot.wheels:
+        _check_wheels(model, robot)
     if view.root_qpos is not None:
         _check_stance(model, view, robot, view.root_qpos.start + 2)
     if terrain is not None:
@@ -155,6 +157,20 @@ def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjMo
 def _set_contacts(spec: mujoco.MjSpec, cfg: SimCfg) -> None:
     for geom in spec.geoms:
         geom.solref, geom.solimp = cfg.solref, cfg.solimp
+
+
+def _check_wheels(model: mujoco.MjModel, robot: RobotCfg) -> None:
+    """Raise a ValueError unless each foot turns without an end about its own y axis."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    for foot in robot.foot_names:
+        body = data.body(foot)
+        joint = model.jnt_bodyid == model.body_weldid[body.id]
+        off_axis = np.cross(data.xanchor[joint] - body.xpos, axle := body.xmat.reshape(3, 3)[:, 1])
+        turned = np.cross(data.xaxis[joint], axle)
+        if joint.sum() != 1 or model.jnt_limited[joint] or max(abs(off_axis).max(), abs(turned).max()) > 1e-6:
+            wrong = f"RobotCfg {robot.name!r} has wheels, but foot {foot!r} is none"
+            raise ValueError(f"{wrong}: in {robot.xml} one joint without limits must turn it, about its own y axis")
 
 
 def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, height: int) -> None:

@@ -1,0 +1,79 @@
+"""LimX TRON1, a biped on points (6 joints, 18.6 kg), soles (8 joints, 20.8 kg) or wheels (8 joints, 22.3 kg)."""
+
+from dataclasses import replace
+
+from legged_envs.robots.robot import RobotCfg
+
+_SIDES = {"L": "R", "R": "L"}  # each leg, and the one in its place in the mirror
+_LEG = {"abad": -1.0, "hip": -1.0, "knee": -1.0}  # joints, and their signs in the mirror
+
+
+def _joint_names(leg: dict[str, float]) -> tuple[str, ...]:
+    return tuple(f"{joint}_{side}_Joint" for side in _SIDES for joint in leg)
+
+
+def _mirror(leg: dict[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple((f"{joint}_{side}_Joint", sign) for side in _SIDES.values() for joint, sign in leg.items())
+
+
+TRON1_PF = RobotCfg(
+    name="tron1_pf",
+    xml="tron1_pf.xml",
+    base_body="base_Link",
+    joint_names=_joint_names(_LEG),  # order and pose of LeggedGym-Ex `TRON1PFCfg`, `TRON1SFCfg`
+    default_joint_pos=(0.0,) * 6,
+    # LimX's tron1-rl-isaacgym has 42 / 2.5 on points and wheels and 45 / 1.5 on soles; so has LeggedGym-Ex, without
+    # wheels. Open loop at this pose, its base kept upright, the robot then sinks in 1 s by 5 cm on points, 11 on wheels
+    # and 4 on soles; 150 / 5 holds it within 2 cm. Its base free, it tips over; on soles 300 at all joints hold it.
+    kp=(150.0,) * 6,
+    kd=(5.0,) * 6,
+    torque_limits=(80.0,) * 6,  # these and the speeds: LimX's URDFs
+    velocity_limits=(15.0,) * 6,
+    base_height=0.8118,
+    foot_names=tuple(f"{side}_foot" for side in _SIDES),
+    foot_radius=0.032,
+    penalized_bodies=tuple(f"{link}_{side}_Link" for side in _SIDES for link in ("hip", "knee")),
+    termination_bodies=("base_Link", *(f"abad_{side}_Link" for side in _SIDES)),
+    mirror=_mirror(_LEG),
+    foot_mirror=(1, 0),
+)
+"""On two points it cannot stand still without stepping. Bodies that are penalised, thigh (``hip``) and shank
+(``knee``), and those that end an episode are those of LeggedGym-Ex `TRON1PFCfg`; ``tron1_pf.xml`` lists the sources."""
+
+_SF_LEG = {**_LEG, "ankle": 1.0}
+TRON1_SF = replace(
+    TRON1_PF,
+    name="tron1_sf",
+    xml="tron1_sf.xml",
+    joint_names=_joint_names(_SF_LEG),
+    actuators=(),
+    default_joint_pos=(0.0,) * 8,
+    kp=(150.0, 150.0, 150.0, 45.0) * 2,  # at the ankles those of LimX
+    kd=(5.0, 5.0, 5.0, 0.8) * 2,
+    torque_limits=(80.0, 80.0, 80.0, 20.0) * 2,
+    velocity_limits=(15.0,) * 8,
+    base_height=0.8397,
+    foot_radius=0.01,
+    mirror=_mirror(_SF_LEG),
+)
+"""A foot is the middle of four balls under the sole; ``tron1_sf.xml`` lists the sources. LeggedGym-Ex `TRON1SFCfg` ends
+no episode for contacts: it penalises base and abduction too."""
+
+_WF_LEG = {**_LEG, "wheel": 1.0}
+TRON1_WF = replace(
+    TRON1_PF,
+    name="tron1_wf",
+    xml="tron1_wf.xml",
+    joint_names=_joint_names(_WF_LEG),
+    actuators=("position", "position", "position", "velocity") * 2,
+    default_joint_pos=(0.0,) * 8,
+    kp=(150.0, 150.0, 150.0, 0.0) * 2,
+    kd=(5.0, 5.0, 5.0, 0.8) * 2,  # at the wheels that of LimX
+    torque_limits=(80.0, 80.0, 80.0, 40.0) * 2,
+    velocity_limits=(15.0, 15.0, 15.0, 40.0) * 2,
+    base_height=0.9068,
+    foot_radius=0.127,
+    wheels=True,
+    mirror=_mirror(_WF_LEG),
+)
+"""Its feet are its wheels, whose joints have no limits; it balances on them. ``tron1_wf.xml`` lists the sources."""
