@@ -265,7 +265,9 @@ def terrain(
     report(cfg, range(rows) if level is None else range(level, level + 1), picture, array)
 
 
-def check(robot: Annotated[str, tyro.conf.Positional], write: Path | None = None) -> None:
+def check(
+    robot: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT")], write: Path | None = None
+) -> None:
     """Report on a robot: masses, joints, feet, how it stands on its own gains, and what is wrong. The exit status is 0
     without problems, 1 with some, and 2 if there is no robot that can be compiled.
     Args:

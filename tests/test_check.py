@@ -287,6 +287,15 @@ def test_the_draft_of_an_mjcf_has_its_keyframe_limits_and_masses_alone(here: Pat
     assert ours.body("fl_lleg_foot").pos[2] == pytest.approx(-0.2) and robot.foot_radius == 0.015
 
 
+@pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
+def test_joints_feet_and_mirror_of_the_packages_models_are_found(robot: RobotCfg, tmp_path: Path) -> None:
+    found, _ = draft(robot.path, robot.name, tmp_path)
+    for field in ("base_body", "joint_names", "foot_names", "mirror", "foot_mirror"):
+        assert getattr(found, field) == getattr(robot, field)
+    assert found.foot_radius == pytest.approx(robot.foot_radius, abs=1e-3)
+    assert {*found.penalized_bodies, *found.termination_bodies} == {*robot.penalized_bodies, *robot.termination_bodies}
+
+
 def test_left_and_right_are_found_in_names() -> None:
     pairs = {"left_knee": "right_knee", "LeftKnee": "RightKnee", "FL_hip": "FR_hip", "RL_hip": "RR_hip"}
     pairs |= {
@@ -354,6 +363,7 @@ _BOX = '<box size="0.4 0.2 0.1"/>'
         ("dog.urdf", '<child link="FL_foot"/>', '<child link="FR_foot"/>', "'FR_foot_fixed' closes a loop.*'FR_foot'"),
         ("dog.urdf", _BOX, '<mesh filename="trunk.stl"/>', "collision of link 'trunk' has .* 'trunk.stl', .* no such"),
         ("dog.urdf", _BOX, '<mesh filename="package://d/t.dae"/>', "'package://d/t.dae', .* no such .*write a path"),
+        ("dog.urdf", '<mass value="0.5"/>', '<mass value="0"/>', "larger than mjMINVAL .*'FL_hip'.*write its <in"),
         ("dog.urdf", "<gazebo", '<x:if xmlns:x="http://ros.org/wiki/xacro"/><gazebo', "xacro.*write the output"),
         ("spot.xml", 'name="fl_kn" axis="0 1 0" range="-150 -10"', 'name="fl_kn" type="ball"', "'fl_kn' of body 'fl_"),
         ("spot.xml", '<freejoint name="floating"/>', '<joint name="rail" type="slide"/>', "'rail' of .* is a slide"),

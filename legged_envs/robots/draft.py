@@ -51,7 +51,8 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
         height = _UP - min(lowest(*pose).values(), default=0.0)
         feet = _find_feet(pose, height)
     except (ElementTree.ParseError, ValueError) as error:
-        raise ValueError(f"cannot read {str(path)!r}: {shortened(str(error), 400)}") from error
+        how = ": write its <inertial>" if "mjMINVAL" in str(error) else ""
+        raise ValueError(f"cannot read {str(path)!r}: {shortened(str(error), 400)}{how}") from error
     base, foot_names = spec.worldbody.bodies[0], [_make_foot(spec, pose, *foot, height) for foot in feet]
     base.add_site(name="imu")
     for foot in foot_names:
