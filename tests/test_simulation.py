@@ -1030,7 +1030,7 @@ def test_after_a_change_of_few_robots_of_many_every_quantity_is_what_the_engine_
     one, other = torch.tensor([5]), torch.tensor([150, 151])
 
     def check():
-        for array in sim._converted:
+        for array in sim._arrays:
             assert torch.equal(array.read(), array.source.float())
 
     check()

@@ -6,6 +6,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from operator import methodcaller
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -42,10 +43,13 @@ class SimCfg(Configuration):
     solimp: tuple[float, float, float, float, float] = (0.95, 0.99, 0.001, 0.5, 2.0)
     """How stiff contacts are, as MuJoCo's parameters of these names: time constant, s, of at least two time steps, and
     damping ratio; least and most impedance, and over which depth, m, and how it grows from one to the other."""
+    nconmax: int = 0
+    njmax: int = 0
+    """Contacts and constraints of an environment for which MuJoCo Warp has room; 0 fits the robot."""
 
     def check(self) -> None:
-        for name, least in (("decimation", 1), ("iterations", 1), ("ls_iterations", 1), ("num_threads", 0)):
-            whole_number(f"SimCfg.{name}", getattr(self, name), least)
+        for name in ("decimation", "iterations", "ls_iterations", "num_threads", "nconmax", "njmax"):
+            whole_number(f"SimCfg.{name}", getattr(self, name), 0 if name.startswith("n") else 1)
         check_number("SimCfg.dt", self.dt, above=0.0)
         for name, size in (("solref", 2), ("solimp", 5)):
             check_vector(f"SimCfg.{name}", getattr(self, name), size, 0.0)
@@ -254,9 +258,39 @@ for _name in (*ROBOT_QUANTITIES, *Quantities.__annotations__):
     setattr(Simulation, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
 
 Engine = Callable[..., Simulation]
-ENGINES: dict[str, str | Engine] = {"mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation"}
+ENGINES: dict[str, str | Engine] = {
+    "mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation",
+    "mujoco_warp": "legged_envs.sim.mujoco_warp:WarpSimulation",
+}
 """Engine name → ``constructor(robot, cfg, num_envs, device)``, with ``scene=`` where a scene has more than one robot at
-the origin, or where it is to be imported from when it is first used: ``"module:name"``."""
+the origin, or where it is to be imported from when it is first used: ``"module:name"``. Entry points of the group
+``legged_envs.engines``, of other packages, come on top; docs/engines.md says what an engine must give."""
+EXTRAS = {"mujoco_warp": "warp"}
+"""The extra of this package that installs an engine."""
+
+
+def known_engines() -> dict[str, str | Engine]:
+    """``ENGINES`` and those of other packages, whether what they need is installed or not."""
+    others = entry_points(group="legged_envs.engines")
+    return ENGINES | {entry.name: entry.value for entry in others if entry.name not in ENGINES}
+
+
+def find_engine(name: str) -> Engine:
+    """The constructor of an engine; ValueError if there is none of that name, ModuleNotFoundError, with the pip
+    command, if it is not installed."""
+    known = ENGINES if name in ENGINES else known_engines()
+    if name not in known:
+        raise ValueError(f"unknown simulation engine sim={name!r}; available: {', '.join(map(repr, known))}")
+    make = known[name]
+    try:
+        return pkgutil.resolve_name(make) if isinstance(make, str) else make
+    except ModuleNotFoundError as error:
+        how = f": pip install 'legged-envs[{EXTRAS[name]}]'" if name in EXTRAS else ""
+        raise ModuleNotFoundError(f"sim={name!r} is not installed: {error}{how}", name=error.name) from error
+    except (AttributeError, OSError, RuntimeError) as error:  # MuJoCo loads OpenGL when it is imported
+        if "mujoco" in sys.modules:
+            raise
+        raise rendering_error("MuJoCo cannot be imported", error) from error
 
 
 def make_simulation(
@@ -267,24 +301,16 @@ def make_simulation(
     device: str | torch.device,
     scene: SceneCfg | None = None,
 ) -> Simulation:
-    """``num_envs`` copies of ``robot`` and what else is in ``scene`` on flat ground; ValueError if there is no such
-    engine or not on ``device``."""
+    """``num_envs`` copies of ``robot`` and what else is in ``scene`` on flat ground; ValueError or ModuleNotFoundError
+    as :func:`find_engine`, ValueError if the engine is not for ``device``."""
     cfg.check()
     scene = scene or SceneCfg()
     scene.check()
-    if engine not in ENGINES:
-        raise ValueError(f"unknown simulation engine sim={engine!r}; available: {', '.join(map(repr, ENGINES))}")
     try:
         torch_device = torch.device(device)
     except RuntimeError as error:
         raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
-    make = ENGINES[engine]
-    try:
-        constructor: Engine = pkgutil.resolve_name(make) if isinstance(make, str) else make
-    except (AttributeError, OSError, RuntimeError) as error:  # MuJoCo loads OpenGL when it is imported
-        if "mujoco" in sys.modules:
-            raise
-        raise rendering_error("MuJoCo cannot be imported", error) from error
+    constructor = find_engine(engine)
     return constructor(robot, cfg, num_envs, torch_device, **({} if scene == SceneCfg() else {"scene": scene}))
 
 

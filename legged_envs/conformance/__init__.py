@@ -1,0 +1,1 @@
+"""What every engine must do, as tests: ``pytest --pyargs legged_envs.conformance --sim mine``; docs/engines.md."""

@@ -1,0 +1,198 @@
+"""Physics with MuJoCo Warp, in float32: on NVIDIA GPUs, and on CPUs, slowly, for tests."""
+
+import copy
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import mujoco_warp as mjw
+import torch
+import warp as wp
+from mujoco_warp import OverflowType, SetConstGroup
+from torch import Tensor
+
+from legged_envs.robots import RobotCfg
+from legged_envs.sim.cfg import SceneCfg
+from legged_envs.sim.mujoco_model import OUTPUTS, SEEN_BY_RAYS, LiveArray, ModelSimulation, check_shapes, flatten
+from legged_envs.sim.simulation import SimCfg
+
+wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else each kernel that is loaded is a line
+_STATE = ("time", "qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied")
+"""Fields of ``mjw.Data`` that the next step depends on."""
+_DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0")
+_SET = ("geom_friction", "body_mass", "body_ipos", "dof_armature", "actuator_gainprm", "actuator_biasprm")
+"""Fields of ``mjw.Model`` of which each environment has its own: those that follow from others, and those that are
+set."""
+_HUGE = 1e10
+"""Numbers beyond which MuJoCo resets a state (``mjMAXVAL``)."""
+_NO_LIMIT = OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS
+"""The solver's iterations ended at ``SimCfg.iterations`` or ``ls_iterations``, as they may on every engine."""
+_POINTS = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{kind}")): n for kind, n in (("SPHERE", 1), ("CAPSULE", 2))}
+"""In how many points a shape touches a plane; others in four."""
+
+
+class WarpSimulation(ModelSimulation):
+    """``num_envs`` scenes on MuJoCo Warp. What is read are the engine's own arrays, which the next step overwrites in
+    place; a step and ``forward`` are CUDA graphs, launched on PyTorch's stream, and only ``diverged`` waits for the GPU.
+    On a CPU two runs are equal bit for bit, environment i is that of another ``num_envs``, and a saved state is exact;
+    on a GPU the state is exact too, but sums run in any order, so that two runs part in the last digit. The first
+    simulation on a machine compiles for about a minute (``WARP_CACHE_PATH`` keeps it).
+
+    There is room for ``SimCfg.nconmax`` contacts, on average of all environments, and ``SimCfg.njmax`` constraints in
+    each, by default for all shapes lying on the ground; ``diverged`` raises RuntimeError once there were more."""
+
+    def __init__(
+        self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, scene: SceneCfg | None = None
+    ):
+        if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
+            why = "PyTorch finds no NVIDIA GPU" if device.type == "cuda" else "it is no NVIDIA GPU"
+            raise ValueError(f"sim='mujoco_warp' runs on device='cuda' or 'cpu', got device={str(device)!r}: {why}")
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
+        scene = scene or SceneCfg()
+        super().__init__(robot, cfg, num_envs, device, None, scene)
+        self.survives_fork = device.type == "cpu"
+        self._room = dict(zip(("nconmax", "njmax"), _room(self.model, cfg), strict=True))
+        with wp.ScopedDevice(str(device)):
+            self._warp_model = mjw.put_model(self.model, dict.fromkeys((*_DERIVED, *_SET), num_envs))
+            self._warp_model.opt.warn_overflow = 0
+            self._data = mjw.put_data(self.model, mujoco.MjData(self.model), num_envs, **self._room)
+        self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *_SET)}
+        self._outputs = {name: wp.to_torch(getattr(self._data, name)) for name in OUTPUTS}
+        state = {name: wp.to_torch(getattr(self._data, name)) for name in _STATE}
+        self._overflow = wp.to_torch(self._data.overflow)
+        self._constants_changed = torch.zeros(num_envs, dtype=torch.bool, device=device)
+        self._stale_constants: set[str] = set()
+        """Why constants are to be computed anew; all robots of a scene share it."""
+        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields}
+        self._saved |= {"changed": {"constants": self._constants_changed}}
+        self._qpos, self._qvel, self._controls = state["qpos"], state["qvel"], state["ctrl"]
+        self._seen, self._state = (self._qpos, self._qvel), LiveArray(self._qpos)
+        start = {name: array.clone() for name, array in state.items()}
+        self._step_graph, self._forward_graph = self._capture(mjw.step), self._capture(mjw.forward)
+        for name, array in state.items():
+            array.copy_(start[name])
+        self._overflow.zero_()
+        qpos, qvel = self._qpos, self._qvel
+
+        def get_data(env_id: int, data: mujoco.MjData) -> None:
+            data.qpos, data.qvel = qpos[env_id].cpu().numpy(), qvel[env_id].cpu().numpy()
+
+        self._take_scene(scene, get_data)
+        self._default = {name: array[0].clone() for name, array in state.items()}
+        self._launch(self._forward_graph)
+
+    def _capture(self, function: Callable[..., None]) -> Any:
+        with wp.ScopedDevice(str(self.device)):
+            function(self._warp_model, self._data)  # which loads the kernels: a capture cannot
+            gc.collect()
+            gc.disable()  # what is freed in a capture ends it
+            try:
+                with wp.ScopedCapture() as capture:
+                    function(self._warp_model, self._data)
+            finally:
+                gc.enable()
+            wp.synchronize_device()
+        return capture.graph
+
+    def _stream(self) -> Any:
+        """PyTorch's stream, on which the engine has to work to find what tensors hold; None on a CPU."""
+        return None if self.device.type == "cpu" else wp.stream_from_torch(self.device)
+
+    def _launch(self, graph: Any, times: int = 1) -> None:
+        stream = self._stream()
+        for _ in range(times):
+            wp.capture_launch(graph, stream)
+
+    def _run(self, function: Callable[..., None], *arguments: Any, **options: Any) -> None:
+        with wp.ScopedDevice(str(self.device)), wp.ScopedStream(self._stream(), sync_enter=False):
+            function(self._warp_model, self._data, *arguments, **options)
+
+    def step(self, num_steps: int) -> None:
+        self._update_constants()
+        self._launch(self._step_graph, num_steps)
+
+    def forward(self, env_ids: Tensor) -> None:
+        before = {name: output.clone() for name, output in self._outputs.items()}
+        self._update_constants()
+        self._launch(self._forward_graph)
+        for name, output in self._outputs.items():  # those of others go on lagging
+            output.copy_(before[name].index_copy_(0, env_ids, output[env_ids]))
+
+    def _update_constants(self) -> None:
+        if not self._stale_constants:
+            return
+        before = {name: self._fields[name].clone() for name in _DERIVED}
+        self._run(mjw.set_const, groups=SetConstGroup.FIXED | SetConstGroup.INERT0, restore=False)
+        for name, rows in before.items():
+            changed = self._constants_changed.view(-1, *[1] * (rows.ndim - 1))
+            self._fields[name].copy_(torch.where(changed, self._fields[name], rows))
+        self._constants_changed.zero_()
+        self._stale_constants.clear()
+
+    def _mark_constants(self, env_ids: Tensor) -> None:
+        self._constants_changed[env_ids] = True
+        self._stale_constants.add("a parameter was set")
+
+    def _own_field(self, name: str, write: bool) -> Tensor | None:
+        return self._fields[name]
+
+    def _restore_start(self, env_ids: Tensor) -> None:
+        for name, array in self._saved["state"].items():
+            array[env_ids] = self._default[name]
+
+    def _cast_at_shapes(self, origins_w: Tensor, directions_w: Tensor) -> Tensor:
+        distances = torch.empty(origins_w.shape[:2], device=self.device)
+        nobody = torch.full_like(distances[0], -1, dtype=torch.int32)
+        rays = [wp.from_torch(each.contiguous(), dtype=wp.vec3) for each in (origins_w, directions_w)]
+        groups = wp.types.vector(6, int)(*SEEN_BY_RAYS)
+        shapes = wp.from_torch(torch.empty_like(distances, dtype=torch.int32))
+        normals = wp.from_torch(torch.empty_like(origins_w), dtype=wp.vec3)
+        self._run(mjw.rays, *rays, groups, True, wp.from_torch(nobody), wp.from_torch(distances), shapes, normals)
+        return distances
+
+    def diverged(self) -> Tensor | None:
+        fine = (self._qpos.abs() < _HUGE).all(1) & (self._qvel.abs() < _HUGE).all(1)
+        full = (self._overflow & ~int(_NO_LIMIT)) != 0
+        if not (full | ~fine).any():  # the one value that a step waits for
+            return None
+        if full.any():
+            self._raise_overflow(full)
+        return ~fine
+
+    def _raise_overflow(self, full: Tensor) -> None:
+        bits = OverflowType(0)
+        for value in self._overflow[full].tolist():
+            bits |= OverflowType(value) & ~_NO_LIMIT
+        where = full.nonzero().flatten().tolist()
+        self._overflow.zero_()
+        given = " and ".join(f"SimCfg.{name}={size}" for name, size in self._room.items())
+        wrong = f"MuJoCo Warp ran out of room ({bits.name}) in environment {where[0]} and {len(where) - 1} others"
+        how = "raise njmax for NEFC, nconmax for BROADPHASE, NARROWPHASE and CCD; HFIELD: a coarser terrain"
+        raise RuntimeError(f"{wrong} with {given}, so that contacts were left out: {how}")
+
+    def get_state(self) -> dict[str, Any]:
+        return copy.deepcopy(self._saved)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        given, own = flatten(state), flatten(self._saved)
+        check_shapes(given, {name: tuple(array.shape) for name, array in own.items()})
+        for name, array in own.items():
+            array.copy_(torch.as_tensor(given[name]))
+        if self._constants_changed.any():
+            self._stale_constants.add("they were in the state")
+        for robot in self.robots.values():
+            for name, value in vars(robot.parameters).items():
+                value.copy_(robot._read_parameter(name, default=False))
+
+
+def _room(model: mujoco.MjModel, cfg: SimCfg) -> tuple[int, int]:
+    """Most contacts and constraints of an environment: those of ``cfg``, or of all shapes that lie on a plane, twice as
+    many where they touch a height field or each other."""
+    shapes = ((model.geom_contype | model.geom_conaffinity) > 0) & (model.geom_bodyid > 0)
+    points = sum(_POINTS.get(kind, 4) for kind in model.geom_type[shapes].tolist())
+    points *= 2 if model.nhfield or (model.geom_contype[shapes] > 0).any() else 1
+    limits = int(model.jnt_limited.sum()) + int((model.dof_frictionloss > 0.0).sum())
+    rows = 2 * max(1, int(model.geom_condim[shapes].max()) - 1)
+    return cfg.nconmax or points, cfg.njmax or rows * (cfg.nconmax or points) + limits
