@@ -230,6 +230,47 @@ def bench(
     module.main(task_id, rounds, quick, compile, json)
 
 
+def crosscheck(
+    task_id: TaskId,
+    policy: Path | None = None,
+    sims: tuple[str, ...] = (),
+    robots: int = 16,
+    seconds: float = 5.0,
+    device: str = "cpu",
+    seed: int | None = None,
+    changes: dict[str, Value] | None = None,
+    picture: Path = Path("crosscheck.png"),
+    json: Path | None = None,
+) -> None:
+    """Run one policy on several engines, and in a plain mj_step loop from its ONNX file and the contract in it alone:
+    how it walks on each, and where the runs part.
+    Args:
+        task_id: Registered id, or module:Id of another package's task; of velocity commands.
+        policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
+        sims: Engines; the others are compared with the first. By default all that are installed.
+        robots: How many.
+        seconds: How long; means leave out the first.
+        device: Of all engines but mujoco, such as cuda:0.
+        seed: Of first states and commands.
+        changes: Changes to the task beside the policy's own, e.g. --changes sim.dt 0.0025 sim.decimation 8
+        picture: Where to draw the runs, .png.
+        json: Where to write the numbers."""
+    plain_id(task_id)
+    check_size("--robots", robots)
+    checks.check_number("--seconds", seconds, above=1.0)
+    checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
+    checks.check_choice("the ending of --picture", picture.suffix, (".png",))
+    for option, path in (("--picture", picture), ("--json", json)):
+        if path is not None:
+            checks.check_output(option, path)
+    checks.check_installed("onnx", "matplotlib")
+    from legged_envs.rl import crosscheck as module
+
+    loaded, cfg, _ = _policy_and_task(task_id, policy, changes)
+    module.check_crosscheck(task_id, cfg, sims, device)
+    module.main(task_id, cfg, loaded, policy, sims, robots, seconds, device, seed, picture, json)
+
+
 def terrain(
     kinds: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="KIND")] = (),
     level: int | None = None,
@@ -315,7 +356,7 @@ def _named_robot(name: str) -> Any:
 
 
 VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
-VERBS |= {"bench": bench, "terrain": terrain, "check": check}
+VERBS |= {"bench": bench, "crosscheck": crosscheck, "terrain": terrain, "check": check}
 ABOUT = """Legged robots as vectorized Gymnasium environments.
 --version tells the version; --traceback, after any command, what led to an error."""
 

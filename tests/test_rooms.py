@@ -39,6 +39,7 @@ FLOORS = (
     {"configuration"},
     {"rotation", "rng", "robots", "terrains", "storage", "wrappers"},
     {"sim", "motions"},
+    {"conformance"},
     {"mdp"},
     {"managers"},
     {"envs"},

@@ -34,7 +34,15 @@ def trot_targets(robot: RobotCfg, time: float) -> Tensor:
 
 def seen(sim: Simulation) -> dict[str, Tensor]:
     """Every quantity, copied to the CPU."""
-    names = ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b", "joint_pos", "joint_vel", "joint_acc")
+    names: tuple[str, ...] = (
+        "root_pos_w",
+        "root_quat_w",
+        "root_lin_vel_w",
+        "root_ang_vel_b",
+        "joint_pos",
+        "joint_vel",
+        "joint_acc",
+    )
     names += ("joint_torque", "body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w", "contact_force_w")
     names += ("foot_pos_w", "foot_lin_vel_w")
     return {name: getattr(sim, name).cpu().clone() for name in names}

@@ -16,7 +16,7 @@ NAN = float("nan")
 
 def assert_same(one: dict[str, Tensor], other: dict[str, Tensor], rows: list[int], atol: float = 0.0) -> None:
     for name in one:
-        torch.testing.assert_close(one[name][rows], other[name][rows], atol=atol, rtol=0.0, msg=lambda m, n=name: n + m)
+        torch.testing.assert_close(one[name][rows], other[name][rows], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format)
 
 
 def repeats(sim: Simulation) -> float:
@@ -28,7 +28,10 @@ def test_quantities_are_float32_of_every_environment(make: Make) -> None:
     sim = make(3)
     joints, bodies, feet = sim.robot.num_joints, len(sim.body_names), len(sim.robot.foot_names)
     sizes: dict[str, tuple[int, ...]] = {"root_pos_w": (3,), "root_quat_w": (4,), "root_lin_vel_w": (3,)}
-    sizes |= {"root_ang_vel_b": (3,), **dict.fromkeys(("joint_pos", "joint_vel", "joint_acc", "joint_torque"), (joints,))}
+    sizes |= {
+        "root_ang_vel_b": (3,),
+        **dict.fromkeys(("joint_pos", "joint_vel", "joint_acc", "joint_torque"), (joints,)),
+    }
     sizes |= {f"body_{name}_w": (bodies, 3) for name in ("pos", "lin_vel", "ang_vel")}
     sizes |= {"body_quat_w": (bodies, 4), "contact_force_w": (bodies, 3)}
     sizes |= {"foot_pos_w": (feet, 3), "foot_lin_vel_w": (feet, 3)}

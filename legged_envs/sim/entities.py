@@ -150,7 +150,8 @@ class Articulation(RigidObject, HasBodies):
         limits |= {"joint_vel_limits": state.joint_vel_limits, "joint_effort_limits": state.torque_limits}
         pose = state.default_joint_pos
         data = EntityData(self._body, default_joint_pos=pose, default_joint_vel=torch.zeros_like(pose), **limits)
-        self._rest = data.default_joint_pos * torch.tensor([kind == "position" for kind in self._kinds])
+        servos = torch.tensor([kind == "position" for kind in self._kinds], device=pose.device)
+        self._rest = data.default_joint_pos * servos
         self._targets = self._rest.clone()
         return data
 

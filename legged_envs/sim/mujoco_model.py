@@ -1,4 +1,4 @@
-"""What engines of compiled MuJoCo models have in common: which parts of the engine's arrays a robot's quantities are."""
+"""What engines of MuJoCo models have in common: which parts of the engine's arrays a robot's quantities are."""
 
 import copy
 import math

@@ -34,10 +34,10 @@ _POINTS = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{kind}")): n for kind, n in (("S
 
 class WarpSimulation(ModelSimulation):
     """``num_envs`` scenes on MuJoCo Warp. What is read are the engine's own arrays, which the next step overwrites in
-    place; a step and ``forward`` are CUDA graphs, launched on PyTorch's stream, and only ``diverged`` waits for the GPU.
+    place. A step and ``forward`` are graphs, on a GPU launched on PyTorch's stream; only ``diverged`` waits for it.
     On a CPU two runs are equal bit for bit, environment i is that of another ``num_envs``, and a saved state is exact;
     on a GPU the state is exact too, but sums run in any order, so that two runs part in the last digit. The first
-    simulation on a machine compiles for about a minute (``WARP_CACHE_PATH`` keeps it).
+    simulation on a machine compiles for about a minute (``WARP_CACHE_PATH`` keeps that).
 
     There is room for ``SimCfg.nconmax`` contacts, on average of all environments, and ``SimCfg.njmax`` constraints in
     each, by default for all shapes lying on the ground; ``diverged`` raises RuntimeError once there were more."""
@@ -48,7 +48,7 @@ class WarpSimulation(ModelSimulation):
         if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
             why = "PyTorch finds no NVIDIA GPU" if device.type == "cuda" else "it is no NVIDIA GPU"
             raise ValueError(f"sim='mujoco_warp' runs on device='cuda' or 'cpu', got device={str(device)!r}: {why}")
-        if device.type == "cuda" and device.index is None:
+        if str(device) == "cuda":
             device = torch.device("cuda", torch.cuda.current_device())
         scene = scene or SceneCfg()
         super().__init__(robot, cfg, num_envs, device, None, scene)
@@ -58,6 +58,8 @@ class WarpSimulation(ModelSimulation):
             self._warp_model = mjw.put_model(self.model, dict.fromkeys((*_DERIVED, *_SET), num_envs))
             self._warp_model.opt.warn_overflow = 0
             self._data = mjw.put_data(self.model, mujoco.MjData(self.model), num_envs, **self._room)
+            self._step_graph, self._forward_graph = self._capture(mjw.step), self._capture(mjw.forward)
+            wp.synchronize_device()  # PyTorch works on another stream
         self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *_SET)}
         self._outputs = {name: wp.to_torch(getattr(self._data, name)) for name in OUTPUTS}
         state = {name: wp.to_torch(getattr(self._data, name)) for name in _STATE}
@@ -69,10 +71,9 @@ class WarpSimulation(ModelSimulation):
         self._saved |= {"changed": {"constants": self._constants_changed}}
         self._qpos, self._qvel, self._controls = state["qpos"], state["qvel"], state["ctrl"]
         self._seen, self._state = (self._qpos, self._qvel), LiveArray(self._qpos)
-        start = {name: array.clone() for name, array in state.items()}
-        self._step_graph, self._forward_graph = self._capture(mjw.step), self._capture(mjw.forward)
-        for name, array in state.items():
-            array.copy_(start[name])
+        for array in state.values():
+            array.zero_()
+        self._qpos.copy_(torch.from_numpy(self.model.qpos0))
         self._overflow.zero_()
         qpos, qvel = self._qpos, self._qvel
 
@@ -84,16 +85,16 @@ class WarpSimulation(ModelSimulation):
         self._launch(self._forward_graph)
 
     def _capture(self, function: Callable[..., None]) -> Any:
-        with wp.ScopedDevice(str(self.device)):
-            function(self._warp_model, self._data)  # which loads the kernels: a capture cannot
-            gc.collect()
-            gc.disable()  # what is freed in a capture ends it
-            try:
-                with wp.ScopedCapture() as capture:
-                    function(self._warp_model, self._data)
-            finally:
+        function(self._warp_model, self._data)  # which loads the kernels: a capture cannot
+        gc.collect()
+        frees = gc.isenabled()
+        gc.disable()  # what is freed in a capture ends it
+        try:
+            with wp.ScopedCapture() as capture:
+                function(self._warp_model, self._data)
+        finally:
+            if frees:
                 gc.enable()
-            wp.synchronize_device()
         return capture.graph
 
     def _stream(self) -> Any:

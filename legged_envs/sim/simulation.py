@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from inspect import signature
 from operator import methodcaller
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -293,6 +294,14 @@ def find_engine(name: str) -> Engine:
         raise rendering_error("MuJoCo cannot be imported", error) from error
 
 
+def find_device(device: str | torch.device) -> torch.device:
+    """A device of PyTorch by its name; ValueError if there is none of that name."""
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
+
+
 def make_simulation(
     engine: str,
     robot: RobotCfg,
@@ -302,16 +311,17 @@ def make_simulation(
     scene: SceneCfg | None = None,
 ) -> Simulation:
     """``num_envs`` copies of ``robot`` and what else is in ``scene`` on flat ground; ValueError or ModuleNotFoundError
-    as :func:`find_engine`, ValueError if the engine is not for ``device``."""
+    as :func:`find_engine`, ValueError if the engine is not for ``device`` or lacks what is in ``scene``."""
     cfg.check()
     scene = scene or SceneCfg()
     scene.check()
-    try:
-        torch_device = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
-    constructor = find_engine(engine)
-    return constructor(robot, cfg, num_envs, torch_device, **({} if scene == SceneCfg() else {"scene": scene}))
+    torch_device, constructor = find_device(device), find_engine(engine)
+    if scene == SceneCfg():
+        return constructor(robot, cfg, num_envs, torch_device)
+    if "scene" not in signature(constructor).parameters:
+        parts = [name for name, part in vars(scene).items() if part != getattr(SceneCfg(), name)]
+        raise ValueError(f"sim={engine!r} has one robot on a plane: SceneCfg must be as it is, got {', '.join(parts)}")
+    return constructor(robot, cfg, num_envs, torch_device, scene=scene)
 
 
 def rendering_error(what: str, error: Exception) -> RuntimeError:

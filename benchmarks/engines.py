@@ -1,0 +1,75 @@
+"""What an environment step costs on an engine and device, beside the engine alone: the same states and targets, in
+alternating rounds of one process; medians::
+
+    python -m benchmarks.engines --sim mujoco_warp --device cuda:0 --sizes 4096 16384
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import gymnasium as gym
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.throughput import machine
+from legged_envs.checks import whole_number
+from legged_envs.envs import unwrap
+
+STEPS = 10
+"""Control steps of a round."""
+
+
+def _seconds(device: torch.device, call: Callable[[], object]) -> float:
+    """Of a control step, all that it started on the device included."""
+    begun = time.perf_counter()
+    for _ in range(STEPS):
+        call()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return (time.perf_counter() - begun) / STEPS
+
+
+def main(
+    task_id: str = "Legged/Go2-Flat-v0",
+    sim: str = "mujoco_warp",
+    device: str = "cpu",
+    sizes: tuple[int, ...] = (512,),
+    rounds: int = 5,
+) -> None:
+    """Time robots that walk about under small random actions."""
+    whole_number("rounds", rounds)
+    table = Table("envs", "control step, ms", "env-steps/s", "engine alone, ms", "ratio", title=f"{task_id}, {sim}")
+    for num_envs in sizes:
+        envs = gym.make_vec(task_id, num_envs=num_envs, sim=sim, device=device, array="torch")
+        core, times = unwrap(envs), []
+        envs.reset(seed=0)
+        actions = 0.3 * torch.randn(STEPS, num_envs, *envs.single_action_space.shape, device=core.device)
+        for _ in range(rounds + 1):  # the first warms up
+            state, steps = core.sim.get_state(), iter(actions)
+            full = _seconds(core.device, lambda steps=steps: envs.step(next(steps)))
+            core.sim.set_state(state)
+            targets = iter(core.robot.default_joint_pos + 0.6 * actions)
+
+            def step_engine(targets: object = targets) -> None:
+                core.sim.set_joint_targets(next(targets))
+                core.sim.step(core.cfg.sim.decimation)
+
+            times.append((full, _seconds(core.device, step_engine)))
+        full, alone = (statistics.median(part) for part in zip(*times[1:], strict=True))
+        ratio = statistics.median(one / other for one, other in times[1:])
+        table.add_row(
+            f"{num_envs}", f"{1e3 * full:.2f}", f"{num_envs / full:,.0f}", f"{1e3 * alone:.2f}", f"{ratio:.2f}"
+        )
+        envs.close()
+    console = Console()
+    console.print(table)
+    console.print(", ".join(f"{name} {value}" for name, value in machine().items()), highlight=False)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

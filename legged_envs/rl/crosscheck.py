@@ -1,0 +1,252 @@
+"""One policy on several engines, and in a plain loop from its ONNX file: how it does, and where the runs part."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Column, Table
+
+from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.envs.cfg import TaskCfg, replaced
+from legged_envs.mdp.gait_clock import GaitClock
+from legged_envs.rl.evaluate import EVALUATION_SEED
+from legged_envs.rl.metrics import EVALUATED, SETTLING_SECONDS, evaluation_cfg
+from legged_envs.rl.plain_loop import PlainLoop, Recording
+from legged_envs.rl.policy import Policy, policy_file, save_onnx
+from legged_envs.robots import RobotCfg
+from legged_envs.sim.simulation import find_device, find_engine, known_engines
+from legged_envs.tasks import follows_velocity, is_mimic
+
+PLAIN = "plain mj_step"
+LARGEST_TILT, LOWEST = 1.0, 0.5
+"""A robot has fallen once it is tilted by more, rad, or its base is below this part of its height."""
+BASE_APART, JOINT_APART = 0.05, 0.1
+"""Two runs have parted once a base is this far from that of the first run, m, or a joint, rad."""
+UNITS = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s", "falls": "%", "torque_rms": "N·m", "duty_factor": "%"}
+UNITS |= {"same_contact": "%", "parted": "%", "parts_after": "s"}
+
+
+def check_crosscheck(task_id: str, cfg: TaskCfg, sims: Sequence[str], device: str) -> None:
+    """Raise a ValueError unless robots of the task follow velocities, in terms; ModuleNotFoundError or ValueError
+    unless there are the engines and such a device."""
+    find_device(device)
+    if is_mimic(cfg) or not follows_velocity(cfg) or cfg.workflow is not None:
+        raise ValueError(f"crosscheck compares how velocity commands are followed, by tasks of terms; got {task_id!r}")
+    for sim in sims:
+        find_engine(sim)
+
+
+def installed_engines() -> tuple[str, ...]:
+    """Names of all engines that can be imported."""
+    names = []
+    for name in known_engines():
+        try:
+            find_engine(name)
+        except ModuleNotFoundError:
+            continue
+        names.append(name)
+    return tuple(names)
+
+
+def crosscheck(
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    onnx: Path,
+    sims: Sequence[str],
+    robots: int,
+    seconds: float,
+    device: str = "cpu",
+    seed: int = EVALUATION_SEED,
+) -> tuple[dict[str, Recording], list[str]]:
+    """What robots did on each engine, and in the plain loop if it can run the policy, from the same states under the
+    same commands, without noise and randomisation: arrays (steps, robots, …), and ``command`` (robots, 3). And remarks.
+    ``device`` is that of all engines but ``"mujoco"``."""
+    placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
+    exact: dict[str, Any] = {"events": placing, "max_action_delay": 0, "commands.velocity.heading": False}
+    exact["observations"] = {name: replace(group, noisy=False) for name, group in cfg.observations.items()}
+    cfg = replaced(evaluation_cfg(cfg), exact)
+    runs, start, steps = dict[str, Recording](), dict[str, Any](), round(seconds / cfg.sim.step_dt)
+    for sim in sims:
+        where = "cpu" if sim == "mujoco" else device
+        envs = gym.make_vec(task_id, num_envs=robots, cfg=cfg, sim=sim, device=where, **EVALUATED)
+        policy.check(core := unwrap(envs))
+        observation, _ = envs.reset(seed=seed)
+        if not start:
+            clocks = [term.value for term in core.commands.terms.values() if isinstance(term, GaitClock)]
+            phase = torch.atan2(*clocks[0].T) / (2.0 * torch.pi) if clocks else torch.zeros(robots)
+            start = {"state": _look(core), "command": _array(core.commands["velocity"][:, :3]), "phase": _array(phase)}
+            start["observation"] = _array(observation[next(iter(policy.inputs))])
+        rows = []
+        for _ in range(steps):
+            action = policy(*(observation[group].cpu() for group in policy.inputs))
+            observation, *_ = envs.step(action.to(core.device))
+            rows.append(_look(core))
+        envs.close()
+        runs[sim] = _stacked(rows, start)
+    try:
+        if cfg.scene.terrain is not None:
+            raise ValueError("the task is on rough ground, and this loop on a plane")
+        loop = PlainLoop(onnx, cfg.robot, cfg.sim)
+        loop.start(start["state"], start["command"], start["phase"])
+        off = abs(loop.observe() - start["observation"]).max(initial=0.0)
+        rows = [loop.step() for _ in range(steps)]
+        runs[PLAIN] = _stacked(rows, start)
+        remark = f"the first observation in the {PLAIN} loop, from the contract, is off by {off:.1g} at most"
+    except ValueError as error:
+        remark = f"no {PLAIN} loop from the contract alone: {error}"
+    return runs, [remark]
+
+
+def _look(core: LeggedVectorEnv) -> Recording:
+    sim, robot = core.sim, core.robot
+    root, twist = (sim.root_pos_w, sim.root_quat_w), (sim.root_lin_vel_w, sim.root_ang_vel_b)
+    row = {"root": torch.cat(root, 1), "twist": torch.cat(twist, 1), "lin_vel": robot.lin_vel_b}
+    row |= {"gravity": robot.projected_gravity, "height": robot.base_height, "contact": robot.foot_contact}
+    row |= {"joints": sim.joint_pos, "joint_vel": sim.joint_vel, "torque": robot.joint_torque}
+    return {name: _array(value) for name, value in row.items()}
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().cpu().clone().numpy()
+
+
+def _stacked(rows: list[Recording], start: dict[str, Any]) -> Recording:
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]} | {"command": start["command"]}
+
+
+def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> dict[str, dict[str, Any]]:
+    """Of each run the numbers of :data:`UNITS`, means over robots and over the time after the first second until they
+    fall; and ``where`` it parts from the first run: the robot, the joint or base, and how far the bases get."""
+    first, numbers = next(iter(runs.values())), dict[str, dict[str, Any]]()
+    settled = {name: _upright(run, robot, step_dt) for name, run in runs.items()}
+    for name, run in runs.items():
+        alive, counted = settled[name]
+        both = counted & settled[next(iter(runs))][1]
+        error = run["command"] - np.concatenate((run["lin_vel"][..., :2], run["twist"][..., 5:]), axis=2)
+        bases = np.linalg.norm(run["root"][..., :3] - first["root"][..., :3], axis=2)
+        joints = abs(run["joints"] - first["joints"])
+        apart = np.concatenate((bases[..., None] > BASE_APART, joints > JOINT_APART), axis=2)
+        places, where = np.argwhere(apart), "" if run is first else f"never: bases at most {bases.max():.1g} m apart"
+        if len(places):
+            _, i, part = places[0]
+            where = f"robot {i}, {('base', *robot.joint_names)[part]}; bases {bases.max():.2g} m apart at most"
+        numbers[name] = {
+            "lin_vel_error": _mean(np.linalg.norm(error[..., :2], axis=2), counted),
+            "ang_vel_error": _mean(abs(error[..., 2]), counted),
+            "falls": float((~alive[-1]).mean()),
+            "torque_rms": _mean((run["torque"] ** 2).mean(2), counted) ** 0.5,
+            "duty_factor": _mean(run["contact"].mean(2), counted),
+            "same_contact": _mean((run["contact"] == first["contact"]).mean(2), both),
+            "parted": float(apart.any((0, 2)).mean()),
+            "parts_after": (places[0][0] + 1) * step_dt if len(places) else float("nan"),
+            "where": where,
+        }
+    return numbers
+
+
+def _upright(run: Recording, robot: RobotCfg, step_dt: float) -> tuple[np.ndarray, np.ndarray]:
+    """Whether robots had not fallen by each step, and of which of these steps means are taken. (steps, robots)."""
+    upright = (run["gravity"][..., 2] < -np.cos(LARGEST_TILT)) & (run["height"] > LOWEST * robot.base_height)
+    alive = np.logical_and.accumulate(upright)
+    later = np.arange(len(alive))[:, None] >= round(SETTLING_SECONDS / step_dt)
+    return alive, alive & later
+
+
+def _mean(values: np.ndarray, counted: np.ndarray) -> float:
+    return float(values[counted].mean()) if counted.any() else float("nan")
+
+
+def plot_crosscheck(runs: Mapping[str, Recording], feet: Sequence[str], step_dt: float, path: Path) -> None:
+    """Draw the speed of the first robot, how far the bases are from those of the first run, torques, and the first
+    robot's contacts, as a PNG."""
+    from matplotlib.figure import Figure
+
+    first, steps = next(iter(runs.values())), len(next(iter(runs.values()))["height"])
+    times = step_dt * np.arange(1, steps + 1)
+    figure = Figure((13, 7), layout="constrained")
+    axes = figure.subplot_mosaic([["speed", "apart", "torque"], ["contact"] * 3])
+    axes["speed"].axhline(first["command"][0, 0], color="black", linestyle="--", linewidth=1.0, label="command")
+    for i, (name, run) in enumerate(runs.items()):
+        style: dict[str, Any] = {"label": name, "color": f"C{i}", "linewidth": 3.5 if run is first else 1.2}
+        bases = np.linalg.norm(run["root"][..., :3] - first["root"][..., :3], axis=2)
+        axes["speed"].plot(times, run["lin_vel"][:, 0, 0], **style)
+        axes["torque"].plot(times, np.sqrt((run["torque"] ** 2).mean((1, 2))), **style)
+        axes["contact"].axhline((i + 1) * len(feet) - 0.5, color="tab:red")
+        if run is not first:
+            axes["apart"].plot(times, np.maximum(np.median(bases, axis=1), 1e-9), **style)
+    axes["apart"].set_yscale("log")
+    rows = np.concatenate([run["contact"][:, 0].T for run in runs.values()])
+    extent = (0.0, times[-1], len(rows) - 0.5, -0.5)
+    axes["contact"].imshow(rows, aspect="auto", interpolation="nearest", cmap="Greys", extent=extent)
+    labels = [f"{name}: {foot}" for name in runs for foot in feet]
+    axes["contact"].set(yticks=range(len(rows)), yticklabels=labels, ylabel="contact of robot 0", xlabel="time, s")
+    names = {
+        "speed": "forward speed of robot 0, m/s",
+        "apart": "base, from that of the first run, m",
+        "torque": "torque, N·m",
+    }
+    for axis, label in names.items():
+        axes[axis].set(xlabel="time, s", ylabel=label)
+        axes[axis].grid(alpha=0.3)
+    axes["speed"].legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+class _Module(torch.nn.Module):
+    """A policy as ``torch.onnx`` takes it."""
+
+    def __init__(self, policy: Policy):
+        super().__init__()
+        self._policy = policy._network
+
+    def forward(self, *observations: torch.Tensor) -> torch.Tensor:
+        action: torch.Tensor = self._policy(*observations)
+        return action
+
+
+def main(
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    given: Path | None,
+    sims: Sequence[str],
+    robots: int,
+    seconds: float,
+    device: str,
+    seed: int | None,
+    picture: Path,
+    json_path: Path | None,
+) -> None:
+    """Compare, print and draw. The ONNX file is that of the run at ``given``, else the policy, exported."""
+    seed, onnx = EVALUATION_SEED if seed is None else seed, given and policy_file(given).with_name("policy.onnx")
+    with TemporaryDirectory() as folder:
+        if onnx is None or not onnx.is_file():
+            save_onnx(
+                onnx := Path(folder) / "policy.onnx", _Module(policy), {"inputs": policy.inputs, **policy.contract}
+            )
+        sims = sims or installed_engines()
+        runs, remarks = crosscheck(task_id, cfg, policy, onnx, sims, robots, seconds, device, seed)
+    remarks += [f"not installed: sim={name!r}" for name in known_engines() if not (sims or name in installed_engines())]
+    numbers = compare(runs, cfg.robot, cfg.sim.step_dt)
+    table = Table("quantity", *(Column(name, justify="right") for name in runs), title=f"{task_id}, {robots} robots")
+    for quantity, unit in UNITS.items():
+        values = [each[quantity] for each in numbers.values()]
+        shown = ["never" if v != v else f"{v:.1%}" if unit == "%" else f"{v:.3f} {unit}" for v in values]
+        table.add_row(quantity.replace("_", " "), *shown)
+    table.add_row("parts where", *(each["where"] for each in numbers.values()))
+    Console().print(table, *remarks, sep="\n")
+    plot_crosscheck(runs, cfg.robot.foot_names, cfg.sim.step_dt, picture)
+    print(f"wrote {picture}")
+    if json_path is not None:
+        about = {"task_id": task_id, "robots": robots, "seconds": seconds, "seed": seed, "remarks": remarks}
+        json_path.parent.mkdir(parents=True, exist_ok=True)
+        json_path.write_text(json.dumps(about | {"runs": numbers}, indent=1) + "\n")
