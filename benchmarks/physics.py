@@ -39,9 +39,9 @@ from legged_envs.rl.policy import Policy, policy_and_task
 from legged_envs.rl.velocity_metrics import Evaluation
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
+from legged_envs.sim.engines import ENGINES
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import build_scene
-from legged_envs.sim.simulation import ENGINES
 from legged_envs.tasks import is_mimic, make_task_cfg
 
 NUM_ENVS = 256

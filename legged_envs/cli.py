@@ -22,6 +22,7 @@ import tyro
 
 from legged_envs import __version__, checks
 from legged_envs.rl.config import LARGEST_SEED, TaskId, TrainCfg, Value, check_run, check_size
+from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.without_torch import check_without_torch
 
@@ -230,45 +231,13 @@ def bench(
     module.main(task_id, rounds, quick, compile, json)
 
 
-def crosscheck(
-    task_id: TaskId,
-    policy: Path | None = None,
-    sims: tuple[str, ...] = (),
-    robots: int = 16,
-    seconds: float = 5.0,
-    device: str = "cpu",
-    seed: int | None = None,
-    changes: dict[str, Value] | None = None,
-    picture: Path = Path("crosscheck.png"),
-    json: Path | None = None,
-) -> None:
+def crosscheck(cfg: Annotated[CrosscheckCfg, tyro.conf.arg(name="")]) -> None:
     """Run one policy on several engines, and in a plain mj_step loop from its ONNX file and the contract in it alone:
-    how it walks on each, and where the runs part.
-    Args:
-        task_id: Registered id, or module:Id of another package's task; of velocity commands.
-        policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
-        sims: Engines; the others are compared with the first. By default all that are installed.
-        robots: How many.
-        seconds: How long; means leave out the first.
-        device: Of all engines but mujoco, such as cuda:0.
-        seed: Of first states and commands.
-        changes: Changes to the task beside the policy's own, e.g. --changes sim.dt 0.0025 sim.decimation 8
-        picture: Where to draw the runs, .png.
-        json: Where to write the numbers."""
-    plain_id(task_id)
-    check_size("--robots", robots)
-    checks.check_number("--seconds", seconds, above=1.0)
-    checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
-    checks.check_choice("the ending of --picture", picture.suffix, (".png",))
-    for option, path in (("--picture", picture), ("--json", json)):
-        if path is not None:
-            checks.check_output(option, path)
-    checks.check_installed("onnx", "matplotlib")
-    from legged_envs.rl import crosscheck as module
+    how it walks on each, and where the runs part."""
+    cfg.check()
+    from legged_envs.rl.crosscheck import main as run
 
-    loaded, cfg, _ = _policy_and_task(task_id, policy, changes)
-    module.check_crosscheck(task_id, cfg, sims, device)
-    module.main(task_id, cfg, loaded, policy, sims, robots, seconds, device, seed, picture, json)
+    run(cfg)
 
 
 def terrain(

@@ -13,8 +13,7 @@ import torch
 pytest.importorskip("mujoco_warp")
 
 from legged_envs import cli
-from legged_envs.conformance import test_contract as contract_tests
-from legged_envs.conformance import test_physics as physics_tests
+from legged_envs.conformance import test_engine as tests
 from legged_envs.conformance.conftest import begin
 from legged_envs.conformance.motions import seen, trot
 from legged_envs.robots import GO2
@@ -22,11 +21,9 @@ from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg, Simulation
 from legged_envs.tasks import make_task_cfg
 
 pytestmark = pytest.mark.slow
-TESTS = [
-    value for tests in (physics_tests, contract_tests) for name, value in vars(tests).items() if name[:5] == "test_"
-]
+TESTS = [value for name, value in vars(tests).items() if name.startswith("test_")]
 CONSTANTS = ("body_subtreemass", "body_invweight0", "dof_invweight0")
-SLIDES = physics_tests.test_a_robot_slides_as_far_as_its_friction_lets_it
+SLIDES = tests.test_a_robot_slides_as_far_as_its_friction_lets_it
 
 
 @pytest.fixture

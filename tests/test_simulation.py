@@ -18,9 +18,9 @@ from legged_envs.mdp import costs, events, observations, rewards
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, G1_29, GO2, RobotCfg
 from legged_envs.sim import RobotState, SimCfg, Simulation, make_simulation
+from legged_envs.sim.engines import ENGINES
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import RobotView, build_scene, robot_spec
-from legged_envs.sim.simulation import ENGINES
 
 ROBOTS = pytest.mark.parametrize("robot", [GO2, G1], ids=lambda robot: robot.name)
 NUM_ENVS = 3

@@ -10,17 +10,12 @@ from legged_envs.sim import SimCfg, Simulation, make_simulation
 
 
 @pytest.fixture
-def device(request: pytest.FixtureRequest) -> str:
-    return str(request.config.getoption("--sim-device"))
-
-
-@pytest.fixture
-def make(request: pytest.FixtureRequest, device: str) -> Iterator[Callable[..., Simulation]]:
+def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Simulation]]:
     """``make(num_envs)`` Go2 on the engine that is tested, or ``make(num_envs, reference=True)`` on the CPU engine."""
-    made = []
+    made, tested = [], [request.config.getoption(option) for option in ("--sim", "--sim-device")]
 
     def make(num_envs: int, reference: bool = False) -> Simulation:
-        engine, where = ("mujoco", "cpu") if reference else (request.config.getoption("--sim"), device)
+        engine, where = ("mujoco", "cpu") if reference else tested
         made.append(make_simulation(engine, GO2, SimCfg(num_threads=1), num_envs, where))
         begin(made[-1])
         return made[-1]

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import Simulation
+from legged_envs.sim.quantities import ROBOT_QUANTITIES, Quantities
 
 ROOT_TOLERANCE, SPEED_TOLERANCE, JOINT_TOLERANCE = 0.02, 0.1, 0.05
 """How far an engine may be from the CPU engine after half a second: the base, m and m/s, joints, mean, rad."""
@@ -34,17 +35,7 @@ def trot_targets(robot: RobotCfg, time: float) -> Tensor:
 
 def seen(sim: Simulation) -> dict[str, Tensor]:
     """Every quantity, copied to the CPU."""
-    names: tuple[str, ...] = (
-        "root_pos_w",
-        "root_quat_w",
-        "root_lin_vel_w",
-        "root_ang_vel_b",
-        "joint_pos",
-        "joint_vel",
-        "joint_acc",
-    )
-    names += ("joint_torque", "body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w", "contact_force_w")
-    names += ("foot_pos_w", "foot_lin_vel_w")
+    names = (*ROBOT_QUANTITIES, *Quantities.__annotations__)
     return {name: getattr(sim, name).cpu().clone() for name in names}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,12 +17,12 @@ from rich.table import Column, Table
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.mdp.gait_clock import GaitClock
-from legged_envs.rl.evaluate import EVALUATION_SEED
+from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.metrics import EVALUATED, SETTLING_SECONDS, evaluation_cfg
 from legged_envs.rl.plain_loop import PlainLoop, Recording
-from legged_envs.rl.policy import Policy, policy_file, save_onnx
+from legged_envs.rl.policy import Policy, policy_and_task, policy_file, save_onnx
 from legged_envs.robots import RobotCfg
-from legged_envs.sim.simulation import find_device, find_engine, known_engines
+from legged_envs.sim.engines import find_device, find_engine, known_engines
 from legged_envs.tasks import follows_velocity, is_mimic
 
 PLAIN = "plain mj_step"
@@ -33,63 +34,41 @@ UNITS = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s", "falls": "%", "torque
 UNITS |= {"same_contact": "%", "parted": "%", "parts_after": "s"}
 
 
-def check_crosscheck(task_id: str, cfg: TaskCfg, sims: Sequence[str], device: str) -> None:
-    """Raise a ValueError unless robots of the task follow velocities, in terms; ModuleNotFoundError or ValueError
-    unless there are the engines and such a device."""
-    find_device(device)
-    if is_mimic(cfg) or not follows_velocity(cfg) or cfg.workflow is not None:
-        raise ValueError(f"crosscheck compares how velocity commands are followed, by tasks of terms; got {task_id!r}")
-    for sim in sims:
-        find_engine(sim)
-
-
 def installed_engines() -> tuple[str, ...]:
     """Names of all engines that can be imported."""
     names = []
     for name in known_engines():
-        try:
+        with suppress(ModuleNotFoundError):
             find_engine(name)
-        except ModuleNotFoundError:
-            continue
-        names.append(name)
+            names.append(name)
     return tuple(names)
 
 
-def crosscheck(
-    task_id: str,
-    cfg: TaskCfg,
-    policy: Policy,
-    onnx: Path,
-    sims: Sequence[str],
-    robots: int,
-    seconds: float,
-    device: str = "cpu",
-    seed: int = EVALUATION_SEED,
-) -> tuple[dict[str, Recording], list[str]]:
+def crosscheck(options: CrosscheckCfg, cfg: TaskCfg, policy: Policy, onnx: Path) -> tuple[dict[str, Recording], str]:
     """What robots did on each engine, and in the plain loop if it can run the policy, from the same states under the
-    same commands, without noise and randomisation: arrays (steps, robots, …), and ``command`` (robots, 3). And remarks.
-    ``device`` is that of all engines but ``"mujoco"``."""
+    same commands, without noise and randomisation: arrays (steps, robots, …), ``command`` (robots, 3); and a remark.
+    ValueError unless the robots of the task ``cfg`` follow velocities, in terms, or an engine lacks what it needs."""
+    if is_mimic(cfg) or not follows_velocity(cfg) or cfg.workflow is not None:
+        raise ValueError(f"crosscheck is for velocity commands and tasks of terms, got {options.task_id!r}")
+    find_device(options.device)
+    for sim in options.sims:
+        find_engine(sim)
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact: dict[str, Any] = {"events": placing, "max_action_delay": 0, "commands.velocity.heading": False}
     exact["observations"] = {name: replace(group, noisy=False) for name, group in cfg.observations.items()}
     cfg = replaced(evaluation_cfg(cfg), exact)
-    runs, start, steps = dict[str, Recording](), dict[str, Any](), round(seconds / cfg.sim.step_dt)
-    for sim in sims:
-        where = "cpu" if sim == "mujoco" else device
-        envs = gym.make_vec(task_id, num_envs=robots, cfg=cfg, sim=sim, device=where, **EVALUATED)
-        policy.check(core := unwrap(envs))
-        observation, _ = envs.reset(seed=seed)
-        if not start:
-            clocks = [term.value for term in core.commands.terms.values() if isinstance(term, GaitClock)]
-            phase = torch.atan2(*clocks[0].T) / (2.0 * torch.pi) if clocks else torch.zeros(robots)
-            start = {"state": _look(core), "command": _array(core.commands["velocity"][:, :3]), "phase": _array(phase)}
-            start["observation"] = _array(observation[next(iter(policy.inputs))])
-        rows = []
-        for _ in range(steps):
-            action = policy(*(observation[group].cpu() for group in policy.inputs))
-            observation, *_ = envs.step(action.to(core.device))
-            rows.append(_look(core))
-        envs.close()
+    runs, start, steps = dict[str, Recording](), dict[str, Any](), round(options.seconds / cfg.sim.step_dt)
+    for sim in options.sims or installed_engines():
+        made: dict[str, Any] = {"sim": sim, "device": "cpu" if sim == "mujoco" else options.device, **EVALUATED}
+        with closing(gym.make_vec(options.task_id, num_envs=options.robots, cfg=cfg, **made)) as envs:
+            policy.check(core := unwrap(envs))
+            observation, _ = envs.reset(seed=options.seed)
+            start = start or _start(core, observation[next(iter(policy.inputs))])
+            rows = []
+            for _ in range(steps):
+                action = policy(*(observation[group].cpu() for group in policy.inputs))
+                observation, *_ = envs.step(action.to(core.device))
+                rows.append(_look(core))
         runs[sim] = _stacked(rows, start)
     try:
         if cfg.scene.terrain is not None:
@@ -102,7 +81,15 @@ def crosscheck(
         remark = f"the first observation in the {PLAIN} loop, from the contract, is off by {off:.1g} at most"
     except ValueError as error:
         remark = f"no {PLAIN} loop from the contract alone: {error}"
-    return runs, [remark]
+    return runs, remark
+
+
+def _start(core: LeggedVectorEnv, observation: torch.Tensor) -> dict[str, Any]:
+    """What the plain loop is told: states, commands, times of the stride; and what its first observation is to be."""
+    clocks = [term.value for term in core.commands.terms.values() if isinstance(term, GaitClock)]
+    phase = torch.atan2(*clocks[0].T) / (2.0 * torch.pi) if clocks else torch.zeros(core.num_envs)
+    arrays = {"command": core.commands["velocity"][:, :3], "phase": phase, "observation": observation}
+    return {"state": _look(core), **{name: _array(value) for name, value in arrays.items()}}
 
 
 def _look(core: LeggedVectorEnv) -> Recording:
@@ -124,12 +111,11 @@ def _stacked(rows: list[Recording], start: dict[str, Any]) -> Recording:
 
 def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> dict[str, dict[str, Any]]:
     """Of each run the numbers of :data:`UNITS`, means over robots and over the time after the first second until they
-    fall; and ``where`` it parts from the first run: the robot, the joint or base, and how far the bases get."""
+    fall, None without any; and ``where`` it parts from the first run: robot, joint or base, how far the bases get."""
     first, numbers = next(iter(runs.values())), dict[str, dict[str, Any]]()
     settled = {name: _upright(run, robot, step_dt) for name, run in runs.items()}
     for name, run in runs.items():
         alive, counted = settled[name]
-        both = counted & settled[next(iter(runs))][1]
         error = run["command"] - np.concatenate((run["lin_vel"][..., :2], run["twist"][..., 5:]), axis=2)
         bases = np.linalg.norm(run["root"][..., :3] - first["root"][..., :3], axis=2)
         joints = abs(run["joints"] - first["joints"])
@@ -138,17 +124,17 @@ def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> d
         if len(places):
             _, i, part = places[0]
             where = f"robot {i}, {('base', *robot.joint_names)[part]}; bases {bases.max():.2g} m apart at most"
-        numbers[name] = {
+        row = {
             "lin_vel_error": _mean(np.linalg.norm(error[..., :2], axis=2), counted),
             "ang_vel_error": _mean(abs(error[..., 2]), counted),
             "falls": float((~alive[-1]).mean()),
             "torque_rms": _mean((run["torque"] ** 2).mean(2), counted) ** 0.5,
             "duty_factor": _mean(run["contact"].mean(2), counted),
-            "same_contact": _mean((run["contact"] == first["contact"]).mean(2), both),
+            "same_contact": _mean((run["contact"] == first["contact"]).mean(2), counted & settled[next(iter(runs))][1]),
             "parted": float(apart.any((0, 2)).mean()),
             "parts_after": (places[0][0] + 1) * step_dt if len(places) else float("nan"),
-            "where": where,
         }
+        numbers[name] = {**{key: None if value != value else value for key, value in row.items()}, "where": where}
     return numbers
 
 
@@ -188,11 +174,7 @@ def plot_crosscheck(runs: Mapping[str, Recording], feet: Sequence[str], step_dt:
     axes["contact"].imshow(rows, aspect="auto", interpolation="nearest", cmap="Greys", extent=extent)
     labels = [f"{name}: {foot}" for name in runs for foot in feet]
     axes["contact"].set(yticks=range(len(rows)), yticklabels=labels, ylabel="contact of robot 0", xlabel="time, s")
-    names = {
-        "speed": "forward speed of robot 0, m/s",
-        "apart": "base, from that of the first run, m",
-        "torque": "torque, N·m",
-    }
+    names = {"speed": "speed ahead, robot 0, m/s", "apart": "base, from the first run's, m", "torque": "torque, N·m"}
     for axis, label in names.items():
         axes[axis].set(xlabel="time, s", ylabel=label)
         axes[axis].grid(alpha=0.3)
@@ -213,40 +195,25 @@ class _Module(torch.nn.Module):
         return action
 
 
-def main(
-    task_id: str,
-    cfg: TaskCfg,
-    policy: Policy,
-    given: Path | None,
-    sims: Sequence[str],
-    robots: int,
-    seconds: float,
-    device: str,
-    seed: int | None,
-    picture: Path,
-    json_path: Path | None,
-) -> None:
-    """Compare, print and draw. The ONNX file is that of the run at ``given``, else the policy, exported."""
-    seed, onnx = EVALUATION_SEED if seed is None else seed, given and policy_file(given).with_name("policy.onnx")
+def main(options: CrosscheckCfg) -> None:
+    """Compare, print and draw. The ONNX file is that of the run folder, else the policy is exported."""
+    policy, cfg, _ = policy_and_task(options.task_id, options.policy, options.changes)
+    onnx = options.policy and policy_file(options.policy).with_name("policy.onnx")
     with TemporaryDirectory() as folder:
         if onnx is None or not onnx.is_file():
-            save_onnx(
-                onnx := Path(folder) / "policy.onnx", _Module(policy), {"inputs": policy.inputs, **policy.contract}
-            )
-        sims = sims or installed_engines()
-        runs, remarks = crosscheck(task_id, cfg, policy, onnx, sims, robots, seconds, device, seed)
-    remarks += [f"not installed: sim={name!r}" for name in known_engines() if not (sims or name in installed_engines())]
+            onnx = Path(folder) / "policy.onnx"
+            save_onnx(onnx, _Module(policy), {"inputs": policy.inputs, **policy.contract})
+        runs, remark = crosscheck(options, cfg, policy, onnx)
     numbers = compare(runs, cfg.robot, cfg.sim.step_dt)
-    table = Table("quantity", *(Column(name, justify="right") for name in runs), title=f"{task_id}, {robots} robots")
+    table = Table("quantity", *(Column(name, justify="right") for name in runs), title=options.task_id)
     for quantity, unit in UNITS.items():
         values = [each[quantity] for each in numbers.values()]
-        shown = ["never" if v != v else f"{v:.1%}" if unit == "%" else f"{v:.3f} {unit}" for v in values]
+        shown = ["–" if v is None else f"{v:.1%}" if unit == "%" else f"{v:.3f} {unit}" for v in values]
         table.add_row(quantity.replace("_", " "), *shown)
     table.add_row("parts where", *(each["where"] for each in numbers.values()))
-    Console().print(table, *remarks, sep="\n")
-    plot_crosscheck(runs, cfg.robot.foot_names, cfg.sim.step_dt, picture)
-    print(f"wrote {picture}")
-    if json_path is not None:
-        about = {"task_id": task_id, "robots": robots, "seconds": seconds, "seed": seed, "remarks": remarks}
-        json_path.parent.mkdir(parents=True, exist_ok=True)
-        json_path.write_text(json.dumps(about | {"runs": numbers}, indent=1) + "\n")
+    plot_crosscheck(runs, cfg.robot.foot_names, cfg.sim.step_dt, options.picture)
+    Console().print(table, f"{remark}; drawn to {options.picture}", sep="\n")
+    if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        about = {"task_id": options.task_id, "seed": options.seed, "seconds": options.seconds, "remark": remark}
+        options.json.write_text(json.dumps(about | {"robots": options.robots, "runs": numbers}, indent=1) + "\n")

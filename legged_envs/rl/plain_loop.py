@@ -17,7 +17,10 @@ from legged_envs.sim.simulation import SimCfg
 
 Recording = dict[str, Any]
 """What robots did: of each step, or one moment, the arrays (num_robots, …) of :meth:`PlainLoop.look`."""
-TERMS: dict[str, Callable[["PlainLoop", mujoco.MjData, int], Any]] = {
+TEXTS = ("task_id", "robot", "action")
+_FIELDS = ("kp", "kd", "torque_limits", "default_joint_pos")
+"""Entries of a contract that are no JSON in an ONNX file, and those that replace fields of a ``RobotCfg``."""
+TERMS: dict[str, Callable[[Any, mujoco.MjData, int], Any]] = {
     "command": lambda loop, data, i: loop.command[i],
     "gravity": lambda loop, data, i: _to_base(data, (0.0, 0.0, -1.0)),
     "ang_vel": lambda loop, data, i: data.qvel[3:6],
@@ -27,7 +30,7 @@ TERMS: dict[str, Callable[["PlainLoop", mujoco.MjData, int], Any]] = {
     "action": lambda loop, data, i: loop.action[i],
     "clock": lambda loop, data, i: (math.sin(2.0 * math.pi * loop.phase[i]), math.cos(2.0 * math.pi * loop.phase[i])),
 }
-"""Observation terms by their names in a contract."""
+"""Observation terms by their names in a contract: ``term(loop, data, i)`` of robot i."""
 
 
 def _to_base(data: mujoco.MjData, vector: Any) -> np.ndarray:
@@ -41,21 +44,14 @@ class PlainLoop:
     """Robots on flat ground under the policy at ``path``, one ``MjData`` each. The model is that of ``robot``; gains,
     limits, joint order and pose are the contract's. ValueError if the contract asks for what such a loop cannot do."""
 
-    command: np.ndarray
-    phase: np.ndarray
-    action: np.ndarray
-    default: np.ndarray
-    """Velocity commands, times of the stride, the last actions, (num_robots, …), and the pose at action 0, rad."""
-    joint_qpos: np.ndarray
-    joint_qvel: np.ndarray
-    """Where the joints are in ``qpos`` and ``qvel``."""
-
     def __init__(self, path: Path, robot: RobotCfg, cfg: SimCfg):
         import onnx
         from onnx.reference import ReferenceEvaluator
 
         model = onnx.load(str(path))
-        about = {entry.key: _value(entry.value) for entry in model.metadata_props}
+        about = {e.key: e.value if e.key in TEXTS else json.loads(e.value) for e in model.metadata_props}
+        if missing := [name for name in (*_FIELDS, "joint_names", "inputs", "action_scale") if name not in about]:
+            raise ValueError(f"{str(path)!r} has no contract in its metadata: there is no {missing[0]!r}")
         self._network: Any = ReferenceEvaluator(model)
         self._dt = float(about["control_dt"])
         if len(about["inputs"]) != 1 or "reference" in about:
@@ -63,11 +59,11 @@ class PlainLoop:
         self._terms: list[dict[str, Any]] = about["observation"]
         if unknown := [term["name"] for term in self._terms if term["name"] not in TERMS]:
             raise ValueError(f"it observes {unknown[0]!r}, and this loop knows {', '.join(TERMS)}")
-        if {*robot.actuators} != {"position"} or "target = " not in about["action"]:
+        if {*robot.actuators} != {"position"}:
             raise ValueError(f"its joints have {', '.join({*robot.actuators})} actuators, and this loop has servos")
-        names, fields = about["joint_names"], ("kp", "kd", "torque_limits", "default_joint_pos")
+        names = about["joint_names"]
         order = [names.index(name) for name in robot.joint_names]
-        own: dict[str, Any] = {field: tuple(about[field][i] for i in order) for field in fields}
+        own: dict[str, Any] = {field: tuple(about[field][i] for i in order) for field in _FIELDS}
         self.model = build_scene(replace(robot, **own), cfg)
         self._substeps = round(self._dt / cfg.dt)
         self.default, self._scale = np.array(about["default_joint_pos"]), np.array(about["action_scale"])
@@ -82,7 +78,7 @@ class PlainLoop:
     def start(self, state: Recording, command: np.ndarray, phase: np.ndarray) -> None:
         """Put robots where ``state`` has them, with a velocity ``command`` (n, 3) and, where there is a gait, a time of
         the stride, ``phase`` (n,)."""
-        self.command, self.phase, self.action = command, phase.copy(), np.zeros((len(command), len(self.default)))
+        self.command, self.phase, self.action = command, phase, np.zeros((len(command), len(self.default)))
         self.data = [mujoco.MjData(self.model) for _ in command]
         for i, data in enumerate(self.data):
             data.qpos[:7], data.qpos[self.joint_qpos] = state["root"][i], state["joints"][i]
@@ -135,10 +131,3 @@ class PlainLoop:
             row |= {"joints": data.qpos[self.joint_qpos], "joint_vel": data.qvel[self.joint_qvel]}
             rows.append({**row, "torque": data.actuator_force[self._actuators]})
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -72,9 +72,8 @@ class MujocoSimulation(ModelSimulation):
     ):
         if device.type != "cpu":
             raise ValueError(f"sim='mujoco' runs on device='cpu', got device={str(device)!r}")
-        scene = scene or SceneCfg()
-        super().__init__(robot, cfg, num_envs, device, model, scene)
-        model = self.model
+        super().__init__(robot, cfg, num_envs, device)
+        model = self._take_model(scene := scene or SceneCfg(), model)
         self.batch = batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
         self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
         first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)

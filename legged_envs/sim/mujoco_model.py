@@ -18,7 +18,7 @@ from legged_envs.sim.ground import Ground
 from legged_envs.sim.quantities import ROOT_QUANTITIES, FreeBody
 from legged_envs.sim.render import SceneRenderer
 from legged_envs.sim.scene import RobotView, build_scene
-from legged_envs.sim.simulation import SimCfg, Simulation
+from legged_envs.sim.simulation import Simulation
 from legged_envs.terrains import make_terrain
 
 CHANGES_CONSTANTS = ("body_mass", "com", "armature")
@@ -97,28 +97,22 @@ class _ModelObject(ModelBody):
 
 
 class ModelSimulation(ModelBody, Simulation):
-    """A simulation whose engine has the arrays of a compiled MuJoCo model, batched, as PyTorch tensors. An engine sets
-    ``_qpos``, ``_qvel``, ``_state``, ``_seen``, ``_controls`` and ``_outputs``, and then calls ``_take_scene``."""
+    """A simulation whose engine has the arrays of a compiled MuJoCo model, batched, as PyTorch tensors. An engine calls
+    ``_take_model``, sets ``_qpos``, ``_qvel``, ``_state``, ``_seen``, ``_controls`` and ``_outputs``, and calls
+    ``_take_scene``."""
 
     ARRAY: type[LiveArray] = LiveArray
     _controls: Tensor
     _outputs: dict[str, Tensor]
     """``MjData.ctrl``, and the fields :data:`OUTPUTS`, of all environments."""
 
-    def __init__(
-        self,
-        robot: RobotCfg,
-        cfg: SimCfg,
-        num_envs: int,
-        device: torch.device,
-        model: mujoco.MjModel | None,
-        scene: SceneCfg,
-    ):
-        super().__init__(robot, cfg, num_envs, device)
+    def _take_model(self, scene: SceneCfg, model: mujoco.MjModel | None = None) -> mujoco.MjModel:
+        """Make the ground, and the model unless it is given."""
         terrain = None if scene.terrain is None else make_terrain(scene.terrain)
-        self.ground = None if terrain is None else Ground(terrain, num_envs, device)
-        self.model = build_scene(robot, cfg, scene, terrain) if model is None else model
+        self.ground = None if terrain is None else Ground(terrain, self.num_envs, self.device)
+        self.model = build_scene(self.robot, self.cfg, scene, terrain) if model is None else model
         self._arrays: list[LiveArray] = []  # of all robots and objects
+        return self.model
 
     def _take_scene(self, scene: SceneCfg, get_data: Callable[[int, mujoco.MjData], object]) -> None:
         """Find every robot and object in the arrays, and put them to their starts."""

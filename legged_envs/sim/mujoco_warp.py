@@ -50,14 +50,13 @@ class WarpSimulation(ModelSimulation):
             raise ValueError(f"sim='mujoco_warp' runs on device='cuda' or 'cpu', got device={str(device)!r}: {why}")
         if str(device) == "cuda":
             device = torch.device("cuda", torch.cuda.current_device())
-        scene = scene or SceneCfg()
-        super().__init__(robot, cfg, num_envs, device, None, scene)
-        self.survives_fork = device.type == "cpu"
-        self._room = dict(zip(("nconmax", "njmax"), _room(self.model, cfg), strict=True))
+        super().__init__(robot, cfg, num_envs, device)
+        model = self._take_model(scene := scene or SceneCfg())
+        self.survives_fork, self._room = device.type == "cpu", _room(model, cfg)
         with wp.ScopedDevice(str(device)):
-            self._warp_model = mjw.put_model(self.model, dict.fromkeys((*_DERIVED, *_SET), num_envs))
+            self._warp_model = mjw.put_model(model, dict.fromkeys((*_DERIVED, *_SET), num_envs))
             self._warp_model.opt.warn_overflow = 0
-            self._data = mjw.put_data(self.model, mujoco.MjData(self.model), num_envs, **self._room)
+            self._data = mjw.put_data(model, mujoco.MjData(model), num_envs, **self._room)
             self._step_graph, self._forward_graph = self._capture(mjw.step), self._capture(mjw.forward)
             wp.synchronize_device()  # PyTorch works on another stream
         self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *_SET)}
@@ -67,13 +66,13 @@ class WarpSimulation(ModelSimulation):
         self._constants_changed = torch.zeros(num_envs, dtype=torch.bool, device=device)
         self._stale_constants: set[str] = set()
         """Why constants are to be computed anew; all robots of a scene share it."""
-        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields}
-        self._saved |= {"changed": {"constants": self._constants_changed}}
+        changed = {"constants": self._constants_changed}
+        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields, "changed": changed}
         self._qpos, self._qvel, self._controls = state["qpos"], state["qvel"], state["ctrl"]
         self._seen, self._state = (self._qpos, self._qvel), LiveArray(self._qpos)
         for array in state.values():
             array.zero_()
-        self._qpos.copy_(torch.from_numpy(self.model.qpos0))
+        self._qpos.copy_(torch.from_numpy(model.qpos0))
         self._overflow.zero_()
         qpos, qvel = self._qpos, self._qvel
 
@@ -86,7 +85,6 @@ class WarpSimulation(ModelSimulation):
 
     def _capture(self, function: Callable[..., None]) -> Any:
         function(self._warp_model, self._data)  # which loads the kernels: a capture cannot
-        gc.collect()
         frees = gc.isenabled()
         gc.disable()  # what is freed in a capture ends it
         try:
@@ -188,7 +186,7 @@ class WarpSimulation(ModelSimulation):
                 value.copy_(robot._read_parameter(name, default=False))
 
 
-def _room(model: mujoco.MjModel, cfg: SimCfg) -> tuple[int, int]:
+def _room(model: mujoco.MjModel, cfg: SimCfg) -> dict[str, int]:
     """Most contacts and constraints of an environment: those of ``cfg``, or of all shapes that lie on a plane, twice as
     many where they touch a height field or each other."""
     shapes = ((model.geom_contype | model.geom_conaffinity) > 0) & (model.geom_bodyid > 0)
@@ -196,4 +194,4 @@ def _room(model: mujoco.MjModel, cfg: SimCfg) -> tuple[int, int]:
     points *= 2 if model.nhfield or (model.geom_contype[shapes] > 0).any() else 1
     limits = int(model.jnt_limited.sum()) + int((model.dof_frictionloss > 0.0).sum())
     rows = 2 * max(1, int(model.geom_condim[shapes].max()) - 1)
-    return cfg.nconmax or points, cfg.njmax or rows * (cfg.nconmax or points) + limits
+    return {"nconmax": cfg.nconmax or points, "njmax": cfg.njmax or rows * (cfg.nconmax or points) + limits}

@@ -1,13 +1,9 @@
-"""The interface of a batch of simulated robots. One file per engine implements it."""
+"""The interface of a batch of simulated robots. One file per engine implements it; ``engines`` finds them."""
 
 import os
-import pkgutil
-import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
-from inspect import signature
 from operator import methodcaller
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +15,7 @@ from torch import Tensor
 from legged_envs.checks import check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
-from legged_envs.sim.cfg import SceneCfg, ViewerCfg, check_vector
+from legged_envs.sim.cfg import ViewerCfg, check_vector
 from legged_envs.sim.ground import Ground
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, FreeBody, Quantities
 from legged_envs.tables import Shown
@@ -257,71 +253,6 @@ class Simulation(FreeBody, Quantities, Shown):
 
 for _name in (*ROBOT_QUANTITIES, *Quantities.__annotations__):
     setattr(Simulation, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
-
-Engine = Callable[..., Simulation]
-ENGINES: dict[str, str | Engine] = {
-    "mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation",
-    "mujoco_warp": "legged_envs.sim.mujoco_warp:WarpSimulation",
-}
-"""Engine name → ``constructor(robot, cfg, num_envs, device)``, with ``scene=`` where a scene has more than one robot at
-the origin, or where it is to be imported from when it is first used: ``"module:name"``. Entry points of the group
-``legged_envs.engines``, of other packages, come on top; docs/engines.md says what an engine must give."""
-EXTRAS = {"mujoco_warp": "warp"}
-"""The extra of this package that installs an engine."""
-
-
-def known_engines() -> dict[str, str | Engine]:
-    """``ENGINES`` and those of other packages, whether what they need is installed or not."""
-    others = entry_points(group="legged_envs.engines")
-    return ENGINES | {entry.name: entry.value for entry in others if entry.name not in ENGINES}
-
-
-def find_engine(name: str) -> Engine:
-    """The constructor of an engine; ValueError if there is none of that name, ModuleNotFoundError, with the pip
-    command, if it is not installed."""
-    known = ENGINES if name in ENGINES else known_engines()
-    if name not in known:
-        raise ValueError(f"unknown simulation engine sim={name!r}; available: {', '.join(map(repr, known))}")
-    make = known[name]
-    try:
-        return pkgutil.resolve_name(make) if isinstance(make, str) else make
-    except ModuleNotFoundError as error:
-        how = f": pip install 'legged-envs[{EXTRAS[name]}]'" if name in EXTRAS else ""
-        raise ModuleNotFoundError(f"sim={name!r} is not installed: {error}{how}", name=error.name) from error
-    except (AttributeError, OSError, RuntimeError) as error:  # MuJoCo loads OpenGL when it is imported
-        if "mujoco" in sys.modules:
-            raise
-        raise rendering_error("MuJoCo cannot be imported", error) from error
-
-
-def find_device(device: str | torch.device) -> torch.device:
-    """A device of PyTorch by its name; ValueError if there is none of that name."""
-    try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
-
-
-def make_simulation(
-    engine: str,
-    robot: RobotCfg,
-    cfg: SimCfg,
-    num_envs: int,
-    device: str | torch.device,
-    scene: SceneCfg | None = None,
-) -> Simulation:
-    """``num_envs`` copies of ``robot`` and what else is in ``scene`` on flat ground; ValueError or ModuleNotFoundError
-    as :func:`find_engine`, ValueError if the engine is not for ``device`` or lacks what is in ``scene``."""
-    cfg.check()
-    scene = scene or SceneCfg()
-    scene.check()
-    torch_device, constructor = find_device(device), find_engine(engine)
-    if scene == SceneCfg():
-        return constructor(robot, cfg, num_envs, torch_device)
-    if "scene" not in signature(constructor).parameters:
-        parts = [name for name, part in vars(scene).items() if part != getattr(SceneCfg(), name)]
-        raise ValueError(f"sim={engine!r} has one robot on a plane: SceneCfg must be as it is, got {', '.join(parts)}")
-    return constructor(robot, cfg, num_envs, torch_device, scene=scene)
 
 
 def rendering_error(what: str, error: Exception) -> RuntimeError:
