@@ -15,6 +15,7 @@ import onnx
 import pytest
 import torch
 
+from benchmarks import engines
 from legged_envs import cli
 from legged_envs.conformance import test_engine as tests
 from legged_envs.conformance.conftest import begin
@@ -160,12 +161,25 @@ def test_an_engine_that_has_only_planes_refuses_terrain(monkeypatch, make_vec):
         make_vec(2, "Legged/Go2-Rough-v0", sim="mine")
 
 
-def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, make_vec):
+def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, make_vec, capsys):
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)
     monkeypatch.delitem(sys.modules, "legged_envs.sim.mujoco_warp", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"sim='mujoco_warp' is not installed: .*'legged-envs\[warp\]'"):
         make_vec(2, sim="mujoco_warp")
     assert "mujoco_warp" not in installed_engines()
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["crosscheck", GO2, "--sims", "mujoco_warp"])
+    assert stop.value.code == 2 and "pip install 'legged-envs[warp]'" in capsys.readouterr().err
+
+
+def test_a_step_is_measured_beside_the_engine_alone(capsys):
+    engines.main(sim="mujoco", sizes=(4,), rounds=1)
+    told = capsys.readouterr().out
+    row = next(line for line in told.splitlines() if line.startswith("│ 4 "))
+    full, alone, ratio = (float(row.split("│")[i]) for i in (2, 4, 5))
+    assert ratio > 0.5 and abs(ratio - full / alone) < 0.05 * ratio + 0.01
+    with pytest.raises(ValueError, match="rounds must be a positive integer, got 0"):
+        engines.main(rounds=0)
 
 
 # --- crosscheck -------------------------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 pytest.importorskip("mujoco_warp")
 
@@ -68,6 +70,43 @@ def test_a_robot_does_the_same_however_many_there_are(make):
     one, many = seen(trot(make(1), 0.3)), seen(trot(make(5), 0.3))
     for name in one:
         assert torch.equal(one[name][0], many[name][3]), name
+
+
+class Waits(TorchDispatchMode):
+    """Counts operations for which a CPU would wait for a GPU."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += any(
+            name in str(func) for name in ("_local_scalar_dense", "is_nonzero", ".nonzero", "masked_select")
+        )
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_waits_once_and_resets_and_writes_never(make):
+    sim, ids = make(4), torch.tensor([1, 3])
+    sim.get_parameter("body_mass")
+    with Waits() as step:
+        sim.set_joint_targets(torch.zeros(4, 12))
+        sim.step(4)
+        assert sim.diverged() is None
+    with Waits() as rest:
+        begin_rows(sim, ids)
+    assert (step.count, rest.count) == (1, 0)
+    with Waits() as control:
+        assert bool(ids.any()) and len(ids.nonzero())
+    assert control.count >= 2
+
+
+def begin_rows(sim: Simulation, ids: torch.Tensor) -> None:
+    sim.reset(ids)
+    zero = torch.zeros(len(ids), 3)
+    sim.write_root_state(ids, zero + 1.0, torch.tensor((1.0, 0.0, 0.0, 0.0)).expand(2, 4), zero, zero)
+    sim.write_joint_state(ids, torch.zeros(2, 12), torch.zeros(2, 12))
+    sim.push(ids, zero)
+    sim._write_parameter("body_mass", torch.ones(2, len(sim.body_names)), ids)
+    sim.forward(ids)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +204,24 @@ def test_a_pair_with_a_beam_is_as_on_the_cpu_engine(make):
     above = beams[0].root_pos_w[:, None] + torch.tensor((0.0, 0.0, 0.5))
     down = torch.tensor((0.0, 0.0, -1.0)).expand(2, 1, 3)
     torch.testing.assert_close(*(sim.cast_rays(above, down, 3.0) for sim in sims), atol=0.01, rtol=0.0)
+
+
+def test_observations_rewards_and_costs_are_those_of_the_cpu_engine_through_pushes_and_resets(make_vec, random_actions):
+    cfg = {"events.push.interval_s": (0.05, 0.1)}
+    both = [make_vec(4, sim=sim, cfg=cfg, max_episode_steps=9) for sim in ("mujoco", "mujoco_warp")]
+    first = [envs.reset(seed=5)[0] for envs in both]
+    np.testing.assert_allclose(*first, atol=1e-4)
+    ended = 0
+    for action in random_actions(24, 4):
+        (obs, reward, _, truncated, info), (own_obs, own_reward, _, own_truncated, own_info) = (
+            envs.step(0.5 * action) for envs in both
+        )
+        np.testing.assert_allclose(own_obs, obs, atol=0.02)
+        np.testing.assert_allclose(own_reward, reward, atol=0.01)
+        np.testing.assert_allclose(own_info["costs"], info["costs"], atol=0.02)
+        assert (own_truncated == truncated).all() and own_info.keys() == info.keys()
+        ended += int(truncated.sum())
+    assert ended >= 8
 
 
 def test_an_environment_resumes_bit_for_bit(make_vec, random_actions, assert_same):
