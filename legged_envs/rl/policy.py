@@ -69,6 +69,7 @@ def contract(
     if clock := next((term for term in commands if isinstance(term, GaitClock)), None):
         meaning["gait"] = {
             **asdict(clock.cfg),
+            "swing": [dict(zip(robot.joint_names, turns, strict=True)) for turns in clock.swing.tolist()],
             "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
             "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
         }

@@ -116,6 +116,13 @@ class Simulation(FreeBody, Quantities, Shown):
         """The robots of the scene by name, the first as ``"robot"``."""
         return self._robots or {"robot": self}
 
+    def lifted(self, height: float) -> Tensor:
+        """How far the joints turn that lift each foot by ``height``, m: :func:`legged_envs.sim.kinematics.lifted`, rad.
+        Shape: (num_feet, num_joints)."""
+        from legged_envs.sim.kinematics import lifted
+
+        return torch.from_numpy(lifted(self.robot, height)).float().to(self.device)
+
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
         """Set what the actuators are to reach until it is set again: rad, rad/s or N·m by ``RobotCfg.actuators``.

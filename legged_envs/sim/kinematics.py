@@ -5,7 +5,7 @@ from functools import lru_cache
 import mujoco
 import numpy as np
 
-from legged_envs.robots.robot import RobotCfg
+from legged_envs.robots import RobotCfg
 
 _STEPS, _GAIN, _DAMPING = 200, 0.5, 1e-4
 
