@@ -1,9 +1,7 @@
 """A clock that tells each foot when to stand and when to swing."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -22,9 +20,9 @@ class GaitClockCfg(Configuration):
     stance: float = 0.55
     offsets: tuple[float, ...] = (0.0, 0.5)
     """Part of the stride for which a foot stands, and how far ahead of the first each foot is, in strides."""
-    swing: tuple[Mapping[str, float], ...] | float = ()
-    """For each foot the joints that lift it, and how far in mid-swing, rad; or how high all feet are lifted then, m, by
-    the joints that the model has for that: see ``JointPositionCfg.around``."""
+    swing: float = 0.0
+    """How high a foot is in mid-swing with action 0, m, lifted by the joints that the model has for that; see
+    ``JointPositionCfg.around``."""
 
     def build(self, env: Env) -> "GaitClock":
         return GaitClock(self, env)
@@ -39,23 +37,14 @@ class GaitClock(CommandTerm):
         robot = env.sim.robot
         check_number("GaitClockCfg.period", cfg.period, above=0.0)
         check_number("GaitClockCfg.stance", cfg.stance, above=0.0, below=1.0)
-        by_height = isinstance(cfg.swing, (int, float))
-        swings: Any = () if by_height else cfg.swing
-        for name, entries in (("offsets", cfg.offsets), ("swing", swings)):
-            if len(entries) != len(robot.foot_names) and (entries or name == "offsets"):
-                feet = f"{robot.name}: {', '.join(robot.foot_names)}"
-                raise ValueError(f"GaitClockCfg.{name} needs one entry for each foot of {feet}")
-        if unknown := [joint for joints in swings for joint in joints if joint not in robot.joint_names]:
-            raise ValueError(f"GaitClockCfg.swing: {robot.name} has no joint {unknown[0]!r}")
+        check_number("GaitClockCfg.swing", cfg.swing, least=0.0)
+        if len(cfg.offsets) != len(robot.foot_names):
+            feet = f"{robot.name}: {', '.join(robot.foot_names)}"
+            raise ValueError(f"GaitClockCfg.offsets needs one entry for each foot of {feet}")
         self.cfg, self._default = cfg, env.robot.default_joint_pos
         self._random, self._step = env.random.stream("command/gait"), env.step_dt / cfg.period
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
-        if by_height:
-            check_number("GaitClockCfg.swing", cfg.swing, above=0.0)
-            self.swing = env.sim.lifted(cfg.swing)
-        else:
-            turns = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in swings]
-            self.swing = torch.tensor(turns, dtype=torch.float32, device=env.device)
+        self.swing = env.sim.lifted(cfg.swing)
         """How far each foot's joints are turned in mid-swing, rad. Shape: (num_feet, num_joints)."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)

@@ -36,7 +36,7 @@ def lifted(robot: RobotCfg, height: float) -> np.ndarray:
                 error = np.linalg.solve(leg @ leg.T + _DAMPING * np.eye(6), [*(target - body.xpos), *(level * turn)])
                 data.qpos[position] += _GAIN * leg.T @ error
                 mujoco.mj_kinematics(model, data)
-            if abs(body.xpos - target).max() < 0.1 * height:
+            if abs(body.xpos - target).max() <= 0.1 * height:
                 break
         else:
             raise ValueError(f"robot {robot.name!r} cannot lift {name!r} by {height:g} m")
