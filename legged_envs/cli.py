@@ -9,8 +9,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial, wraps
+from importlib import import_module
 from json import dumps
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
 
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
@@ -263,8 +265,57 @@ def terrain(
     report(cfg, range(rows) if level is None else range(level, level + 1), picture, array)
 
 
+def check(
+    robot: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT")], write: Path | None = None
+) -> None:
+    """Report on a robot: masses, joints, feet, how it stands on its own gains, and what is wrong. The exit status is 0
+    without problems, 1 with some, and 2 if there is no robot that can be compiled.
+    Args:
+        robot: A robot of the package, such as go2, module:NAME of any RobotCfg, or a URDF or MJCF file.
+        write: A new module, .py, for a first RobotCfg; beside it comes the model in the form that it needs."""
+    path = Path(robot) if robot.endswith((".urdf", ".xml", ".mjcf")) else None
+    name = re.sub(r"\W|^(?=\d)", "_", (write or path or Path()).stem).lower()
+    if write is not None:
+        checks.check_choice("the ending of --write", write.suffix, (".py",))
+        checks.check_output("--write", write)
+        if path is None:
+            raise ValueError(f"--write is for a URDF or MJCF file, got {robot!r}")
+        if there := [str(new) for new in (write, write.with_name(f"{name}.xml")) if new.exists()]:
+            raise ValueError(f"--write must name a new module and model, {there[0]!r} exists: nothing is overwritten")
+    todo: dict[str, str] = {}
+    with TemporaryDirectory() as folder:
+        if path is None:
+            cfg = _named_robot(robot)
+        else:
+            from legged_envs.robots.draft import draft, module_text
+
+            checks.check_inputs("check", [path])
+            cfg, todo = draft(path, name, Path(folder))
+        from legged_envs.sim.check import Report, raise_gains
+
+        cfg = raise_gains(cfg) if path else cfg
+        print(report := Report(cfg, todo))
+    if path is not None and write is not None:
+        draft(path, name, write.parent)
+        write.write_text(module_text(cfg, todo))
+    if report.problems:
+        sys.exit(1)
+
+
+def _named_robot(name: str) -> Any:
+    """The RobotCfg of the package, or of module:NAME; ValueError if there is none."""
+    from legged_envs.robots import ROBOTS, RobotCfg
+
+    module, _, attribute = name.partition(":")
+    known = vars(import_module(module)) if attribute else ROBOTS
+    names = [each for each, value in known.items() if isinstance(value, RobotCfg)]
+    where = f"robots of {module}" if attribute else "robots, beside module:NAME and files, .urdf or .xml"
+    checks.check_known("unknown robot", [attribute or module], names, where)
+    return known[attribute or module]
+
+
 VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
-VERBS |= {"bench": bench, "terrain": terrain}
+VERBS |= {"bench": bench, "terrain": terrain, "check": check}
 ABOUT = """Legged robots as vectorized Gymnasium environments.
 --version tells the version; --traceback, after any command, what led to an error."""
 

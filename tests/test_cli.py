@@ -362,7 +362,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", r"Expected one of {list, train, play, eval, bench, terrain} \(legged-envs --help\)"),
+        ("", r"Expected one of {list, train, play, eval, bench, terrain, check} \(legged-envs --help\)"),
         ("trian", "unknown command 'trian'; did you mean 'train'"),
         ("--verson", "unexpected '--verson'; did you mean '--version'"),
         ("train", r"Missing from legged-envs train: TASK_ID .*\(legged-envs train --help\)"),
@@ -399,6 +399,12 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
         (f"play {GO2} --vx fast", "--vx: got .*'fast'.*; expected --vx"),
         (f"play {MIMIC} --vx 1", f"'{MIMIC}' imitates motions: it takes --clips, not --vx"),
         (f"eval {GO2} --motions nowhere.npz", "--motions must name a file, and there is none at 'nowhere.npz'"),
+        ("check go", "unknown robot 'go'; did you mean 'go2'"),
+        ("check nowhere:SPOT", "No module named 'nowhere'"),
+        ("check legged_envs.robots:GO3", "unknown robot 'GO3'; did you mean 'GO2'.*robots of legged_envs.robots: A1, "),
+        ("check nowhere.urdf", "check must name a file, and there is none at 'nowhere.urdf'"),
+        ("check go2 --write spot.py", "--write is for a URDF or MJCF file, got 'go2'"),
+        ("check dog.urdf --write spot.txt", r"the ending of --write must be one of \('.py',\), got '.txt'"),
         (f"eval {GO2} --seed -3", "--seed must be an integer of at least 0"),
     ],
 )  # fmt: skip

@@ -72,7 +72,9 @@ def test_a_robots_file_that_does_not_fit_names_the_culprit(tmp_path, old, new, m
 
 def test_a_default_pose_outside_of_the_joints_range_is_refused():
     pose = (2.0, *GO2.default_joint_pos[1:])
-    with pytest.raises(ValueError, match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range"):
+    with pytest.raises(
+        ValueError, match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range.*nearest is 1\.0472"
+    ):
         build_scene(dataclasses.replace(GO2, default_joint_pos=pose), SimCfg())
 
 

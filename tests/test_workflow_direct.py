@@ -597,7 +597,7 @@ def test_documented_names_that_are_not_there(world):
         world.scene["robot"]: "write_data_to_sim update set_external_force_and_torque",
         world.scene["robot"].data: "root_link_pos_w root_com_pos_w joint_pos_target soft_joint_vel_limits joint_names",
         world.scene: "keys",
-        sys.modules["legged_envs.workflows.scene"]: "RayCasterCfg CameraCfg ActuatorNetMLPCfg",
+        sys.modules["legged_envs.workflows.scene"]: "CameraCfg ActuatorNetMLPCfg",
     }.items():
         assert not [name for name in names.split() if hasattr(thing, name)]
     assert {"robot", "friend"} == {*world.scene.articulations} and "terrain" in world.scene.terrains

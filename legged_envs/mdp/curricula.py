@@ -31,7 +31,7 @@ def widen_velocity_command(
 
 
 def terrain_levels(
-    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.6, down: float = 0.4, command: str = "velocity"
+    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.8, down: float = 0.5, command: str = "velocity"
 ) -> torch.Tensor:
     """Move robots whose episodes are over to a harder or an easier tile of the same kind; who has done the hardest goes
     to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
@@ -49,7 +49,7 @@ def terrain_levels(
         way = torch.linalg.vector_norm((env.robot.root_pos_w - origins)[env_ids, :2], dim=1)
         asked = torch.linalg.vector_norm(term.value[env_ids, :2], dim=1) * env.max_episode_length_s
         better, worse = way > half, way < down * asked
-    return _move(env, env_ids, better, worse)
+    return move_levels(env, env_ids, better, worse)
 
 
 def goal_levels(
@@ -58,10 +58,12 @@ def goal_levels(
     """Move robots whose episodes are over up a level if they were less than ``near`` m from their goal at the end, down
     if more than ``far``; otherwise as :func:`terrain_levels`."""
     way = torch.linalg.vector_norm(env.commands[command][env_ids, :2], dim=1)
-    return _move(env, env_ids, way < near, way > far)
+    return move_levels(env, env_ids, way < near, way > far)
 
 
-def _move(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
+def move_levels(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
+    """Move robots that were ``better`` up a level, ``worse`` ones that were not down; who is above the hardest goes to
+    a random one. Returns the mean level of all."""
     ground = env.sim.ground
     if ground is None:
         raise ValueError("levels need a terrain: set scene.terrain, or leave the curriculum term out")
@@ -94,10 +96,9 @@ def schedule(
     elif kind == "commands" and name in env.commands.terms:
         env.commands.terms[name].set_range(field, -now, now)
     else:
-        place = np.interp(env.num_steps, steps, range(len(steps)))
-        now = float(
-            np.interp(np.floor(place * whole_number("schedule: pieces", pieces)) / pieces, range(len(steps)), values)
-        )
+        order, pieces = range(len(steps)), whole_number("schedule: pieces", pieces)
+        place = np.floor(np.interp(env.num_steps, steps, order) * pieces) / pieces
+        now = float(np.interp(place, order, values))
         if now != env.changes.get(path):
             env.reconfigure({path: now})
     return now

@@ -17,6 +17,7 @@ from legged_envs.configuration import configclass
 from legged_envs.mdp.actions import JointAction, JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
+from legged_envs.mdp.curricula import terrain_levels
 from legged_envs.mdp.rewards import action_rate, tracking_ang_vel, tracking_lin_vel
 from legged_envs.mdp.scene_entity import SceneEntityCfg
 
@@ -77,6 +78,7 @@ TERMS: dict[str, Term] = {
     "is_alive": lambda env: (~env.terminations.terminated).float(),
     "undesired_contacts": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).sum(1).float(),
     "illegal_contact": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).any(1),
+    "height_scan": lambda env, sensor_cfg, offset=0.5: env.scene.sensors[sensor_cfg.name].data.heights - offset,
 }
 for _name, _term in TERMS.items():
     _term.__name__ = _term.__qualname__ = _name
@@ -96,6 +98,10 @@ def joint_acc_l2(env: Any, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 def time_out(env: Any) -> Any:
     """The time limit: as a termination term it makes ``TaskCfg.episode_length_s``, and is not evaluated."""
     return env.episode_length_buf >= env.max_episode_length
+
+
+terrain_levels_vel = partial(terrain_levels, by="distance", down=0.5)
+"""Levels by the way that was walked, legged_gym's rule."""
 
 
 def modify_reward_weight(env: Any, env_ids: Tensor, term_name: str, weight: float, num_steps: int) -> None:
@@ -156,6 +162,7 @@ def reset_root_state_uniform(
     roll, pitch, yaw = pose[:, 3:].unbind(1)
     turn = rotation.multiply(rotation.from_pitch(pitch), rotation.from_rotation_vector(pad(roll.unsqueeze(1), (0, 2))))
     start = asset.data.default_root_state[env_ids]
+    pose[:, :3] += env.scene.env_origins[env_ids]
     quat = rotation.multiply(start[:, 3:7], rotation.multiply(rotation.from_yaw(yaw), turn))
     asset.write_root_state_to_sim(torch.cat((start[:, :3] + pose[:, :3], quat, velocity), dim=1), env_ids)
 

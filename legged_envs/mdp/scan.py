@@ -1,6 +1,8 @@
 """What a robot sees of the ground: points around it, and distances along rays."""
 
 import math
+from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,18 +16,27 @@ SCAN_X, SCAN_Y = (tuple(i / 10.0 for i in range(-n, n + 1)) for n in (8, 5))
 """Points of a height scan: 1.7 × 1.1 m about the base every 0.1 m (legged_gym, Isaac Lab)."""
 
 
+def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Any:
+    """x and y of the points (x, y) of a grid, those of one x together. Shape: (2, len(x) · len(y))."""
+    return env.robot.table((grid, x, y), lambda: torch.tensor([*zip(*product(x, y), strict=True)], device=env.device))
+
+
 def around(env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]) -> tuple[Tensor, Tensor]:
     """World x and y of the points (x, y) about each of ``centres`` (n, m, 2). Shapes: (n, m, len(x) · len(y))."""
+    return turned(env.robot.heading()[:, None, None], centres, *grid(env, x, y))
 
-    def points() -> tuple[Tensor, Tensor]:
-        grid = torch.meshgrid(torch.tensor(x), torch.tensor(y), indexing="ij")
-        ahead, left = (part.flatten().to(env.device) for part in grid)
-        return ahead, left
 
-    ahead, left = env.robot.table(("around", x, y), points)
-    yaw = env.robot.heading()[:, None, None]
+def turned(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
+    """World x and y of points ``ahead`` and to the ``left`` of ``centres``, (…, 2 or 3), that look along ``yaw``."""
     cos, sin = yaw.cos(), yaw.sin()
-    return centres[..., :1] + cos * ahead - sin * left, centres[..., 1:] + sin * ahead + cos * left
+    return centres[..., :1] + cos * ahead - sin * left, centres[..., 1:2] + sin * ahead + cos * left
+
+
+def looked_up(robot: Any, lookup: str, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """World x, y and height of the ground at k points around each base. Shapes: (k,) or (n, k) → (n, k)."""
+    x, y = turned(robot.heading()[:, None], robot.root_pos_w, ahead, left)
+    ground = robot.sim.ground
+    return x, y, torch.zeros_like(x) if ground is None else getattr(ground, lookup)(x, y)
 
 
 def scan_points(
@@ -38,10 +49,7 @@ def scan_points(
 def scanned(env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str) -> tuple[Tensor, Tensor, Tensor]:
     """World x, y and height of the points of a scan, (num_envs, k) each."""
     check_choice("height_scan: lookup", lookup, ("lowest", "bilinear", "height"))
-    places = around(env, env.robot.root_pos_w[:, None, :2], x, y)
-    at_x, at_y = (part.flatten(1) for part in places)
-    ground = env.sim.ground
-    return at_x, at_y, torch.zeros_like(at_x) if ground is None else getattr(ground, lookup)(at_x, at_y)
+    return looked_up(env.robot, lookup, *grid(env, x, y))
 
 
 def ray_distances(

@@ -116,11 +116,9 @@ class TrainCfg(Configuration):
 
 def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``. On
-    ``rough`` ground, where a policy sees more, networks are larger by default, and learn more slowly."""
+    ``rough`` ground, where a policy sees more, networks are larger by default."""
     check_installed(*MODULES)
-    algo = cfg.algo or (
-        MimicPPOCfg() if mimic else PPOCfg(learning_rate=5e-4, hidden=(256, 128)) if rough else PPOCfg()
-    )
+    algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg(hidden=(256, 128)) if rough else PPOCfg())
     name_of = {options: name for name, options in ALGORITHMS.items()}
     for_task = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
     if name_of.get(type(algo)) not in for_task:

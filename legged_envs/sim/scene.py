@@ -81,13 +81,7 @@ def build_scene(
 ) -> mujoco.MjModel:
     """Compile ``robot`` with the physics options of ``cfg``, on a plane or ``terrain``, and what else is in ``scene``;
     ValueError as :func:`robot_spec`."""
-    spec = robot_spec(robot)
-    _add_light(spec, robot)
-    option = spec.option
-    option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
-    option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
-    _add_ground(spec)
-    _set_contacts(spec, cfg)
+    spec = spec_on_ground(robot, cfg)
     model = spec.compile()
     view = RobotView.find(model, robot)
     collides = (model.geom_contype | model.geom_conaffinity) > 0
@@ -99,7 +93,8 @@ def build_scene(
         low, high = model.joint(joint).range
         if model.joint(joint).limited and not low <= position <= high:
             given = f"RobotCfg {robot.name!r}: default_joint_pos of {joint!r} is {position}"
-            raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}")
+            how = f"the nearest is {np.clip(position, low, high):g}"
+            raise ValueError(f"{given}, outside of its range in {robot.xml}, {low:g} to {high:g}; {how}")
     if robot.wheels:
         _check_wheels(model, robot)
     if view.root_qpos is not None:
@@ -109,6 +104,18 @@ def build_scene(
         spec.stat.extent, spec.stat.center = model.stat.extent, model.stat.center  # else what is near is cut off
         model = spec.compile()
     return _add_scene(spec, cfg, scene) if scene and (scene.robots or scene.objects) else model
+
+
+def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
+    """What ``build_scene`` compiles of a robot on a plane."""
+    spec = robot_spec(robot)
+    _add_light(spec, robot)
+    option = spec.option
+    option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
+    option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
+    _add_ground(spec)
+    _set_contacts(spec, cfg)
+    return spec
 
 
 def _lay(spec: mujoco.MjSpec, terrain: Terrain) -> None:

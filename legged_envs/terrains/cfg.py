@@ -23,6 +23,8 @@ class KindCfg(Configuration):
     """Its share of the columns, relative to those of the other kinds."""
     params: dict[str, Any] = field(default_factory=dict)
     """Parameters of its generator (:mod:`legged_envs.terrains.generators`); the others have their defaults."""
+    generator: str = ""
+    """Name of its generator, where it is not the name of the kind: one generator can make several kinds."""
 
 
 @dataclass

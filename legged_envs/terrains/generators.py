@@ -94,10 +94,11 @@ def _check_numbers(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> No
 
 def make_tile(cfg: TerrainCfg, grid: Grid, kind: str, row: int, column: int) -> Array:
     """Heights of one tile, m. Shape: (n, n), float32. ValueError that names the kind, if it cannot be made."""
-    check_known("TerrainCfg.kinds has no kind", [kind], GENERATORS, "there are")
+    generator = cfg.kinds[kind].generator or kind
+    check_known("TerrainCfg.kinds has no kind", [generator], GENERATORS, "there are")
     try:
         random = np.random.default_rng((cfg.seed, row, column))
-        return GENERATORS[kind](row / cfg.rows, random, grid, **cfg.kinds[kind].params)
+        return GENERATORS[generator](row / cfg.rows, random, grid, **cfg.kinds[kind].params)
     except ValueError as error:
         raise ValueError(f"TerrainCfg.kinds[{kind!r}]: {error}") from error
 

@@ -49,7 +49,7 @@ class SimulationCfg(Copied):
 
 @configclass
 class InteractiveSceneCfg(Copied):
-    """What is in an environment. Subclasses add robots, objects, contact sensors and the terrain as fields."""
+    """What is in an environment. Subclasses add robots, objects, sensors and the terrain as fields."""
 
     num_envs: int = 1
     env_spacing, replicate_physics = 2.5, True
@@ -62,8 +62,9 @@ class InteractiveSceneCfg(Copied):
 
 
 def world(cfg: Any) -> dict[str, Any]:
-    """Fields of a ``TaskCfg`` from the configuration of an environment: robots and objects, those of ``cfg.scene`` and
-    of ``cfg`` itself, the first robot the one named ``robot``, physics and time limit. ValueError without a robot."""
+    """Fields of a ``TaskCfg`` from the configuration of an environment: robots, objects and ground, those of
+    ``cfg.scene`` and of ``cfg`` itself, the first robot the one named ``robot``, physics and time limit. ValueError
+    without a robot."""
     fields = {**vars(cfg), **cfg.scene.entities()}
     robots = {name: value for name, value in fields.items() if isinstance(value, (RobotCfg, PlacedRobot))}
     if not robots:
@@ -72,5 +73,6 @@ def world(cfg: Any) -> dict[str, Any]:
     first = placed.pop("robot" if "robot" in placed else next(iter(placed)))
     objects = {name: value for name, value in fields.items() if isinstance(value, ObjectCfg)}
     own = {name: getattr(cfg, name) for name in ("episode_length_s", "is_finite_horizon", "viewer")}
-    scene = SceneCfg(first.start, placed, objects)
+    grounds = [value.terrain() for value in fields.values() if hasattr(value, "terrain_type")]
+    scene = SceneCfg(first.start, placed, objects, terrain=next(iter(grounds), None))
     return {"robot": first.robot, "sim": cfg.sim.physics(cfg.decimation), "scene": scene, **own}

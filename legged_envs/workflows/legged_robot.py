@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from legged_envs import registration
-from legged_envs.mdp import events, rewards
+from legged_envs.mdp import curricula, events, rewards
 from legged_envs.mdp.context import is_pure, pure
+from legged_envs.mdp.scan import looked_up
 from legged_envs.workflows.legged_robot_cfg import LeggedRobotCfg, check_fields, task_of
 from legged_envs.workflows.legged_robot_core import RobotCore, Simulator
 from legged_envs.workflows.workflow import Workflow
@@ -107,6 +108,8 @@ class LeggedRobot(BaseTask):
         self.fail_buf, self._last_fail_buf = (torch.zeros_like(self.episode_length_buf) for _ in range(2))
         self.feet_air_time = torch.zeros_like(self.robot.foot_air_time)
         self.last_contacts = torch.zeros_like(self.robot.foot_contact)
+        self.height_points = self._init_height_points()
+        self.num_height_points = self.height_points.shape[1] * self.cfg.terrain.measure_heights
         self.noise_scale_vec = self._get_noise_scale_vec()
 
     def _prepare_reward_function(self) -> None:
@@ -150,7 +153,7 @@ class LeggedRobot(BaseTask):
         self.core.programs["terminations"]()
         self._last_fail_buf = self.fail_buf * (self.fail_buf > self._last_fail_buf)
         self.fail_buf = self._last_fail_buf + (self.core.terminations.held_steps > 0).any(1)
-        self.time_out_buf = self.episode_length_buf >= self.max_episode_length
+        self.time_out_buf = self.core.terminations.time_outs | (self.episode_length_buf >= self.max_episode_length)
         self.reset_buf = self.core.terminations.terminated | self.time_out_buf
 
     def compute_reward(self) -> None:
@@ -166,10 +169,12 @@ class LeggedRobot(BaseTask):
         parts = [sim.base_lin_vel * scales.lin_vel, sim.projected_gravity, sim.base_ang_vel * scales.ang_vel]
         parts += [self.commands[:, :3] * self.commands_scale, (sim.dof_pos - sim.default_dof_pos) * scales.dof_pos]
         parts += [sim.dof_vel * scales.dof_vel, self.actions]
-        self.obs_buf = torch.cat(parts, dim=1)
+        below = (sim.base_pos[:, 2:] - 0.5 - self.measured_heights)[:, : self.num_height_points]
+        seen = below.clamp(-1.0, 1.0) * scales.height_measurements
+        self.obs_buf = torch.cat((*parts, seen), dim=1)
         if self.num_privileged_obs is not None:
             parts += [self.last_actions, sim._friction_values, sim._added_base_mass, sim._base_com_bias]
-            self.privileged_obs_buf = torch.cat((*parts, sim._rand_push_vels[:, :2]), dim=1)
+            self.privileged_obs_buf = torch.cat((*parts, sim._rand_push_vels[:, :2], seen), dim=1)
         if self.add_noise:
             size = self.obs_buf.shape[1]
             self.obs_buf += self._noise(size) * self.noise_scale_vec[:size]
@@ -193,6 +198,7 @@ class LeggedRobot(BaseTask):
         for buffer in (self.episode_length_buf, self.fail_buf, self.feet_air_time, self.last_contacts):
             buffer[env_ids] = 0
         self.extras["episode"] = {"max_command_x": self.command_ranges["lin_vel_x"][1]}
+        self.extras["episode"] |= {"terrain_level": self.terrain_levels.float().mean()} if self.custom_origins else {}
 
     def _resample_commands(self, env_ids: Tensor) -> None:
         """Draw from ``command_ranges``."""
@@ -205,11 +211,26 @@ class LeggedRobot(BaseTask):
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
         cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height
-        yaw, height = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0
-        events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height, height), cfg.velocity_random_scale)
+        yaw, height, away = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0, 0.5 * self.custom_origins
+        events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height,) * 2, cfg.velocity_random_scale, away)
 
     def _update_terrain_curriculum(self, env_ids: Tensor) -> None:
-        """Called with ``cfg.terrain.curriculum``; the ground is a plane."""
+        """Move robots a level up that were half a tile away from where they began, down that went less than half of the
+        way of their command; nothing on a plane, and where tiles have just been drawn."""
+        if self.custom_origins and self.init_done:
+            curricula.terrain_levels(self.core, env_ids[self.episode_length_buf[env_ids] > 0], "distance", down=0.5)
+
+    def _init_height_points(self) -> Tensor:
+        """Where heights are measured, ahead and to the left of the base, m, without ``cfg.terrain.measure_heights``
+        under it. Shape: (1 or num_envs, points, 3)."""
+        cfg = self.cfg.terrain
+        lines = (cfg.measured_points_x, cfg.measured_points_y) if cfg.measure_heights else ((0.0,), (0.0,))
+        return torch.cartesian_prod(*map(torch.Tensor, (*lines, (0.0,))))[None].to(self.device)
+
+    def _get_heights(self, env_ids: Tensor | None = None) -> Tensor:
+        """Heights of the ground there, m, the lowest of three neighbouring points. Shape: (n, points)."""
+        heights = looked_up(self.robot, "lowest", *self.height_points.unbind(-1)[:2])[2]
+        return heights if env_ids is None else heights[env_ids]
 
     def _update_command_curriculum(self, env_ids: Tensor) -> None:
         """Widen the range of forward commands by 0.5 m/s when those of ``env_ids`` were tracked well."""
@@ -222,9 +243,9 @@ class LeggedRobot(BaseTask):
     def _get_noise_scale_vec(self) -> Tensor:
         """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
         noise, scales = self.cfg.noise.noise_scales, self.obs_scales
-        widths = [noise.lin_vel * scales.lin_vel, noise.gravity, noise.ang_vel * scales.ang_vel, 0.0]
-        widths += [noise.dof_pos * scales.dof_pos, noise.dof_vel * scales.dof_vel, 0.0]
-        sizes = torch.tensor([3] * 4 + [self.num_actions] * 3)
+        seen = "lin_vel", "gravity", "ang_vel", "commands", "dof_pos", "dof_vel", "actions", "height_measurements"
+        widths = [getattr(noise, name, 0.0) * getattr(scales, name, 1.0) for name in seen]
+        sizes = torch.tensor([3] * 4 + [self.num_actions] * 3 + [self.num_height_points])
         return (torch.tensor(widths) * self.cfg.noise.noise_level).repeat_interleave(sizes).to(self.device)
 
     def _get_costs(self) -> dict[str, Tensor]:

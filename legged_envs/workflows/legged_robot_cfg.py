@@ -13,17 +13,22 @@ from legged_envs.checks import check_choice, check_known, check_spelling
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import actions, events, terminations
+from legged_envs.mdp.scan import SCAN_X, SCAN_Y
 from legged_envs.sim import SimCfg, ViewerCfg
+from legged_envs.sim.cfg import check_vector
+from legged_envs.terrains import KindCfg, TerrainCfg
 from legged_envs.workflows.legged_robot_core import COSTS, CommandCfg, Reward, own_cost
 
 NONE: Any = None
 ONLY: dict[str, Any] = {f"domain_rand.randomize_joint_{part}": False for part in ("armature", "friction", "damping")}
 ONLY |= dict.fromkeys(("domain_rand.push_links", "asset.fix_base_link", "asset.disable_gravity"), False)
-ONLY |= {"terrain.mesh_type": "plane", "terrain.selected": False, "terrain.measure_heights": False, "sim.substeps": 1}
-ONLY |= {f"init_state.{axis}_random_scale": 0.0 for axis in ("roll", "pitch")}
-ONLY |= {"sim.gravity": [0.0, 0.0, -9.81], "init_state.rot": [0.0, 0.0, 0.0, 1.0]}
+ONLY |= {f"init_state.{axis}_random_scale": 0.0 for axis in ("roll", "pitch")} | {"terrain.selected": False}
+ONLY |= {"sim.gravity": [0.0, 0.0, -9.81], "init_state.rot": [0.0, 0.0, 0.0, 1.0], "sim.substeps": 1}
 """LeggedGym-Ex's fields that can have no other value yet."""
 
+TILES: dict[str, Any] = {"slope_up": None, "slope_down": None, "rough": {"spread": (0.1, 0.1)}, "stairs_up": None}
+TILES |= {"stairs_down": None, "obstacles": {}, "stones": {}, "gap": None, "pit": None}
+"""Our kinds of tiles in LeggedGym-Ex's order → their parameters, None where it is the size of a platform."""
 CONTROL: dict[str, Any] = {"P": actions.JointPositionCfg, "V": actions.JointVelocityCfg, "T": actions.JointTorqueCfg}
 """What actions are by ``control_type``."""
 RANDOMISED: dict[str, tuple[Any, ...]] = {
@@ -65,7 +70,12 @@ class LeggedRobotCfg:
         fail_to_terminal_time_s, max_projected_gravity = 0.1, -0.1
 
     class terrain:
-        mesh_type, curriculum, measure_heights = "plane", False, False
+        mesh_type, selected, curriculum, max_init_terrain_level, num_rows, num_cols = "plane", False, False, 1, 4, 4
+        horizontal_scale, vertical_scale, slope_treshold, border_size, platform_size = 0.1, 0.005, 0.75, 5.0, 3.0
+        terrain_length, terrain_width, terrain_proportions = 6.0, 6.0, (0.1, 0.1, 0.35, 0.25, 0.2)
+        """Of slopes, half of them up and half of them down, noise, stairs up, stairs down, obstacles, stepping stones,
+        gaps and pits."""
+        measure_heights, measured_points_x, measured_points_y = False, SCAN_X, SCAN_Y
 
     class commands:
         curriculum, max_curriculum, curriculum_threshold = False, 1.0, 0.8
@@ -125,13 +135,13 @@ class LeggedRobotCfg:
         clip_observations = clip_actions = 100.0
 
         class obs_scales:
-            lin_vel, ang_vel, dof_pos, dof_vel = 1.0, 0.25, 1.0, 0.05
+            lin_vel, ang_vel, dof_pos, dof_vel, height_measurements = 1.0, 0.25, 1.0, 0.05, 5.0
 
     class noise:
         add_noise, noise_level = True, 1.0
 
         class noise_scales:
-            dof_pos, dof_vel, lin_vel, ang_vel, gravity = 0.01, 0.5, 0.1, 0.2, 0.05
+            dof_pos, dof_vel, lin_vel, ang_vel, gravity, height_measurements = 0.01, 0.5, 0.1, 0.2, 0.05, 0.1
 
     class viewer:
         ref_env, pos, lookat = 0, NONE, NONE
@@ -185,6 +195,20 @@ def robot_of(cfg: Any) -> robots.RobotCfg:
     return replace(robot, **changes)
 
 
+def terrain_of(cfg: Any) -> TerrainCfg | None:
+    """The ground that ``cfg``, the section ``terrain``, says, None for a plane."""
+    check_choice("cfg.terrain.mesh_type", cfg.mesh_type, ("plane", "heightfield", "trimesh"))
+    check_choice("cfg.terrain.terrain_width", cfg.terrain_width, (cfg.terrain_length,))
+    for name, most in {"measured_points_x": 1000, "measured_points_y": 1000, "terrain_proportions": 8}.items():
+        check_vector(f"cfg.terrain.{name}", values := getattr(cfg, name), min(max(1, len(values)), most))
+    platform, (slopes, *others) = {"platform": cfg.platform_size / cfg.terrain_length}, cfg.terrain_proportions
+    tiles = zip(TILES.items(), (slopes / 2, slopes / 2, *others), strict=False)
+    kinds = {name: KindCfg(share, platform if params is None else params) for (name, params), share in tiles}
+    sizes = cfg.terrain_length, cfg.border_size, cfg.horizontal_scale, cfg.vertical_scale, cfg.slope_treshold
+    levels = 0, cfg.max_init_terrain_level if cfg.curriculum else cfg.num_rows - 1
+    return None if cfg.mesh_type == "plane" else TerrainCfg(kinds, cfg.num_rows, cfg.num_cols, *sizes, 0, levels)
+
+
 def events_of(cfg: Any) -> dict[str, EventTermCfg]:
     """The randomisation of ``cfg.domain_rand``; where episodes start is written by ``_reset_dofs`` and others."""
     rand, made = cfg.domain_rand, {}
@@ -213,6 +237,9 @@ def task_of(cls: Any, cfg: Any) -> TaskCfg:
     task.events = events_of(cfg)
     for name, func in {"fallen": terminations.fallen, "illegal_contact": terminations.illegal_contact}.items():
         task.terminations[name] = TerminationTermCfg(func, env.fail_to_terminal_time_s)
+    task.scene.terrain = terrain_of(cfg.terrain)
+    if task.scene.terrain is not None:
+        task.terminations["left_terrain"] = TerminationTermCfg(terminations.left_terrain, time_out=True)
     task.terminations["fallen"].params["max_projected_gravity"] = env.max_projected_gravity
     task.rewards, task.only_positive_rewards = rewards_of(cls, cfg), cfg.rewards.only_positive_rewards
     for name, limit in vars(cfg.costs.limits).items():

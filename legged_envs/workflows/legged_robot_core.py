@@ -14,7 +14,7 @@ from legged_envs.envs import Evaluation
 from legged_envs.managers import Piece, Program
 from legged_envs.mdp import commands, costs, observations
 from legged_envs.mdp.context import is_pure
-from legged_envs.workflows.workflow import WorkflowCore
+from legged_envs.workflows.workflow import ORIGINS, WorkflowCore
 
 COSTS = {name: term for name, term in vars(costs).items() if is_pure(term)}
 """The built-in costs."""
@@ -137,6 +137,22 @@ class RobotCore(WorkflowCore):
         sums = self.rewards.episode_sums[env_ids] / self.max_episode_length_s
         return torch.cat((super()._end_episodes(env_ids, steps), sums), dim=1)
 
+    custom_origins = property(lambda self: self.ground is not None)
+    """Whether robots begin on tiles of rough ground."""
+
+    terrain, measured_heights = property(attrgetter("ground.terrain")), property(lambda self: self.task._get_heights())
+    """The rough ground, and heights around each robot, m, (num_envs, points)."""
+
+    @property
+    def root_states(self) -> Tensor:
+        """Positions, (x, y, z, w) and velocities of the bases in the world frame. Shape: (num_envs, 13)."""
+        pos, quat, lin_vel = self.robot.root_pos_w, self.robot.root_quat_w, self.robot.root_lin_vel_w
+        return torch.cat((pos, quat.roll(-1, 1), lin_vel, rotation.rotate(quat, self.robot.root_ang_vel_b)), 1)
+
+    def _place(self, env_ids: Tensor, seeded: bool) -> None:
+        self.task.init_done = not seeded  # or tiles have just been drawn
+        super()._place(env_ids, seeded)
+
     def _choose_start(self, env_ids: Tensor) -> None:
         type(self.task).reset_idx(self.task, env_ids)
 
@@ -159,17 +175,19 @@ READ |= {"dof_acc": attrgetter("sim.joint_acc"), "last_feet_vel": attrgetter("la
 READ |= {"default_dof_pos": lambda c: c.robot.default_joint_pos[None], "reset_idx": attrgetter("events.reset")}
 READ |= {"base_quat": lambda c: c.robot.root_quat_w.roll(-1, 1), "post_physics_step": lambda c: c.programs["robot"]}
 READ |= {"reset_dofs": attrgetter("sim.write_joint_state"), "dof_names": lambda c: [*c.sim.robot.joint_names]}
-READ |= {"env_origins": lambda c: torch.zeros_like(c.robot.root_pos_w), "custom_origins": lambda c: False}
+READ |= {name: attrgetter(name) for name in ("custom_origins", "measured_heights", *ORIGINS)}
+READ |= {"_terrain": attrgetter("terrain"), "update_terrain_curriculum": attrgetter("update_env_origins")}
 READ |= {"base_init_quat": lambda c: torch.tensor((0.0, 0.0, 0.0, 1.0), device=c.device)}
 FEET, ZERO = ("feet_indices", "feet_contact_indices"), ("_joint_armature", "_joint_friction", "_joint_damping")
 READ |= dict.fromkeys(FEET, lambda c: torch.arange(len(c.sim.body_names), device=c.device)[c.robot.feet])
-READ |= dict.fromkeys((*ZERO, "measured_heights"), lambda c: torch.zeros(c.num_envs, 1, device=c.device))
+READ |= dict.fromkeys(ZERO, lambda c: torch.zeros(c.num_envs, 1, device=c.device))
 READ |= {"_friction_values": observations.friction, "_rand_push_vels": observations.last_push_velocity}
 READ |= {"_added_base_mass": observations.base_mass_offset, "_base_com_bias": observations.base_com_offset}
 READ |= {"_kp_scale": lambda c: c.sim.get_parameter("kp") / c.sim.default_parameter("kp")}
 READ |= {"_kd_scale": lambda c: c.sim.get_parameter("kd") / c.sim.default_parameter("kd")}
-"""Attributes of ``simulator``, of the core. Three of them are methods: ``reset_idx(env_ids)`` randomises robots anew,
-``reset_dofs(env_ids, dof_pos, dof_vel)`` places their joints, ``post_physics_step()`` derives what is known of them."""
+"""Attributes of ``simulator``, of the core. Four of them are methods: ``reset_idx(env_ids)`` randomises robots anew,
+``reset_dofs(env_ids, dof_pos, dof_vel)`` places their joints, ``post_physics_step()`` derives what is known of them,
+and ``update_terrain_curriculum(env_ids, move_up, move_down)`` changes their levels."""
 
 
 class Simulator:

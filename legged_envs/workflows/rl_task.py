@@ -13,16 +13,15 @@ from legged_envs.checks import check_spelling, whole_number
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import Evaluation
 from legged_envs.managers import Piece, Program
-from legged_envs.mdp.actions import JointPositionCfg, JointTorqueCfg, JointVelocityCfg
 from legged_envs.mdp.context import is_pure
 from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.state import contents_kept
+from legged_envs.workflows.direct import ACTIONS
 from legged_envs.workflows.vec_env import VecEnvBase, World
 from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore
 
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
-_ACTIONS = {term.kind: term for term in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
 _ENV = ("numEnvs", "episodeLength", "controlFrequencyInv", "clipObservations", "clipActions", "costLimits")
 
 
@@ -163,7 +162,7 @@ class RLTask(Workflow):
             raise TypeError(f"SimConfig: config['task']['robot'] must be a RobotCfg, got {task['robot']!r}")
         sim = SimCfg(**{**known, "decimation": task["env"].get("controlFrequencyInv", 1)})
         joints = list(zip(task["robot"].actuators, task["robot"].joint_names, strict=True))
-        actions = {k: _ACTIONS[k](joints=tuple(name for kind, name in joints if kind == k)) for k, _ in joints}
+        actions = {k: ACTIONS[k](joints=tuple(name for kind, name in joints if kind == k)) for k, _ in joints}
         length = task["env"].get("episodeLength", math.inf) * sim.step_dt
         own = {name: task[name] for name in _TERMS & task.keys()}
         return TaskCfg(sim=sim, **{"actions": actions, "episode_length_s": length, **own})

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
-import torch
-
 from legged_envs.checks import check_choice, did_you_mean
 from legged_envs.configuration import configclass
 from legged_envs.robots import RobotCfg
@@ -14,27 +12,45 @@ from legged_envs.sim.contact_sensor import ContactSensor, ContactSensorCfg
 from legged_envs.sim.entities import SCENE, Articulation, Ids, RigidObject, scene_of
 from legged_envs.state import Stateful
 from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, RigidBodyMaterialCfg
+from legged_envs.workflows.terrain import RayCaster, RayCasterCfg, TerrainGeneratorCfg
+from legged_envs.workflows.workflow import ORIGINS
 
 
 class TerrainImporter:
-    """The ground: a plane at z = 0."""
+    """The ground: a plane at z = 0, or tiles, on whose middles, ``env_origins``, robots begin. Their rows and columns,
+    ``terrain_levels`` and ``terrain_types``, (num_envs,), are drawn by each environment for itself when it is seeded.
+    ``terrain_origins`` has the shape (rows, columns, 3); ``max_terrain_level`` is the number of rows;
+    ``update_env_origins(env_ids, move_up, move_down)`` moves robots to other levels."""
 
     def __init__(self, cfg: Any):
-        check_choice("TerrainImporterCfg.terrain_type", cfg.terrain_type, ("plane",))
-        cfg.physics_material.check("TerrainImporterCfg.physics_material")
-        self.cfg, self.env_origins = cfg, scene_of(self).env_origins
+        self.cfg, self._core = cfg, scene_of(self).core
+        check_choice("TerrainImporter.terrain_type", cfg.terrain_type, ("generator" if self._core.ground else "plane",))
+
+
+for _name in ("update_env_origins", *ORIGINS):
+    setattr(TerrainImporter, _name, property(lambda self, name=_name: getattr(self._core, name)))  # type: ignore[misc]
 
 
 @configclass
 class TerrainImporterCfg:
     class_type: Any = TerrainImporter
     terrain_type: str = "plane"
+    """Or ``"generator"``."""
+    terrain_generator, visual_material = TerrainGeneratorCfg(), None
+    max_init_terrain_level: int | None = None
+    """Robots begin at levels up to this, None: at any."""
     physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
     prim_path, collision_group, num_envs, env_spacing, debug_vis = "/World/ground", -1, 1, 0.0, False
     """Are accepted."""
 
+    def terrain(self) -> Any:
+        """None for a plane; ValueError, which names the field, if it cannot be."""
+        check_choice("TerrainImporterCfg.terrain_type", self.terrain_type, ("plane", "generator"))
+        self.physics_material.check("TerrainImporterCfg.physics_material")
+        return None if self.terrain_type == "plane" else self.terrain_generator.terrain(self.max_init_terrain_level)
 
-KINDS: dict[type, tuple[Any, str]] = {RobotCfg: (Articulation, "articulations")}
+
+KINDS: dict[type, tuple[Any, str]] = {RobotCfg: (Articulation, "articulations"), RayCasterCfg: (RayCaster, "sensors")}
 KINDS |= {PlacedRobot: KINDS[RobotCfg], ObjectCfg: (RigidObject, "rigid_objects")}
 KINDS |= {ContactSensorCfg: (ContactSensor, "sensors"), TerrainImporterCfg: (TerrainImporter, "terrains")}
 """What may be a field of the configuration of a scene → what is made of it, and the attribute of the scene for it."""
@@ -47,8 +63,6 @@ class InteractiveScene(Stateful):
 
     def __init__(self, cfg: InteractiveSceneCfg, core: Any):
         self.cfg, self.core, self.num_envs, self.device = cfg, core, core.num_envs, core.device
-        self.env_origins = torch.zeros(self.num_envs, 3, device=self.device)
-        """0: every environment is a world of its own. Shape: (num_envs, 3)."""
         self.kinds: list[dict[str, Any]] = [{} for _ in range(4)]
         self.articulations, self.rigid_objects, self.sensors, self.terrains = self.kinds
         self.entities: dict[str, Any] = {}
@@ -78,6 +92,7 @@ class InteractiveScene(Stateful):
     def clone_environments(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: all environments exist, and cannot touch each other."""
 
+    env_origins = property(lambda self: self.core.env_origins)
     filter_collisions = write_data_to_sim = clone_environments
     terrain = property(lambda self: next(iter(self.terrains.values()), None))
 

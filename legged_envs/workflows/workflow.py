@@ -22,6 +22,7 @@ from torch import Tensor
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.mdp.curricula import move_levels
 from legged_envs.state import contents_kept, copied, is_state, mapped, put_back_rows, replaced_in_place, rows_of
 from legged_envs.tables import Shown
 from legged_envs.wrappers import AutoReset, TimeLimit
@@ -29,6 +30,8 @@ from legged_envs.wrappers import AutoReset, TimeLimit
 _GIVEN: ContextVar[dict[str, Any] | None] = ContextVar("_GIVEN", default=None)
 """The arguments of a core that is made by its id: the constructors of other frameworks have no place for them."""
 _NO_STATE = ("core", "cfg", "extras", "_stack")
+ORIGINS = ("env_origins", "terrain_levels", "terrain_types", "terrain_origins", "max_terrain_level")
+"""Where robots begin, in other frameworks' words: attributes of the core."""
 
 
 class WorkflowCore(LeggedVectorEnv):
@@ -40,6 +43,12 @@ class WorkflowCore(LeggedVectorEnv):
     def __init__(self, task: "Workflow", cfg: TaskCfg, num_envs: int, **arguments: Any):
         self.task, task.core = task, self
         super().__init__(cfg, num_envs, **arguments)
+
+    env_origins = property(lambda self: self.ground.origins if self.ground else torch.zeros_like(self.robot.root_pos_w))
+    """Where robots begin on rough ground, m, else 0: every environment is a world of its own. Shape: (num_envs, 3)."""
+    terrain_levels, terrain_types = property(lambda c: c.ground.levels), property(lambda c: c.ground.columns)
+    terrain_origins, update_env_origins = property(lambda c: c.ground.tile_origins), move_levels
+    max_terrain_level = property(lambda c: len(c.ground.tile_origins))
 
     def _set_up(self) -> None:
         with torch.inference_mode(False):
@@ -213,9 +222,9 @@ class Workflow(Shown, metaclass=_Finished):
         return f"{self.core}" if "core" in vars(self) else ""
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__") and hasattr(vars(self).get("core"), name):
-            return getattr(self.core, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name.startswith("__") or (value := getattr(vars(self).get("core"), name, _NO_STATE)) is _NO_STATE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return value
 
 
 @contextmanager
