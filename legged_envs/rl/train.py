@@ -66,7 +66,7 @@ class Trainer:
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
-        self._coarse, first_task = coarse(cfg, self.task)
+        self._coarse, first_task = (0.0, self.task) if wrap else coarse(cfg, self.task)
         self._make_env(first_task)
         # Episodes start at random ages, so that they do not all end together.
         self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
@@ -95,7 +95,7 @@ class Trainer:
         coarse = self.env
         self._make_env(self.task)
         self.env.set_state(coarse.get_state())
-        coarse.close()
+        coarse.env.close()
         self._coarse = 0.0
 
     def run(self) -> Path:
