@@ -282,7 +282,7 @@ def check(
             raise ValueError(f"--write is for a URDF or MJCF file, got {robot!r}")
         if there := [str(new) for new in (write, write.with_name(f"{name}.xml")) if new.exists()]:
             raise ValueError(f"--write must name a new module and model, {there[0]!r} exists: nothing is overwritten")
-    todo: dict[str, str] = {}
+    gaps: dict[str, str] = {}
     with TemporaryDirectory() as folder:
         if path is None:
             cfg = _named_robot(robot)
@@ -290,14 +290,14 @@ def check(
             from legged_envs.robots.draft import draft, module_text
 
             checks.check_inputs("check", [path])
-            cfg, todo = draft(path, name, Path(folder))
+            cfg, gaps = draft(path, name, Path(folder))
         from legged_envs.sim.check import Report, raise_gains
 
         cfg = raise_gains(cfg) if path else cfg
-        print(report := Report(cfg, todo))
+        print(report := Report(cfg, gaps))
     if path is not None and write is not None:
         draft(path, name, write.parent)
-        write.write_text(module_text(cfg, todo))
+        write.write_text(module_text(cfg, gaps))
     if report.problems:
         sys.exit(1)
 

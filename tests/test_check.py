@@ -247,9 +247,9 @@ def test_a_model_becomes_a_module_whose_robot_stands(
 
 
 def test_the_draft_of_a_urdf_has_its_figures(here: Path) -> None:
-    robot, todo = draft(here / "dog.urdf", "dog", here)
+    robot, gaps = draft(here / "dog.urdf", "dog", here)
     legs = ("FL", "FR", "RL", "RR")
-    assert todo == {} and robot.base_body == "trunk" and robot.num_joints == 12
+    assert gaps == {} and robot.base_body == "trunk" and robot.num_joints == 12
     assert robot.joint_names == tuple(f"{leg}_{part}_joint" for leg in legs for part in ("hip", "thigh", "calf"))
     assert robot.default_joint_pos == (0.0, 0.255, -0.51) * 4  # a twentieth of 2.2 rad beyond -0.4
     assert set(robot.torque_limits) == {30.0} and set(robot.velocity_limits) == {18.0}
@@ -264,13 +264,13 @@ def test_the_draft_of_a_urdf_has_its_figures(here: Path) -> None:
 
 
 def test_signs_of_the_mirror_follow_from_axes_and_shapes_at_ankles_become_feet(here: Path) -> None:
-    robot, todo = draft(here / "man.urdf", "man", here)
+    robot, gaps = draft(here / "man.urdf", "man", here)
     mirror = dict(zip(robot.joint_names, robot.mirror, strict=True))
     assert mirror["left_hip_roll"] == ("right_hip_roll", 1.0)  # about the outward axis
     assert mirror["left_knee"] == ("right_knee", -1.0)
     assert mirror["left_shoulder"] == ("right_shoulder", -1.0)
     assert robot.foot_names == ("left_ankle_foot", "right_ankle_foot") and robot.foot_radius == 0.015
-    assert todo == {"velocity_limits": todo["velocity_limits"]} and "20.0 rad/s is a guess" in todo["velocity_limits"]
+    assert gaps == {"velocity_limits": gaps["velocity_limits"]} and "20.0 rad/s is a guess" in gaps["velocity_limits"]
     assert robot.kp[robot.joint_names.index("left_shoulder")] == pytest.approx(10 * 0.8 * 9.81 * 0.1, rel=0.05)
     data = mujoco.MjData(mujoco.MjModel.from_xml_path(robot.xml))
     mujoco.mj_kinematics(data.model, data)
@@ -328,11 +328,11 @@ def test_meshes_are_found_around_the_file_and_from_where_the_model_is_written(he
     (here / "pack" / "urdf" / "dog.urdf").write_text(
         text.replace('name="imu_link">', f'name="imu_link">{mesh.format("i.dae")}')
     )
-    robot, todo = draft(here / "pack" / "urdf" / "dog.urdf", "dog", here / "out")
+    robot, gaps = draft(here / "pack" / "urdf" / "dog.urdf", "dog", here / "out")
     assert mujoco.MjModel.from_xml_path(robot.xml).nmesh == 1
     assert 'file="../pack/meshes/trunk.obj"' in Path(robot.xml).read_text()
     assert (
-        list(todo) == ["xml"] and "visual of link 'imu_link' has the mesh 'package://pack/meshes/i.dae'" in todo["xml"]
+        list(gaps) == ["xml"] and "visual of link 'imu_link' has the mesh 'package://pack/meshes/i.dae'" in gaps["xml"]
     )
 
 

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -475,6 +476,8 @@ def test_a_copy_or_a_pickle_goes_on_as_the_environment_does(single, copied, make
 
 
 def all_finite(tree: Any) -> bool:
+    if isinstance(tree, SimpleNamespace):
+        return all_finite(vars(tree))
     if isinstance(tree, dict):
         return all(all_finite(value) for value in tree.values())
     if isinstance(tree, (list, tuple)):

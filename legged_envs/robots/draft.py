@@ -43,9 +43,9 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     mass m and height h, twice what keeps upright legs from falling over together; elsewhere kp = 10 m g r, by which the
     limb beyond a joint, with a mass m at the distance r, hangs down by at most 0.1 rad; kd = kp / 40 s. Mirror images
     are found by name, left and right, L and R, and their signs by the axes."""
-    todo: dict[str, str] = {}
+    gaps: dict[str, str] = {}
     try:
-        spec, speeds = _read(path, todo)
+        spec, speeds = _read(path, gaps)
         limits, angles = _put_in_order(spec)
         pose = _pose(spec, angles)
         height = _UP - min(lowest(*pose).values(), default=0.0)
@@ -67,10 +67,10 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     weak = _rounded(model.body_subtreemass[1] * GRAVITY * height / len(foot_names))
     for field, known, guess in ("torque_limits", limits, f"{weak} N m"), ("velocity_limits", speeds, f"{SPEED} rad/s"):
         if missing := ", ".join(joint for joint in angles if joint not in known):
-            todo[field] = f"{path.name} has none of {missing}: {guess} is a guess, write what the motors have"
+            gaps[field] = f"{path.name} has none of {missing}: {guess} is a guess, write what the motors have"
     touching = dict.fromkeys(body for body, _ in heights if body not in foot_names)
     if base.name not in touching:
-        todo["termination_bodies"] = f"{base.name!r} has no collision shape: write the bodies whose contact is a fall"
+        gaps["termination_bodies"] = f"{base.name!r} has no collision shape: write the bodies whose contact is a fall"
     base.pos, base.quat = [0, 0, round(_UP - ground, 4)], [1, 0, 0, 0]
     kp = _gains(pose, height, foot_names)
     robot = RobotCfg(
@@ -88,7 +88,7 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
         foot_radius=max(round(origin, 4), 1e-3),
         penalized_bodies=tuple(body for body in touching if body != base.name),
         termination_bodies=(base.name,),
-        mirror=_mirror(pose, tuple(angles), todo),
+        mirror=_mirror(pose, tuple(angles), gaps),
         foot_mirror=tuple(foot_names.index(counterpart(foot, foot_names)) for foot in foot_names),
     )
     spec.compile()
@@ -97,16 +97,16 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
         text = text.replace(f'file="{part.file}"', f'file="{os.path.relpath(part.file or ".", folder.resolve())}"')
     folder.mkdir(parents=True, exist_ok=True)
     Path(robot.xml).write_text(text)
-    return robot, todo
+    return robot, gaps
 
 
-def module_text(robot: RobotCfg, todo: dict[str, str]) -> str:
+def module_text(robot: RobotCfg, gaps: dict[str, str]) -> str:
     """A module with ``robot``, whose model is in a file beside it, as Python; guesses are marked with ``TODO``."""
     text = f'"""{robot.name}: {robot.num_joints} joints; a first description by legged-envs check."""\n\n'
     text += "from pathlib import Path\n\nfrom legged_envs.robots import RobotCfg\n\n"
     fields = {field: pformat(value, width=100, compact=True) for field, value in vars(robot).items()}
     fields["xml"] = f"str(Path(__file__).with_name({robot.name + '.xml'!r}))"
-    lines = [f"# TODO: {todo.get(name)}\n" * (name in todo) + f"{name}={value}," for name, value in fields.items()]
+    lines = [f"# TODO: {gaps.get(name)}\n" * (name in gaps) + f"{name}={value}," for name, value in fields.items()]
     return f"{text}{robot.name.upper()} = RobotCfg(\n{indent(chr(10).join(lines), ' ' * 4)}\n)\n"
 
 
@@ -140,11 +140,11 @@ def lowest(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, float]:
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path, todo: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
+def _read(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
     """The model in a file, with meshes by their absolute paths, and the velocity limits in a URDF."""
     root, speeds, here = ElementTree.parse(path).getroot(), dict[str, float](), path.resolve().parent
     if is_urdf := root.tag == "robot":
-        speeds = _prepare_urdf(root, here, todo)
+        speeds = _prepare_urdf(root, here, gaps)
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(root)) if is_urdf else mujoco.MjSpec.from_file(str(path))
     for part in (*spec.meshes, *spec.textures, *spec.hfields):
         inside = spec.texturedir if isinstance(part, mujoco.MjsTexture) else spec.meshdir
@@ -156,7 +156,7 @@ def _read(path: Path, todo: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, fl
     return mujoco.MjSpec.from_string(spec.to_xml()), speeds  # each shape has a position, none is from end to end
 
 
-def _prepare_urdf(root: ElementTree.Element, here: Path, todo: dict[str, str]) -> dict[str, float]:
+def _prepare_urdf(root: ElementTree.Element, here: Path, gaps: dict[str, str]) -> dict[str, float]:
     """Make MuJoCo read all of a URDF that it can, and refuse the rest. The velocity limits, which it does not read."""
     if any("xacro" in element.tag for element in root.iter()):
         raise ValueError("it has elements of xacro: write the output of the command xacro to a file, and read that")
@@ -192,7 +192,7 @@ def _prepare_urdf(root: ElementTree.Element, here: Path, todo: dict[str, str]) -
                     mesh.set("filename", str(found[0]))
                 elif shape.tag == "visual":
                     link.remove(shape)
-                    todo["xml"] = f"{what}, which is left out: {how}"
+                    gaps["xml"] = f"{what}, which is left out: {how}"
                 else:
                     raise ValueError(f"{what}, and {how}")
     return {joint: speed for joint, speed in speeds.items() if speed > 0}
@@ -319,11 +319,11 @@ def _gains(pose: Pose, height: float, feet: Sequence[str]) -> tuple[float, ...]:
     return tuple(max(_rounded(GRAVITY * moment), 1.0) for moment in moments)
 
 
-def _mirror(pose: Pose, joints: tuple[str, ...], todo: dict[str, str]) -> tuple[tuple[str, float], ...]:
+def _mirror(pose: Pose, joints: tuple[str, ...], gaps: dict[str, str]) -> tuple[tuple[str, float], ...]:
     partners = {joint: counterpart(joint, joints) for joint in joints}
     signs = {joint: mirror_sign(pose, joint, partner) for joint, partner in partners.items()}
     alone = [joint for joint in joints if partners[joint] == joint and abs(pose[1].joint(joint).xanchor[1]) > 0.02]
     if wrong := dict.fromkeys([*alone, *(joint for joint in joints if not signs[joint])]):
         why = "find no partner by name, or none with a mirrored axis"
-        todo["mirror"] = f"{', '.join(wrong)} {why}: write (joint in its place, 1.0 or -1.0)"
+        gaps["mirror"] = f"{', '.join(wrong)} {why}: write (joint in its place, 1.0 or -1.0)"
     return tuple((partner, signs[joint] or 1.0) for joint, partner in partners.items())

@@ -56,16 +56,16 @@ def _stand(robot: RobotCfg) -> Pose:
 
 
 class Report(Shown):
-    """Masses, joints, feet and stance of a robot, tables when printed; ValueError as :func:`build_scene`. ``todo`` are
+    """Masses, joints, feet and stance of a robot, tables when printed; ValueError as :func:`build_scene`. ``gaps`` are
     fields that are guesses."""
 
     problems: list[str]
     """What is wrong: which, where and what to write."""
 
-    def __init__(self, robot: RobotCfg, todo: dict[str, str]) -> None:
+    def __init__(self, robot: RobotCfg, gaps: dict[str, str]) -> None:
         build_scene(robot, SimCfg())
         self.robot, (self.model, self.data) = robot, _stand(robot)
-        self.problems = [f"{field}: {guess}" for field, guess in todo.items()]
+        self.problems = [f"{field}: {guess}" for field, guess in gaps.items()]
         self.tables = [self._masses(), *self._joints_and_stance(), self._feet(), self._overlaps()]
 
     def _as_tables(self) -> list[Table]:
