@@ -44,9 +44,9 @@ G1 = "Legged/G1-Flat-v0"
 GO2_MIMIC = "Legged/Go2-Mimic-v0"
 
 
-def tiny(run_dir, **kwargs):
+def tiny(run_dir, task=GO2, **kwargs):
     ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
-    return TrainCfg(GO2, num_envs=8, run_dir=run_dir, algo=ppo, episodes=4, video=False, **kwargs)
+    return TrainCfg(task, num_envs=8, run_dir=run_dir, algo=ppo, episodes=4, video=False, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -93,23 +93,37 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     assert [(t["name"], t["size"]) for t in json.loads(metadata["observation"])][:2] == [("command", 3), ("gravity", 3)]
 
 
+@pytest.mark.parametrize("saved", [1, 3])
 @pytest.mark.parametrize("task", [GO2, "Legged/Go2-Rough-v0", "direct", "legged_robot"])
 @pytest.mark.filterwarnings("ignore:mini-batches are not mirrored")
-def test_a_resumed_run_continues_bit_for_bit(task, tmp_path):
+def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
     task = task if "/" in task else register_form(task)
+    coarse = 0.5 if task == GO2 else None  # one checkpoint is before physics becomes finer, the other after that
 
     def iterate(trainer, times):
         for _ in range(times):
-            trainer._set_learning_rate(trainer._progress())
+            trainer._schedule(trainer._progress())
             trainer._iterate()
         return trainer
 
-    whole = iterate(Trainer(replace(tiny(tmp_path, iterations=4), task_id=task), Console(quiet=True)), 4)
-    iterate(Trainer(replace(tiny(tmp_path, iterations=4), task_id=task), Console(quiet=True)), 2)._save()
-    resumed = iterate(Trainer(replace(tiny(None, iterations=4, resume=tmp_path), task_id=task), Console(quiet=True)), 2)
+    begun, going_on = tiny(tmp_path, iterations=4, coarse=coarse), tiny(None, iterations=4, resume=tmp_path)
+    whole = iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), 4)
+    iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), saved)._save()
+    resumed = iterate(Trainer(replace(going_on, task_id=task), Console(quiet=True)), 4 - saved)
+    assert resumed.core.decimation == resumed.task.sim.decimation
     assert resumed.iteration == whole.iteration == 4
     expected, got = parameters(whole), parameters(resumed)
     assert all(torch.equal(expected[name], got[name]) for name in expected)
+
+
+def test_physics_is_coarse_for_most_of_a_training_on_flat_ground_and_fine_at_its_end(tmp_path):
+    trainer, steps = Trainer(tiny(tmp_path, iterations=5), Console(quiet=True)), []
+    for _ in range(5):
+        trainer._schedule(trainer._progress())
+        trainer._iterate()
+        steps.append(trainer.core.decimation)
+    assert steps == [2, 2, 2, 2, 4]
+    assert Trainer(tiny(None, task="Legged/Go2-Rough-v0"), Console(quiet=True))._coarse == 0.0
 
 
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):

@@ -143,20 +143,15 @@ def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg,
     return replace(cfg, algo=algo), algo
 
 
-def coarse(cfg: TrainCfg, task: "TaskCfg") -> tuple[float, "TaskCfg"]:
-    """The share of a training with coarse physics, and the task with that; ValueError if the task cannot have it."""
-    from legged_envs.envs.cfg import replaced
+def coarse(cfg: TrainCfg, task: "TaskCfg") -> float:
+    """The share of a training with coarse physics; ValueError if the task cannot have it."""
     from legged_envs.tasks import follows_velocity
 
     fits = task.workflow is None and task.sim.decimation % 2 == 0
-    if cfg.coarse is None:
-        share = COARSE if fits and follows_velocity(task) and task.scene.terrain is None else 0.0
-    elif cfg.coarse and not fits:
+    if cfg.coarse and not fits:
         raise ValueError(f"--coarse halves sim.decimation of a task of terms, got {cfg.coarse} for {cfg.task_id!r}")
-    else:
-        share = cfg.coarse
-    changes = {"sim.dt": 2.0 * task.sim.dt, "sim.decimation": task.sim.decimation // 2}
-    return share, replaced(task, changes) if share else task
+    usual = COARSE if fits and follows_velocity(task) and task.scene.terrain is None else 0.0
+    return usual if cfg.coarse is None else cfg.coarse
 
 
 def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:

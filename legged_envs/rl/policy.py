@@ -28,7 +28,7 @@ _CONTRACT, _NETWORK = "contract", "network"
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
 Inputs = dict[str, list[dict[str, Any]]]
-"""Observation group → its terms, each with its name, size, scale, noise and clip."""
+"""Observation group → its terms, each with its name, size, scale, noise and clip; of the past also ``steps_ago``."""
 SHIPPED = {
     "Legged/Go2-Flat-v0": "go2_flat.safetensors",
     "Legged/G1-Flat-v0": "g1_flat.safetensors",
@@ -83,10 +83,12 @@ def contract(
 def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
-    sizes = env.observations.term_sizes(group)
+    own, terms = env.observations.groups[group], env.cfg.observations[group].terms
+    of_past = own.history > 1
     return [
-        {"name": name, "size": sizes[name], "scale": term.scale, "noise": term.noise, "clip": term.clip}
-        for name, term in env.cfg.observations[group].terms.items()
+        {"name": name, "size": size, "scale": terms[name].scale, "noise": terms[name].noise, "clip": terms[name].clip}
+        | ({"steps_ago": age} if of_past else {})
+        for name, size, age in own.layout
     ]
 
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
-from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
 from legged_envs.rl.config import TrainCfg, coarse, complete
@@ -57,7 +57,7 @@ class Trainer:
         task = make_task_cfg(cfg.task_id)
         cfg, self._algo = complete(cfg, is_mimic(task), task.scene.terrain is not None)
         check_changes(cfg.changes)
-        self.cfg, self.console, self._wrap = cfg, console, wrap
+        self.cfg, self.console, self._wrapped = cfg, console, wrap is not None
         self._run_dir = run_folder(cfg)
         task = override(task, cfg.changes)
         self.task = imitating(task, cfg.clips, cfg.motions) if is_mimic(task) else task
@@ -66,8 +66,11 @@ class Trainer:
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
-        self._coarse, first_task = (0.0, self.task) if wrap else coarse(cfg, self.task)
-        self._make_env(first_task)
+        self._coarse = coarse(cfg, self.task)
+        options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
+        envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
+        self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=cfg.seed)
+        self.core = unwrap(envs)
         # Episodes start at random ages, so that they do not all end together.
         self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
         self.algorithm = make_algorithm(self._algo, self.env)
@@ -83,20 +86,6 @@ class Trainer:
         self._goal_checked, self._interrupted, self._saved = 0.0, False, False
         if checkpoint is not None:
             self._load(checkpoint)
-
-    def _make_env(self, task: TaskCfg) -> None:
-        options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": self.cfg.compile}
-        envs = gym.make_vec(self.cfg.task_id, num_envs=self.cfg.num_envs, cfg=task, **options)
-        self.env = RslRlVecEnv(self._wrap(envs) if self._wrap else envs, seed=self.cfg.seed)
-        self.core = unwrap(envs)
-
-    def _refine(self) -> None:
-        """Go on, from where the robots are, with the physics of the task."""
-        coarse = self.env
-        self._make_env(self.task)
-        self.env.set_state(coarse.get_state())
-        coarse.env.close()
-        self._coarse = 0.0
 
     def run(self) -> Path:
         """Train, export, evaluate, draw and film. Returns the run folder. SIGINT (Ctrl-C) and SIGTERM end a run with a
@@ -118,7 +107,7 @@ class Trainer:
             result.print(self.console)
         except KeyboardInterrupt:
             again = shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
-            if self._wrap is not None:
+            if self._wrapped:
                 again = f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
             if (self._run_dir / CHECKPOINT).exists():
                 self.console.print(f"interrupted; go on with: {again}", markup=False, soft_wrap=True)
@@ -140,9 +129,7 @@ class Trainer:
         saved, begun = self.seconds, time.perf_counter() - self.seconds
         with SummaryWriter(str(self._run_dir)) as writer:
             while (done := self._progress()) < 1.0 and not self._interrupted:
-                self._set_learning_rate(done)
-                if self._coarse and done >= self._coarse:
-                    self._refine()
+                self._schedule(done)
                 row = self._iterate()
                 row["seconds"] = self.seconds = time.perf_counter() - begun
                 self.curve.append(row)
@@ -163,7 +150,11 @@ class Trainer:
             return self.iteration / self.cfg.iterations
         return self.seconds / (60.0 * self.cfg.minutes)
 
-    def _set_learning_rate(self, done: float) -> None:
+    def _schedule(self, done: float) -> None:
+        """Set what depends on the part of the training that is ``done``: physics steps and the learning rate."""
+        steps = self.task.sim.decimation // (2 if done < self._coarse else 1)
+        if steps != self.core.decimation:
+            self.core.reconfigure({"sim.dt": self.core.step_dt / steps, "sim.decimation": steps})
         if getattr(self._algo, "schedule", "fixed") == "fixed":
             start, end = self._algo.learning_rate, self._algo.final_learning_rate
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)

@@ -235,6 +235,9 @@ class MujocoSimulation(_MujocoBody, Simulation):
         self.batch.step(nstep=num_steps)
         self._mark_stale(self._converted, _ALL)
 
+    def set_timestep(self, dt: float) -> None:
+        self.batch.expand("opt.timestep")[:] = dt
+
     def forward(self, env_ids: Tensor) -> None:
         self._update_constants()
         self.batch.forward(env_ids.numpy().astype(np.int32))

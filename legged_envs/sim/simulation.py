@@ -133,6 +133,10 @@ class Simulation(FreeBody, Quantities, Shown):
         """Advance every environment by ``num_steps`` physics steps, with the actuators' control law inside each."""
 
     @abstractmethod
+    def set_timestep(self, dt: float) -> None:
+        """Let a physics step take ``dt`` s from now on; a state remembers it."""
+
+    @abstractmethod
     def forward(self, env_ids: Tensor) -> None:
         """Make every quantity of ``env_ids`` current without advancing time, after writes to their state."""
 

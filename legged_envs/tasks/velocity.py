@@ -72,7 +72,7 @@ def _observations() -> dict[str, ObservationGroupCfg]:
         "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"),
         "joint_pos": ObservationTermCfg(observations.joint_pos, noise=0.01, mirror="joint"),
         "joint_vel": ObservationTermCfg(observations.joint_vel, noise=0.5, scale=0.05, mirror="joint"),
-        "action": ObservationTermCfg(observations.last_action, mirror="joint"),
+        "action": ObservationTermCfg(observations.last_action, mirror="action"),
     }
     privileged = {
         "lin_vel": ObservationTermCfg(observations.base_lin_vel, mirror="vector"),
@@ -118,10 +118,11 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
 go2_flat, go1_flat, a1_flat, anymal_c_flat = (partial(quadruped_flat, robot) for robot in (GO2, GO1, A1, ANYMAL_C))
 
 
-def biped_flat(robot: RobotCfg) -> TaskCfg:
+def biped_flat(robot: RobotCfg, frames: int = 1) -> TaskCfg:
     """A biped tracks velocities, the G1 vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock, which
     it sees, also on the spot when it is to stand still (LeggedGym-Ex ``g1``). Action 0 lifts the feet in turn. Lengths
-    go with its height, speeds and times with the root of that (Froude's law), torques with what its motors give."""
+    go with its height, speeds and times with the root of that (Froude's law), torques with what its motors give. It
+    sees the last ``frames`` steps."""
     cfg, size = velocity_task(robot), robot.base_height / G1.base_height
     pace, strength = math.sqrt(size), max(robot.torque_limits) / max(G1.torque_limits)
     vx, vy = round(0.8 * pace, 1), round(0.4 * pace, 1)
@@ -131,6 +132,7 @@ def biped_flat(robot: RobotCfg) -> TaskCfg:
     cfg.actions["joint_position"] = JointPositionCfg(scale=scale, around="gait")
     for group in cfg.observations.values():
         group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
+        group.history = frames
     for name in ("feet_air_time", "foot_clearance", *(name for name in cfg.rewards if name.endswith("stand_still"))):
         del cfg.rewards[name]
     cfg.rewards["gait_contact"] = RewardTermCfg(rewards.gait_contact, 3.0)
@@ -145,8 +147,18 @@ def biped_flat(robot: RobotCfg) -> TaskCfg:
     return cfg
 
 
-g1_flat, h1_flat, k1_flat, t1_flat = (partial(biped_flat, robot) for robot in (G1, H1, K1, T1))
-tron1_pf_flat, tron1_sf_flat = (partial(biped_flat, robot) for robot in (TRON1_PF, TRON1_SF))
+g1_flat, h1_flat, t1_flat = (partial(biped_flat, robot) for robot in (G1, H1, T1))
+k1_flat, tron1_pf_flat = (partial(biped_flat, robot, frames=5) for robot in (K1, TRON1_PF))  # as LeggedGym-Ex
+
+
+def tron1_sf_flat() -> TaskCfg:
+    """TRON1 on soles sees ten steps, and half of its episodes begin in a crouch (LeggedGym-Ex ``tron1_sf``)."""
+    cfg = biped_flat(TRON1_SF, frames=10)
+    pose = {f"{joint}_Joint": angle for joint, angle in {"hip_L": 0.58, "knee_L": 1.35, "ankle_L": -0.8}.items()}
+    pose |= {f"{joint}_Joint": angle for joint, angle in {"hip_R": -0.58, "knee_R": -1.35, "ankle_R": -0.8}.items()}
+    crouch = {"fraction": 0.5, "joint_pos": pose, "depth": 0.3}
+    cfg.events["crouch"] = EventTermCfg(events.crouch, "reset", params=crouch)
+    return cfg
 
 
 def tron1_wf_flat() -> TaskCfg:
