@@ -70,6 +70,7 @@ def play(
     terrain: str | None = None,
     level: int | None = None,
     scan: bool = False,
+    appearance: str | None = None,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
     Args:
@@ -85,7 +86,9 @@ def play(
         seconds: How long each command holds or each motion is imitated.
         terrain: The kind of tiles to walk on, such as stairs_up, for tasks on rough ground.
         level: Of these tiles; the first is 0.
-        scan: Draw the points of the ground that the policy sees."""
+        scan: Draw the points of the ground that the policy sees.
+        appearance: What the robot looks like, its physics the same: menagerie (the meshes of mujoco_menagerie: pip
+            install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
@@ -105,6 +108,11 @@ def play(
         from legged_envs.rl import watch
 
         own = {**(changes or {}), **_on_tiles(task_id, terrain, level)}
+        if appearance is not None:
+            from legged_envs.sim.appearance import find_appearance
+
+            find_appearance(make_task_cfg(task_id).robot, appearance)
+            own["viewer.appearance"] = appearance
         loaded, cfg, _ = _policy_and_task(task_id, policy, own, clips, motions, weights)
         if scan:
             watch.scan_of(cfg)
