@@ -52,7 +52,7 @@ def _check_gains(pickled: bytes) -> None:
     if (falls := sinks > _FALL * robot.base_height) or gives_way > _HANG:
         how = f"write a kp of {kp * gives_way / 0.1:.2g}"
         if falls:
-            weight = GRAVITY * _stand(robot)[0].body_subtreemass[1]
+            weight = GRAVITY * stand(robot)[0].body_subtreemass[1]
             enough = 2 * weight * robot.base_height / len(robot.foot_names)
             how = f"for legs write kp of about 2 m g base_height / feet, {enough:.0f}"
         if load[i] > _LOAD:
@@ -65,7 +65,7 @@ def _check_gains(pickled: bytes) -> None:
 def settle(robot: RobotCfg, seconds: float = SECONDS) -> tuple[float, np.ndarray, np.ndarray]:
     """How a robot stands on its own gains, its base upright on a vertical slide: by how much it sinks, m, its joints
     sag, rad, and their torques, as parts of the limits. Shapes: (), (num_joints,), (num_joints,)."""
-    model, data = _stand(robot)
+    model, data = stand(robot)
     data.qpos[0] = start = -min(lowest(model, data).values())
     servos = np.array(robot.actuators) == "position"
     data.ctrl[:] = np.where(servos, robot.default_joint_pos, 0.0)
@@ -74,7 +74,7 @@ def settle(robot: RobotCfg, seconds: float = SECONDS) -> tuple[float, np.ndarray
     return float(start - data.qpos[0]), sag, abs(data.actuator_force) / robot.torque_limits
 
 
-def _stand(robot: RobotCfg) -> Pose:
+def stand(robot: RobotCfg) -> Pose:
     """The robot in its default pose above the ground, its base on a slide."""
     spec = spec_on_ground(robot, SimCfg())
     base = spec.body(robot.base_body)
@@ -95,7 +95,7 @@ class Report(Shown):
 
     def __init__(self, robot: RobotCfg, gaps: dict[str, str]) -> None:
         build_scene(robot, SimCfg())
-        self.robot, (self.model, self.data) = robot, _stand(robot)
+        self.robot, (self.model, self.data) = robot, stand(robot)
         self.problems = [f"{field}: {guess}" for field, guess in gaps.items()]
         self.tables = [self._masses(), *self._joints_and_stance(), self._feet(), self._overlaps()]
 
