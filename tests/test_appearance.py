@@ -128,9 +128,9 @@ def rollout(appearance: str | None) -> tuple[list[Any], np.ndarray]:
     envs = gym.make_vec(GO2_TASK, num_envs=2, render_mode="rgb_array", cfg={"viewer.appearance": appearance})
     envs.reset(seed=3)
     states, pictures = [], []
-    for _ in range(12):
+    for _ in range(8):
         observation, reward, *_ = envs.step(np.full((2, 12), 0.3, np.float32))
-        pictures.append(envs.render()[1])
+        pictures.append(envs.unwrapped.sim.render(1, 160, 120))
         states += [observation, reward, envs.unwrapped.sim.batch.state.copy()]
     envs.close()
     return states, pictures[-1]

@@ -292,7 +292,8 @@ def make_simulation(
 
     for each in sim.robots.values():
         check_gains(each.robot)
-    sim._renderer.dressed = partial(build_scene, robot, cfg, scene, sim.ground and sim.ground.terrain)
+    if renderer := vars(sim).get("_renderer"):  # an engine may draw in its own way
+        renderer.dressed = partial(build_scene, robot, cfg, scene, sim.ground and sim.ground.terrain)
     return sim
 
 
