@@ -34,6 +34,7 @@ from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import command_ranges, evaluation_cfg
 from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.progress import showing
+from legged_envs.rl.record import read_evaluation
 from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.velocity_metrics import hold_velocity
 from legged_envs.rl.watch import LABEL_HEIGHT, Scene, film_policy, make_watched, scenes, tour
@@ -72,6 +73,9 @@ def test_a_run_folder_holds_what_is_promised(run):
     report = json.loads((run / "eval.json").read_text())
     assert report["env_steps"] == 2 * 4 * 8
     assert set(report["costs"]) == set(make_task_cfg(GO2).costs)
+    recorded = read_evaluation(run / "policy.safetensors")
+    assert recorded.pop("seed") == EVALUATION_SEED and recorded["episodes"] == 4
+    assert recorded == {name: report[name] for name in recorded}
     config = json.loads((run / "config.json").read_text())
     assert config["training"]["num_envs"] == 8
     assert config["task"]["rewards"]["torques"]["func"] == "legged_envs.mdp.rewards.torques"
@@ -650,9 +654,9 @@ def test_a_task_without_a_shipped_policy_says_so():
 
 
 def test_the_command_lists_the_tasks(capsys):
-    cli.list_tasks()
+    cli.list_tasks((GO2,))
     text = capsys.readouterr().out
-    assert "Go2-Flat" in text
+    assert GO2 in text and G1 not in text
     assert "critic" in text
     assert "foot_slip" in text
 

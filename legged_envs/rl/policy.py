@@ -4,7 +4,6 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -187,13 +186,17 @@ def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> 
         raise ValueError(message) from error
 
 
-def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
-    """The policy that ships with the package for a task; ValueError if none does."""
+def shipped_file(task_id: str) -> Path:
+    """The file of the policy that ships with the package for a task; ValueError if none does."""
     if task_id not in SHIPPED:
         only = ", ".join(SHIPPED)
         raise ValueError(f"no policy ships for {task_id!r} (only for {only}); train one, then pass --policy")
-    with resources.as_file(resources.files("legged_envs") / "policies" / SHIPPED[task_id]) as path:
-        return load_policy(path, weights=weights)
+    return Path(__file__).parents[1] / "policies" / SHIPPED[task_id]
+
+
+def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
+    """The policy that ships with the package for a task; ValueError if none does."""
+    return load_policy(shipped_file(task_id), weights=weights)
 
 
 def policy_and_task(

@@ -25,10 +25,11 @@ from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
 from legged_envs.rl.config import TrainCfg, coarse, complete
-from legged_envs.rl.evaluate import Evaluator, metrics_of
+from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
+from legged_envs.rl.record import record_evaluation
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import imitating
@@ -255,6 +256,7 @@ class Trainer:
         if self.metrics.GOAL:
             report["time_to_walk"] = self.time_to_walk
         self._write("eval.json", report | result.as_dict())
+        record_evaluation(self._run_dir / POLICY_FILE, {"seed": EVALUATION_SEED} | result.as_dict())
         plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.metrics.ERRORS)
         if curves := getattr(result, "curves", None):
             plot_tracking(curves, self._run_dir / "tracking.png")

@@ -6,6 +6,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from operator import methodcaller
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -296,7 +297,15 @@ def make_simulation(
         if "mujoco" in sys.modules:
             raise
         raise rendering_error("MuJoCo cannot be imported", error) from error
-    return constructor(robot, cfg, num_envs, torch_device, **({} if scene == SceneCfg() else {"scene": scene}))
+    sim = constructor(robot, cfg, num_envs, torch_device, **({} if scene == SceneCfg() else {"scene": scene}))
+    from legged_envs.sim.check import check_gains  # which needs MuJoCo, as the engines do
+    from legged_envs.sim.scene import build_scene
+
+    for each in sim.robots.values():
+        check_gains(each.robot)
+    if renderer := vars(sim).get("_renderer"):  # an engine may draw in its own way
+        renderer.dressed = partial(build_scene, robot, cfg, scene, sim.ground and sim.ground.terrain)
+    return sim
 
 
 def rendering_error(what: str, error: Exception) -> RuntimeError:
