@@ -357,7 +357,7 @@ def test_the_list_has_what_an_evaluation_recorded_in_the_file(tmp_path, capsys, 
     monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
     path = write_run(tmp_path / "run") / "policy.safetensors"
     monkeypatch.setattr("legged_envs.rl.policy.shipped_file", lambda task_id: path)
-    monkeypatch.setattr("legged_envs.rl.policy.SHIPPED", {GO2: path.name})
+    monkeypatch.setattr("legged_envs.rl.policy.SHIPPED", {GO2: path})
     assert listed(capsys, GO2) == [GO2, "go2", "12", "ships", "-", "-", "-", ""]
     assert listed(capsys, G1) == [G1, "g1", "12", *[""] * 5]
     cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), "--episodes", "2", "--record"])

@@ -19,7 +19,7 @@ from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.mdp.observations import height_scan
 from legged_envs.rl.network import Network, describe
 from legged_envs.tables import Shown
-from legged_envs.tasks import is_mimic, make_task_cfg, plain_id
+from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
@@ -28,13 +28,10 @@ OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
 Inputs = dict[str, list[dict[str, Any]]]
 """Observation group → its terms, each with its name, size, scale, noise and clip; of the past also ``steps_ago``."""
-SHIPPED = {
-    "Legged/Go2-Flat-v0": "go2_flat.safetensors",
-    "Legged/G1-Flat-v0": "g1_flat.safetensors",
-    "Legged/Go2-Rough-v0": "go2_rough.safetensors",
-    "Legged/Go2-Mimic-v0": "go2_mimic.safetensors",
-}
-"""Task id → policy in ``legged_envs/policies``."""
+_FOLDER = Path(__file__).parents[1] / "policies"
+_FILES = {name: _FOLDER / f"{name[7:-3].lower().replace('-', '_')}.safetensors" for name in TASKS}  # Legged/…-v0
+SHIPPED = {task_id: path for task_id, path in _FILES.items() if task_id.startswith("Legged/") and path.is_file()}
+"""Task id → file of the policy that ships for it."""
 
 
 def contract(
@@ -191,7 +188,7 @@ def shipped_file(task_id: str) -> Path:
     if task_id not in SHIPPED:
         only = ", ".join(SHIPPED)
         raise ValueError(f"no policy ships for {task_id!r} (only for {only}); train one, then pass --policy")
-    return Path(__file__).parents[1] / "policies" / SHIPPED[task_id]
+    return SHIPPED[task_id]
 
 
 def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
