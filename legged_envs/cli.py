@@ -23,30 +23,69 @@ import tyro
 from legged_envs import __version__, checks
 from legged_envs.rl.config import LARGEST_SEED, TaskId, TrainCfg, Value, check_run, check_size
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
+from legged_envs.rl.record import HEADS, headline, read_evaluation, record_evaluation
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.without_torch import check_without_torch
 
 
-def list_tasks() -> None:
-    """List the registered tasks: robot, joints, observation groups and costs."""
+def list_tasks(
+    tasks: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TASK_ID")] = (),
+    picture: Path | None = None,
+) -> None:
+    """List the registered tasks: robot, joints, whether a policy ships, and how well it walks, as measured when it was
+    made: errors of its velocity command, falls, motions imitated, tiles crossed; "-" was not measured.
+    Args:
+        tasks: Registered ids, or module:Id of another package's task: list these, with observation groups and costs.
+        picture: Draw all robots of the package, those that a policy ships for walking, into this .png or .jpg."""
+    if picture is not None:
+        checks.check_choice("the ending of --picture", picture.suffix, (".png", ".jpg"))
+        checks.check_output("--picture", picture)
+        checks.check_installed("matplotlib")
     from rich.console import Console
     from rich.table import Column, Table
 
+    heads = ("robot", "joints", *(("observation groups", "costs (limit)") if tasks else ("policy", *HEADS)))
+    table, rows = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads)), {}
+    ids = [plain_id(task_id) for task_id in tasks or TASKS]
+
+    def look(*ids: str) -> None:
+        for task_id in ids:
+            try:
+                rows[task_id] = _details(task_id) if tasks else _shipped(task_id)
+            except Exception as error:  # one of another package, perhaps
+                rows[task_id] = "cannot be made:", *[""] * (len(heads) - 2), f"{type(error).__name__}: {error}"
+
+    own = [task_id for task_id in ids if not tasks and str(TASKS[task_id]).startswith("legged_envs.")]
+    if own:
+        check_without_torch(own[0], partial(look, *own))
+    look(*(task_id for task_id in ids if task_id not in own))
+    for task_id in ids:
+        table.add_row(task_id, *rows[task_id])
+    Console().print(table)
+    if picture is not None:
+        from legged_envs.rl.progress import LINE_INTERVAL, showing
+        from legged_envs.rl.sheet import draw_robots
+
+        with showing(Console(), LINE_INTERVAL) as show:
+            draw_robots(picture, show)
+
+
+def _shipped(task_id: str) -> tuple[str, ...]:
+    from legged_envs.rl.policy import SHIPPED, shipped_file
+
+    robot = make_task_cfg(task_id).robot
+    cells = ("ships", *headline(read_evaluation(shipped_file(task_id)))) if task_id in SHIPPED else ()
+    return robot.name, str(robot.num_joints), *cells
+
+
+def _details(task_id: str) -> tuple[str, ...]:
     from legged_envs.registration import make_core
 
-    heads = ("robot", "joints", "observation groups", "costs (limit)")
-    table = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads))
-    for task_id in tuple(TASKS):
-        try:
-            core = make_core(make_task_cfg(task_id), 1)
-        except Exception as error:  # one of another package, perhaps
-            table.add_row(task_id, "cannot be made:", "", f"{type(error).__name__}: {error}")
-            continue
-        groups = ", ".join(f"{name} ({size})" for name, size in core.group_sizes.items())
-        costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
-        table.add_row(task_id, core.cfg.robot.name, str(len(core.cfg.robot.joint_names)), groups, costs)
-        core.close()
-    Console().print(table)
+    core = make_core(make_task_cfg(task_id), 1)
+    groups = ", ".join(f"{name} ({size})" for name, size in core.group_sizes.items())
+    costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
+    core.close()
+    return core.cfg.robot.name, str(core.cfg.robot.num_joints), groups, costs
 
 
 def train(cfg: Annotated[TrainCfg, tyro.conf.arg(name="")]) -> None:
@@ -71,6 +110,7 @@ def play(
     terrain: str | None = None,
     level: int | None = None,
     scan: bool = False,
+    appearance: str | None = None,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window or as a video.
     Args:
@@ -86,7 +126,9 @@ def play(
         seconds: How long each command holds or each motion is imitated.
         terrain: The kind of tiles to walk on, such as stairs_up, for tasks on rough ground.
         level: Of these tiles; the first is 0.
-        scan: Draw the points of the ground that the policy sees."""
+        scan: Draw the points of the ground that the policy sees.
+        appearance: What the robot looks like, its physics the same: menagerie (the meshes of mujoco_menagerie: pip
+            install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
@@ -106,6 +148,11 @@ def play(
         from legged_envs.rl import watch
 
         own = {**(changes or {}), **_on_tiles(task_id, terrain, level)}
+        if appearance is not None:
+            from legged_envs.sim.appearance import find_appearance
+
+            find_appearance(make_task_cfg(task_id).robot, appearance)
+            own["viewer.appearance"] = appearance
         loaded, cfg, _ = _policy_and_task(task_id, policy, own, clips, motions, weights)
         if scan:
             watch.scan_of(cfg)
@@ -129,6 +176,7 @@ def evaluate(
     terrain: str | None = None,
     level: int | None = None,
     picture: Path | None = None,
+    record: bool = False,
 ) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
     Args:
@@ -142,7 +190,8 @@ def evaluate(
         json: A new file to write the numbers to. The eval.json of a run is its training's own.
         terrain: The kind of tiles to walk on, for tasks on rough ground; by default all.
         level: Of these tiles, the first is 0; by default all.
-        picture: Draw which part of the episodes crosses which tiles into this .png, for tasks on rough ground."""
+        picture: Draw which part of the episodes crosses which tiles into this .png, for tasks on rough ground.
+        record: Write the numbers into the file of the policy, where list finds them: those of its own task."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     check_size("--episodes", episodes)
@@ -152,6 +201,8 @@ def evaluate(
         if json.exists():
             raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
     tiles = _on_tiles(task_id, terrain, level)
+    if record and (changes or clips or motions or tiles):
+        raise ValueError("--record is of the policy's own task: it takes no --changes, --clips, --motions or tiles")
     if picture is not None:
         checks.check_choice("the ending of --picture", picture.suffix, (".png",))
         checks.check_output("--picture", picture)
@@ -162,9 +213,13 @@ def evaluate(
     from rich.console import Console
 
     from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
+    from legged_envs.rl.policy import policy_file, shipped_file
     from legged_envs.rl.progress import LINE_INTERVAL, showing
 
     loaded, cfg, changed = prepare()
+    file = policy_file(policy) if policy else shipped_file(task_id)
+    if record:
+        checks.check_output("--record", file)
     seed = EVALUATION_SEED if seed is None else seed
     evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(loaded.inputs))
     loaded.check(evaluator.core)
@@ -175,6 +230,8 @@ def evaluate(
         from legged_envs.rl.plots import plot_crossings
 
         plot_crossings(result.crossings, picture)
+    if record:
+        record_evaluation(file, {"seed": seed} | result.as_dict())
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
         json.parent.mkdir(parents=True, exist_ok=True)

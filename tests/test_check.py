@@ -17,7 +17,8 @@ import legged_envs
 from legged_envs import cli
 from legged_envs.robots import GO2, ROBOTS, RobotCfg
 from legged_envs.robots.draft import counterpart, draft
-from legged_envs.sim.check import Report, raise_gains, settle
+from legged_envs.sim import check as check_module
+from legged_envs.sim.check import Report, check_gains, raise_gains, settle
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.velocity import velocity_task
 
@@ -309,6 +310,59 @@ def test_left_and_right_are_found_in_names() -> None:
     for left, right in pairs.items():
         assert counterpart(left, names) == right and counterpart(right, names) == left
     assert [counterpart(name, names) for name in ("waist", "roll", "ll_tail")] == ["waist", "roll", "ll_tail"]
+
+
+SOFT = {"kp": (5.0,) * 12}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            SOFT,
+            r"base sinks by 0\.\d+ m; joint 'F._calf_joint', with kp = 5, gives way by .* kp of about .*feet, 25 \(",
+        ),
+        ({"kp": (0.0,) * 12}, r"sinks by .* kp = 0, .*write kp of about"),
+        (
+            {"torque_limits": (23.7, 23.7, 3.0) * 4},
+            r"calf_joint'.*its torque reaches its limit of 3 N m: raise torque_",
+        ),
+    ],
+)
+def test_an_environment_refuses_gains_that_do_not_hold_the_default_pose(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=rf"RobotCfg 'go2': the default pose is not held.*{message}"):
+        gym.make_vec("Legged/Go2-Flat-v0", num_envs=1, cfg={"robot": replace(GO2, **change)})
+
+
+def test_gains_are_checked_once_and_neither_soft_ones_nor_learned_torques_are_refused(monkeypatch) -> None:
+    settled: list[float] = []
+    monkeypatch.setattr(
+        check_module, "settle", lambda robot, seconds: settled.append(seconds) or settle(robot, seconds)
+    )
+    softer = replace(GO2, name="softer", kp=(20.0,) * 12, kd=(0.5,) * 12)  # LeggedGym-Ex
+    for _ in range(3):
+        check_gains(softer)
+    assert len(settled) == 1
+    check_gains(replace(GO2, name="learned", actuators=("torque",) * 12, kp=(0.0,) * 12, kd=(0.0,) * 12))
+    assert len(settled) == 1
+
+
+@pytest.mark.parametrize("robot", ROBOTS.values(), ids=lambda robot: robot.name)
+def test_robots_of_the_package_are_held_and_with_a_fiftieth_of_their_gains_are_not(robot: RobotCfg) -> None:
+    check_gains(robot)
+    weak = {name: tuple(0.02 * gain for gain in getattr(robot, name)) for name in ("kp", "kd")}
+    with pytest.raises(ValueError, match=f"'{robot.name}': the default pose is not held"):
+        check_gains(replace(robot, **weak))
+
+
+def test_a_mesh_that_is_missing_is_named_when_an_environment_is_made(tmp_path: Path) -> None:
+    text = GO2.path.read_text().replace("<worldbody>", '<asset><mesh file="shell.stl"/></asset><worldbody>')
+    (tmp_path / "go2.xml").write_text(text)
+    with pytest.raises(
+        ValueError, match=r"RobotCfg 'go2': cannot compile .*go2\.xml': .*shell\.stl.*mesh is looked for"
+    ):
+        robot = replace(GO2, xml=str(tmp_path / "go2.xml"))
+        gym.make_vec("Legged/Go2-Flat-v0", num_envs=1, cfg={"robot": robot})
 
 
 def test_gains_are_raised_until_the_robot_stands() -> None:

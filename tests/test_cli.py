@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 import resource
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 import tyro
+from PIL import Image
 from rich.console import Console
 
 import legged_envs
@@ -31,6 +34,7 @@ from legged_envs.rl.evaluate import Evaluator
 from legged_envs.rl.metrics import COMMAND_RANGES, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
 from legged_envs.rl.policy import Policy, contract, load_policy, load_shipped_policy, save_onnx, save_policy
+from legged_envs.rl.record import read_evaluation
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.mimic import imitating
@@ -339,6 +343,60 @@ def test_ids_are_listed_whole(width, capsys, monkeypatch):
     cli.list_tasks()
     text = capsys.readouterr().out
     assert all(task_id in text for task_id in TASKS)
+
+
+def listed(capsys: pytest.CaptureFixture[str], task_id: str) -> list[str]:
+    """The cells of the row of a task."""
+    cli.main(["list"])
+    row = next(line for line in capsys.readouterr().out.splitlines() if task_id in line)
+    return [cell.strip() for cell in row.split("│")[1:-1]]
+
+
+def test_the_list_has_what_an_evaluation_recorded_in_the_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
+    path = write_run(tmp_path / "run") / "policy.safetensors"
+    monkeypatch.setattr("legged_envs.rl.policy.shipped_file", lambda task_id: path)
+    monkeypatch.setattr("legged_envs.rl.policy.SHIPPED", {GO2: path})
+    assert listed(capsys, GO2) == [GO2, "go2", "12", "ships", "-", "-", "-", ""]
+    assert listed(capsys, G1) == [G1, "g1", "12", *[""] * 5]
+    cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), "--episodes", "2", "--record"])
+    capsys.readouterr()
+    errors = [read_evaluation(path)[name] for name in ("lin_vel_error", "ang_vel_error")]
+    assert listed(capsys, GO2)[3:] == ["ships", *(f"{error:.3f}" for error in errors), "0.0%", ""]
+    assert read_evaluation(path)["episodes"] == 2 and "costs" in read_evaluation(path)
+
+
+@pytest.mark.parametrize("words", ["--changes sim.dt 0.004", "--changes events.push None"])
+def test_a_record_is_of_the_policys_own_task(words, never, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["eval", GO2, "--record", *words.split()])
+    assert "--record is of the policy's own task: it takes no --changes" in capsys.readouterr().err
+
+
+def test_the_list_needs_neither_pytorch_nor_mujoco():
+    code = (
+        "import sys; from legged_envs import cli; cli.main(['list']); assert not {'torch', 'mujoco'} & {*sys.modules}"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0 and "cannot be made" not in result.stdout, result.stdout + result.stderr
+    assert all(task_id in result.stdout for task_id in TASKS if task_id.startswith("Legged/"))
+
+
+@pytest.mark.render
+def test_a_picture_shows_each_robot_in_its_place(tmp_path, monkeypatch, capsys):
+    some = {name: robots.ROBOTS[name] for name in ("go2", "k1", "tron1_wf")}
+    monkeypatch.setattr("legged_envs.rl.sheet.ROBOTS", some)
+    monkeypatch.setattr("legged_envs.rl.sheet.COLUMNS", 2)
+    monkeypatch.setattr("legged_envs.rl.sheet.TILE", (96, 72))
+    cli.main(["list", GO2, "--picture", str(tmp_path / "new" / "robots.png")])
+    sheet = np.asarray(Image.open(tmp_path / "new" / "robots.png")).astype(int)
+    assert sheet.shape == (144, 192, 3) and not sheet[72:, 96:].any()
+    tiles = [sheet[:72, :96], sheet[:72, 96:], sheet[72:, :96]]
+    assert all(tile.std() > 10 for tile in tiles)
+    assert all(np.abs(one - other).max() > 60 for one, other in itertools.combinations(tiles, 2))
+    with pytest.raises(ValueError, match=r"the ending of --picture must be one of \('.png', '.jpg'\), got '.gif'"):
+        cli.list_tasks(picture=tmp_path / "robots.gif")
 
 
 def test_a_policy_file_says_its_task_and_old_ones_no_changes():

@@ -69,7 +69,7 @@ def trainer_of(cfg: TrainCfg) -> Any:
 def iterate(trainer: Any, times: int) -> list[dict[str, float]]:
     rows = []
     for _ in range(times):
-        trainer._set_learning_rate(trainer._progress())
+        trainer._schedule(trainer._progress())
         rows.append(trainer._iterate())
     return rows
 
@@ -185,7 +185,7 @@ def test_the_learning_rate_falls_linearly_unless_it_adapts():
         trainer = trainer_of(tiny(None, iterations=4, mmppo={"schedule": schedule}))
         rates = []
         for done in (0.0, 0.5, 1.0):
-            trainer._set_learning_rate(done)
+            trainer._schedule(done)
             rates.append(trainer.algorithm.optimizer.param_groups[0]["lr"])
         assert rates == pytest.approx([1e-3, 5.5e-4, 1e-4] if schedule == "fixed" else [1e-3] * 3)
 

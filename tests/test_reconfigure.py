@@ -17,6 +17,8 @@ CHANGES = {
     "actions.joint_position.scale": 0.3,
     "events.push.params.velocity": 3.0,
     "events.push.interval_s": (0.02, 0.02),
+    "sim.dt": 0.01,
+    "sim.decimation": 2,
 }
 
 
@@ -43,6 +45,7 @@ def test_a_task_changed_while_it_runs_goes_on_as_one_made_so(make_vec: Any) -> N
     state = changed.unwrapped.get_state()
     changed.unwrapped.reconfigure(dict(list(CHANGES.items())[:3]))
     changed.unwrapped.reconfigure(dict(list(CHANGES.items())[3:]))
+    assert changed.unwrapped.decimation == 2
     assert changed.unwrapped.changes == CHANGES
     made.unwrapped.set_state({**state, "own": {**state["own"], "changes": made.unwrapped._own_state()["changes"]}})
     later = changed.unwrapped.get_state()
@@ -70,7 +73,9 @@ def test_weights_that_were_set_stay_and_limits_change(make_vec: Any) -> None:
     [
         ("rewards.tracking_lin_vel.params.sigmma", 1.0, "did you mean 'sigma'"),
         ("rewards.tracking_lin_vel.weight", "much", "needs float"),
-        ("sim.dt", 0.01, "must be one of"),
+        ("commands.velocity.heading", True, "must be one of"),
+        ("sim.dt", 0.01, "4 physics steps of 0.01 s must take as long as a control step, 0.02 s"),
+        ("sim.iterations", 3, "of sim only dt and decimation"),
         ("rewards.torques.weight", 0.0, "reconfigure: state"),
         ("observations.policy.history", 3, "reconfigure: state"),
         ("observations.policy.terms.gravity", None, "other sizes"),

@@ -34,6 +34,7 @@ from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import command_ranges, evaluation_cfg
 from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.progress import showing
+from legged_envs.rl.record import read_evaluation
 from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.velocity_metrics import hold_velocity
 from legged_envs.rl.watch import LABEL_HEIGHT, Scene, film_policy, make_watched, scenes, tour
@@ -44,9 +45,9 @@ G1 = "Legged/G1-Flat-v0"
 GO2_MIMIC = "Legged/Go2-Mimic-v0"
 
 
-def tiny(run_dir, **kwargs):
+def tiny(run_dir, task=GO2, **kwargs):
     ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
-    return TrainCfg(GO2, num_envs=8, run_dir=run_dir, algo=ppo, episodes=4, video=False, **kwargs)
+    return TrainCfg(task, num_envs=8, run_dir=run_dir, algo=ppo, episodes=4, video=False, **kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,9 @@ def test_a_run_folder_holds_what_is_promised(run):
     report = json.loads((run / "eval.json").read_text())
     assert report["env_steps"] == 2 * 4 * 8
     assert set(report["costs"]) == set(make_task_cfg(GO2).costs)
+    recorded = read_evaluation(run / "policy.safetensors")
+    assert recorded.pop("seed") == EVALUATION_SEED and recorded["episodes"] == 4
+    assert recorded == {name: report[name] for name in recorded}
     config = json.loads((run / "config.json").read_text())
     assert config["training"]["num_envs"] == 8
     assert config["task"]["rewards"]["torques"]["func"] == "legged_envs.mdp.rewards.torques"
@@ -93,23 +97,37 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     assert [(t["name"], t["size"]) for t in json.loads(metadata["observation"])][:2] == [("command", 3), ("gravity", 3)]
 
 
+@pytest.mark.parametrize("saved", [1, 3])
 @pytest.mark.parametrize("task", [GO2, "Legged/Go2-Rough-v0", "direct", "legged_robot"])
 @pytest.mark.filterwarnings("ignore:mini-batches are not mirrored")
-def test_a_resumed_run_continues_bit_for_bit(task, tmp_path):
+def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
     task = task if "/" in task else register_form(task)
+    coarse = 0.5 if task == GO2 else None  # one checkpoint is before physics becomes finer, the other after that
 
     def iterate(trainer, times):
         for _ in range(times):
-            trainer._set_learning_rate(trainer._progress())
+            trainer._schedule(trainer._progress())
             trainer._iterate()
         return trainer
 
-    whole = iterate(Trainer(replace(tiny(tmp_path, iterations=4), task_id=task), Console(quiet=True)), 4)
-    iterate(Trainer(replace(tiny(tmp_path, iterations=4), task_id=task), Console(quiet=True)), 2)._save()
-    resumed = iterate(Trainer(replace(tiny(None, iterations=4, resume=tmp_path), task_id=task), Console(quiet=True)), 2)
+    begun, going_on = tiny(tmp_path, iterations=4, coarse=coarse), tiny(None, iterations=4, resume=tmp_path)
+    whole = iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), 4)
+    iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), saved)._save()
+    resumed = iterate(Trainer(replace(going_on, task_id=task), Console(quiet=True)), 4 - saved)
+    assert resumed.core.decimation == resumed.task.sim.decimation
     assert resumed.iteration == whole.iteration == 4
     expected, got = parameters(whole), parameters(resumed)
     assert all(torch.equal(expected[name], got[name]) for name in expected)
+
+
+def test_physics_is_coarse_for_most_of_a_training_on_flat_ground_and_fine_at_its_end(tmp_path):
+    trainer, steps = Trainer(tiny(tmp_path, iterations=5), Console(quiet=True)), []
+    for _ in range(5):
+        trainer._schedule(trainer._progress())
+        trainer._iterate()
+        steps.append(trainer.core.decimation)
+    assert steps == [2, 2, 2, 2, 4]
+    assert Trainer(tiny(None, task="Legged/Go2-Rough-v0"), Console(quiet=True))._coarse == 0.0
 
 
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
@@ -636,9 +654,9 @@ def test_a_task_without_a_shipped_policy_says_so():
 
 
 def test_the_command_lists_the_tasks(capsys):
-    cli.list_tasks()
+    cli.list_tasks((GO2,))
     text = capsys.readouterr().out
-    assert "Go2-Flat" in text
+    assert GO2 in text and G1 not in text
     assert "critic" in text
     assert "foot_slip" in text
 

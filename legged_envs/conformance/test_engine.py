@@ -29,6 +29,18 @@ def test_a_robot_in_the_air_falls_freely(make: Make) -> None:
     assert not sim.contact_force_w.any()
 
 
+def test_a_time_step_can_be_longer_and_a_state_remembers_it(make: Make) -> None:
+    sim = make(2)
+    short, start = sim.get_state(), sim.root_pos_w[0, 2].item()
+    sim.set_timestep(0.01)
+    for dt in (0.01, 0.005):
+        sim.push(torch.arange(2, device=sim.device), torch.tensor((0.0, 0.0, 2.0), device=sim.device).expand(2, 3))
+        sim.step(20)
+        expected = start + 2.0 * 20 * dt - 0.5 * G * (20 * dt) ** 2
+        torch.testing.assert_close(sim.root_pos_w[:, 2].cpu(), torch.full((2,), expected), atol=0.02, rtol=0.0)
+        sim.set_state(short)
+
+
 def test_a_robot_tumbles_as_on_the_cpu_engine(make: Make) -> None:
     sims, second = [make(2), make(2, reference=True)], torch.tensor([1])
     state = ((0.4, -0.3, 2.0), (0.8, 0.3, -0.4, 0.3317), (0.5, 0.2, 0.1), (1.0, -2.0, 3.0))

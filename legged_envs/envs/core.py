@@ -77,8 +77,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         self.cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
         self.num_envs, self.array, self.render_mode = num_envs, array, render_mode
         self.step_dt, self.max_episode_length_s = cfg.sim.step_dt, cfg.episode_length_s
-        self.max_episode_length = cfg.max_episode_length
-        """Control time step, s, and time limit of the task, s and control steps; the ``TimeLimit`` wrapper keeps it."""
+        self.decimation, self.max_episode_length = cfg.sim.decimation, cfg.max_episode_length
+        """Control time step, s, and how many of physics it has; time limit of the task, s and control steps, which the
+        ``TimeLimit`` wrapper keeps."""
         self._compile, self._dict_observations = compile, observations == "dict"
         self._process = os.getpid()
         with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere

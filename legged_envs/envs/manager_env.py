@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,8 +22,8 @@ from legged_envs.tables import Table
 
 OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
-CHANGEABLE = ("actions", "observations", "rewards", "costs", "terminations", "events")
-"""Of which managers :meth:`LeggedVectorEnv.reconfigure` changes the terms."""
+CHANGEABLE = ("actions", "observations", "rewards", "costs", "terminations", "events", "sim")
+"""What :meth:`LeggedVectorEnv.reconfigure` changes: terms of these managers, and the steps of physics."""
 MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminations", "events", "curriculum")
 
 
@@ -36,7 +37,6 @@ class LeggedVectorEnv(CoreVectorEnv):
     """What :meth:`reconfigure` has changed in ``cfg`` since the environment was made, by path."""
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
-        self._task, self._changes = self.cfg, dict[str, Any]()  # as it was made, and what was changed in it since then
         self._move_and_command(self)
         self._evaluate_and_observe(self)
         return self._spaces()
@@ -100,7 +100,7 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _act(self, action: torch.Tensor) -> None:
         self.sim.set_joint_targets(self.actions.process(action))
-        self.sim.step(self.cfg.sim.decimation)
+        self.sim.step(self.decimation)
 
     def _evaluate(self) -> Evaluation:
         self._evaluation()
@@ -157,10 +157,11 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def reconfigure(self, changes: Mapping[str, Any]) -> None:
         """Change the task from now on, by paths as in ``cfg`` of make_vec, in the terms that it has of what
-        :data:`CHANGEABLE` names: ``{"events.push.params.velocity": 1.0}``. Their managers are made anew, which takes as
-        long as tens of steps; their state stays, and the state of the environment has the changes. Limits of costs
-        reach the wrappers that are made later. Raises what ``cfg`` does, ValueError for other paths or if terms would
-        come, go or change their sizes; nothing is changed then."""
+        :data:`CHANGEABLE` names: ``{"events.push.params.velocity": 1.0}``, or as many physics steps of another length
+        in a control step: ``{"sim.dt": 0.01, "sim.decimation": 2}``. Managers are made anew, which takes as long as
+        tens of steps; their state stays, and the state of the environment has the changes. Limits of costs reach the
+        wrappers that are made later. Raises what ``cfg`` does, ValueError for other paths or if terms would come, go or
+        change their sizes; nothing is changed then."""
         if self.cfg.workflow is not None:
             raise ValueError("reconfigure: a task in the words of another framework changes its own attributes")
         for path in changes:
@@ -179,6 +180,11 @@ class LeggedVectorEnv(CoreVectorEnv):
         with torch.inference_mode(False):
             try:
                 cfg = override(self.cfg, changes)
+                if replace(cfg.sim, dt=self.cfg.sim.dt, decimation=self.cfg.sim.decimation) != self.cfg.sim:
+                    raise ValueError("reconfigure: of sim only dt and decimation can change")
+                if abs(cfg.sim.step_dt - self.step_dt) > 1e-9:
+                    wrong = f"reconfigure: {cfg.sim.decimation} physics steps of {cfg.sim.dt:g} s"
+                    raise ValueError(f"{wrong} must take as long as a control step, {self.step_dt:g} s")
                 self._act_and_happen(self, cfg)
                 self._evaluate_and_observe(self, cfg)
                 sizes = {name: group.size for name, group in self.observations.groups.items()}
@@ -192,6 +198,9 @@ class LeggedVectorEnv(CoreVectorEnv):
             finally:
                 self.random.load_state_dict(random)  # terms were evaluated once more
         self.changes = dict(changes)
+        if cfg.sim.decimation != self.decimation:
+            self.sim.set_timestep(cfg.sim.dt)
+            self.decimation = cfg.sim.decimation
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what is large at once: a circle of references would wait for the garbage collector."""

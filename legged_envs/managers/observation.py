@@ -59,6 +59,11 @@ class ObservationGroup(TermColumns):
         if by_term:
             steps = [whole_number(f"{kind} history of {n!r}", t.history or 1) for n, t in cfg.terms.items()]
         self.name, self.history, self.noisy, self._limit = name, max(steps), cfg.noisy, limit
+        ages = [(i, age) for age in reversed(range(self.history)) for i in range(len(self.sizes))]
+        if by_term:
+            ages = [(i, age) for i, n in enumerate(steps) for age in reversed(range(n))]
+        self.layout = [(self.names[i], self.sizes[i], age) for i, age in ages]
+        """What the vector is made of, in order: name and size of a term, and how many steps ago that was."""
         self._random = env.random.stream(f"observation_noise/{name}")
         width = sum(self.sizes)
         each = steps if by_term else steps * len(self.sizes)
@@ -160,6 +165,14 @@ class ObservationGroup(TermColumns):
     def shown(self, value: torch.Tensor) -> Any:
         """A ``value`` of the group as the environment gives it: a vector, or a dict of the terms'."""
         return value if self.concatenate else dict(zip(self.names, value.split(self.widths, dim=1), strict=True))
+
+    def overwrite(self, observation: torch.Tensor, term: str, value: torch.Tensor) -> None:
+        """Write the ``value`` of a term to an observation of this moment and to what is remembered of it."""
+        first = sum(self.sizes[: self.names.index(term)])
+        now = observation if self.history == 1 else self.past[:, -1]
+        now[:, first : first + value.shape[-1]] = value
+        if self.history > 1:
+            observation[:] = self._flat(self.past)
 
     def _by_term(self, steps: list[int]) -> torch.Tensor:
         """Which columns of all steps' vectors stand where if each term's ``steps`` stand together."""

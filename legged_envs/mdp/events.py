@@ -69,6 +69,23 @@ def reset_joints(env: Env, env_ids: Tensor, random: Stream, range: float, veloci
     env.sim.write_joint_state(env_ids, joint_pos.clamp_(*env.robot.soft_joint_pos_limits(1.0)), speed * velocity)
 
 
+def crouch(
+    env: Env, env_ids: Tensor, random: Stream, fraction: float, joint_pos: dict[str, float], depth: float
+) -> None:
+    """Let a ``fraction`` of the robots, which stand as other events placed them, begin in another pose: joints moved
+    from q0 to ``joint_pos``, name → rad, and the base ``depth`` m lower (LeggedGym-Ex ``sit_init_percent``)."""
+    sim, low = env.sim, env_ids[random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < fraction]
+    down = sim.root_pos_w.new_tensor((0.0, 0.0, depth))
+    velocity = sim.root_lin_vel_w[low], sim.root_ang_vel_b[low]
+    sim.write_root_state(low, sim.root_pos_w[low] - down, sim.root_quat_w[low], *velocity)
+    moved = torch.zeros_like(env.robot.default_joint_pos)
+    for name, angle in joint_pos.items():
+        joint = sim.robot.joint_names.index(name)
+        moved[joint] = angle - sim.robot.default_joint_pos[joint]
+    joints = (sim.joint_pos[low] + moved).clamp_(*env.robot.soft_joint_pos_limits(1.0))
+    sim.write_joint_state(low, joints, sim.joint_vel[low])
+
+
 def push(env: Env, env_ids: Tensor, random: Stream, velocity: float) -> None:
     """Add U(±velocity) m/s to each horizontal component of the base's velocity."""
     env.robot.push(env_ids, pad(random.uniform(-velocity, velocity, 2, env_ids), (0, 1)))

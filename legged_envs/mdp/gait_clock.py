@@ -1,7 +1,6 @@
 """A clock that tells each foot when to stand and when to swing."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -21,8 +20,9 @@ class GaitClockCfg(Configuration):
     stance: float = 0.55
     offsets: tuple[float, ...] = (0.0, 0.5)
     """Part of the stride for which a foot stands, and how far ahead of the first each foot is, in strides."""
-    swing: tuple[Mapping[str, float], ...] = ()
-    """For each foot the joints that lift it, and how far in mid-swing, rad: see ``JointPositionCfg.around``."""
+    swing: float = 0.0
+    """How high a foot is in mid-swing with action 0, m, lifted by the joints that the model has for that; see
+    ``JointPositionCfg.around``."""
 
     def build(self, env: Env) -> "GaitClock":
         return GaitClock(self, env)
@@ -37,17 +37,15 @@ class GaitClock(CommandTerm):
         robot = env.sim.robot
         check_number("GaitClockCfg.period", cfg.period, above=0.0)
         check_number("GaitClockCfg.stance", cfg.stance, above=0.0, below=1.0)
-        for name, entries in (("offsets", cfg.offsets), ("swing", cfg.swing)):
-            if len(entries) != len(robot.foot_names) and (entries or name == "offsets"):
-                feet = f"{robot.name}: {', '.join(robot.foot_names)}"
-                raise ValueError(f"GaitClockCfg.{name} needs one entry for each foot of {feet}")
-        if unknown := [joint for joints in cfg.swing for joint in joints if joint not in robot.joint_names]:
-            raise ValueError(f"GaitClockCfg.swing: {robot.name} has no joint {unknown[0]!r}")
+        check_number("GaitClockCfg.swing", cfg.swing, least=0.0)
+        if len(cfg.offsets) != len(robot.foot_names):
+            feet = f"{robot.name}: {', '.join(robot.foot_names)}"
+            raise ValueError(f"GaitClockCfg.offsets needs one entry for each foot of {feet}")
         self.cfg, self._default = cfg, env.robot.default_joint_pos
         self._random, self._step = env.random.stream("command/gait"), env.step_dt / cfg.period
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
-        swing = [[joints.get(joint, 0.0) for joint in robot.joint_names] for joints in cfg.swing]
-        self._swing = torch.tensor(swing, dtype=torch.float32, device=env.device)
+        self.swing = env.sim.lifted(cfg.swing)
+        """How far each foot's joints are turned in mid-swing, rad. Shape: (num_feet, num_joints)."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))
@@ -63,7 +61,7 @@ class GaitClock(CommandTerm):
         lift = (phases - self.cfg.stance).clamp_min_(0.0).mul_(math.pi / (1.0 - self.cfg.stance)).sin_().square_()
         self.target_joint_pos = self._default.expand(len(phase), -1)
         """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
-        for foot, swing in enumerate(self._swing):
+        for foot, swing in enumerate(self.swing):
             self.target_joint_pos = self.target_joint_pos + lift[:, foot, None] * swing
 
     def reset(self, env_ids: torch.Tensor) -> None:

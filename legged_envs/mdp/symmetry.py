@@ -1,6 +1,6 @@
 """The left-right mirrored world: how observations and actions change when a robot is reflected in its x-z plane."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
@@ -28,21 +28,32 @@ KINDS: dict[str, Kind] = {
     "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
     "scan": _grid(11),
 }
-"""How a term mirrors: unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz); as (sin, cos) of a
-clock half a stride later; joints or feet swapped left for right, joints with their signs; the 11 points of each row of
-the default scan in reverse."""
+"""How a term mirrors, if not as "action": unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz);
+as (sin, cos) of a clock half a stride later; joints or feet swapped left for right, joints with their signs; the 11
+points of each row of the default scan in reverse."""
+
+
+def _actions(robot: RobotCfg, driven: Sequence[int]) -> Iterable[tuple[int, float]]:
+    joints = list(KINDS["joint"](robot, robot.num_joints))
+    partners = [joints[joint] for joint in driven]
+    if alone := [robot.joint_names[joint] for joint, _ in partners if joint not in driven]:
+        raise ValueError(f"actions do not mirror: {alone[0]!r} has none, and its partner has one")
+    return [(driven.index(joint), sign) for joint, sign in partners]
 
 
 class Mirror:
-    """Mirrors vectors of ``terms`` (name, kind of ``KINDS``, size); ValueError if one has no such kind or size."""
+    """Mirrors vectors of ``terms`` (name, kind of ``KINDS`` or "action", size); ValueError if one has no such kind or
+    size. An action's entries are for the joints ``driven``, by default all in their order."""
 
-    def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]]):
+    def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]], driven: Sequence[int] | None = None):
         index: list[int] = []
         signs: list[float] = []
+        all_joints = range(robot.num_joints)
+        kinds = {**KINDS, "action": lambda robot, size: _actions(robot, all_joints if driven is None else driven)}
         for name, kind, size in terms:
-            if kind not in KINDS:
-                raise ValueError(f"term {name!r}: mirror must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-            entries = list(KINDS[kind](robot, size))
+            if kind not in kinds:
+                raise ValueError(f"term {name!r}: mirror must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
+            entries = list(kinds[kind](robot, size))
             if len(entries) != size:
                 raise ValueError(f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}")
             index += [len(signs) + i for i, _ in entries]

@@ -81,23 +81,24 @@ class HalfMirror:
     use_mirror_loss = False
 
     def __init__(self, env: LeggedVectorEnv):
-        robot, self._observation = env.cfg.robot, {}
-        if env.group_sizes.keys() != env.observations.groups.keys() or env.actions.size != robot.num_joints:
-            raise ValueError("the task has no terms for its observations and for every joint of its robot")
-        for group, cfg in env.cfg.observations.items():
-            sizes = env.observations.term_sizes(group).items()
-            self._observation[group] = Mirror(robot, [(name, cfg.terms[name].mirror, size) for name, size in sizes])
-        self._action = Mirror(robot, [("action", "joint", robot.num_joints)])
+        robot, self.observation = env.cfg.robot, dict[str, Mirror]()
+        if env.group_sizes.keys() != env.observations.groups.keys():
+            raise ValueError("the task has no terms for its observations")
+        driven = [joint for term in env.actions.terms.values() for joint in term.joints]
+        for name, cfg in env.cfg.observations.items():
+            terms = [(term, cfg.terms[term].mirror, size) for term, size, _ in env.observations.groups[name].layout]
+            self.observation[name] = Mirror(robot, terms, driven)
+        self.action = Mirror(robot, [("action", "action", len(driven))], driven)
 
     def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
         half = original_batch_size // 2
         assert batch.observations is not None and batch.actions is not None and batch.old_distribution_params
-        for group, mirror in self._observation.items():
+        for group, mirror in self.observation.items():
             batch.observations[group][:half] = mirror(batch.observations[group][:half])
-        batch.actions[:half] = self._action(batch.actions[:half])
+        batch.actions[:half] = self.action(batch.actions[:half])
         mean, std = batch.old_distribution_params
-        mean[:half] = self._action(mean[:half])
-        std[:half] = std[:half, self._action.index]
+        mean[:half] = self.action(mean[:half])
+        std[:half] = std[:half, self.action.index]
 
     def compute_loss(self, *args: Any) -> torch.Tensor:
         return torch.zeros(())

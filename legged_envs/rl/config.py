@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
@@ -13,6 +13,9 @@ from tyro.constructors import PrimitiveConstructorSpec
 from legged_envs.checks import check_inputs, check_installed, check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.rl.mimic_config import Activation, MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
+
+if TYPE_CHECKING:
+    from legged_envs.envs.cfg import TaskCfg
 
 
 def _parsed(words: list[str]) -> Any:
@@ -30,12 +33,13 @@ Value = Annotated[
 
 MODULES = ("rsl_rl", "tensordict", "tensorboard", "onnx", "onnxscript", "matplotlib", "imageio_ffmpeg")
 """What a training imports, and only the extra ``train`` installs."""
+COARSE = 0.8
 LARGEST_SEED = 2**63 - 1
 BYTES_PER_ROBOT = 20_000
-"""What torch takes as a seed, and the least memory of an environment."""
+"""Share of a training with coarse physics, what torch takes as a seed, and the least memory of an environment."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
 _ABOVE_ZERO = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip", "init_std", "init_free_std")
-_TO_ONE = ("gamma", "gae_lambda")
+_TO_ONE = ("gamma", "gae_lambda", "coarse")
 """Integers that may be 0, and other numbers that may not, or not be above 1."""
 
 
@@ -91,6 +95,9 @@ class TrainCfg(Configuration):
     """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
     warm_start: Path | None = None
     """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards."""
+    coarse: float | None = None
+    """Share of the training in which physics takes half as many steps, each twice as long; evaluations never do. By
+    default 0.8 for velocity tasks on flat ground, else 0: on rough ground nothing is learnt so."""
     compile: bool = False
     """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0
@@ -136,6 +143,17 @@ def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg,
     return replace(cfg, algo=algo), algo
 
 
+def coarse(cfg: TrainCfg, task: "TaskCfg") -> float:
+    """The share of a training with coarse physics; ValueError if the task cannot have it."""
+    from legged_envs.tasks import follows_velocity
+
+    fits = task.workflow is None and task.sim.decimation % 2 == 0
+    if cfg.coarse and not fits:
+        raise ValueError(f"--coarse halves sim.decimation of a task of terms, got {cfg.coarse} for {cfg.task_id!r}")
+    usual = COARSE if fits and follows_velocity(task) and task.scene.terrain is None else 0.0
+    return usual if cfg.coarse is None else cfg.coarse
+
+
 def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:
     """Where the teacher of an algorithm is that needs one; ValueError if it is not given."""
     path = algo.dagger.teacher if isinstance(algo, MimicPPOCfg) else algo.teacher
@@ -149,7 +167,7 @@ def _check_numbers(options: Any, prefix: str = "--") -> None:
         name, value = prefix + option.name.replace("_", "-"), getattr(options, option.name)
         if is_dataclass(option.type):
             _check_numbers(value, f"{name}.")
-        elif option.type is float:
+        elif option.type in (float, float | None) and value is not None:
             bounds = {"above": 0.0} if option.name in _ABOVE_ZERO else {"least": 0.0}
             check_number(name, value, **bounds, most=1.0 if option.name in _TO_ONE else inf)
         elif option.type in (int, int | None, tuple[int, ...]) and value is not None:

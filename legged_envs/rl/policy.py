@@ -4,7 +4,6 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.mdp.observations import height_scan
 from legged_envs.rl.network import Network, describe
 from legged_envs.tables import Shown
-from legged_envs.tasks import is_mimic, make_task_cfg, plain_id
+from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
@@ -28,14 +27,11 @@ _CONTRACT, _NETWORK = "contract", "network"
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
 Inputs = dict[str, list[dict[str, Any]]]
-"""Observation group → its terms, each with its name, size, scale, noise and clip."""
-SHIPPED = {
-    "Legged/Go2-Flat-v0": "go2_flat.safetensors",
-    "Legged/G1-Flat-v0": "g1_flat.safetensors",
-    "Legged/Go2-Rough-v0": "go2_rough.safetensors",
-    "Legged/Go2-Mimic-v0": "go2_mimic.safetensors",
-}
-"""Task id → policy in ``legged_envs/policies``."""
+"""Observation group → its terms, each with its name, size, scale, noise and clip; of the past also ``steps_ago``."""
+_FOLDER = Path(__file__).parents[1] / "policies"
+_FILES = {name: _FOLDER / f"{name[7:-3].lower().replace('-', '_')}.safetensors" for name in TASKS}  # Legged/…-v0
+SHIPPED = {task_id: path for task_id, path in _FILES.items() if task_id.startswith("Legged/") and path.is_file()}
+"""Task id → file of the policy that ships for it."""
 
 
 def contract(
@@ -69,6 +65,7 @@ def contract(
     if clock := next((term for term in commands if isinstance(term, GaitClock)), None):
         meaning["gait"] = {
             **asdict(clock.cfg),
+            "swing": [dict(zip(robot.joint_names, turns, strict=True)) for turns in clock.swing.tolist()],
             "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
             "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
         }
@@ -82,10 +79,12 @@ def contract(
 def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
-    sizes = env.observations.term_sizes(group)
+    own, terms = env.observations.groups[group], env.cfg.observations[group].terms
+    of_past = own.history > 1
     return [
-        {"name": name, "size": sizes[name], "scale": term.scale, "noise": term.noise, "clip": term.clip}
-        for name, term in env.cfg.observations[group].terms.items()
+        {"name": name, "size": size, "scale": terms[name].scale, "noise": terms[name].noise, "clip": terms[name].clip}
+        | ({"steps_ago": age} if of_past else {})
+        for name, size, age in own.layout
     ]
 
 
@@ -184,13 +183,17 @@ def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> 
         raise ValueError(message) from error
 
 
-def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
-    """The policy that ships with the package for a task; ValueError if none does."""
+def shipped_file(task_id: str) -> Path:
+    """The file of the policy that ships with the package for a task; ValueError if none does."""
     if task_id not in SHIPPED:
         only = ", ".join(SHIPPED)
         raise ValueError(f"no policy ships for {task_id!r} (only for {only}); train one, then pass --policy")
-    with resources.as_file(resources.files("legged_envs") / "policies" / SHIPPED[task_id]) as path:
-        return load_policy(path, weights=weights)
+    return SHIPPED[task_id]
+
+
+def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
+    """The policy that ships with the package for a task; ValueError if none does."""
+    return load_policy(shipped_file(task_id), weights=weights)
 
 
 def policy_and_task(

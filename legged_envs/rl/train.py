@@ -24,11 +24,12 @@ from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
-from legged_envs.rl.config import TrainCfg, complete
-from legged_envs.rl.evaluate import Evaluator, metrics_of
+from legged_envs.rl.config import TrainCfg, coarse, complete
+from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
+from legged_envs.rl.record import record_evaluation
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import imitating
@@ -66,6 +67,7 @@ class Trainer:
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
+        self._coarse = coarse(cfg, self.task)
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
         envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
         self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=cfg.seed)
@@ -128,7 +130,7 @@ class Trainer:
         saved, begun = self.seconds, time.perf_counter() - self.seconds
         with SummaryWriter(str(self._run_dir)) as writer:
             while (done := self._progress()) < 1.0 and not self._interrupted:
-                self._set_learning_rate(done)
+                self._schedule(done)
                 row = self._iterate()
                 row["seconds"] = self.seconds = time.perf_counter() - begun
                 self.curve.append(row)
@@ -149,7 +151,11 @@ class Trainer:
             return self.iteration / self.cfg.iterations
         return self.seconds / (60.0 * self.cfg.minutes)
 
-    def _set_learning_rate(self, done: float) -> None:
+    def _schedule(self, done: float) -> None:
+        """Set what depends on the part of the training that is ``done``: physics steps and the learning rate."""
+        steps = self.task.sim.decimation // (2 if done < self._coarse else 1)
+        if steps != self.core.decimation:
+            self.core.reconfigure({"sim.dt": self.core.step_dt / steps, "sim.decimation": steps})
         if getattr(self._algo, "schedule", "fixed") == "fixed":
             start, end = self._algo.learning_rate, self._algo.final_learning_rate
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
@@ -250,6 +256,7 @@ class Trainer:
         if self.metrics.GOAL:
             report["time_to_walk"] = self.time_to_walk
         self._write("eval.json", report | result.as_dict())
+        record_evaluation(self._run_dir / POLICY_FILE, {"seed": EVALUATION_SEED} | result.as_dict())
         plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.metrics.ERRORS)
         if curves := getattr(result, "curves", None):
             plot_tracking(curves, self._run_dir / "tracking.png")

@@ -155,8 +155,7 @@ def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: 
         observation.update(core.observe_again())
         return
     for group in core.observations.groups.keys() & observation.keys():
-        columns, sizes = observation[group], core.observations.term_sizes(group)
-        for name, seen in zip(sizes, columns.split(list(sizes.values()), dim=1), strict=True):
-            cfg = core.cfg.observations[group].terms[name]
+        for name, cfg in core.cfg.observations[group].terms.items():
             if cfg.func is observations.command and cfg.params.get("name", "velocity") == "velocity":
-                seen[:] = value * torch.as_tensor(cfg.scale, device=core.device)
+                seen = value * torch.as_tensor(cfg.scale, device=core.device)
+                core.observations.groups[group].overwrite(observation[group], name, seen)

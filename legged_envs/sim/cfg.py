@@ -100,6 +100,10 @@ class ViewerCfg(Configuration):
     """The environment that is shown unless another is asked for."""
     asset_name: str | None = None
     """Robot or object of ``"asset_root"``; None is the first robot."""
+    appearance: str | None = None
+    """What robots look like in place of their own shapes, in physics the same: ``"menagerie"``, the meshes of
+    mujoco_menagerie (pip install mujoco-menagerie, or a checkout that the environment variable MENAGERIE_ROOT names),
+    or an MJCF file whose bodies have the names of the robot's."""
 
     def check(self) -> None:
         check_choice("ViewerCfg.origin_type", self.origin_type, ("world", "env", "asset_root"))

@@ -1,23 +1,28 @@
 """What a robot is like as it stands in its default pose, and what is wrong with its description."""
 
+import pickle
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from math import inf
 
 import mujoco
 import numpy as np
 
-from legged_envs.robots.draft import Pose, lowest, mirror_sign
+from legged_envs.robots.draft import GRAVITY, Pose, lowest, mirror_sign
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.scene import build_scene, spec_on_ground
 from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, Table
 
-SECONDS = 2.0
-"""How long a robot stands on its own gains."""
+SECONDS, GLANCE = 2.0, 0.8
+"""How long a robot stands on its own gains in a report, and when an environment is made, s."""
 _LEVEL, _SINK, _SAG, _LOAD, _END = 0.01, 0.15, 0.3, 0.9, 0.01
 """Too much: height of a foot off the ground, m; sinking, part of the height; sag of a joint, rad; torque, part of
 its limit. Too little: the way from the default position of a joint to the end of its range, rad."""
+_FALL, _HANG = 0.2, 0.6
+"""Sinking within ``GLANCE``, part of the height, and sag, rad, of a robot that its gains do not hold. Those of the
+package have at most 0.06 and 0.1, with half their gains 0.12 and 0.3; legs that give way sink by more than 0.3."""
 
 
 def raise_gains(robot: RobotCfg) -> RobotCfg:
@@ -31,19 +36,45 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
     return robot
 
 
-def settle(robot: RobotCfg) -> tuple[float, np.ndarray, np.ndarray]:
+def check_gains(robot: RobotCfg) -> None:
+    """Raise a ValueError if the gains do not hold the default pose, unless a learned torque or velocity of a leg has
+    to. It takes 15 ms, once for a robot."""
+    if not set(robot.actuators) - {"position", *["velocity"] * robot.wheels}:
+        _check_gains(pickle.dumps(robot))
+
+
+@cache
+def _check_gains(pickled: bytes) -> None:
+    robot: RobotCfg = pickle.loads(pickled)
+    sinks, sag, load = settle(robot, GLANCE)
+    i = int(abs(sag).argmax())
+    joint, kp, limit, gives_way = robot.joint_names[i], robot.kp[i], robot.torque_limits[i], abs(sag[i])
+    if (falls := sinks > _FALL * robot.base_height) or gives_way > _HANG:
+        how = f"write a kp of {kp * gives_way / 0.1:.2g}"
+        if falls:
+            weight = GRAVITY * stand(robot)[0].body_subtreemass[1]
+            enough = 2 * weight * robot.base_height / len(robot.foot_names)
+            how = f"for legs write kp of about 2 m g base_height / feet, {enough:.0f}"
+        if load[i] > _LOAD:
+            how = f"its torque reaches its limit of {limit:g} N m: raise torque_limits, or bend the legs less"
+        wrong = f"the default pose is not held: in {GLANCE:g} s the base sinks by {sinks:.2f} m"
+        given = f"joint {joint!r}, with kp = {kp:g}, gives way by {gives_way:.2f} rad"
+        raise ValueError(f"RobotCfg {robot.name!r}: {wrong}; {given}; {how} (legged-envs check reports on a robot)")
+
+
+def settle(robot: RobotCfg, seconds: float = SECONDS) -> tuple[float, np.ndarray, np.ndarray]:
     """How a robot stands on its own gains, its base upright on a vertical slide: by how much it sinks, m, its joints
     sag, rad, and their torques, as parts of the limits. Shapes: (), (num_joints,), (num_joints,)."""
-    model, data = _stand(robot)
+    model, data = stand(robot)
     data.qpos[0] = start = -min(lowest(model, data).values())
     servos = np.array(robot.actuators) == "position"
     data.ctrl[:] = np.where(servos, robot.default_joint_pos, 0.0)
-    mujoco.mj_step(model, data, round(SECONDS / model.opt.timestep))
+    mujoco.mj_step(model, data, round(seconds / model.opt.timestep))
     sag = np.where(servos, data.qpos[1:] - robot.default_joint_pos, 0.0)
     return float(start - data.qpos[0]), sag, abs(data.actuator_force) / robot.torque_limits
 
 
-def _stand(robot: RobotCfg) -> Pose:
+def stand(robot: RobotCfg) -> Pose:
     """The robot in its default pose above the ground, its base on a slide."""
     spec = spec_on_ground(robot, SimCfg())
     base = spec.body(robot.base_body)
@@ -64,7 +95,7 @@ class Report(Shown):
 
     def __init__(self, robot: RobotCfg, gaps: dict[str, str]) -> None:
         build_scene(robot, SimCfg())
-        self.robot, (self.model, self.data) = robot, _stand(robot)
+        self.robot, (self.model, self.data) = robot, stand(robot)
         self.problems = [f"{field}: {guess}" for field, guess in gaps.items()]
         self.tables = [self._masses(), *self._joints_and_stance(), self._feet(), self._overlaps()]
 

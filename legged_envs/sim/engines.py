@@ -3,6 +3,7 @@
 import pkgutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import entry_points
 from inspect import signature
 
@@ -70,9 +71,17 @@ def make_simulation(
     scene = scene or SceneCfg()
     scene.check()
     torch_device, constructor = find_device(device), find_engine(engine)
-    if scene == SceneCfg():
-        return constructor(robot, cfg, num_envs, torch_device)
-    if "scene" not in signature(constructor).parameters:
-        parts = [name for name, part in vars(scene).items() if part != getattr(SceneCfg(), name)]
-        raise ValueError(f"sim={engine!r} has one robot on a plane: SceneCfg must be as it is, got {', '.join(parts)}")
-    return constructor(robot, cfg, num_envs, torch_device, scene=scene)
+    if parts := [name for name, part in vars(scene).items() if part != getattr(SceneCfg(), name)]:
+        if "scene" not in signature(constructor).parameters:
+            how = "SceneCfg must be as it is"
+            raise ValueError(f"sim={engine!r} has one robot on a plane: {how}, got {', '.join(parts)}")
+        constructor = partial(constructor, scene=scene)
+    sim = constructor(robot, cfg, num_envs, torch_device)
+    from legged_envs.sim.check import check_gains  # which needs MuJoCo, as the engines do
+    from legged_envs.sim.scene import build_scene
+
+    for each in sim.robots.values():
+        check_gains(each.robot)
+    if renderer := vars(sim).get("_renderer"):  # an engine may draw in its own way
+        renderer.dressed = partial(build_scene, robot, cfg, scene, sim.ground and sim.ground.terrain)
+    return sim

@@ -97,6 +97,9 @@ class MujocoSimulation(ModelSimulation):
         self.batch.step(nstep=num_steps)
         _mark_stale(self._arrays, ALL)
 
+    def set_timestep(self, dt: float) -> None:
+        self.batch.expand("opt.timestep")[:] = dt
+
     def forward(self, env_ids: Tensor) -> None:
         self._update_constants()
         self.batch.forward(env_ids.numpy().astype(np.int32))

@@ -66,8 +66,9 @@ class WarpSimulation(ModelSimulation):
         self._constants_changed = torch.zeros(num_envs, dtype=torch.bool, device=device)
         self._stale_constants: set[str] = set()
         """Why constants are to be computed anew; all robots of a scene share it."""
-        changed = {"constants": self._constants_changed}
-        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields, "changed": changed}
+        self._timestep = wp.to_torch(self._warp_model.opt.timestep)
+        common = {"timestep": self._timestep, "constants_changed": self._constants_changed}
+        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields, "common": common}
         self._qpos, self._qvel, self._controls = state["qpos"], state["qvel"], state["ctrl"]
         self._seen, self._state = (self._qpos, self._qvel), LiveArray(self._qpos)
         for array in state.values():
@@ -111,6 +112,9 @@ class WarpSimulation(ModelSimulation):
     def step(self, num_steps: int) -> None:
         self._update_constants()
         self._launch(self._step_graph, num_steps)
+
+    def set_timestep(self, dt: float) -> None:
+        self._timestep.fill_(dt)
 
     def forward(self, env_ids: Tensor) -> None:
         before = {name: output.clone() for name, output in self._outputs.items()}

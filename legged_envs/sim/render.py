@@ -24,6 +24,7 @@ class SceneRenderer:
     """Draws environments with MuJoCo's renderer, whichever engine simulates them."""
 
     model: mujoco.MjModel
+    """What is simulated, and what is drawn unless robots have another appearance."""
     robot: RobotCfg
     view: RobotView
     num_envs: int
@@ -33,13 +34,19 @@ class SceneRenderer:
     """Where the free joint of each robot and object is in ``qpos``."""
     viewer: ViewerCfg = field(default_factory=ViewerCfg)
     decorations: list[Callable[[mujoco.MjvScene, int], None]] = field(default_factory=list)
+    dressed: Callable[[str], mujoco.MjModel] | None = None
+    """Makes the model in which the robots have the appearance of that name."""
     renderer: mujoco.Renderer | None = None
     """MuJoCo's renderer of the last picture, of that picture's size."""
+    _appearance: str | None = None
     _window: Any = None
     _aimed: str | None = None
     _of_thread: threading.local = field(default_factory=threading.local)
     _lock: Any = field(default_factory=threading.Lock)
     _data: dict[str, mujoco.MjData] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.simulated = self.model
 
     def render(self, env_id: int, width: int, height: int, ghost: Pose | None) -> np.ndarray:
         if ghost is not None:
@@ -106,12 +113,27 @@ class SceneRenderer:
     def _load(self, use: str, env_id: int) -> mujoco.MjData:
         if not 0 <= env_id < self.num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
+        if self._appearance != self.viewer.appearance:
+            self._dress(self.viewer.appearance)
         if use not in self._data:
             self._data[use] = mujoco.MjData(self.model)
         data = self._data[use]
-        self.get_data(env_id, data)
+        if self.model is self.simulated:
+            self.get_data(env_id, data)
+        else:
+            self.get_data(env_id, simulated := mujoco.MjData(self.simulated))
+            data.qpos[:] = simulated.qpos
         mujoco.mj_forward(self.model, data)
         return data
+
+    def _dress(self, appearance: str | None) -> None:
+        """Draw the robots in another appearance from the next picture on."""
+        if self.dressed is None:
+            raise ValueError(f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation")
+        model = self.simulated if appearance is None else self.dressed(appearance)
+        self.close()
+        self._data.clear()
+        self.model, self._appearance = model, appearance
 
     def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
         """Append the shapes of the robot in a pose, overwriting ``data``."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from legged_envs.checks import did_you_mean
 from legged_envs.robots import RobotCfg
+from legged_envs.sim.appearance import dress
 from legged_envs.sim.cfg import SceneCfg
 from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, shortened
@@ -77,12 +78,16 @@ class RobotView(Shown):
 
 
 def build_scene(
-    robot: RobotCfg, cfg: SimCfg, scene: SceneCfg | None = None, terrain: Terrain | None = None
+    robot: RobotCfg,
+    cfg: SimCfg,
+    scene: SceneCfg | None = None,
+    terrain: Terrain | None = None,
+    appearance: str | None = None,
 ) -> mujoco.MjModel:
-    """Compile ``robot`` with the physics options of ``cfg``, on a plane or ``terrain``, and what else is in ``scene``;
-    ValueError as :func:`robot_spec`."""
+    """Compile ``robot`` with the physics options of ``cfg``, on a plane or ``terrain``, and what else is in ``scene``,
+    for pictures in an ``appearance``; ValueError as :func:`robot_spec` and :func:`dress`."""
     spec = spec_on_ground(robot, cfg)
-    model = spec.compile()
+    model = _compile(spec, robot)
     view = RobotView.find(model, robot)
     collides = (model.geom_contype | model.geom_conaffinity) > 0
     for i in np.flatnonzero(collides & (model.body_rootid[model.geom_bodyid] != view.bodies.start)):
@@ -103,7 +108,10 @@ def build_scene(
         _lay(spec, terrain)
         spec.stat.extent, spec.stat.center = model.stat.extent, model.stat.center  # else what is near is cut off
         model = spec.compile()
-    return _add_scene(spec, cfg, scene) if scene and (scene.robots or scene.objects) else model
+    if appearance is not None:
+        dress(spec, robot, appearance)
+        model = spec.compile()
+    return _add_scene(spec, cfg, scene, appearance) if scene and (scene.robots or scene.objects) else model
 
 
 def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
@@ -116,6 +124,15 @@ def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
     _add_ground(spec)
     _set_contacts(spec, cfg)
     return spec
+
+
+def _compile(spec: mujoco.MjSpec, robot: RobotCfg) -> mujoco.MjModel:
+    try:
+        return spec.compile()
+    except ValueError as error:
+        how = "correct the file; a mesh is looked for in its folder, or in <compiler meshdir> in that"
+        wrong = f"RobotCfg {robot.name!r}: cannot compile {str(robot.path)!r}: {shortened(str(error), 200)}"
+        raise ValueError(f"{wrong}; {how}") from error
 
 
 def _lay(spec: mujoco.MjSpec, terrain: Terrain) -> None:
@@ -131,7 +148,7 @@ def _lay(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     ground.group = 1  # which rays leave out
 
 
-def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjModel:
+def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg, appearance: str | None) -> mujoco.MjModel:
     """Compile the first robot together with the other robots and the objects. Robot i has bit i of the contact types,
     and those of the other robots in its affinities; the ground and the objects have bit 0, as what they touch."""
     specs = [spec, *(robot_spec(placed.robot) for placed in scene.robots.values())]
@@ -143,6 +160,8 @@ def _add_scene(spec: mujoco.MjSpec, cfg: SimCfg, scene: SceneCfg) -> mujoco.MjMo
         _set_contacts(each, cfg)
     for (name, placed), each in zip(scene.robots.items(), specs[1:], strict=True):
         build_scene(placed.robot, cfg)  # for its checks
+        if appearance is not None:
+            dress(each, placed.robot, appearance)
         spec.attach(each, frame=spec.worldbody.add_frame(), prefix=f"{name}/")
     for name, thing in scene.objects.items():
         body = spec.worldbody.add_body(name=f"{name}/body", pos=thing.pos, quat=thing.quat)

@@ -117,6 +117,13 @@ class Simulation(FreeBody, Quantities, Shown):
         """The robots of the scene by name, the first as ``"robot"``."""
         return self._robots or {"robot": self}
 
+    def lifted(self, height: float) -> Tensor:
+        """How far the joints turn that lift each foot by ``height``, m: :func:`legged_envs.sim.kinematics.lifted`, rad.
+        Shape: (num_feet, num_joints)."""
+        from legged_envs.sim.kinematics import lifted
+
+        return torch.from_numpy(lifted(self.robot, height)).float().to(self.device)
+
     @abstractmethod
     def set_joint_targets(self, targets: Tensor) -> None:
         """Set what the actuators are to reach until it is set again: rad, rad/s or N·m by ``RobotCfg.actuators``.
@@ -125,6 +132,10 @@ class Simulation(FreeBody, Quantities, Shown):
     @abstractmethod
     def step(self, num_steps: int) -> None:
         """Advance every environment by ``num_steps`` physics steps, with the actuators' control law inside each."""
+
+    @abstractmethod
+    def set_timestep(self, dt: float) -> None:
+        """Let a physics step take ``dt`` s from now on; a state remembers it."""
 
     @abstractmethod
     def forward(self, env_ids: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 from typing import Any
 
 from legged_envs.envs.cfg import TaskCfg
@@ -10,8 +11,9 @@ from legged_envs.managers.observation import ObservationTermCfg
 from legged_envs.mdp import costs, curricula, observations, rewards, terminations
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.goal_command import GoalCommandCfg
+from legged_envs.robots import A1, ANYMAL_C, G1, GO1, GO2, K1, TRON1_PF, RobotCfg
 from legged_envs.sim import SceneCfg
-from legged_envs.tasks.velocity import g1_flat, go2_flat
+from legged_envs.tasks.velocity import biped_flat, quadruped_flat
 from legged_envs.terrains.cfg import MIXTURE, KindCfg, TerrainCfg
 
 
@@ -32,10 +34,10 @@ def on_terrain(cfg: TaskCfg, terrain: TerrainCfg, sees: bool = True) -> TaskCfg:
     return cfg
 
 
-def go2_rough(sees: bool = True) -> TaskCfg:
-    """Go2 walks over slopes, rubble and stairs."""
+def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
+    """A quadruped walks over slopes, rubble and stairs."""
     terrain = TerrainCfg({**MIXTURE, "rubble": 0.1}, first_levels=(0, 1))
-    cfg = on_terrain(go2_flat(), terrain, sees)
+    cfg = on_terrain(quadruped_flat(robot), terrain, sees)
     weights = {"base_height": -2.0, "lin_vel_z": -0.25, "orientation": -0.3, "foot_clearance": -3.0}
     for name, weight in weights.items():
         cfg.rewards[name].weight = weight
@@ -43,19 +45,25 @@ def go2_rough(sees: bool = True) -> TaskCfg:
     return cfg
 
 
-def go2_blind() -> TaskCfg:
-    return go2_rough(sees=False)
+go2_rough, go1_rough, a1_rough, anymal_c_rough = (partial(quadruped_rough, robot) for robot in (GO2, GO1, A1, ANYMAL_C))
+go2_blind = partial(quadruped_rough, GO2, sees=False)
 
 
-def g1_rough() -> TaskCfg:
-    """G1 (12 leg joints) walks over gentler ground, which it sees."""
-    low: dict[str, Any] = {"height": (0.02, 0.12)}
-    kinds = {"slope_up": 0.2, "slope_down": 0.2, "rough": KindCfg(0.2, {"spread": (0.02, 0.06)})}
+def biped_rough(robot: RobotCfg) -> TaskCfg:
+    """A biped walks over gentler ground, which it sees; steps and spikes go with its height, those of the G1 are 12 cm
+    and 6 cm high at the highest level."""
+    size = robot.base_height / G1.base_height
+    low: dict[str, Any] = {"height": (round(0.02 * size, 3), round(0.12 * size, 3))}
+    spikes: dict[str, Any] = {"spread": (round(0.02 * size, 3), round(0.06 * size, 3))}
+    kinds = {"slope_up": 0.2, "slope_down": 0.2, "rough": KindCfg(0.2, spikes)}
     kinds |= {name: KindCfg(0.2, low) for name in ("stairs_up", "stairs_down")}
-    cfg = on_terrain(g1_flat(), TerrainCfg(kinds, first_levels=(0, 1)))
-    cfg.rewards["base_height"].weight = -2.0
+    cfg = on_terrain(biped_flat(robot), TerrainCfg(kinds, first_levels=(0, 1)))
+    cfg.rewards["base_height"].weight *= 0.2
     cfg.rewards["lin_vel_z"].weight = -0.5
     return cfg
+
+
+g1_rough, k1_rough, tron1_pf_rough = (partial(biped_rough, robot) for robot in (G1, K1, TRON1_PF))
 
 
 def go2_nav() -> TaskCfg:

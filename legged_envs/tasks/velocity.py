@@ -1,15 +1,17 @@
 """Velocity tracking on flat ground: observations, terms and randomisation of LeggedGym-Ex's ``go2`` and ``g1``."""
 
 import copy
+import math
+from functools import partial
 
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
-from legged_envs.mdp.actions import JointPositionCfg
+from legged_envs.mdp.actions import JointPositionCfg, JointVelocityCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.gait_clock import GaitClockCfg
-from legged_envs.robots import G1, GO2, RobotCfg
+from legged_envs.robots import A1, ANYMAL_C, G1, GO1, GO2, H1, K1, T1, TRON1_PF, TRON1_SF, TRON1_WF, RobotCfg
 
 
 def velocity_task(robot: RobotCfg) -> TaskCfg:
@@ -70,7 +72,7 @@ def _observations() -> dict[str, ObservationGroupCfg]:
         "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"),
         "joint_pos": ObservationTermCfg(observations.joint_pos, noise=0.01, mirror="joint"),
         "joint_vel": ObservationTermCfg(observations.joint_vel, noise=0.5, scale=0.05, mirror="joint"),
-        "action": ObservationTermCfg(observations.last_action, mirror="joint"),
+        "action": ObservationTermCfg(observations.last_action, mirror="action"),
     }
     privileged = {
         "lin_vel": ObservationTermCfg(observations.base_lin_vel, mirror="vector"),
@@ -89,43 +91,95 @@ def _observations() -> dict[str, ObservationGroupCfg]:
     }
 
 
-def _joints(robot: RobotCfg, *parts: str) -> tuple[int, ...]:
-    return tuple(i for i, name in enumerate(robot.joint_names) if any(part in name for part in parts))
+def _sideways(robot: RobotCfg) -> tuple[int, ...]:
+    """Joints that turn the other way in the mirror, which do not swing a leg forwards."""
+    return tuple(i for i, (_, sign) in enumerate(robot.mirror) if sign < 0.0)
 
 
-def go2_flat() -> TaskCfg:
-    """Go2 tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s."""
-    cfg = velocity_task(GO2)
-    cfg.actions["joint_position"] = JointPositionCfg(scale=0.6)
-    diagonals = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
-    cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": 0.16})
-    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -0.3, {"joints": _joints(GO2, "hip")})
-    cfg.rewards["base_height"].params["target"] = 0.30
+def _reach(robot: RobotCfg) -> list[float]:
+    """How far off the target of each joint must be for all its torque, rad."""
+    return [torque / kp if kp else 0.0 for torque, kp in zip(robot.torque_limits, robot.kp, strict=True)]
+
+
+def quadruped_flat(robot: RobotCfg) -> TaskCfg:
+    """A quadruped tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s at a trot. Lengths, times and torques go with its size."""
+    cfg, size = velocity_task(robot), robot.base_height / GO2.base_height
+    cfg.actions["joint_position"] = JointPositionCfg(scale=round(min(_reach(robot)), 1))
+    diagonals = tuple(tuple(map(robot.foot_names.index, pair)) for pair in robot.diagonals)
+    step = round(0.16 * math.sqrt(size), 2)
+    cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": step})
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -0.3, {"joints": _sideways(robot)})
+    cfg.rewards["base_height"].params["target"] = round(0.9 * robot.base_height, 2)
+    cfg.rewards["foot_clearance"].params["target"] = round(0.06 * size, 2)
+    cfg.rewards["torques"].weight *= (GO2.torque_limits[0] / robot.torque_limits[0]) ** 2
     return cfg
 
 
-def g1_flat() -> TaskCfg:
-    """G1 (12 leg joints) tracks vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock, which it sees,
-    also on the spot when it is to stand still (LeggedGym-Ex ``g1``). Action 0 lifts the feet in turn."""
-    cfg = velocity_task(G1)
-    cfg.commands["velocity"] = VelocityCommandCfg(
-        lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8), standing_fraction=0.15
-    )
-    lift = {"hip_pitch": -0.3, "knee": 0.6, "ankle_pitch": -0.3}
-    swing = ({f"{side}_{joint}_joint": angle for joint, angle in lift.items()} for side in ("left", "right"))
-    cfg.commands["gait"] = GaitClockCfg(swing=tuple(swing))
-    cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="gait")
+go2_flat, go1_flat, a1_flat, anymal_c_flat = (partial(quadruped_flat, robot) for robot in (GO2, GO1, A1, ANYMAL_C))
+
+
+def biped_flat(robot: RobotCfg, frames: int = 1) -> TaskCfg:
+    """A biped tracks velocities, the G1 vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock, which
+    it sees, also on the spot when it is to stand still (LeggedGym-Ex ``g1``). Action 0 lifts the feet in turn. Lengths
+    go with its height, speeds and times with the root of that (Froude's law), torques with what its motors give. It
+    sees the last ``frames`` steps."""
+    cfg, size = velocity_task(robot), robot.base_height / G1.base_height
+    pace, strength = math.sqrt(size), max(robot.torque_limits) / max(G1.torque_limits)
+    vx, vy = round(0.8 * pace, 1), round(0.4 * pace, 1)
+    cfg.commands["velocity"] = VelocityCommandCfg((-vx, vx), (-vy, vy), (-0.8, 0.8), standing_fraction=0.15)
+    cfg.commands["gait"] = GaitClockCfg(period=round(0.8 * pace, 2), swing=round(0.08 * size, 3))
+    scale = tuple(min(0.5, reach) for reach in _reach(robot))
+    cfg.actions["joint_position"] = JointPositionCfg(scale=scale, around="gait")
     for group in cfg.observations.values():
         group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
+        group.history = frames
     for name in ("feet_air_time", "foot_clearance", *(name for name in cfg.rewards if name.endswith("stand_still"))):
         del cfg.rewards[name]
     cfg.rewards["gait_contact"] = RewardTermCfg(rewards.gait_contact, 3.0)
     cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
-    sideways = _joints(G1, "hip_roll", "hip_yaw", "ankle_roll")
-    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -1.5, {"joints": sideways})
+    cfg.rewards["posture"] = RewardTermCfg(rewards.posture, -1.5)
     weights = {"tracking_lin_vel": 4.0, "tracking_ang_vel": 2.0, "feet_slip": -0.5, "action_rate": -0.1}
-    for name, weight in {**weights, "orientation": -5.0, "torques": -1e-5, "dof_acc": -2.5e-8}.items():
+    weights |= {"orientation": -5.0, "torques": -1e-5 / strength**2, "dof_acc": -2.5e-8, "base_height": -10.0 / size**2}
+    for name, weight in weights.items():
         cfg.rewards[name].weight = weight
-    cfg.rewards["base_height"].params["target"] = 0.76
+    cfg.rewards["base_height"].params["target"] = round(0.97 * robot.base_height, 2)
+    cfg.events["push"].params["velocity"] = 0.5 * pace
+    return cfg
+
+
+g1_flat, h1_flat, t1_flat = (partial(biped_flat, robot) for robot in (G1, H1, T1))
+k1_flat, tron1_pf_flat = (partial(biped_flat, robot, frames=5) for robot in (K1, TRON1_PF))  # as LeggedGym-Ex
+
+
+def tron1_sf_flat() -> TaskCfg:
+    """TRON1 on soles sees ten steps, and half of its episodes begin in a crouch (LeggedGym-Ex ``tron1_sf``)."""
+    cfg = biped_flat(TRON1_SF, frames=10)
+    pose = {f"{joint}_Joint": angle for joint, angle in {"hip_L": 0.58, "knee_L": 1.35, "ankle_L": -0.8}.items()}
+    pose |= {f"{joint}_Joint": angle for joint, angle in {"hip_R": -0.58, "knee_R": -1.35, "ankle_R": -0.8}.items()}
+    crouch = {"fraction": 0.5, "joint_pos": pose, "depth": 0.3}
+    cfg.events["crouch"] = EventTermCfg(events.crouch, "reset", params=crouch)
+    return cfg
+
+
+def tron1_wf_flat() -> TaskCfg:
+    """TRON1 drives on its wheels: vx ±1 m/s, ωz ±1 rad/s, its legs balance it."""
+    cfg = velocity_task(TRON1_WF)
+    cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_y=(0.0, 0.0), standing_fraction=0.15)
+    legs, wheels = ("(abad|hip|knee)_._Joint",), ("wheel_._Joint",)
+    cfg.actions = {"legs": JointPositionCfg(0.3, legs), "wheels": JointVelocityCfg(15.0, wheels)}
+    for name in ("feet_air_time", "foot_clearance", "dof_vel_stand_still"):
+        del cfg.rewards[name]
+    cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
+    cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -1.0, {"joints": _sideways(TRON1_WF)})
+    cfg.rewards["base_height"].params["target"] = round(0.97 * TRON1_WF.base_height, 2)
+    weights = {
+        "orientation": -5.0,
+        "torques": -2e-5,
+        "dof_acc": -2.5e-8,
+        "dof_pos_stand_still": -0.2,
+        "feet_slip": -0.5,
+    }
+    for name, weight in weights.items():
+        cfg.rewards[name].weight = weight
     cfg.events["push"].params["velocity"] = 0.5
     return cfg
