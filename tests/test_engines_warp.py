@@ -175,13 +175,11 @@ def test_what_was_closed_is_freed_at_once(make):
     assert model() is None and data() is None
 
 
-@pytest.mark.parametrize(("device", "why"), [("cuda", "PyTorch finds no NVIDIA GPU"), ("mps", "it is no NVIDIA GPU")])
-def test_a_device_that_cannot_be_is_named(device, why, make_vec):
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_cannot_be_is_named(device, make_vec):
     if device == "cuda" and torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(
-        ValueError, match=rf"sim='mujoco_warp' runs on device='cuda' or 'cpu', got device='{device}': {why}"
-    ):
+    with pytest.raises(ValueError, match=f"'cuda' where PyTorch finds an NVIDIA GPU, got device='{device}'"):
         make_vec(2, sim="mujoco_warp", device=device)
 
 

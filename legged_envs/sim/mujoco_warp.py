@@ -45,9 +45,9 @@ class WarpSimulation(ModelSimulation):
     def __init__(
         self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, scene: SceneCfg | None = None
     ):
-        if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
-            why = "PyTorch finds no NVIDIA GPU" if device.type == "cuda" else "it is no NVIDIA GPU"
-            raise ValueError(f"sim='mujoco_warp' runs on device='cuda' or 'cpu', got device={str(device)!r}: {why}")
+        if device.type != "cpu" and not (device.type == "cuda" and torch.cuda.is_available()):
+            where = "on device='cpu', and on 'cuda' where PyTorch finds an NVIDIA GPU"
+            raise ValueError(f"sim='mujoco_warp' runs {where}, got device={str(device)!r}")
         if str(device) == "cuda":
             device = torch.device("cuda", torch.cuda.current_device())
         super().__init__(robot, cfg, num_envs, device)
