@@ -1,0 +1,91 @@
+"""``isaacgym.gymutil``: command lines, configurations, and the names of drawings, which are not drawn."""
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from legged_envs.isaacgym import refuse
+from legged_envs.isaacgym.gymapi import SIM_FLEX, SIM_PHYSX, SimParams, UpAxis, Vec3
+from legged_envs.isaacgym.torch_utils import present_device
+
+
+def parse_device_str(device: str) -> tuple[str, int]:
+    """``"cuda:1"`` → ("cuda", 1), ("cpu", 0) on a machine without CUDA; ValueError for what is no such device."""
+    if not (found := re.fullmatch(r"(cpu|cuda|gpu)(?::(\d+))?", str(device).lower())):
+        raise ValueError(f"a device must be 'cpu', 'cuda' or 'cuda:<number>', got {device!r}")
+    kind, _, number = present_device("cuda" + str(device)[3:] if found[1] == "gpu" else str(device)).partition(":")
+    return kind, int(number or 0)
+
+
+def parse_arguments(
+    description: str = "Isaac Gym",
+    headless: bool = False,
+    no_graphics: bool = False,
+    custom_parameters: list[dict[str, Any]] | None = None,
+) -> argparse.Namespace:
+    """The command line, by Isaac Gym's own options and ``custom_parameters``, dicts with ``name`` and what
+    ``add_argument`` takes. Devices of CUDA become the CPU on a machine that has none."""
+    parser = argparse.ArgumentParser(description=description)
+    if headless:
+        parser.add_argument("--headless", action="store_true", help="run without a viewer")
+    if no_graphics:
+        parser.add_argument("--nographics", action="store_true", help="neither viewer nor cameras")
+    parser.add_argument("--sim_device", default="cuda:0", help="device of the tensors: cpu or cuda:<number>")
+    parser.add_argument("--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are")
+    parser.add_argument("--graphics_device_id", type=int, default=0)
+    engine = parser.add_mutually_exclusive_group()
+    engine.add_argument("--flex", action="store_true", help="refused: there is no FleX")
+    engine.add_argument("--physx", action="store_true", help="has no effect: the engine is MuJoCo")
+    parser.add_argument("--num_threads", type=int, default=0, help="threads of the engine, 0: one per core")
+    for option in ("--subscenes", "--slices"):
+        parser.add_argument(option, type=int, default=0, help="has no effect")
+    for parameter in custom_parameters or []:
+        options = {key: value for key, value in parameter.items() if key != "name"}
+        parser.add_argument(parameter["name"], **options)
+    args = parser.parse_args()
+    for name, value in vars(args).items():
+        if isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value) and present_device(value) == "cpu":
+            setattr(args, name, "cpu")
+            print(f"legged_envs.isaacgym: --{name}={value} is the CPU on this machine", file=sys.stderr)
+    args.sim_device_type, args.compute_device_id = parse_device_str(args.sim_device)
+    args.device, args.use_gpu = args.sim_device_type, args.sim_device_type == "cuda"
+    args.use_gpu_pipeline = args.use_gpu and args.pipeline != "cpu"
+    args.physics_engine = SIM_FLEX if args.flex else SIM_PHYSX
+    return args
+
+
+def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
+    """Write a configuration to ``params``: a dict, or ``vars`` of a class, where parts are dicts or classes too."""
+    for name, value in config.items():
+        if name == "gravity":
+            params.gravity = value if isinstance(value, Vec3) else Vec3(*value)
+        elif name == "up_axis":
+            params.up_axis = UpAxis(value)
+        elif name in ("physx", "flex"):
+            part = value if isinstance(value, Mapping) else vars(value)
+            for key, each in part.items() if name == "physx" else ():
+                if not key.startswith("_"):
+                    setattr(params.physx, key, each)
+        elif not name.startswith("_"):
+            setattr(params, name, value)
+
+
+class WireframeBoxGeometry(SimpleNamespace):
+    """A box to draw: kept, and not drawn."""
+
+    def __init__(self, *sizes: Any, **look: Any):
+        super().__init__(sizes=sizes, **look)
+
+
+class WireframeSphereGeometry(WireframeBoxGeometry):
+    """A sphere to draw: kept, and not drawn."""
+
+
+def draw_lines(geometry: Any, gym: Any, viewer: Any, env: Any, pose: Any) -> None:
+    """Nothing is drawn."""
+
+
+__getattr__ = refuse("gymutil")

@@ -1,0 +1,237 @@
+"""What happens while a simulation runs: steps, forces, and tensors from and to ``mujoco.batch.Batch``."""
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import mujoco
+import mujoco.batch
+import numpy as np
+import torch
+from torch import Tensor
+
+from legged_envs.isaacgym.assets import Array
+from legged_envs.isaacgym.gymapi import DOF_MODE_EFFORT, CoordinateSpace
+from legged_envs.isaacgym.gymtorch import Descriptor
+from legged_envs.isaacgym.scene import Part
+from legged_envs.isaacgym.torch_utils import quat_apply, quat_rotate_inverse
+
+_XYZW, _WXYZ = [1, 2, 3, 0], [3, 0, 1, 2]
+_DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
+_KINEMATICS = ("xpos", "xquat", "xipos", "cvel", "subtree_com")
+_OF_STEP = {"net_contact_force": "cfrc_ext", "dof_force": "actuator_force"}
+"""Fields that only a step evaluates, by the tensors that are made of them."""
+TENSORS = {"actor_root_state": 13, "dof_state": 2, "net_contact_force": 3, "rigid_body_state": 13, "dof_force": 1}
+"""Columns of each tensor."""
+
+
+class State:
+    """The environments of a simulation. Their order of numbers is by environment, then by actor.
+
+    Root and DOF tensors show what the engine has, also after a setter; bodies are evaluated anew for it when they are
+    refreshed; contact forces and forces of DOFs are those of the last physics step."""
+
+    def __init__(
+        self, batch: mujoco.batch.Batch, parts: Sequence[Part], substeps: int, modes: Tensor, device: torch.device
+    ):
+        self.batch, self.parts, self.modes, self.device = batch, parts, modes, device
+        self.model, self.num_envs, self._substeps = batch.model, batch.nsim, substeps
+        self.sizes = {"actors": len(parts), "dofs": self.model.nu, "bodies": self.model.nbody - 1}
+        self.constants_changed, self.frame_count = np.zeros(batch.nsim, bool), 0
+        names = ("qpos", "qvel", "ctrl", "xfrc_applied", "mocap_pos", "mocap_quat")
+        self._qpos, self._qvel, self._ctrl, self._applied, *self._mocap = (
+            torch.from_numpy(batch.bind(name)) for name in names
+        )
+        self._joints = np.concatenate([part.joints for part in parts])
+        self._dof_qpos, self._dof_qvel = (
+            _span(each[self._joints]) for each in (self.model.jnt_qposadr, self.model.jnt_dofadr)
+        )
+        self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
+        self._moved, self._forces_given, self._body_forces_given = True, False, False
+        self._last_applied: Tensor | None = None
+        self._kept, self._buffers = dict[str, Tensor](), dict[str, Tensor]()
+
+    def start(self, roots: Tensor) -> None:
+        """Put actors to where they are created, with DOFs at 0 or the nearest limit."""
+        self._write_roots(torch.arange(self.num_envs * len(self.parts)), roots)
+        low, high = self.model.jnt_range[self._joints].T
+        angles = np.where(self.model.jnt_limited[self._joints], np.clip(0.0, low, high), 0.0)
+        self._qpos[:, self._dof_qpos] = torch.from_numpy(angles)
+
+    # --- Steps --------------------------------------------------------------------------------------------------------
+
+    def simulate(self) -> None:
+        """One step of ``dt``. Forces on DOFs and bodies count for it alone. A warning tells of environments whose numbers
+        were not finite."""
+        if not self._forces_given:
+            self._ctrl.masked_fill_(self.modes == DOF_MODE_EFFORT, 0.0)
+        self._update_constants()
+        self.batch.step(nstep=self._substeps)
+        self.frame_count += 1
+        self._moved, self._forces_given, self._last_applied = True, False, None
+        self._kept.clear()
+        if self._body_forces_given:
+            self._last_applied, self._body_forces_given = self._applied[:, 1:, :3].clone(), False
+            self._applied.zero_()
+        if np.count_nonzero(self.batch.warning[:, _DIVERGED, 1]):
+            bad = np.flatnonzero(self.batch.warning[:, _DIVERGED, 1].any(1))
+            self.batch.warning[:] = 0
+            what = "had numbers that are not finite or too large, and were put back to where environment 0 began"
+            warnings.warn(f"simulate: environments {bad[:8].tolist()} {what}", RuntimeWarning, stacklevel=4)
+
+    def drive(self, values: Tensor, mode: int) -> None:
+        """Forces or targets of the DOFs of a mode."""
+        values = values.reshape(self._ctrl.shape).to("cpu", torch.float64)
+        self._ctrl.copy_(torch.where(self.modes == mode, values, self._ctrl))
+        self._forces_given |= mode == DOF_MODE_EFFORT
+
+    def apply_body_forces(self, forces: Tensor | None, torques: Tensor | None, space: int) -> None:
+        for first, given in ((0, forces), (3, torques)):
+            if given is not None:
+                values = given.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
+                if space == CoordinateSpace.LOCAL_SPACE:
+                    self._update_kinematics()
+                    values = quat_apply(self._output("xquat")[:, 1:, _XYZW], values)
+                self._applied[:, 1:, first : first + 3] = values
+        self._body_forces_given = True
+
+    def _update_constants(self) -> None:
+        if self.constants_changed.any():
+            self.batch.set_const(np.flatnonzero(self.constants_changed).astype(np.int32))
+            self.constants_changed[:] = False
+
+    # --- Tensors ------------------------------------------------------------------------------------------------------
+
+    def acquire(self, name: str) -> Descriptor:
+        """The buffer of a tensor, always the same."""
+        if name not in self._buffers:
+            kind = {"actor_root_state": "actors", "dof_state": "dofs", "dof_force": "dofs"}.get(name, "bodies")
+            rows, columns = self.num_envs * self.sizes[kind], TENSORS[name]
+            with torch.inference_mode(False):
+                self._buffers[name] = torch.zeros((rows, columns) if columns > 1 else rows, device=self.device)
+            if name in _OF_STEP:
+                self._output(_OF_STEP[name])
+        return Descriptor(self._buffers[name])
+
+    def checked(self, function: str, given: Descriptor, kind: str, columns: int) -> Tensor:
+        """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs, TypeError for others."""
+        if not isinstance(given, Descriptor):
+            raise TypeError(f"gym.{function} takes gymtorch.unwrap_tensor(tensor), got {type(given).__name__}")
+        tensor, rows = given.tensor, self.num_envs * self.sizes[kind]
+        if tensor.dtype != torch.float32 or tensor.numel() != rows * columns or tensor.device != self.device:
+            wanted = f"torch.float32 with as many numbers as {(rows, columns)} on {self.device}"
+            got = f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
+            raise ValueError(f"gym.{function} takes {wanted}, {kind} of all environments, got {got}")
+        return tensor
+
+    def checked_actors(self, function: str, given: Descriptor, count: int) -> Tensor:
+        """The first ``count`` indices of a descriptor; ValueError unless they are int32 and those of actors."""
+        ids, actors = given.tensor if isinstance(given, Descriptor) else given, self.num_envs * len(self.parts)
+        if not isinstance(ids, Tensor) or ids.dtype != torch.int32 or ids.numel() < count:
+            got = f"{ids.dtype} {tuple(ids.shape)}" if isinstance(ids, Tensor) else repr(ids)
+            raise ValueError(f"gym.{function} takes {count} indices of actors, an unwrapped torch.int32, got {got}")
+        ids = ids.flatten()[:count].to("cpu", torch.int64)
+        if len(wrong := ids[(ids < 0) | (ids >= actors)]):
+            raise ValueError(f"gym.{function}: there is no actor {int(wrong[0])}, they are 0 to {actors - 1}")
+        return ids
+
+    def refresh(self, name: str) -> None:
+        """Fill the buffer of a tensor."""
+        buffer = self.acquire(name).tensor.view(self.num_envs, -1, TENSORS[name])
+        if name == "dof_state":
+            buffer[..., 0].copy_(self._qpos[:, self._dof_qpos])
+            buffer[..., 1].copy_(self._qvel[:, self._dof_qvel])
+            return
+        read: dict[str, Callable[[], Tensor]] = {
+            "actor_root_state": self._roots,
+            "net_contact_force": self._contact_forces,
+            "rigid_body_state": self._bodies,
+            "dof_force": lambda: self._output("actuator_force").unsqueeze(-1),
+        }
+        buffer.copy_(read[name]())
+
+    def write(self, name: str, values: Tensor, actors: Tensor | None = None) -> None:
+        """Set the states of ``actors``, or of all: without ``actors`` roots that are as they were keep what float32
+        cannot hold."""
+        values = values.reshape(self.num_envs, -1, TENSORS[name]).to("cpu")
+        if actors is None:
+            actors = torch.arange(self.num_envs * len(self.parts))
+            if name == "actor_root_state":
+                actors = actors[(self._roots().float() != values).any(-1).flatten()]
+        (self._write_dofs if name == "dof_state" else self._write_roots)(actors, values.double())
+        self._moved = True
+
+    def _roots(self) -> Tensor:
+        """Position, quaternion (x, y, z, w), velocities of the centre of mass. Shape: (num_envs, actors, 13)."""
+        rows = []
+        for part in self.parts:
+            if part.floats:
+                pos, quat = self._qpos[:, part.qpos : part.qpos + 7].split((3, 4), dim=1)
+                vel, turn = self._qvel[:, part.qvel : part.qvel + 6].split(3, dim=1)
+                ang = quat_apply(quat := quat[:, _XYZW], turn)
+                twist = (vel + torch.linalg.cross(ang, quat_apply(quat, self._com(part))), ang)
+            else:
+                pos, quat = self._mocap[0][:, part.mocap], self._mocap[1][:, part.mocap, _XYZW]
+                twist = torch.zeros_like(pos), torch.zeros_like(pos)
+            rows.append(torch.cat((pos, quat, *twist), dim=1))
+        return torch.stack(rows, dim=1)
+
+    def _write_roots(self, actors: Tensor, states: Tensor) -> None:
+        for k, part in enumerate(self.parts):
+            envs = actors[actors % len(self.parts) == k] // len(self.parts)
+            pos, quat, lin, ang = states[envs, k].split((3, 4, 3, 3), dim=1)
+            if part.floats:
+                vel = lin - torch.linalg.cross(ang, quat_apply(quat, self._com(part)[envs]))
+                self._qpos[envs, part.qpos : part.qpos + 7] = torch.cat((pos, quat[:, _WXYZ]), dim=1)
+                self._qvel[envs, part.qvel : part.qvel + 6] = torch.cat((vel, quat_rotate_inverse(quat, ang)), dim=1)
+            else:
+                self._mocap[0][envs, part.mocap], self._mocap[1][envs, part.mocap] = pos, quat[:, _WXYZ]
+
+    def _com(self, part: Part) -> Tensor:
+        """Centre of mass of the base in its own frame."""
+        shared = self.batch.expanded("body_ipos") is None
+        com = torch.from_numpy(self.model.body_ipos[None] if shared else self.batch.expand("body_ipos"))
+        return com[:, part.bodies.start].expand(self.num_envs, 3)
+
+    def _write_dofs(self, actors: Tensor, states: Tensor) -> None:
+        for k, part in enumerate(self.parts):
+            envs = actors[actors % len(self.parts) == k] // len(self.parts)
+            for i, (array, first) in enumerate(
+                ((self._qpos, self.model.jnt_qposadr), (self._qvel, self.model.jnt_dofadr))
+            ):
+                array[envs[:, None], torch.from_numpy(first[part.joints]).long()] = states[envs, part.dofs, i]
+
+    def _output(self, field: str) -> Tensor:
+        """A field of ``MjData`` that calls of the engine evaluate, as the last one that did left it."""
+        if field in self._kept:
+            return self._kept[field]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it is read-only
+            return torch.from_numpy(self.batch.bind(field))
+
+    def _update_kinematics(self) -> None:
+        """Evaluate where bodies are: a step leaves where they were before it."""
+        for field in _KINEMATICS:
+            self._output(field)
+        if self._moved:
+            fields = [field for name, field in _OF_STEP.items() if name in self._buffers]
+            self._kept = {field: self._output(field).clone() for field in fields}  # which forward spoils
+            self._update_constants()
+            self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
+            self._moved = False
+
+    def _bodies(self) -> Tensor:
+        self._update_kinematics()
+        pos, quat, com, twist, roots = (self._output(field) for field in _KINEMATICS)
+        ang, lin = twist[:, 1:].split(3, dim=-1)  # cvel is about the centre of mass of the whole robot
+        lin = lin + torch.linalg.cross(ang, com[:, 1:] - roots[:, self._roots_of_bodies])
+        return torch.cat((pos[:, 1:], quat[:, 1:, _XYZW], lin, ang), dim=-1)
+
+    def _contact_forces(self) -> Tensor:
+        forces = self._output("cfrc_ext")[:, 1:, 3:]
+        return forces if self._last_applied is None else forces - self._last_applied
+
+
+def _span(ids: Array) -> slice | Array:
+    """A slice where ``ids`` are one after another: reading by it copies nothing."""
+    first = int(ids[0]) if len(ids) else 0
+    return slice(first, first + len(ids)) if (ids == np.arange(first, first + len(ids))).all() else ids
