@@ -46,7 +46,7 @@ _refuse = refuse("isaacgym")
 
 
 def __getattr__(name: str) -> Any:
-    """What needs Gymnasium is imported when it is asked for."""
+    """What needs MuJoCo or Gymnasium is imported when it is asked for."""
     if name == "as_vector_env":
         return import_module(f"{__name__}.bridge").as_vector_env
-    return _refuse(name)
+    return import_module(f"{__name__}.{name}") if name in MODULES else _refuse(name)

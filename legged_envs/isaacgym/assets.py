@@ -50,9 +50,10 @@ class Asset:
         try:
             spec = self._read_urdf(visuals) if self.path.suffix.lower() == ".urdf" else self._read_mjcf(visuals)
             base = spec.worldbody.bodies[0]
+            looks = any(not (geom.contype or geom.conaffinity) for geom in spec.geoms)
             for geom in spec.geoms:
                 seen = not (geom.contype or geom.conaffinity)
-                geom.group, geom.mass = (2, 0.0) if seen else (3 if visuals else 2, geom.mass)
+                geom.group, geom.mass = (2, 0.0) if seen else (3 if looks else 2, geom.mass)
                 if self.options.replace_cylinder_with_capsule and geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER:
                     geom.type = geom.type if seen else mujoco.mjtGeom.mjGEOM_CAPSULE
             kept = [spec.add_exclude(bodyname1=name, bodyname2=base.name) for name in self._not_collapsed]

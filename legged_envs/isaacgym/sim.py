@@ -155,7 +155,7 @@ class Sim:
             fields = self._body_fields(part, actor.asset, actor.mass, actor.com)
         else:
             fields = self._dof_fields(part, actor.dofs)
-            self.state.modes[env.index, part.dofs] = torch.from_numpy(actor.dofs["driveMode"])
+            self.state.modes[env.index, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
         for name, where, value in fields:
             own = self.state.batch.expand(name)[env.index]
             if (own[where] != value).any():

@@ -18,8 +18,8 @@ from legged_envs.isaacgym.torch_utils import quat_apply, quat_rotate_inverse
 _XYZW, _WXYZ = [1, 2, 3, 0], [3, 0, 1, 2]
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 _KINEMATICS = ("xpos", "xquat", "xipos", "cvel", "subtree_com")
-_OF_STEP = {"net_contact_force": "cfrc_ext", "dof_force": "actuator_force"}
-"""Fields that only a step evaluates, by the tensors that are made of them."""
+_OF_STEP = ("cfrc_ext", "actuator_force")
+"""Fields that only a step evaluates."""
 TENSORS = {"actor_root_state": 13, "dof_state": 2, "net_contact_force": 3, "rigid_body_state": 13, "dof_force": 1}
 """Columns of each tensor."""
 
@@ -49,9 +49,12 @@ class State:
         self._moved, self._forces_given, self._body_forces_given = True, False, False
         self._last_applied: Tensor | None = None
         self._kept, self._buffers = dict[str, Tensor](), dict[str, Tensor]()
+        for field in _OF_STEP:
+            self._output(field)  # which a step fills from here on
 
     def start(self, roots: Tensor) -> None:
         """Put actors to where they are created, with DOFs at 0 or the nearest limit."""
+        self._update_constants()
         self._write_roots(torch.arange(self.num_envs * len(self.parts)), roots)
         low, high = self.model.jnt_range[self._joints].T
         angles = np.where(self.model.jnt_limited[self._joints], np.clip(0.0, low, high), 0.0)
@@ -108,8 +111,6 @@ class State:
             rows, columns = self.num_envs * self.sizes[kind], TENSORS[name]
             with torch.inference_mode(False):
                 self._buffers[name] = torch.zeros((rows, columns) if columns > 1 else rows, device=self.device)
-            if name in _OF_STEP:
-                self._output(_OF_STEP[name])
         return Descriptor(self._buffers[name])
 
     def checked(self, function: str, given: Descriptor, kind: str, columns: int) -> Tensor:
@@ -213,8 +214,7 @@ class State:
         for field in _KINEMATICS:
             self._output(field)
         if self._moved:
-            fields = [field for name, field in _OF_STEP.items() if name in self._buffers]
-            self._kept = {field: self._output(field).clone() for field in fields}  # which forward spoils
+            self._kept = {field: self._output(field).clone() for field in _OF_STEP}  # which forward spoils
             self._update_constants()
             self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
             self._moved = False
