@@ -37,6 +37,7 @@ class Task:
         self.obs_buf = torch.zeros(num_envs, 9 + 3 * self.num_actions)
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
         self.actions, self.extras = torch.zeros(num_envs, self.num_actions), {}
+        self.torques = torch.zeros_like(self.actions)
         self.reset_idx(torch.arange(num_envs))
         self._refresh()
 

@@ -31,13 +31,12 @@ def install() -> None:
 
 
 def refuse(owner: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of something that has only a part of Isaac Gym: NotImplementedError with the name."""
+    """The ``__getattr__`` of something that has a part of Isaac Gym alone: AttributeError, which tools that look for a
+    name in all modules expect."""
 
     def getattr_(name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"{owner} has no attribute {name!r}")
         wrong = f"{owner}.{name} of Isaac Gym is not in legged_envs.isaacgym"
-        raise NotImplementedError(f"{wrong}; docs/isaacgym.md lists what is: ask for more in an issue of legged-envs")
+        raise AttributeError(f"{wrong}; docs/isaacgym.md lists what is: ask for more in an issue of legged-envs")
 
     return getattr_
 

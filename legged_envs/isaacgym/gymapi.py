@@ -48,7 +48,9 @@ class Record:
         if name not in self.FIELDS:
             wrong = f"gymapi.{type(self).__name__} has no field {name!r}"
             raise AttributeError(f"{wrong}; {did_you_mean(name, self.FIELDS)}it has: {', '.join(self.FIELDS)}")
-        vars(self)[name] = float(value) if type(self.FIELDS[name]) is float else value
+        if type(self.FIELDS[name]) is float:
+            value = float(value.item() if hasattr(value, "item") else value)
+        vars(self)[name] = value
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
