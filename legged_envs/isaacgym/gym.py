@@ -3,8 +3,8 @@
 import copy
 import time
 import warnings
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -46,42 +46,21 @@ class Gym:
         on_gpu = params.use_gpu_pipeline and torch.cuda.is_available()
         return Sim(params, torch.device("cuda", compute_device) if on_gpu else torch.device("cpu"))
 
-    def prepare_sim(self, sim: Sim) -> bool:
-        sim.prepare()
-        return True
+    prepare_sim = staticmethod(lambda sim: sim.prepare())
+    simulate = staticmethod(lambda sim: sim.running("simulate").simulate())
+    destroy_sim = staticmethod(lambda sim: sim.close())
+    get_frame_count = staticmethod(lambda sim: sim.state.frame_count if sim.state else 0)
+    get_sim_params = staticmethod(lambda sim: copy.deepcopy(sim.params))
+    set_sim_params = staticmethod(lambda sim, params: sim.set_params(params))
 
-    def simulate(self, sim: Sim) -> None:
-        sim.need_prepared("simulate")
-        sim.state.simulate()
-
-    def destroy_sim(self, sim: Sim) -> None:
-        sim.close()
-
-    def get_frame_count(self, sim: Sim) -> int:
-        return sim.state.frame_count if sim.prepared else 0
-
-    def get_sim_params(self, sim: Sim) -> SimParams:
-        """A copy."""
-        return copy.deepcopy(sim.params)
-
-    def set_sim_params(self, sim: Sim, params: SimParams) -> None:
-        """Gravity at any time, the rest before ``prepare_sim``."""
-        sim.set_params(params)
-
-    def add_ground(self, sim: Sim, params: gymapi.PlaneParams) -> None:
-        self._lay(sim, "add_ground", plane(params))
-
-    def add_heightfield(self, sim: Sim, samples: Array, params: gymapi.HeightFieldParams) -> None:
-        self._lay(sim, "add_heightfield", height_field(samples, params))
-
-    def add_triangle_mesh(self, sim: Sim, vertices: Array, triangles: Array, params: gymapi.TriangleMeshParams) -> None:
-        self._lay(sim, "add_triangle_mesh", triangle_mesh(vertices, triangles, params))
-
-    def _lay(self, sim: Sim, function: str, ground: Ground) -> None:
-        sim.need_prepared(function, False)
+    def _lay(self, make: Callable[..., Ground], sim: Sim, *given: Any) -> None:
+        sim.need_setup(f"adding a {make.__name__.replace('_', ' ')}")
         if sim.ground is not None:
-            raise RuntimeError(f"gym.{function}: the simulation has a ground, and there can be one alone")
-        sim.ground = ground
+            raise RuntimeError(f"the simulation has a ground, and there can be one alone: no {make.__name__} is added")
+        sim.ground = make(*given)
+
+    add_ground, add_heightfield = partialmethod(_lay, plane), partialmethod(_lay, height_field)
+    add_triangle_mesh = partialmethod(_lay, triangle_mesh)
 
     # --- Assets -------------------------------------------------------------------------------------------------------
 
@@ -103,7 +82,7 @@ class Gym:
 
     def create_env(self, sim: Sim, lower: Vec3, upper: Vec3, num_per_row: int) -> Env:
         """A world of its own: coordinates are its own too, ``lower`` and ``upper`` have no effect."""
-        sim.need_prepared("create_env", False)
+        sim.need_setup("create_env")
         sim.envs.append(Env(sim, len(sim.envs)))
         return sim.envs[-1]
 
@@ -118,13 +97,9 @@ class Gym:
         seg_id: int = 0,
     ) -> int:
         """Filter 0 lets the parts of the robot touch each other, above 0 they do not; −1 is 0."""
-        env.sim.need_prepared("create_actor", False)
+        env.sim.need_setup("create_actor")
         env.actors.append(Actor(asset, pose, name or f"actor_{len(env.actors)}", group, filter))
         return len(env.actors) - 1
-
-    def find_actor_handle(self, env: Env, name: str) -> int:
-        """−1 if there is none."""
-        return next((i for i, actor in enumerate(env.actors) if actor.name == name), -1)
 
     def find_actor_rigid_body_handle(self, env: Env, handle: int, name: str) -> int:
         """Number of a body in its environment, −1 if there is none."""
@@ -134,6 +109,9 @@ class Gym:
 
     get_actor_count = staticmethod(lambda env: len(env.actors))
     get_actor_handle = staticmethod(lambda env, index: index if env.actor(index) else -1)
+    find_actor_handle = staticmethod(
+        lambda env, name: next((i for i, actor in enumerate(env.actors) if actor.name == name), -1)
+    )
     get_actor_name = staticmethod(lambda env, handle: env.actor(handle).name)
     get_actor_rigid_body_count = staticmethod(lambda env, handle: len(env.actor(handle).mass))
     get_actor_rigid_shape_count = staticmethod(lambda env, handle: len(env.actor(handle).friction))
@@ -146,7 +124,7 @@ class Gym:
         places = zip(actor.mass, actor.com, strict=True)
         return [gymapi.RigidBodyProperties(mass, Vec3(*com)) for mass, com in places]
 
-    def set_actor_dof_properties(self, env: Env, handle: int, props: Array) -> None:
+    def set_actor_dof_properties(self, env: Env, handle: int, props: Array) -> bool:
         own, given = env.actor(handle).dofs, np.array(props)
         if given.dtype != own.dtype or given.shape != own.shape:
             wrong = f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}"
@@ -157,7 +135,7 @@ class Gym:
         if not np.isin(given["driveMode"], [*gymapi.DofDriveMode]).all():
             wrong = f"driveMode must be DOF_MODE_NONE, _POS or _EFFORT (0, 1, 3), got {given['driveMode'].tolist()}"
             raise ValueError(f"set_actor_dof_properties: {wrong}")
-        env.sim.set_actor(env, handle, dofs=given)
+        return env.sim.set_actor(env, handle, dofs=given)
 
     def set_actor_rigid_body_properties(
         self, env: Env, handle: int, props: Sequence[gymapi.RigidBodyProperties], recomputeInertia: bool = False
@@ -167,12 +145,10 @@ class Gym:
         if len(mass) != bodies or not (mass > 0).all():
             wrong = f"expected {bodies} bodies with masses above 0, got {mass.tolist()}"
             raise ValueError(f"set_actor_rigid_body_properties: {wrong}")
-        env.sim.set_actor(env, handle, mass=mass, com=np.array([prop.com.values for prop in props]))
-        return True
+        return env.sim.set_actor(env, handle, mass=mass, com=np.array([prop.com.values for prop in props]))
 
     def set_actor_rigid_shape_properties(self, env: Env, handle: int, props: Shapes) -> bool:
-        env.sim.set_actor(env, handle, friction=_friction(props, len(env.actor(handle).friction)))
-        return True
+        return env.sim.set_actor(env, handle, friction=_friction(props, len(env.actor(handle).friction)))
 
     def set_actor_scale(self, env: Env, handle: int, scale: float) -> bool:
         if float(scale) != 1.0:
@@ -186,18 +162,14 @@ class Gym:
 
     # --- Forces -------------------------------------------------------------------------------------------------------
 
-    def set_dof_actuation_force_tensor(self, sim: Sim, forces: Descriptor) -> bool:
-        """For the next ``simulate``, on DOFs in mode EFFORT."""
-        return self._drive(sim, "set_dof_actuation_force_tensor", forces, gymapi.DOF_MODE_EFFORT)
-
-    def set_dof_position_target_tensor(self, sim: Sim, targets: Descriptor) -> bool:
-        """Until the next, for DOFs in mode POS."""
-        return self._drive(sim, "set_dof_position_target_tensor", targets, gymapi.DOF_MODE_POS)
-
-    def _drive(self, sim: Sim, function: str, values: Descriptor, mode: int) -> bool:
-        sim.need_prepared(function)
-        sim.state.drive(sim.state.checked(function, values, "dofs", 1), mode)
+    def _drive(self, function: str, mode: int, sim: Sim, values: Descriptor) -> bool:
+        """Forces for the next ``simulate``, on DOFs in mode EFFORT; targets until the next ones, for those in mode POS."""
+        state = sim.running(function)
+        state.drive(state.checked(function, values, "dofs", 1), mode)
         return True
+
+    set_dof_actuation_force_tensor = partialmethod(_drive, "set_dof_actuation_force_tensor", gymapi.DOF_MODE_EFFORT)
+    set_dof_position_target_tensor = partialmethod(_drive, "set_dof_position_target_tensor", gymapi.DOF_MODE_POS)
 
     def apply_rigid_body_force_tensors(
         self,
@@ -208,20 +180,17 @@ class Gym:
     ) -> bool:
         """At the centres of mass, for the next ``simulate``."""
         name = "apply_rigid_body_force_tensors"
-        sim.need_prepared(name)
+        state = sim.running(name)
         given = [
-            each if each is None else sim.state.checked(name, each, "bodies", 3) for each in (forceTensor, torqueTensor)
+            each if each is None else state.checked(name, each, "bodies", 3) for each in (forceTensor, torqueTensor)
         ]
-        sim.state.apply_body_forces(given[0], given[1], space)
+        state.apply_body_forces(given[0], given[1], space)
         return True
 
     # --- Pictures -----------------------------------------------------------------------------------------------------
 
-    def create_camera_sensor(self, env: Env, properties: gymapi.CameraProperties) -> Camera:
-        return Camera(env.sim, env.index, copy.copy(properties))
-
-    def set_camera_location(self, camera: Camera, env: Env, position: Vec3, target: Vec3) -> None:
-        camera.look_at(position, target)
+    create_camera_sensor = staticmethod(lambda env, properties: Camera(env.sim, properties, env.index))
+    set_camera_location = staticmethod(lambda camera, env, position, target: camera.look_at(position, target))
 
     def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> Array:
         """IMAGE_COLOR: red, green, blue and 255 of each pixel. Shape: (height, 4 · width), uint8."""
@@ -237,9 +206,7 @@ class Gym:
     query_viewer_action_events = staticmethod(lambda viewer: list[Any]())  # the window keeps its keys
     write_viewer_image_to_file = staticmethod(lambda viewer, filename: viewer.write(filename))
 
-    def viewer_camera_look_at(self, viewer: Viewer | None, env: Env | None, position: Vec3, target: Vec3) -> None:
-        if viewer is not None:
-            viewer.look_at(position, target)
+    viewer_camera_look_at = staticmethod(lambda viewer, env, position, target: viewer.look_at(position, target))
 
     def sync_frame_time(self, sim: Sim) -> None:
         """Wait until as much time has passed as was simulated since the last call."""
@@ -259,15 +226,15 @@ def _tensor_function(
     function: str, verb: str, name: str, sim: Sim, values: Any = None, actors: Any = None, count: int = 0
 ) -> Descriptor | bool:
     """``acquire_…_tensor``, ``refresh_…_tensor``, ``set_…_tensor`` and ``set_…_tensor_indexed``."""
-    sim.need_prepared(function)
+    state = sim.running(function)
     if verb == "acquire":
-        return sim.state.acquire(name)
+        return state.acquire(name)
     if verb == "refresh":
-        sim.state.refresh(name)
+        state.refresh(name)
         return True
     kind = "actors" if name == "actor_root_state" else "dofs"
-    rows = sim.state.checked_actors(function, actors, count) if function.endswith("_indexed") else None
-    sim.state.write(name, sim.state.checked(function, values, kind, TENSORS[name]), rows)
+    rows = state.checked_actors(function, actors, count) if function.endswith("_indexed") else None
+    state.write(name, state.checked(function, values, kind, TENSORS[name]), rows)
     return True
 
 

@@ -38,11 +38,10 @@ class Record:
     def __init__(self, *values: Any, **named: Any):
         if len(values) > len(self.FIELDS):
             raise TypeError(f"{type(self).__name__} has {len(self.FIELDS)} fields, got {len(values)} values")
-        for name, default in self.FIELDS.items():
-            vars(self)[name] = copy.deepcopy(default) if isinstance(default, Record) else default
-        for name, value in (*zip(self.FIELDS, values, strict=False), *named.items()):
-            if value is not None:
-                setattr(self, name, value)
+        given = dict(zip(self.FIELDS, values, strict=False)) | named
+        for name in {**self.FIELDS, **given}:
+            value = given.get(name)
+            setattr(self, name, copy.deepcopy(self.FIELDS.get(name)) if value is None else value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.FIELDS:

@@ -4,7 +4,6 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from legged_envs.isaacgym import refuse
@@ -29,22 +28,17 @@ def parse_arguments(
     """The command line, by Isaac Gym's own options and ``custom_parameters``, dicts with ``name`` and what
     ``add_argument`` takes. Devices of CUDA become the CPU on a machine that has none."""
     parser = argparse.ArgumentParser(description=description)
-    if headless:
-        parser.add_argument("--headless", action="store_true", help="run without a viewer")
-    if no_graphics:
-        parser.add_argument("--nographics", action="store_true", help="neither viewer nor cameras")
+    for option in ("--headless",) * headless + ("--nographics",) * no_graphics:
+        parser.add_argument(option, action="store_true", help="run without a window")
     parser.add_argument("--sim_device", default="cuda:0", help="device of the tensors: cpu or cuda:<number>")
     parser.add_argument("--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are")
     parser.add_argument("--graphics_device_id", type=int, default=0)
-    engine = parser.add_mutually_exclusive_group()
-    engine.add_argument("--flex", action="store_true", help="refused: there is no FleX")
-    engine.add_argument("--physx", action="store_true", help="has no effect: the engine is MuJoCo")
-    parser.add_argument("--num_threads", type=int, default=0, help="threads of the engine, 0: one per core")
-    for option in ("--subscenes", "--slices"):
-        parser.add_argument(option, type=int, default=0, help="has no effect")
+    for option in ("--physx", "--flex"):
+        parser.add_argument(option, action="store_true", help="the engine is MuJoCo in place of PhysX; no FleX")
+    for option in ("--num_threads", "--subscenes", "--slices"):
+        parser.add_argument(option, type=int, default=0, help="of the engine; num_threads alone has an effect")
     for parameter in custom_parameters or []:
-        options = {key: value for key, value in parameter.items() if key != "name"}
-        parser.add_argument(parameter["name"], **options)
+        parser.add_argument(parameter["name"], **{key: parameter[key] for key in parameter if key != "name"})
     args = parser.parse_args()
     for name, value in vars(args).items():
         if isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value) and present_device(value) == "cpu":
@@ -73,19 +67,11 @@ def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
             setattr(params, name, value)
 
 
-class WireframeBoxGeometry(SimpleNamespace):
-    """A box to draw: kept, and not drawn."""
-
-    def __init__(self, *sizes: Any, **look: Any):
-        super().__init__(sizes=sizes, **look)
+def draw_lines(*args: Any, **kwargs: Any) -> None:
+    """Nothing is drawn, of no shape."""
 
 
-class WireframeSphereGeometry(WireframeBoxGeometry):
-    """A sphere to draw: kept, and not drawn."""
-
-
-def draw_lines(geometry: Any, gym: Any, viewer: Any, env: Any, pose: Any) -> None:
-    """Nothing is drawn."""
+WireframeBoxGeometry = WireframeSphereGeometry = draw_lines
 
 
 __getattr__ = refuse("gymutil")

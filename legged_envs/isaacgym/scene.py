@@ -65,12 +65,9 @@ def triangle_mesh(vertices: Array, triangles: Array, params: TriangleMeshParams)
     """The height field of which ``convert_heightfield_to_trimesh`` made a mesh: MuJoCo's meshes collide as their convex
     hulls. A wall goes over one cell. ValueError for any other mesh."""
     points, cells = np.asarray(vertices, float).reshape(-1, 3), np.size(triangles) // 3
-    half = (len(points) - cells / 2 + 1) / 2  # rows · columns vertices, 2 (rows − 1) (columns − 1) triangles
-    root = np.sqrt(max(half * half - len(points), 0.0))
-    for columns in sorted({round(half - root), round(half + root)}):
-        rows = len(points) // max(columns, 1)
-        if rows < 2 or columns < 2 or rows * columns != len(points):
-            continue
+    columns = int(np.max(np.ravel(triangles)[:6], initial=0)) - 1  # the first cell is 0, 1, columns, columns + 1
+    rows = len(points) // max(columns, 1)
+    if min(rows, columns) > 1 and (rows * columns, 2 * (rows - 1) * (columns - 1)) == (len(points), cells):
         x, y, z = points.reshape(rows, columns, 3).transpose(2, 0, 1)
         scale = float(np.median(np.diff(y, axis=1)))
         ideal = (np.arange(rows)[:, None] + 0 * y, np.arange(columns)[None] + 0 * x)

@@ -4,7 +4,6 @@ Each function writes to ``height_field_raw`` of a :class:`SubTerrain` and return
 NumPy's global generator. Platforms are squares in the middle."""
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,7 @@ Array = np.ndarray[Any, Any]
 class SubTerrain:
     """A tile of ``width`` × ``length`` heights in units of ``vertical_scale``, each ``horizontal_scale`` apart."""
 
-    def __init__(
-        self,
-        terrain_name: str = "terrain",
-        width: int = 256,
-        length: int = 256,
-        vertical_scale: float = 1.0,
-        horizontal_scale: float = 1.0,
-    ):
+    def __init__(self, terrain_name: str, width: int, length: int, vertical_scale: float, horizontal_scale: float):
         self.terrain_name, self.width, self.length = terrain_name, width, length
         self.vertical_scale, self.horizontal_scale = vertical_scale, horizontal_scale
         self.height_field_raw = np.zeros((width, length), dtype=np.int16)
@@ -40,26 +32,18 @@ class SubTerrain:
         self.height_field_raw[x - half : x + half, y - half : y + half] = height
 
 
-def _interpolate(coarse: Array, fine: Array, line: Array) -> Array:
-    return np.interp(fine, coarse, line)
-
-
 def random_uniform_terrain(
-    terrain: SubTerrain,
-    min_height: float,
-    max_height: float,
-    step: float = 1.0,
-    downsampled_scale: float | None = None,
+    terrain: SubTerrain, min_height: float, max_height: float, step: float = 1, downsampled_scale: float | None = None
 ) -> SubTerrain:
     """Add heights of [min_height, max_height] in multiples of ``step``, drawn every ``downsampled_scale`` and straight
     between."""
-    scale = downsampled_scale or terrain.horizontal_scale
     low, high, unit = terrain.units(min_height), terrain.units(max_height), terrain.units(step)
-    sizes = [points * terrain.horizontal_scale for points in (terrain.width, terrain.length)]
-    heights = np.random.choice(np.arange(low, high + unit, unit), [int(size / scale) for size in sizes]).astype(float)
-    for axis, (size, points) in enumerate(zip(sizes, (terrain.width, terrain.length), strict=True)):
-        coarse, fine = np.linspace(0, size, heights.shape[axis]), np.linspace(0, size, points)
-        heights = np.apply_along_axis(partial(_interpolate, coarse, fine), axis, heights)
+    part = terrain.horizontal_scale / (downsampled_scale or terrain.horizontal_scale)
+    counts = [int(points * part) for points in (terrain.width, terrain.length)]
+    heights = np.random.choice(np.arange(low, high + unit, unit), counts)
+    for coarse, fine in zip(counts, (terrain.width, terrain.length), strict=True):  # along x, then along y
+        lines = [np.interp(np.linspace(0, 1, fine), np.linspace(0, 1, coarse), line) for line in heights.T]
+        heights = np.array(lines)
     terrain.height_field_raw += np.rint(heights).astype(np.int16)
     return terrain
 

@@ -18,7 +18,7 @@ from legged_envs.sim.render import SceneRenderer
 class Camera:
     """Looks at one environment. The model that it draws is compiled for the first picture."""
 
-    def __init__(self, sim: Sim, env_id: int, properties: CameraProperties):
+    def __init__(self, sim: Sim, properties: CameraProperties, env_id: int = 0):
         self.sim, self.env_id, self.properties = sim, env_id, properties
         self.eye, self.target = (3.0, 3.0, 2.0), (0.0, 0.0, 0.5)
         self._renderer: SceneRenderer | None = None
@@ -41,12 +41,11 @@ class Camera:
 
     def _aimed(self) -> SceneRenderer:
         if self._renderer is None:
-            self.sim.need_prepared("get_camera_image")
-            model = self.sim.compile(visuals=True)
+            running, model = self.sim.running("get_camera_image"), self.sim.compile(visuals=True)
             model.vis.global_.offwidth, model.vis.global_.offheight = 4096, 4096
 
             def load(env_id: int, data: mujoco.MjData) -> None:
-                state = self.sim.state.batch.state[env_id]
+                state = running.batch.state[env_id]
                 mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
 
             unused: Any = None  # a RobotCfg and its view, for ghosts of it
@@ -61,7 +60,7 @@ class Viewer(Camera):
     def __init__(self, sim: Sim, properties: CameraProperties):
         if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             raise RuntimeError("create_viewer needs a display, and DISPLAY is not set: run with --headless")
-        super().__init__(sim, 0, properties)
+        super().__init__(sim, properties)
         self.open = True
 
     def draw(self) -> None:

@@ -1,8 +1,16 @@
 """URDF files in the form that MuJoCo's importer reads, and what of them cannot be kept."""
 
+import warnings
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import mujoco
+import numpy as np
+
+LEAST_MASS, LEAST_INERTIA = 1e-6, 1e-9
+"""What a link without any has, kg and kg m²: MuJoCo refuses bodies that move and weigh nothing."""
 MESHES = (".stl", ".obj", ".msh")
 """Endings of the meshes that MuJoCo reads."""
 
@@ -51,3 +59,64 @@ def prepare_urdf(
                 else:
                     raise ValueError(f"{what}, and {how}")
     return {joint: speed for joint, speed in speeds.items() if speed > 0}
+
+
+def read_urdf(path: Path, visuals: bool, density: float) -> tuple[mujoco.MjSpec, dict[str, float], list[str]]:
+    """A URDF of which nothing is refused that can be mended: the children of a link by the names of their joints, links
+    without mass with that of their shapes of ``density``, inertias that no body has as the nearest of one. Also the
+    velocity limits of joints, and the links whose fixed joints have ``dont_collapse``. ValueError names what is wrong."""
+    root = ElementTree.parse(path).getroot()
+    for link in root.findall("link"):
+        for seen in () if visuals else link.findall("visual"):
+            link.remove(seen)
+        _mend_inertia(link)
+    joints = sorted(root.findall("joint"), key=lambda joint: joint.get("name", ""))
+    for joint in joints:
+        root.remove(joint)
+        root.append(joint)
+    fixed = [joint for joint in joints if joint.get("type") == "fixed" and joint.get("dont_collapse") == "true"]
+    not_collapsed = [str(child.get("link")) for joint in fixed for child in joint.findall("child")]
+    speeds = prepare_urdf(root, path.parent.resolve(), {}, (*MESHES, ".dae") if find_spec("trimesh") else MESHES)
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
+    if len(spec.worldbody.bodies) != 1:
+        raise ValueError(f"it must have one link that is nobody's child, got {len(spec.worldbody.bodies)}")
+    for mesh in spec.meshes:
+        _load_mesh(spec, mesh)
+    for geom in spec.geoms:
+        geom.density = density
+    return spec, speeds, not_collapsed
+
+
+def _mend_inertia(link: ElementTree.Element) -> None:
+    """Leave a mass of 0 out, so that shapes count; make principal moments positive, none above the others' sum."""
+    keys = [f"i{min(a, b)}{max(a, b)}" for a in "xyz" for b in "xyz"]
+    for inertial in link.findall("inertial"):
+        mass, inertia = (getattr(inertial.find(tag), "attrib", {}) for tag in ("mass", "inertia"))
+        if float(mass.get("value", 0)) <= 0:
+            link.remove(inertial)
+            continue
+        moments, axes = np.linalg.eigh(np.reshape([float(inertia.get(key, 0)) for key in keys], (3, 3)))
+        mended = np.maximum(moments, LEAST_INERTIA)
+        mended[:2] += max(mended[2] - mended[0] - mended[1], 0) / 2 * 1.0001
+        if (mended != moments).any():
+            matrix = axes * mended @ axes.T
+            inertia |= {key: f"{value:.17g}" for key, value in zip(keys, matrix.ravel(), strict=True)}
+
+
+def _load_mesh(spec: mujoco.MjSpec, mesh: Any) -> None:
+    """Let trimesh read what MuJoCo does not, COLLADA files and STL files of text. What it cannot read is not seen."""
+    path = Path(mesh.file)
+    if path.suffix.lower() != ".dae" and not (path.suffix.lower() == ".stl" and path.read_bytes()[:5] == b"solid"):
+        return
+    try:
+        import trimesh
+
+        loaded: Any = trimesh.load(path, force="mesh")
+        mesh.uservert, mesh.userface, mesh.file = loaded.vertices.ravel(), loaded.faces.ravel(), ""
+    except Exception as error:
+        shapes = [geom for geom in spec.geoms if geom.meshname == mesh.name]
+        if any(geom.contype or geom.conaffinity for geom in shapes):
+            raise ValueError(f"trimesh cannot read {str(path)!r}, with which the robot collides: {error}") from error
+        warnings.warn(f"{str(path)!r} is not drawn: {error}", stacklevel=2)
+        for part in (*shapes, mesh):
+            spec.delete(part)
