@@ -27,6 +27,7 @@ TENSOR_FUNCTIONS = {f"{verb}_{name}_tensor": (verb, name) for verb in ("acquire"
 for _name in ("actor_root_state", "dof_state"):
     TENSOR_FUNCTIONS |= {f"set_{_name}_tensor{ending}": ("set", _name) for ending in ("", "_indexed")}
 Shapes = Sequence[gymapi.RigidShapeProperties]
+_Given = Descriptor | None
 
 
 class Gym:
@@ -172,11 +173,7 @@ class Gym:
     set_dof_position_target_tensor = partialmethod(_drive, "set_dof_position_target_tensor", gymapi.DOF_MODE_POS)
 
     def apply_rigid_body_force_tensors(
-        self,
-        sim: Sim,
-        forceTensor: Descriptor | None = None,
-        torqueTensor: Descriptor | None = None,
-        space: int = gymapi.CoordinateSpace.ENV_SPACE,
+        self, sim: Sim, forceTensor: _Given = None, torqueTensor: _Given = None, space: int = 0
     ) -> bool:
         """At the centres of mass, for the next ``simulate``."""
         name = "apply_rigid_body_force_tensors"

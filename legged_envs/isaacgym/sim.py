@@ -80,10 +80,8 @@ class Sim:
         parts = find_parts(model, [actor.asset for actor in self.envs[0].actors])
         for k, part in enumerate(parts):
             actors = [env.actors[k] for env in self.envs]
-            own = {name: np.stack([getattr(actor, name) for actor in actors]) for name in ("friction", "mass", "com")}
-            fields += self._shape_fields(part, own["friction"])
-            fields += self._body_fields(part, actors[0].asset, own["mass"], own["com"])
-            fields += self._dof_fields(model, part, np.stack([actor.dofs for actor in actors]))
+            own = (np.stack([getattr(actor, name) for actor in actors]) for name in ("friction", "mass", "com", "dofs"))
+            fields += self._fields(model, part, actors[0].asset, *own)
             if part.floats:
                 model.qpos0[part.qpos : part.qpos + 7] = np.array(actors[0].pose)[[0, 1, 2, 6, 3, 4, 5]]
         for name, where, values in fields:
@@ -116,31 +114,27 @@ class Sim:
                 what = "other actors, groups or collision filters than environment 0"
                 raise ValueError(f"environment {env.index} has {what}: all must have the same assets in the same order")
 
-    def _shape_fields(self, part: Part, friction: Array) -> Fields:
-        """Friction is the average of the shape's and the ground's (legged_gym, anymal_c_flat_config)."""
+    def _fields(
+        self, model: mujoco.MjModel, part: Part, asset: Asset, friction: Array, mass: Array, com: Array, dofs: Array
+    ) -> Fields:
+        """Friction is the average of the shape's and the ground's (legged_gym, anymal_c_flat_config). Inertias grow with
+        masses. The law of each drive, limited by its effort, is in mode POS kp (target − q) − (kd + kp h) v with the
+        physics step h, which makes kp implicit as kd is, as in PhysX; EFFORT: what is set, − kd v; NONE: − kd v."""
         average = friction if self.ground is None else 0.5 * (friction + self.ground.friction)
-        return [("geom_friction", (part.geoms, 0), average)]
-
-    def _body_fields(self, part: Part, asset: Asset, mass: Array, com: Array) -> Fields:
-        """The inertia grows with the mass."""
-        inertia = asset.inertia * (mass / asset.mass)[..., None]
-        values = {"body_mass": mass, "body_inertia": inertia, "body_ipos": com}
-        return [(name, (part.bodies,), value) for name, value in values.items()]
-
-    def _dof_fields(self, model: mujoco.MjModel, part: Part, props: Array) -> Fields:
-        """The law of each drive, limited by its effort. POS: kp (target − q) − (kd + kp h) v with the physics step h,
-        which makes kp implicit as kd is, as in PhysX; EFFORT: what is set, − kd v; NONE: − kd v."""
-        mode, kd = props["driveMode"], props["damping"].astype(float)
-        kp = np.where(mode == DOF_MODE_POS, props["stiffness"], 0.0)
-        effort, dofs = props["effort"].astype(float), model.jnt_dofadr[part.joints]
+        mode, kd, effort = dofs["driveMode"], dofs["damping"].astype(float), dofs["effort"].astype(float)
+        kp, columns = np.where(mode == DOF_MODE_POS, dofs["stiffness"], 0.0), model.jnt_dofadr[part.joints]
         return [
+            ("geom_friction", (part.geoms, 0), average),
+            ("body_mass", (part.bodies,), mass),
+            ("body_inertia", (part.bodies,), asset.inertia * (mass / asset.mass)[..., None]),
+            ("body_ipos", (part.bodies,), com),
             ("actuator_gainprm", (part.dofs, 0), np.where(mode == DOF_MODE_EFFORT, 1.0, kp)),
             ("actuator_biasprm", (part.dofs, 1), -kp),
             ("actuator_biasprm", (part.dofs, 2), -kd - kp * model.opt.timestep),
             ("actuator_forcerange", (part.dofs,), np.stack((-effort, effort), axis=-1)),
-            ("dof_frictionloss", (dofs,), props["friction"].astype(float)),
-            ("dof_armature", (dofs,), props["armature"].astype(float)),
-            ("jnt_range", (part.joints,), np.stack((props["lower"], props["upper"]), axis=-1).astype(float)),
+            ("dof_frictionloss", (columns,), dofs["friction"].astype(float)),
+            ("dof_armature", (columns,), dofs["armature"].astype(float)),
+            ("jnt_range", (part.joints,), np.stack((dofs["lower"], dofs["upper"]), axis=-1).astype(float)),
         ]
 
     def set_actor(self, env: Env, handle: int, **values: Array) -> bool:
@@ -150,18 +144,12 @@ class Sim:
             setattr(actor, name, value)
         if (state := self.state) is None:
             return True
-        part = state.parts[handle]
-        if "friction" in values:
-            fields = self._shape_fields(part, actor.friction)
-        elif "mass" in values:
-            fields = self._body_fields(part, actor.asset, actor.mass, actor.com)
-        else:
-            fields = self._dof_fields(state.model, part, actor.dofs)
-            state.modes[env.index, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
-        for name, where, value in fields:
-            own = state.batch.expand(name)[env.index]
-            if (own[where] != value).any():
-                own[where] = value
+        part, own = state.parts[handle], (actor.friction, actor.mass, actor.com, actor.dofs)
+        state.modes[env.index, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
+        for name, where, value in self._fields(state.model, part, actor.asset, *own):
+            held = state.batch.expanded(name)
+            if ((getattr(state.model, name) if held is None else held[env.index])[where] != value).any():
+                state.batch.expand(name)[env.index][where] = value
                 state.constants_changed[env.index] |= name in _CONSTANTS
         return True
 

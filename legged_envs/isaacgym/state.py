@@ -48,14 +48,16 @@ class State:
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
         self._moved, self._forces_given, self._body_forces_given = True, False, False
         self._last_applied: Tensor | None = None
-        self._kept, self._buffers = dict[str, Tensor](), dict[str, Tensor]()
-        for field in _OF_STEP:
-            self._output(field)  # which a step fills from here on
+        self._buffers = dict[str, Tensor]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the engine marks its outputs as read-only
+            self._outputs = {field: torch.from_numpy(batch.bind(field)) for field in (*_OF_STEP, *_KINEMATICS)}
+        self._of_step = [self._outputs[field] for field in _OF_STEP]
 
     def start(self, roots: Tensor) -> None:
         """Put actors to where they are created, with DOFs at 0 or the nearest limit."""
         self._update_constants()
-        self._write_roots(torch.arange(self.num_envs * len(self.parts)), roots)
+        self.write("actor_root_state", roots, torch.arange(self.num_envs * len(self.parts)))
         low, high = self.model.jnt_range[self._joints].T
         angles = np.where(self.model.jnt_limited[self._joints], np.clip(0.0, low, high), 0.0)
         self._qpos[:, self._dof_qpos] = torch.from_numpy(angles)
@@ -63,15 +65,15 @@ class State:
     # --- Steps --------------------------------------------------------------------------------------------------------
 
     def simulate(self) -> None:
-        """One step of ``dt``. Forces on DOFs and bodies count for it alone. A warning tells of environments whose numbers
-        were not finite."""
+        """One step of ``dt``. Forces on DOFs and bodies count for it alone. A warning tells of numbers that are not
+        finite."""
         if not self._forces_given:
             self._ctrl.masked_fill_(self.modes == DOF_MODE_EFFORT, 0.0)
         self._update_constants()
         self.batch.step(nstep=self._substeps)
         self.frame_count += 1
         self._moved, self._forces_given, self._last_applied = True, False, None
-        self._kept.clear()
+        self._of_step = [self._outputs[field] for field in _OF_STEP]
         if self._body_forces_given:
             self._last_applied, self._body_forces_given = self._applied[:, 1:, :3].clone(), False
             self._applied.zero_()
@@ -93,7 +95,7 @@ class State:
                 values = given.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
                 if space == CoordinateSpace.LOCAL_SPACE:
                     self._update_kinematics()
-                    values = quat_apply(self._output("xquat")[:, 1:, _XYZW], values)
+                    values = quat_apply(self._outputs["xquat"][:, 1:, _XYZW], values)
                 self._applied[:, 1:, first : first + 3] = values
         self._body_forces_given = True
 
@@ -114,26 +116,30 @@ class State:
         return Descriptor(self._buffers[name])
 
     def checked(self, function: str, given: Descriptor, kind: str, columns: int) -> Tensor:
-        """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs, TypeError for others."""
-        if not isinstance(given, Descriptor):
-            raise TypeError(f"gym.{function} takes gymtorch.unwrap_tensor(tensor), got {type(given).__name__}")
-        tensor, rows = given.tensor, self.num_envs * self.sizes[kind]
-        if tensor.dtype != torch.float32 or tensor.numel() != rows * columns or tensor.device != self.device:
-            wanted = f"torch.float32 with as many numbers as {(rows, columns)} on {self.device}"
-            got = f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
-            raise ValueError(f"gym.{function} takes {wanted}, {kind} of all environments, got {got}")
+        """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs."""
+        tensor, rows = self._unwrapped(function, given, torch.float32), self.num_envs * self.sizes[kind]
+        if tensor.numel() != rows * columns or tensor.device != self.device:
+            got = f"{tuple(tensor.shape)} on {tensor.device}, expected as many numbers as {(rows, columns)}"
+            raise ValueError(f"gym.{function}: got {got} on {self.device}, for the {kind} of all environments")
         return tensor
 
     def checked_actors(self, function: str, given: Descriptor, count: int) -> Tensor:
         """The first ``count`` indices of a descriptor; ValueError unless they are int32 and those of actors."""
-        ids, actors = given.tensor if isinstance(given, Descriptor) else given, self.num_envs * len(self.parts)
-        if not isinstance(ids, Tensor) or ids.dtype != torch.int32 or ids.numel() < count:
-            got = f"{ids.dtype} {tuple(ids.shape)}" if isinstance(ids, Tensor) else repr(ids)
-            raise ValueError(f"gym.{function} takes {count} indices of actors, an unwrapped torch.int32, got {got}")
-        ids = ids.flatten()[:count].to("cpu", torch.int64)
-        if len(wrong := ids[(ids < 0) | (ids >= actors)]):
-            raise ValueError(f"gym.{function}: there is no actor {int(wrong[0])}, they are 0 to {actors - 1}")
+        ids, actors = (
+            self._unwrapped(function, given, torch.int32).flatten()[:count].to("cpu", torch.int64),
+            self.num_envs,
+        )
+        actors *= len(self.parts)
+        if len(ids) < count or len(wrong := ids[(ids < 0) | (ids >= actors)]):
+            got = f"{len(ids)} of them" if len(ids) < count else f"one of actor {int(wrong[0])}"
+            raise ValueError(f"gym.{function} takes {count} indices of actors, which are 0 to {actors - 1}, got {got}")
         return ids
+
+    def _unwrapped(self, function: str, given: Descriptor, dtype: torch.dtype) -> Tensor:
+        if not isinstance(given, Descriptor) or given.tensor.dtype != dtype:
+            got = given.tensor.dtype if isinstance(given, Descriptor) else type(given).__name__
+            raise TypeError(f"gym.{function} takes gymtorch.unwrap_tensor(tensor) of a {dtype} tensor, got {got}")
+        return given.tensor
 
     def refresh(self, name: str) -> None:
         """Fill the buffer of a tensor."""
@@ -146,7 +152,7 @@ class State:
             "actor_root_state": self._roots,
             "net_contact_force": self._contact_forces,
             "rigid_body_state": self._bodies,
-            "dof_force": lambda: self._output("actuator_force").unsqueeze(-1),
+            "dof_force": lambda: self._of_step[1].unsqueeze(-1),
         }
         buffer.copy_(read[name]())
 
@@ -158,8 +164,13 @@ class State:
             actors = torch.arange(self.num_envs * len(self.parts))
             if name == "actor_root_state":
                 actors = actors[(self._roots().float() != values).any(-1).flatten()]
-        (self._write_dofs if name == "dof_state" else self._write_roots)(actors, values.double())
         self._moved = True
+        for k, part in enumerate(self.parts):
+            envs = actors[actors % len(self.parts) == k] // len(self.parts)
+            if name == "dof_state":
+                self._write_dofs(part, envs, values[envs, part.dofs].double())
+            else:
+                self._write_root(part, envs, values[envs, k].double())
 
     def _roots(self) -> Tensor:
         """Position, quaternion (x, y, z, w), velocities of the centre of mass. Shape: (num_envs, actors, 13)."""
@@ -176,16 +187,14 @@ class State:
             rows.append(torch.cat((pos, quat, *twist), dim=1))
         return torch.stack(rows, dim=1)
 
-    def _write_roots(self, actors: Tensor, states: Tensor) -> None:
-        for k, part in enumerate(self.parts):
-            envs = actors[actors % len(self.parts) == k] // len(self.parts)
-            pos, quat, lin, ang = states[envs, k].split((3, 4, 3, 3), dim=1)
-            if part.floats:
-                vel = lin - torch.linalg.cross(ang, quat_apply(quat, self._com(part)[envs]))
-                self._qpos[envs, part.qpos : part.qpos + 7] = torch.cat((pos, quat[:, _WXYZ]), dim=1)
-                self._qvel[envs, part.qvel : part.qvel + 6] = torch.cat((vel, quat_rotate_inverse(quat, ang)), dim=1)
-            else:
-                self._mocap[0][envs, part.mocap], self._mocap[1][envs, part.mocap] = pos, quat[:, _WXYZ]
+    def _write_root(self, part: Part, envs: Tensor, states: Tensor) -> None:
+        pos, quat, lin, ang = states.split((3, 4, 3, 3), dim=1)
+        if part.floats:
+            vel = lin - torch.linalg.cross(ang, quat_apply(quat, self._com(part)[envs]))
+            self._qpos[envs, part.qpos : part.qpos + 7] = torch.cat((pos, quat[:, _WXYZ]), dim=1)
+            self._qvel[envs, part.qvel : part.qvel + 6] = torch.cat((vel, quat_rotate_inverse(quat, ang)), dim=1)
+        else:
+            self._mocap[0][envs, part.mocap], self._mocap[1][envs, part.mocap] = pos, quat[:, _WXYZ]
 
     def _com(self, part: Part) -> Tensor:
         """Centre of mass of the base in its own frame."""
@@ -193,41 +202,27 @@ class State:
         com = torch.from_numpy(self.model.body_ipos[None] if shared else self.batch.expand("body_ipos"))
         return com[:, part.bodies.start].expand(self.num_envs, 3)
 
-    def _write_dofs(self, actors: Tensor, states: Tensor) -> None:
-        for k, part in enumerate(self.parts):
-            envs = actors[actors % len(self.parts) == k] // len(self.parts)
-            for i, (array, first) in enumerate(
-                ((self._qpos, self.model.jnt_qposadr), (self._qvel, self.model.jnt_dofadr))
-            ):
-                array[envs[:, None], torch.from_numpy(first[part.joints]).long()] = states[envs, part.dofs, i]
-
-    def _output(self, field: str) -> Tensor:
-        """A field of ``MjData`` that calls of the engine evaluate, as the last one that did left it."""
-        if field in self._kept:
-            return self._kept[field]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # it is read-only
-            return torch.from_numpy(self.batch.bind(field))
+    def _write_dofs(self, part: Part, envs: Tensor, states: Tensor) -> None:
+        qpos, qvel = (each[part.joints].tolist() for each in (self.model.jnt_qposadr, self.model.jnt_dofadr))
+        self._qpos[envs[:, None], qpos], self._qvel[envs[:, None], qvel] = states.unbind(-1)
 
     def _update_kinematics(self) -> None:
         """Evaluate where bodies are: a step leaves where they were before it."""
-        for field in _KINEMATICS:
-            self._output(field)
         if self._moved:
-            self._kept = {field: self._output(field).clone() for field in _OF_STEP}  # which forward spoils
+            self._of_step = [output.clone() for output in self._of_step]  # which forward spoils
             self._update_constants()
             self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
             self._moved = False
 
     def _bodies(self) -> Tensor:
         self._update_kinematics()
-        pos, quat, com, twist, roots = (self._output(field) for field in _KINEMATICS)
+        pos, quat, com, twist, roots = (self._outputs[field] for field in _KINEMATICS)
         ang, lin = twist[:, 1:].split(3, dim=-1)  # cvel is about the centre of mass of the whole robot
         lin = lin + torch.linalg.cross(ang, com[:, 1:] - roots[:, self._roots_of_bodies])
         return torch.cat((pos[:, 1:], quat[:, 1:, _XYZW], lin, ang), dim=-1)
 
     def _contact_forces(self) -> Tensor:
-        forces = self._output("cfrc_ext")[:, 1:, 3:]
+        forces = self._of_step[0][:, 1:, 3:]
         return forces if self._last_applied is None else forces - self._last_applied
 
 
