@@ -111,7 +111,10 @@ def test_an_mjcf_asset_keeps_its_order_and_loses_its_floor_motors_and_free_joint
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("</robot>", '<joint name="x" type="floating"><parent link="base"/><child link="y"/></joint></robot>'), "floating"),
+        (
+            ("</robot>", '<joint name="x" type="floating"><parent link="base"/><child link="y"/></joint></robot>'),
+            "floating",
+        ),
         (("</robot>", '<link name="lost"/></robot>'), "nobody's child"),
         (('type="fixed">', 'type="fixed"><mimic joint="FL_hip_joint"/>'), "mimics 'FL_hip_joint'"),
         (('<box size="0.4 0.2 0.1"/>', '<mesh filename="gone.stl"/>'), "gone.stl"),
@@ -196,7 +199,7 @@ def test_steps_equal_a_plain_loop_of_mj_step_bit_for_bit_and_tensors_are_what_mu
 
 
 def body_state(model, data, body: int) -> np.ndarray:
-    """Position, quaternion (x, y, z, w), velocity of the centre of mass, angular velocity, by MuJoCo's own functions."""
+    """Position, quaternion (x, y, z, w), velocities of the centre of mass, by MuJoCo's own functions."""
     velocity = np.zeros(6)
     mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_BODY, body, velocity, 0)
     w, x, y, z = data.xquat[body]
@@ -391,7 +394,13 @@ def two_actors(groups=(0, 0), filters=(0, 0)):
 
 @pytest.mark.parametrize(
     ("groups", "filters", "touch"),
-    [((0, 0), (0, 0), True), ((0, 1), (0, 0), False), ((0, -1), (0, 0), True), ((0, 0), (1, 1), False), ((0, 0), (1, 2), True)],
+    [
+        ((0, 0), (0, 0), True),
+        ((0, 1), (0, 0), False),
+        ((0, -1), (0, 0), True),
+        ((0, 0), (1, 1), False),
+        ((0, 0), (1, 2), True),
+    ],
 )
 def test_actors_touch_in_one_group_unless_their_filters_have_a_bit_in_common(groups, filters, touch: bool) -> None:
     sim = two_actors(groups, filters)
@@ -497,7 +506,9 @@ def test_tiles_are_what_their_names_say() -> None:
 
     np.random.seed(0)
     slope = terrain_utils.pyramid_sloped_terrain(tile(), slope=0.2, platform_size=2.0).height_field_raw
-    assert slope[40, 40] * 0.005 == pytest.approx(0.8 * 0.75**2, abs=0.03) and (slope[32:48, 32:48] == slope[40, 40]).all()
+    assert (
+        slope[40, 40] * 0.005 == pytest.approx(0.8 * 0.75**2, abs=0.03) and (slope[32:48, 32:48] == slope[40, 40]).all()
+    )
     assert slope[40, 20] * 0.005 == pytest.approx(0.4, abs=0.03) and slope[0, 0] == 0
     assert terrain_utils.pyramid_sloped_terrain(tile(), -0.2, 2.0).height_field_raw.min() == -slope.max()
     stairs = terrain_utils.pyramid_stairs_terrain(tile(), step_width=0.31, step_height=-0.1, platform_size=3.0)
@@ -598,14 +609,14 @@ set_camera_location set_dof_actuation_force_tensor set_dof_position_target_tenso
 set_rigid_body_color set_sim_params simulate step_graphics subscribe_viewer_keyboard_event sync_frame_time
 viewer_camera_look_at write_viewer_image_to_file"""
 WORDS = {
-    gymapi: """AssetOptions CameraProperties ContactCollection CoordinateSpace DOF_MODE_EFFORT DOF_MODE_NONE DOF_MODE_POS
-        HeightFieldParams IMAGE_COLOR KEY_ESCAPE KEY_R KEY_V MESH_VISUAL PlaneParams Quat SIM_FLEX SIM_PHYSX SimParams
+    gymapi: """AssetOptions CameraProperties ContactCollection CoordinateSpace DOF_MODE_EFFORT DOF_MODE_NONE
+        DOF_MODE_POS HeightFieldParams IMAGE_COLOR KEY_ESCAPE KEY_R KEY_V MESH_VISUAL PlaneParams Quat SIM_FLEX SIM_PHYSX SimParams
         Transform TriangleMeshParams UP_AXIS_Y UP_AXIS_Z Vec3 acquire_gym""",
     gymutil: """WireframeBoxGeometry WireframeSphereGeometry draw_lines parse_arguments parse_device_str
         parse_sim_config""",
     gymtorch: "unwrap_tensor wrap_tensor",
-    torch_utils: """get_axis_params normalize quat_apply quat_conjugate quat_from_angle_axis quat_mul quat_rotate_inverse
-        to_torch torch_rand_float""",
+    torch_utils: """get_axis_params normalize quat_apply quat_conjugate quat_from_angle_axis quat_mul
+        quat_rotate_inverse to_torch torch_rand_float""",
     terrain_utils: """SubTerrain convert_heightfield_to_trimesh discrete_obstacles_terrain pyramid_sloped_terrain
         pyramid_stairs_terrain random_uniform_terrain stepping_stones_terrain""",
     gym: TABLE,
@@ -617,7 +628,13 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
         for name in names.split():
             assert getattr(owner, name) is not None
     assert sum(len(names.split()) for names in WORDS.values()) >= 119
-    others = {gymapi: "VhacdParams", gymutil: "AxesGeometry", gymtorch: "x", torch_utils: "quat_axis", gym: "create_box"}
+    others = {
+        gymapi: "VhacdParams",
+        gymutil: "AxesGeometry",
+        gymtorch: "x",
+        torch_utils: "quat_axis",
+        gym: "create_box",
+    }
     for owner, name in others.items():
         with pytest.raises(AttributeError, match=rf"{name} of Isaac Gym is not in .* docs/isaacgym\.md"):
             getattr(owner, name)
@@ -640,10 +657,30 @@ BAD_TENSORS = [
     ("set_actor_root_state_tensor", (STATES,), TypeError, "unwrap_tensor.*got Tensor"),
     ("set_dof_actuation_force_tensor", (unwrap(torch.zeros(2, 7)),), ValueError, r"\(16, 1\) on cpu, for the dofs"),
     ("apply_rigid_body_force_tensors", (unwrap(torch.zeros(2, 12, 3)),), ValueError, "bodies of all environments"),
-    ("set_actor_root_state_tensor_indexed", (unwrap(STATES), unwrap([0, 2], torch.int32), 2), ValueError, "0 to 1, got one of actor 2"),
-    ("set_actor_root_state_tensor_indexed", (unwrap(STATES), unwrap([-1], torch.int32), 1), ValueError, "got one of actor -1"),
-    ("set_actor_root_state_tensor_indexed", (unwrap(STATES), unwrap([0], torch.int64), 1), TypeError, "got torch.int64"),
-    ("set_actor_root_state_tensor_indexed", (unwrap(STATES), unwrap([0], torch.int32), 2), ValueError, "takes 2 indices"),
+    (
+        "set_actor_root_state_tensor_indexed",
+        (unwrap(STATES), unwrap([0, 2], torch.int32), 2),
+        ValueError,
+        "0 to 1, got one of actor 2",
+    ),
+    (
+        "set_actor_root_state_tensor_indexed",
+        (unwrap(STATES), unwrap([-1], torch.int32), 1),
+        ValueError,
+        "got one of actor -1",
+    ),
+    (
+        "set_actor_root_state_tensor_indexed",
+        (unwrap(STATES), unwrap([0], torch.int64), 1),
+        TypeError,
+        "got torch.int64",
+    ),
+    (
+        "set_actor_root_state_tensor_indexed",
+        (unwrap(STATES), unwrap([0], torch.int32), 2),
+        ValueError,
+        "takes 2 indices",
+    ),
 ]
 
 
@@ -695,7 +732,10 @@ def test_properties_that_do_not_fit_are_refused() -> None:
     sim = make_sim(1)
     env = sim.envs[0]
     props = gym.get_actor_dof_properties(env, 0)
-    for field, value, message in (("driveMode", 2, "DOF_MODE_NONE, _POS or _EFFORT"), ("effort", -1.0, "not be negative")):
+    for field, value, message in (
+        ("driveMode", 2, "DOF_MODE_NONE, _POS or _EFFORT"),
+        ("effort", -1.0, "not be negative"),
+    ):
         wrong = props.copy()
         wrong[field][0] = value
         with pytest.raises(ValueError, match=message):
@@ -715,7 +755,7 @@ def test_properties_that_do_not_fit_are_refused() -> None:
     shapes[0].filter = 1
     with pytest.raises(ValueError, match="give one to create_actor"):
         gym.set_actor_rigid_shape_properties(env, 0, shapes)
-    with pytest.raises(NotImplementedError, match="one model"):
+    with pytest.raises(NotImplementedError, match="cannot be scaled"):
         gym.set_actor_scale(env, 0, 1.1)
 
 

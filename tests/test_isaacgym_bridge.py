@@ -3,6 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -29,7 +30,10 @@ def legacy(monkeypatch: pytest.MonkeyPatch):
 
 
 def costs(task) -> dict[str, torch.Tensor]:
-    return {"feet": (task.forces[:, task.feet].norm(dim=-1) > 50.0).sum(1).float(), "torque": task.torques.abs().amax(1)}
+    return {
+        "feet": (task.forces[:, task.feet].norm(dim=-1) > 50.0).sum(1).float(),
+        "torque": task.torques.abs().amax(1),
+    }
 
 
 def actions(i: int, count: int = N, size: int = 8) -> torch.Tensor:
@@ -103,57 +107,56 @@ def test_a_mask_resets_its_rows_alone(legacy) -> None:
 
 
 class Counter:
-    """A task in the style of IsaacGymEnvs: four values, a dict of observations, resets at the next step."""
+    """A task in the style of IsaacGymEnvs: four values, a dict of observations."""
 
-    def __init__(self, same_step: bool = False):
-        self.num_envs, self.num_actions, self.device, self.clip_obs, self.clip_actions = 2, 1, "cpu", 5.0, 1.0
-        self.obs_buf, self.reset_buf = torch.zeros(2, 1), torch.zeros(2, dtype=torch.long)
-        self.same_step, self.cost = same_step, torch.ones(2)
+    def __init__(self, resets: bool = True):
+        self.num_envs, self.num_actions, self.device, self.resets = 2, 1, "cpu", resets
+        self.obs_buf, self.x, self.cost = torch.zeros(2, 1), torch.zeros(2, 1), torch.ones(2)
+        self.cfg = SimpleNamespace(normalization=SimpleNamespace(clip_observations=5.0, clip_actions=1.0))
 
     def reset(self):
-        self.reset_buf[:] = 1
+        self.reset_idx(torch.arange(2))
         return {"obs": self.obs_buf.clone()}
 
     def reset_idx(self, env_ids):
-        self.obs_buf[env_ids], self.reset_buf[env_ids] = 0.0, 0
+        self.x[env_ids] = 0.0
 
     def compute_observations(self):
-        pass
+        self.obs_buf = self.x.clone()
 
     def step(self, action):
-        self.obs_buf += action
-        if len(ids := self.reset_buf.nonzero().flatten()):
-            self.reset_idx(ids)
-        self.reset_buf = (self.obs_buf[:, 0] >= 2.0).long()
-        return {"obs": self.obs_buf.clone()}, torch.ones(2), self.reset_buf.clone(), {}
+        self.x += action
+        done = self.x[:, 0] >= 2.0
+        if self.resets and done.any():
+            self.reset_idx(done.nonzero().flatten())
+        self.compute_observations()
+        return {"obs": self.obs_buf.clone()}, torch.ones(2), done.long(), {}
 
 
-def test_tasks_that_reset_in_the_next_step_are_next_step() -> None:
+def test_a_task_of_four_values_and_dicts_has_final_observations_too() -> None:
     task = Counter()
-    env = package.as_vector_env(task, lambda task: {"one": task.cost}, autoreset_mode="NextStep")
-    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    env = package.as_vector_env(task, lambda task: {"x": task.x[:, 0].clone()})
     assert (env.single_observation_space.high.item(), env.single_action_space.high.item()) == (5.0, 1.0)
-    env.step(torch.tensor([[0.0], [0.0]]))
-    one, half = torch.tensor([[1.0], [0.5]]), torch.tensor([[0.5], [0.5]])
-    env.step(one)
-    observation, _, terminated, _, info = env.step(one)
-    assert observation.flatten().tolist() == [2.0, 1.0] and terminated.tolist() == [True, False]
-    assert info["cost"].tolist() == [1.0, 1.0] and "final_obs" not in info
-    observation, reward, terminated, _, info = env.step(half)
-    assert observation.flatten().tolist() == [0.0, 1.5] and not terminated.any()
-    assert (reward.tolist(), info["cost"].tolist()) == ([0.0, 1.0], [0.0, 1.0])
-    wrong = package.as_vector_env(Counter())
-    with pytest.raises(RuntimeError, match="did not call reset_idx: it resets in the next step"):
+    one = torch.tensor([[1.0], [0.5]])
+    env.reset()
+    observation, _, _, _, info = env.step(one)
+    assert "final_obs" not in info and info["cost"].tolist() == [1.0, 0.5]
+    observation, _, terminated, truncated, info = env.step(one)
+    assert observation.flatten().tolist() == [0.0, 1.0] and info["final_obs"].flatten().tolist() == [2.0, 1.0]
+    assert terminated.tolist() == [True, False] and not truncated.any()
+    assert info["cost"].tolist() == [2.0, 1.0], "as before the reset"
+    wrong = package.as_vector_env(Counter(resets=False))
+    with pytest.raises(RuntimeError, match="did not call reset_idx in that step"):
         [wrong.step(one) for _ in range(2)]
 
 
 def test_tasks_and_costs_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="the task int has no num_envs, obs_buf"):
+    with pytest.raises(ValueError, match="the task int has no num_envs, num_actions"):
         package.as_vector_env(3)
     with pytest.raises(ValueError, match=r"cost_limits has 'two', the costs are \('one',\)"):
         package.as_vector_env(Counter(), lambda task: {"one": task.cost}, {"two": 1.0})
     task = Counter()
-    env = package.as_vector_env(task, lambda task: {"one": task.cost}, autoreset_mode="NextStep")
+    env = package.as_vector_env(task, lambda task: {"one": task.cost})
     for cost, message in ((torch.ones(3), r"shape \(3,\)"), (-torch.ones(2), "least -1")):
         task.cost = cost
         with pytest.raises(ValueError, match=message):

@@ -22,8 +22,7 @@ def install() -> None:
     if sys.modules.get("isaacgym") is sys.modules[__name__]:
         return
     if found := sys.modules.get("isaacgym") or find_spec("isaacgym"):
-        where = getattr(found, "origin", None) or getattr(found, "__file__", None)
-        wrong = f"there is another isaacgym, {where}, which legged_envs.isaacgym does not replace"
+        wrong = f"there is another isaacgym, {found!r}, which legged_envs.isaacgym does not replace"
         raise ImportError(f"{wrong}: use that one, or an environment of Python without it")
     for name in MODULES:
         sys.modules[f"isaacgym.{name}"] = import_module(f"{__name__}.{name}")

@@ -11,6 +11,5 @@ if __name__ == "__main__":
         given = f"there is no file {sys.argv[1]!r}" if len(sys.argv) > 1 else "no script is given"
         sys.exit(f"usage: python -m legged_envs.isaacgym script.py [its arguments]: {given}")
     install()
-    del sys.argv[0]
-    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
+    sys.argv, sys.path[0] = sys.argv[1:], str(Path(sys.argv[1]).resolve().parent)
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.isaacgym.gymapi import DOF_DTYPE, LARGEST, AssetOptions
-from legged_envs.robots.urdf import LEAST_INERTIA, LEAST_MASS, read_urdf
+from legged_envs.robots.files import LEAST_INERTIA, LEAST_MASS, read_mjcf, read_urdf
 from legged_envs.tables import shortened
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Asset:
             if self.path.suffix.lower() == ".urdf":
                 spec, self._speeds, not_collapsed = read_urdf(self.path, visuals, self.options.density)
             else:
-                spec, not_collapsed = self._read_mjcf(visuals), []
+                spec, not_collapsed = read_mjcf(self.path, visuals), []
             base = spec.worldbody.bodies[0]
             seen = [geom for geom in spec.geoms if not (geom.contype or geom.conaffinity)]
             for geom in spec.geoms:
@@ -73,24 +73,6 @@ class Asset:
             base.mocap, base.pos, base.quat = True, [0, 0, 0], [1, 0, 0, 0]
             for child in base.bodies:  # MuJoCo takes a fixed base for a part of the world, which robots touch
                 spec.add_exclude(bodyname1=base.name, bodyname2=child.name)
-        return spec
-
-    def _read_mjcf(self, visuals: bool) -> mujoco.MjSpec:
-        spec = mujoco.MjSpec.from_file(str(self.path))
-        if len(outer := spec.worldbody.bodies) != 1:
-            raise ValueError(f"it must have one outermost body, got {[body.name for body in outer]}")
-        if couplings := [*spec.equalities, *spec.tendons]:
-            raise ValueError(f"it has equalities or tendons, {[part.name for part in couplings]}: take them out")
-        unused = [*spec.keys, *spec.actuators, *spec.sensors, *spec.pairs, *spec.lights, *spec.cameras]
-        unused += [geom for geom in spec.geoms if not (visuals or geom.contype or geom.conaffinity)]
-        unused += [joint for joint in spec.joints if joint.type == _FREE]
-        for part in (*unused, *spec.worldbody.geoms):
-            spec.delete(part)
-        spec.nkey, outer[0].pos, outer[0].quat = 0, [0, 0, 0], [1, 0, 0, 0]
-        for i, part in enumerate((*spec.bodies, *spec.joints)):
-            part.name = part.name or f"part_{i}"
-        if ball := [joint.name for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_BALL]:
-            raise ValueError(f"joint {ball[0]!r} is a ball joint, it must be a hinge or a slide")
         return spec
 
     def _dof_properties(self, model: mujoco.MjModel, joints: list[int]) -> Array:

@@ -27,7 +27,6 @@ TENSOR_FUNCTIONS = {f"{verb}_{name}_tensor": (verb, name) for verb in ("acquire"
 for _name in ("actor_root_state", "dof_state"):
     TENSOR_FUNCTIONS |= {f"set_{_name}_tensor{ending}": ("set", _name) for ending in ("", "_indexed")}
 Shapes = Sequence[gymapi.RigidShapeProperties]
-_Given = Descriptor | None
 
 
 class Gym:
@@ -43,13 +42,13 @@ class Gym:
         if type != gymapi.SIM_PHYSX:
             raise ValueError(f"create_sim: there is MuJoCo in place of PhysX and no FleX, use SIM_PHYSX, got {type!r}")
         if not (params.dt > 0 and int(params.substeps) == params.substeps >= 1):
-            raise ValueError(f"create_sim: dt must be above 0, substeps a whole number above 0, got {params!r}")
+            raise ValueError(f"create_sim: dt must be above 0, substeps 1 or more, got {params.dt}, {params.substeps}")
         on_gpu = params.use_gpu_pipeline and torch.cuda.is_available()
         return Sim(params, torch.device("cuda", compute_device) if on_gpu else torch.device("cpu"))
 
     prepare_sim = staticmethod(lambda sim: sim.prepare())
     simulate = staticmethod(lambda sim: sim.running("simulate").simulate())
-    destroy_sim = staticmethod(lambda sim: sim.close())
+    destroy_sim = staticmethod(lambda sim: sim.__dict__.update(state=None, envs=[]))
     get_frame_count = staticmethod(lambda sim: sim.state.frame_count if sim.state else 0)
     get_sim_params = staticmethod(lambda sim: copy.deepcopy(sim.params))
     set_sim_params = staticmethod(lambda sim, params: sim.set_params(params))
@@ -88,14 +87,7 @@ class Gym:
         return sim.envs[-1]
 
     def create_actor(
-        self,
-        env: Env,
-        asset: Asset,
-        pose: Transform,
-        name: str = "",
-        group: int = -1,
-        filter: int = -1,
-        seg_id: int = 0,
+        self, env: Env, asset: Asset, pose: Transform, name: str = "", group: int = -1, filter: int = -1, *segment: int
     ) -> int:
         """Filter 0 lets the parts of the robot touch each other, above 0 they do not; −1 is 0."""
         env.sim.need_setup("create_actor")
@@ -111,7 +103,7 @@ class Gym:
     get_actor_count = staticmethod(lambda env: len(env.actors))
     get_actor_handle = staticmethod(lambda env, index: index if env.actor(index) else -1)
     find_actor_handle = staticmethod(
-        lambda env, name: next((i for i, actor in enumerate(env.actors) if actor.name == name), -1)
+        lambda env, name: next((i for i, a in enumerate(env.actors) if a.name == name), -1)
     )
     get_actor_name = staticmethod(lambda env, handle: env.actor(handle).name)
     get_actor_rigid_body_count = staticmethod(lambda env, handle: len(env.actor(handle).mass))
@@ -121,19 +113,18 @@ class Gym:
     enable_actor_dof_force_sensors = staticmethod(lambda env, handle: bool(env.actor(handle)))
 
     def get_actor_rigid_body_properties(self, env: Env, handle: int) -> list[gymapi.RigidBodyProperties]:
-        actor = env.actor(handle)
-        places = zip(actor.mass, actor.com, strict=True)
-        return [gymapi.RigidBodyProperties(mass, Vec3(*com)) for mass, com in places]
+        bodies = zip(env.actor(handle).mass, env.actor(handle).com, strict=True)
+        return [gymapi.RigidBodyProperties(mass, Vec3(*com)) for mass, com in bodies]
 
     def set_actor_dof_properties(self, env: Env, handle: int, props: Array) -> bool:
         own, given = env.actor(handle).dofs, np.array(props)
         if given.dtype != own.dtype or given.shape != own.shape:
             wrong = f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}"
             raise ValueError(f"{wrong}, expected what get_asset_dof_properties gives, of shape {own.shape}")
-        for name in ("stiffness", "damping", "effort", "armature", "friction"):
-            if not (given[name] >= 0).all():
-                raise ValueError(f"set_actor_dof_properties: {name} must not be negative, got {given[name].tolist()}")
-        if not np.isin(given["driveMode"], [*gymapi.DofDriveMode]).all():
+        fits = {name: given[name] >= 0 for name in ("stiffness", "damping", "effort", "armature", "friction")}
+        for name in [name for name in fits if not fits[name].all()]:
+            raise ValueError(f"set_actor_dof_properties: {name} must not be negative, got {given[name].tolist()}")
+        if not np.isin(given["driveMode"], (0, 1, 3)).all():
             wrong = f"driveMode must be DOF_MODE_NONE, _POS or _EFFORT (0, 1, 3), got {given['driveMode'].tolist()}"
             raise ValueError(f"set_actor_dof_properties: {wrong}")
         return env.sim.set_actor(env, handle, dofs=given)
@@ -151,20 +142,15 @@ class Gym:
     def set_actor_rigid_shape_properties(self, env: Env, handle: int, props: Shapes) -> bool:
         return env.sim.set_actor(env, handle, friction=_friction(props, len(env.actor(handle).friction)))
 
-    def set_actor_scale(self, env: Env, handle: int, scale: float) -> bool:
-        if float(scale) != 1.0:
-            raise NotImplementedError(f"set_actor_scale: all environments have one model, got a scale of {scale}")
-        return True
+    def _refuse(self, *args: Any) -> None:
+        raise NotImplementedError("actors have no tendons and cannot be scaled: all environments have one model")
 
-    def get_actor_tendon_properties(self, *args: Any) -> None:
-        raise NotImplementedError("get_actor_tendon_properties, set_actor_tendon_properties: there are no tendons")
-
-    set_actor_tendon_properties = get_actor_tendon_properties
+    get_actor_tendon_properties = set_actor_tendon_properties = set_actor_scale = _refuse
 
     # --- Forces -------------------------------------------------------------------------------------------------------
 
     def _drive(self, function: str, mode: int, sim: Sim, values: Descriptor) -> bool:
-        """Forces for the next ``simulate``, on DOFs in mode EFFORT; targets until the next ones, for those in mode POS."""
+        """Forces for the next ``simulate``, on DOFs in mode EFFORT; targets until the next, on those in mode POS."""
         state = sim.running(function)
         state.drive(state.checked(function, values, "dofs", 1), mode)
         return True
@@ -173,15 +159,10 @@ class Gym:
     set_dof_position_target_tensor = partialmethod(_drive, "set_dof_position_target_tensor", gymapi.DOF_MODE_POS)
 
     def apply_rigid_body_force_tensors(
-        self, sim: Sim, forceTensor: _Given = None, torqueTensor: _Given = None, space: int = 0
+        self, sim: Sim, forceTensor: Any = None, torqueTensor: Any = None, space: int = 0
     ) -> bool:
         """At the centres of mass, for the next ``simulate``."""
-        name = "apply_rigid_body_force_tensors"
-        state = sim.running(name)
-        given = [
-            each if each is None else state.checked(name, each, "bodies", 3) for each in (forceTensor, torqueTensor)
-        ]
-        state.apply_body_forces(given[0], given[1], space)
+        sim.running("apply_rigid_body_force_tensors").apply_body_forces(forceTensor, torqueTensor, space)
         return True
 
     # --- Pictures -----------------------------------------------------------------------------------------------------

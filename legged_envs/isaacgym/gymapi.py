@@ -13,15 +13,9 @@ if TYPE_CHECKING:
 
 LARGEST = 3.4028234663852886e38
 """What Isaac Gym has in place of infinity: the largest float32."""
-SimType = IntEnum("SimType", {"SIM_PHYSX": 0, "SIM_FLEX": 1})
-UpAxis = IntEnum("UpAxis", {"UP_AXIS_Y": 0, "UP_AXIS_Z": 1})
-DofDriveMode = IntEnum("DofDriveMode", {"DOF_MODE_NONE": 0, "DOF_MODE_POS": 1, "DOF_MODE_EFFORT": 3})
 ContactCollection = IntEnum("ContactCollection", {"CC_NEVER": 0, "CC_LAST_SUBSTEP": 1, "CC_ALL_SUBSTEPS": 2})
 CoordinateSpace = IntEnum("CoordinateSpace", {"ENV_SPACE": 0, "LOCAL_SPACE": 1, "GLOBAL_SPACE": 2})
-SIM_PHYSX, SIM_FLEX = SimType.SIM_PHYSX, SimType.SIM_FLEX
-UP_AXIS_Y, UP_AXIS_Z = UpAxis.UP_AXIS_Y, UpAxis.UP_AXIS_Z
-DOF_MODE_NONE, DOF_MODE_POS = DofDriveMode.DOF_MODE_NONE, DofDriveMode.DOF_MODE_POS
-DOF_MODE_EFFORT = DofDriveMode.DOF_MODE_EFFORT
+SIM_PHYSX, SIM_FLEX, UP_AXIS_Y, UP_AXIS_Z, DOF_MODE_NONE, DOF_MODE_POS, DOF_MODE_EFFORT = 0, 1, 0, 1, 0, 1, 3
 IMAGE_COLOR, MESH_VISUAL, KEY_ESCAPE, KEY_R, KEY_V = 0, 1, 256, 82, 86
 
 DOF_DTYPE = [("hasLimits", "?"), ("lower", "f4"), ("upper", "f4"), ("driveMode", "i4")]
@@ -50,9 +44,6 @@ class Record:
         if type(self.FIELDS[name]) is float:
             value = float(value.item() if hasattr(value, "item") else value)
         vars(self)[name] = value
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     if TYPE_CHECKING:
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from legged_envs.isaacgym import refuse
-from legged_envs.isaacgym.gymapi import SIM_FLEX, SIM_PHYSX, SimParams, UpAxis, Vec3
+from legged_envs.isaacgym.gymapi import SIM_FLEX, SIM_PHYSX, SimParams, Vec3
 from legged_envs.isaacgym.torch_utils import present_device
 
 
@@ -57,7 +57,7 @@ def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
         if name == "gravity":
             params.gravity = value if isinstance(value, Vec3) else Vec3(*value)
         elif name == "up_axis":
-            params.up_axis = UpAxis(value)
+            params.up_axis = int(value)
         elif name in ("physx", "flex"):
             part = value if isinstance(value, Mapping) else vars(value)
             for key, each in part.items() if name == "physx" else ():

@@ -110,8 +110,7 @@ def compile_scene(
             if geom.contype or geom.conaffinity:
                 geom.contype, geom.conaffinity = 2 << i, 1 + sum(2 << j for j, touches in enumerate(touched) if touches)
             geom.priority = 1  # its friction is the average with the ground's
-        if i == 0:
-            robot.worldbody.bodies[0].add_site(name="imu")
+        robot.worldbody.bodies[0].add_site(name="imu")
         spec.attach(robot, frame=spec.worldbody.add_frame(), prefix=f"{i}/")
         for name in asset.dof_names:
             drive = spec.add_actuator(name=f"{i}/{name}", target=f"{i}/{name}", forcelimited=True)
@@ -120,9 +119,7 @@ def compile_scene(
     for geom in spec.geoms:
         geom.solref, geom.solimp = [max(cfg.solref[0], 2 * step), cfg.solref[1]], cfg.solimp
     # An accelerometer makes the engine evaluate the contact force on every body.
-    spec.add_sensor(
-        type=mujoco.mjtSensor.mjSENS_ACCELEROMETER, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="0/imu", name="imu"
-    )
+    spec.add_sensor(type=mujoco.mjtSensor.mjSENS_ACCELEROMETER, objtype=mujoco.mjtObj.mjOBJ_SITE, objname="0/imu")
     spec.stat.extent = 2.0
     model = spec.compile()
     model.dof_damping[:], model.jnt_actfrclimited[:] = 0.0, 0  # the drives have them
@@ -136,7 +133,7 @@ def find_parts(model: mujoco.MjModel, assets: Sequence[Asset]) -> list[Part]:
         geoms = np.flatnonzero(np.isin(model.geom_bodyid, range(body, end)) & (model.geom_conaffinity > 0))
         joints, floats = np.flatnonzero(np.isin(model.jnt_bodyid, range(body, end))), model.body_mocapid[body] < 0
         root = (int(model.jnt_qposadr[joints[0]]), int(model.jnt_dofadr[joints[0]])) if floats else (0, 0)
-        bodies, dofs, mocap = slice(body, end), slice(dof, last), int(model.body_mocapid[body])
-        parts.append(Part(bodies, geoms, joints[int(floats) :], dofs, bool(floats), *root, mocap))
+        own = (slice(body, end), geoms, joints[int(floats) :], slice(dof, last), bool(floats), *root)
+        parts.append(Part(*own, int(model.body_mocapid[body])))
         body, dof = end, last
     return parts

@@ -117,9 +117,9 @@ class Sim:
     def _fields(
         self, model: mujoco.MjModel, part: Part, asset: Asset, friction: Array, mass: Array, com: Array, dofs: Array
     ) -> Fields:
-        """Friction is the average of the shape's and the ground's (legged_gym, anymal_c_flat_config). Inertias grow with
-        masses. The law of each drive, limited by its effort, is in mode POS kp (target − q) − (kd + kp h) v with the
-        physics step h, which makes kp implicit as kd is, as in PhysX; EFFORT: what is set, − kd v; NONE: − kd v."""
+        """Friction is the average of the shape's and the ground's (legged_gym, anymal_c_flat_config); inertias grow
+        with masses. The law of each drive, limited by its effort, is in mode POS kp (target − q) − (kd + kp h) v with
+        the physics step h, which makes kp implicit as kd is, as in PhysX; EFFORT: what is set, − kd v; NONE: − kd v."""
         average = friction if self.ground is None else 0.5 * (friction + self.ground.friction)
         mode, kd, effort = dofs["driveMode"], dofs["damping"].astype(float), dofs["effort"].astype(float)
         kp, columns = np.where(mode == DOF_MODE_POS, dofs["stiffness"], 0.0), model.jnt_dofadr[part.joints]
@@ -152,10 +152,6 @@ class Sim:
                 state.batch.expand(name)[env.index][where] = value
                 state.constants_changed[env.index] |= name in _CONSTANTS
         return True
-
-    def close(self) -> None:
-        self.envs.clear()
-        self.state = None
 
     def set_params(self, params: SimParams) -> None:
         """Gravity at any time, the rest before ``prepare_sim``."""

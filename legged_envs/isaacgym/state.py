@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from legged_envs.isaacgym.assets import Array
 from legged_envs.isaacgym.gymapi import DOF_MODE_EFFORT, CoordinateSpace
 from legged_envs.isaacgym.gymtorch import Descriptor
 from legged_envs.isaacgym.scene import Part
@@ -41,10 +40,11 @@ class State:
         self._qpos, self._qvel, self._ctrl, self._applied, *self._mocap = (
             torch.from_numpy(batch.bind(name)) for name in names
         )
-        self._joints = np.concatenate([part.joints for part in parts])
-        self._dof_qpos, self._dof_qvel = (
-            _span(each[self._joints]) for each in (self.model.jnt_qposadr, self.model.jnt_dofadr)
+        joints, places = (
+            np.concatenate([part.joints for part in parts]),
+            (self.model.jnt_qposadr, self.model.jnt_dofadr),
         )
+        self._dof_qpos, self._dof_qvel = (torch.from_numpy(each[joints]).long() for each in places)
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
         self._moved, self._forces_given, self._body_forces_given = True, False, False
         self._last_applied: Tensor | None = None
@@ -55,12 +55,9 @@ class State:
         self._of_step = [self._outputs[field] for field in _OF_STEP]
 
     def start(self, roots: Tensor) -> None:
-        """Put actors to where they are created, with DOFs at 0 or the nearest limit."""
+        """Put actors to where they are created."""
         self._update_constants()
         self.write("actor_root_state", roots, torch.arange(self.num_envs * len(self.parts)))
-        low, high = self.model.jnt_range[self._joints].T
-        angles = np.where(self.model.jnt_limited[self._joints], np.clip(0.0, low, high), 0.0)
-        self._qpos[:, self._dof_qpos] = torch.from_numpy(angles)
 
     # --- Steps --------------------------------------------------------------------------------------------------------
 
@@ -89,10 +86,11 @@ class State:
         self._ctrl.copy_(torch.where(self.modes == mode, values, self._ctrl))
         self._forces_given |= mode == DOF_MODE_EFFORT
 
-    def apply_body_forces(self, forces: Tensor | None, torques: Tensor | None, space: int) -> None:
+    def apply_body_forces(self, forces: Descriptor | None, torques: Descriptor | None, space: int) -> None:
         for first, given in ((0, forces), (3, torques)):
             if given is not None:
-                values = given.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
+                values = self.checked("apply_rigid_body_force_tensors", given, "bodies", 3)
+                values = values.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
                 if space == CoordinateSpace.LOCAL_SPACE:
                     self._update_kinematics()
                     values = quat_apply(self._outputs["xquat"][:, 1:, _XYZW], values)
@@ -125,11 +123,8 @@ class State:
 
     def checked_actors(self, function: str, given: Descriptor, count: int) -> Tensor:
         """The first ``count`` indices of a descriptor; ValueError unless they are int32 and those of actors."""
-        ids, actors = (
-            self._unwrapped(function, given, torch.int32).flatten()[:count].to("cpu", torch.int64),
-            self.num_envs,
-        )
-        actors *= len(self.parts)
+        ids = self._unwrapped(function, given, torch.int32).flatten()[:count].to("cpu", torch.int64)
+        actors = self.num_envs * len(self.parts)
         if len(ids) < count or len(wrong := ids[(ids < 0) | (ids >= actors)]):
             got = f"{len(ids)} of them" if len(ids) < count else f"one of actor {int(wrong[0])}"
             raise ValueError(f"gym.{function} takes {count} indices of actors, which are 0 to {actors - 1}, got {got}")
@@ -144,12 +139,9 @@ class State:
     def refresh(self, name: str) -> None:
         """Fill the buffer of a tensor."""
         buffer = self.acquire(name).tensor.view(self.num_envs, -1, TENSORS[name])
-        if name == "dof_state":
-            buffer[..., 0].copy_(self._qpos[:, self._dof_qpos])
-            buffer[..., 1].copy_(self._qvel[:, self._dof_qvel])
-            return
         read: dict[str, Callable[[], Tensor]] = {
             "actor_root_state": self._roots,
+            "dof_state": lambda: torch.stack((self._qpos[:, self._dof_qpos], self._qvel[:, self._dof_qvel]), dim=-1),
             "net_contact_force": self._contact_forces,
             "rigid_body_state": self._bodies,
             "dof_force": lambda: self._of_step[1].unsqueeze(-1),
@@ -167,10 +159,11 @@ class State:
         self._moved = True
         for k, part in enumerate(self.parts):
             envs = actors[actors % len(self.parts) == k] // len(self.parts)
-            if name == "dof_state":
-                self._write_dofs(part, envs, values[envs, part.dofs].double())
-            else:
+            if name == "actor_root_state":
                 self._write_root(part, envs, values[envs, k].double())
+                continue
+            for i, (array, places) in enumerate(((self._qpos, self._dof_qpos), (self._qvel, self._dof_qvel))):
+                array[envs[:, None], places[part.dofs]] = values[envs, part.dofs, i].double()
 
     def _roots(self) -> Tensor:
         """Position, quaternion (x, y, z, w), velocities of the centre of mass. Shape: (num_envs, actors, 13)."""
@@ -202,10 +195,6 @@ class State:
         com = torch.from_numpy(self.model.body_ipos[None] if shared else self.batch.expand("body_ipos"))
         return com[:, part.bodies.start].expand(self.num_envs, 3)
 
-    def _write_dofs(self, part: Part, envs: Tensor, states: Tensor) -> None:
-        qpos, qvel = (each[part.joints].tolist() for each in (self.model.jnt_qposadr, self.model.jnt_dofadr))
-        self._qpos[envs[:, None], qpos], self._qvel[envs[:, None], qvel] = states.unbind(-1)
-
     def _update_kinematics(self) -> None:
         """Evaluate where bodies are: a step leaves where they were before it."""
         if self._moved:
@@ -224,9 +213,3 @@ class State:
     def _contact_forces(self) -> Tensor:
         forces = self._of_step[0][:, 1:, 3:]
         return forces if self._last_applied is None else forces - self._last_applied
-
-
-def _span(ids: Array) -> slice | Array:
-    """A slice where ``ids`` are one after another: reading by it copies nothing."""
-    first = int(ids[0]) if len(ids) else 0
-    return slice(first, first + len(ids)) if (ids == np.arange(first, first + len(ids))).all() else ids

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -28,12 +27,7 @@ class Camera:
 
     def picture(self) -> Array:
         """Shape: (height, width, 3), uint8."""
-        size = int(self.properties.width), int(self.properties.height)
-        return self._aimed().render(self.env_id, *size, None)
-
-    def show(self) -> bool:
-        """Bring the window up to date; whether it is still open."""
-        return self._aimed().show(self.env_id, f"environment {self.env_id}")
+        return self._aimed().render(self.env_id, int(self.properties.width), int(self.properties.height), None)
 
     def close(self) -> None:
         if self._renderer is not None:
@@ -64,10 +58,9 @@ class Viewer(Camera):
         self.open = True
 
     def draw(self) -> None:
-        self.open = self.open and self.show()
+        self.open = self.open and self._aimed().show(0, "environment 0")
 
     def write(self, path: str) -> None:
         from PIL import Image
 
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.ascontiguousarray(self.picture())).save(path)

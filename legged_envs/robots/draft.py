@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from legged_envs.robots.files import prepare_urdf
 from legged_envs.robots.robot import RobotCfg
-from legged_envs.robots.urdf import prepare_urdf
 from legged_envs.tables import shortened
 
 GRAVITY = 9.81

@@ -1,4 +1,4 @@
-"""URDF files in the form that MuJoCo's importer reads, and what of them cannot be kept."""
+"""URDF and MJCF files as models of one robot each, and what of them cannot be kept."""
 
 import warnings
 from importlib.util import find_spec
@@ -64,7 +64,7 @@ def prepare_urdf(
 def read_urdf(path: Path, visuals: bool, density: float) -> tuple[mujoco.MjSpec, dict[str, float], list[str]]:
     """A URDF of which nothing is refused that can be mended: the children of a link by the names of their joints, links
     without mass with that of their shapes of ``density``, inertias that no body has as the nearest of one. Also the
-    velocity limits of joints, and the links whose fixed joints have ``dont_collapse``. ValueError names what is wrong."""
+    velocity limits of joints, and the links of fixed joints with ``dont_collapse``. ValueError says what is wrong."""
     root = ElementTree.parse(path).getroot()
     for link in root.findall("link"):
         for seen in () if visuals else link.findall("visual"):
@@ -85,6 +85,27 @@ def read_urdf(path: Path, visuals: bool, density: float) -> tuple[mujoco.MjSpec,
     for geom in spec.geoms:
         geom.density = density
     return spec, speeds, not_collapsed
+
+
+def read_mjcf(path: Path, visuals: bool) -> mujoco.MjSpec:
+    """The robot alone of an MJCF file, at the origin, without its motors, sensors, keyframes and free joint. ValueError
+    for what couples joints, and for ball joints."""
+    spec = mujoco.MjSpec.from_file(str(path))
+    if len(outer := spec.worldbody.bodies) != 1:
+        raise ValueError(f"it must have one outermost body, got {[body.name for body in outer]}")
+    if couplings := [*spec.equalities, *spec.tendons]:
+        raise ValueError(f"it has equalities or tendons, {[part.name for part in couplings]}: take them out")
+    unused = [*spec.keys, *spec.actuators, *spec.sensors, *spec.pairs, *spec.lights, *spec.cameras]
+    unused += [geom for geom in spec.geoms if not (visuals or geom.contype or geom.conaffinity)]
+    unused += [joint for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    for part in (*unused, *spec.worldbody.geoms):
+        spec.delete(part)
+    spec.nkey, outer[0].pos, outer[0].quat = 0, [0, 0, 0], [1, 0, 0, 0]
+    for i, part in enumerate((*spec.bodies, *spec.joints)):
+        part.name = part.name or f"part_{i}"
+    if ball := [joint.name for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_BALL]:
+        raise ValueError(f"joint {ball[0]!r} is a ball joint, it must be a hinge or a slide")
+    return spec
 
 
 def _mend_inertia(link: ElementTree.Element) -> None:
