@@ -610,8 +610,8 @@ set_rigid_body_color set_sim_params simulate step_graphics subscribe_viewer_keyb
 viewer_camera_look_at write_viewer_image_to_file"""
 WORDS = {
     gymapi: """AssetOptions CameraProperties ContactCollection CoordinateSpace DOF_MODE_EFFORT DOF_MODE_NONE
-        DOF_MODE_POS HeightFieldParams IMAGE_COLOR KEY_ESCAPE KEY_R KEY_V MESH_VISUAL PlaneParams Quat SIM_FLEX SIM_PHYSX SimParams
-        Transform TriangleMeshParams UP_AXIS_Y UP_AXIS_Z Vec3 acquire_gym""",
+        DOF_MODE_POS HeightFieldParams IMAGE_COLOR KEY_ESCAPE KEY_R KEY_V MESH_VISUAL PlaneParams Quat SIM_FLEX
+        SIM_PHYSX SimParams Transform TriangleMeshParams UP_AXIS_Y UP_AXIS_Z Vec3 acquire_gym""",
     gymutil: """WireframeBoxGeometry WireframeSphereGeometry draw_lines parse_arguments parse_device_str
         parse_sim_config""",
     gymtorch: "unwrap_tensor wrap_tensor",
