@@ -37,8 +37,7 @@ class Asset:
         self.mass, self.com, self.inertia = model.body_mass[1:], model.body_ipos[1:], model.body_inertia[1:]
         self.dof_properties = self._dof_properties(model, dofs)
         geoms = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
-        first = model.geom_friction[geoms, 0] if path.suffix == ".xml" else np.ones(len(geoms))
-        self.friction: Array = np.array(first)
+        self.friction: Array = model.geom_friction[geoms, 0] if path.suffix == ".xml" else np.ones(len(geoms))
         """Of the shapes that collide, for the actors that are created next."""
 
     def read(self, visuals: bool) -> mujoco.MjSpec:

@@ -97,7 +97,8 @@ class Sim:
                 batch.expand(name)[(slice(None), *where)] = values
                 state.constants_changed |= name in _CONSTANTS
         poses = torch.tensor([[actor.pose for actor in env.actors] for env in self.envs], dtype=torch.float64)
-        state.start(torch.nn.functional.pad(poses, (0, 6)))
+        state.update_constants()
+        state.write("actor_root_state", torch.nn.functional.pad(poses, (0, 6)))
         self.state = state
         return True
 

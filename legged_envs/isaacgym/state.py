@@ -49,15 +49,8 @@ class State:
         self._moved, self._forces_given, self._body_forces_given = True, False, False
         self._last_applied: Tensor | None = None
         self._buffers = dict[str, Tensor]()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the engine marks its outputs as read-only
-            self._outputs = {field: torch.from_numpy(batch.bind(field)) for field in (*_OF_STEP, *_KINEMATICS)}
-        self._of_step = [self._outputs[field] for field in _OF_STEP]
-
-    def start(self, roots: Tensor) -> None:
-        """Put actors to where they are created."""
-        self._update_constants()
-        self.write("actor_root_state", roots, torch.arange(self.num_envs * len(self.parts)))
+        self._outputs = dict[str, Tensor]()
+        self._of_step = self._bind(_OF_STEP)
 
     # --- Steps --------------------------------------------------------------------------------------------------------
 
@@ -66,11 +59,11 @@ class State:
         finite."""
         if not self._forces_given:
             self._ctrl.masked_fill_(self.modes == DOF_MODE_EFFORT, 0.0)
-        self._update_constants()
+        self.update_constants()
         self.batch.step(nstep=self._substeps)
         self.frame_count += 1
         self._moved, self._forces_given, self._last_applied = True, False, None
-        self._of_step = [self._outputs[field] for field in _OF_STEP]
+        self._of_step = self._bind(_OF_STEP)
         if self._body_forces_given:
             self._last_applied, self._body_forces_given = self._applied[:, 1:, :3].clone(), False
             self._applied.zero_()
@@ -92,12 +85,11 @@ class State:
                 values = self.checked("apply_rigid_body_force_tensors", given, "bodies", 3)
                 values = values.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
                 if space == CoordinateSpace.LOCAL_SPACE:
-                    self._update_kinematics()
-                    values = quat_apply(self._outputs["xquat"][:, 1:, _XYZW], values)
+                    values = quat_apply(self._update_kinematics()[1][:, 1:, _XYZW], values)
                 self._applied[:, 1:, first : first + 3] = values
         self._body_forces_given = True
 
-    def _update_constants(self) -> None:
+    def update_constants(self) -> None:
         if self.constants_changed.any():
             self.batch.set_const(np.flatnonzero(self.constants_changed).astype(np.int32))
             self.constants_changed[:] = False
@@ -195,17 +187,26 @@ class State:
         com = torch.from_numpy(self.model.body_ipos[None] if shared else self.batch.expand("body_ipos"))
         return com[:, part.bodies.start].expand(self.num_envs, 3)
 
-    def _update_kinematics(self) -> None:
+    def _bind(self, fields: Sequence[str]) -> list[Tensor]:
+        """Outputs of the engine, which it copies out at each call from the first time on that they are asked for."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the engine marks its outputs as read-only
+            for field in (field for field in fields if field not in self._outputs):
+                self._outputs[field] = torch.from_numpy(self.batch.bind(field))
+        return [self._outputs[field] for field in fields]
+
+    def _update_kinematics(self) -> list[Tensor]:
         """Evaluate where bodies are: a step leaves where they were before it."""
+        outputs = self._bind(_KINEMATICS)
         if self._moved:
             self._of_step = [output.clone() for output in self._of_step]  # which forward spoils
-            self._update_constants()
+            self.update_constants()
             self.batch.forward(stage=mujoco.mjtStage.mjSTAGE_VEL.value)
             self._moved = False
+        return outputs
 
     def _bodies(self) -> Tensor:
-        self._update_kinematics()
-        pos, quat, com, twist, roots = (self._outputs[field] for field in _KINEMATICS)
+        pos, quat, com, twist, roots = self._update_kinematics()
         ang, lin = twist[:, 1:].split(3, dim=-1)  # cvel is about the centre of mass of the whole robot
         lin = lin + torch.linalg.cross(ang, com[:, 1:] - roots[:, self._roots_of_bodies])
         return torch.cat((pos[:, 1:], quat[:, 1:, _XYZW], lin, ang), dim=-1)

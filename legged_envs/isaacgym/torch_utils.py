@@ -59,11 +59,6 @@ def quat_apply(a: Tensor, b: Tensor) -> Tensor:
     return (vector + quat[:, 3:] * turn + torch.cross(axis, turn, dim=-1)).view(b.shape)
 
 
-def quat_rotate(q: Tensor, v: Tensor) -> Tensor:
-    """Vectors v turned by q. Shapes: (n, 4), (n, 3) → (n, 3)."""
-    return quat_apply(q, v)
-
-
 def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
     """Vectors v of the world in the frame that q turns. Shapes: (n, 4), (n, 3) → (n, 3)."""
     return quat_apply(quat_conjugate(q), v)
