@@ -49,8 +49,9 @@ class Asset:
                 spec, not_collapsed = read_mjcf(self.path, visuals), []
             base = spec.worldbody.bodies[0]
             seen = [geom for geom in spec.geoms if not (geom.contype or geom.conaffinity)]
+            drawn = {geom.parent.name for geom in seen}  # whose shapes that collide are hidden
             for geom in spec.geoms:
-                geom.group, geom.mass = (2, 0.0) if geom in seen else (3 if seen else 2, geom.mass)
+                geom.group, geom.mass = (2, 0.0) if geom in seen else (3 if geom.parent.name in drawn else 2, geom.mass)
                 if self.options.replace_cylinder_with_capsule and geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER:
                     geom.type = geom.type if geom in seen else mujoco.mjtGeom.mjGEOM_CAPSULE
             kept = [spec.add_exclude(bodyname1=name, bodyname2=base.name) for name in not_collapsed]
