@@ -572,7 +572,8 @@ def test_sim_configs_are_dicts_or_classes() -> None:
         gymutil.parse_sim_config(config, params := gymapi.SimParams())
         assert (params.dt, params.gravity.z, params.up_axis) == (0.01, -9.8, gymapi.UP_AXIS_Z)
         assert (params.physx.num_threads, params.physx.contact_offset) == (3, 1.0)
-    with pytest.raises(AttributeError, match=r"no field 'substep'; did you mean 'substeps'"):
+    gymutil.parse_sim_config({"IK_max_targets": 2, "physx": {"cone": 1}}, gymapi.SimParams())  # of other engines
+    with pytest.raises(ValueError, match=r"has 'substep'; did you mean 'substeps'"):
         gymutil.parse_sim_config({"substep": 2}, gymapi.SimParams())
 
 

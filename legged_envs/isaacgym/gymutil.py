@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from legged_envs.checks import check_spelling
 from legged_envs.isaacgym import refuse
 from legged_envs.isaacgym.gymapi import SIM_FLEX, SIM_PHYSX, SimParams, Vec3
 from legged_envs.isaacgym.torch_utils import present_device
@@ -52,18 +53,17 @@ def parse_arguments(
 
 
 def parse_sim_config(config: Mapping[str, Any], params: SimParams) -> None:
-    """Write a configuration to ``params``: a dict, or ``vars`` of a class, where parts are dicts or classes too."""
+    """Write a configuration to ``params``: a dict, or ``vars`` of a class, where parts are dicts or classes too. Names
+    that are not of Isaac Gym are left to others; ValueError for one that is nearly one of them."""
+    check_spelling("the sim config", config, SimParams.FIELDS)
     for name, value in config.items():
         if name == "gravity":
             params.gravity = value if isinstance(value, Vec3) else Vec3(*value)
-        elif name == "up_axis":
-            params.up_axis = int(value)
         elif name in ("physx", "flex"):
             part = value if isinstance(value, Mapping) else vars(value)
-            for key, each in part.items() if name == "physx" else ():
-                if not key.startswith("_"):
-                    setattr(params.physx, key, each)
-        elif not name.startswith("_"):
+            for key in params.physx.FIELDS.keys() & part.keys() if name == "physx" else ():
+                setattr(params.physx, key, part[key])
+        elif name in SimParams.FIELDS:
             setattr(params, name, value)
 
 
