@@ -299,10 +299,10 @@ def test_efforts_count_for_one_step_are_clipped_and_move_dofs_in_their_mode_alon
 
 def test_position_drives_are_implicit_in_both_gains_and_hold_their_targets() -> None:
     sim = make_sim(1, ground=False, prepare=False, fix_base_link=True, params=sim_params())
-    env, inertia = sim.envs[0], 0.5
+    env, inertia = sim.envs[0], 50.0  # so large that the links' own does not matter
     props = gym.get_actor_dof_properties(env, 0)
     props["driveMode"], props["stiffness"], props["damping"] = gymapi.DOF_MODE_POS, 900.0, 3.0
-    props["armature"], props["effort"], props["friction"] = 1e3 * inertia, 1e6, 0.0
+    props["armature"], props["effort"], props["friction"] = inertia, 1e6, 0.0
     gym.set_actor_dof_properties(env, 0, props)
     params = gym.get_sim_params(sim)
     params.gravity = gymapi.Vec3()
@@ -310,11 +310,11 @@ def test_position_drives_are_implicit_in_both_gains_and_hold_their_targets() -> 
     gym.prepare_sim(sim)
     gym.set_dof_position_target_tensor(sim, unwrap(torch.full((8,), 0.2)))
     q = v = 0.0
-    for _ in range(20):  # v' = v + h/I (kp (target − q − h v') − kd v')
+    for _ in range(100):  # v' = v + h/I (kp (target − q − h v') − kd v')
         gym.simulate(sim)
-        v = (v + 0.005 / 500.0 * 900.0 * (0.2 - q)) / (1 + 0.005 / 500.0 * (3.0 + 900.0 * 0.005))
+        v = (v + 0.005 / inertia * 900.0 * (0.2 - q)) / (1 + 0.005 / inertia * (3.0 + 900.0 * 0.005))
         q += 0.005 * v
-    assert tensor(sim, "dof_state")[:, 0].tolist() == pytest.approx([q] * 8, rel=1e-3)
+    assert tensor(sim, "dof_state")[:, 0].tolist() == pytest.approx([q] * 8, rel=5e-3)
 
 
 def test_body_forces_act_at_the_centre_of_mass_for_one_step_and_are_no_contacts() -> None:
@@ -325,7 +325,6 @@ def test_body_forces_act_at_the_centre_of_mass_for_one_step_and_are_no_contacts(
     turned = tensor(sim, "actor_root_state")
     turned[1, 3:7] = torch.tensor([0.0, 0.0, 0.5**0.5, 0.5**0.5])  # x of the body is y of the world
     gym.set_actor_root_state_tensor(sim, unwrap(turned))
-    mass = sim.state.model.body_subtreemass[1]
     force = torch.zeros(2, 13, 3)
     force[:, 0, 0] = 10.0
     contact = tensor(sim, "net_contact_force")
@@ -341,7 +340,10 @@ def test_body_forces_act_at_the_centre_of_mass_for_one_step_and_are_no_contacts(
     assert momentum[0].flatten().tolist() == pytest.approx([impulse, 0, 0, impulse, 0, 0], abs=1e-5)
     assert momentum[1].flatten().tolist() == pytest.approx([2 * impulse, 0, 0, impulse, impulse, 0], abs=1e-3)
     gym.simulate(sim)
-    assert mass > 7.0 and gym.get_frame_count(sim) == 3
+    bodies = tensor(sim, "rigid_body_state").view(2, 13, 13)[..., 7:10]
+    after = (bodies * torch.from_numpy(sim.state.model.body_mass[1:, None])).sum(1)
+    assert after.flatten().tolist() == pytest.approx(momentum[1].flatten().tolist(), abs=1e-3)
+    assert gym.get_frame_count(sim) == 3
 
 
 def test_gravity_changes_for_all_environments_at_any_time() -> None:
