@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -528,6 +529,7 @@ def test_tiles_are_what_their_names_say() -> None:
 # --- Words ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 def test_quaternions_agree_with_the_packages_own_and_are_scriptable() -> None:
     generator = torch.Generator().manual_seed(0)
     a, b = (torch_utils.normalize(torch.randn(5, 4, generator=generator)) for _ in range(2))
@@ -862,3 +864,55 @@ def test_a_camera_sees_the_robot(tmp_path: Path) -> None:
         camera.close()
     with pytest.raises(NotImplementedError, match="IMAGE_COLOR alone"):
         gym.get_camera_image(sim, sim.envs[0], cameras[0], 1)
+
+
+class Window:
+    """What ``mujoco.viewer.launch_passive`` returns, as far as the renderer uses it, until the third picture."""
+
+    def __init__(self, model, data):
+        self.data, self.cam, self.user_scn, self.shown = data, mujoco.MjvCamera(), SimpleNamespace(ngeom=0), 0
+
+    def set_texts(self, texts) -> None:
+        self.texts = texts
+
+    def sync(self) -> None:
+        self.shown += 1
+
+    def is_running(self) -> bool:
+        return self.shown < 3
+
+    def close(self) -> None:
+        self.shown = -1
+
+
+def test_the_window_shows_environment_0_from_where_the_camera_is_put(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows: list[Window] = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(
+        "mujoco.viewer.launch_passive", lambda model, data: windows.append(Window(model, data)) or windows[0]
+    )
+    sim = make_sim(2)
+    viewer = gym.create_viewer(sim, gymapi.CameraProperties())
+    gym.subscribe_viewer_keyboard_event(viewer, gymapi.KEY_ESCAPE, "QUIT")
+    gym.viewer_camera_look_at(viewer, None, gymapi.Vec3(0.0, -2.0, 0.5), gymapi.Vec3(0.0, 0.0, 0.5))
+    for i in range(3):
+        assert not gym.query_viewer_has_closed(viewer) and gym.query_viewer_action_events(viewer) == []
+        gym.simulate(sim)
+        gym.step_graphics(sim)
+        gym.draw_viewer(viewer, sim, True)
+        gym.clear_lines(viewer)
+        assert windows[0].shown == i + 1 and windows[0].data.qpos[2] == sim.state.batch.qpos[0, 2]
+    assert (windows[0].cam.distance, windows[0].cam.azimuth) == (2.0, 90.0)
+    assert gym.query_viewer_has_closed(viewer)
+    gym.destroy_viewer(viewer)
+    assert windows[0].shown == -1
+
+
+def test_frames_take_as_long_as_they_simulate() -> None:
+    sim = make_sim(1)
+    gym.sync_frame_time(sim)
+    start = time.monotonic()
+    for _ in range(10):
+        gym.simulate(sim)
+    gym.sync_frame_time(sim)
+    assert time.monotonic() - start >= 0.0499
