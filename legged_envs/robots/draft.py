@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from legged_envs.robots.files import prepare_urdf
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.tables import shortened
 
@@ -23,7 +24,6 @@ _UP = 100.0
 _NEAR = 0.1
 """How near to the ground feet are in the default pose, as a part of the robot's height."""
 _FOOT = re.compile(r"foot|feet|toe|sole|ankle_?roll", re.IGNORECASE)
-_MESHES = (".stl", ".obj", ".msh")
 _LOOK = [0.76, 0.54, 0.21, 0.3]
 """Orientation of the camera, which looks from the right in front."""
 _COPIED = ("type", "size", "quat", "meshname", "friction", "condim", "group", "rgba", "material")
@@ -144,7 +144,7 @@ def _read(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, fl
     """The model in a file, with meshes by their absolute paths, and the velocity limits in a URDF."""
     root, speeds, here = ElementTree.parse(path).getroot(), dict[str, float](), path.resolve().parent
     if is_urdf := root.tag == "robot":
-        speeds = _prepare_urdf(root, here, gaps)
+        speeds = prepare_urdf(root, here, gaps)
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(root)) if is_urdf else mujoco.MjSpec.from_file(str(path))
     for part in (*spec.meshes, *spec.textures, *spec.hfields):
         inside = spec.texturedir if isinstance(part, mujoco.MjsTexture) else spec.meshdir
@@ -154,48 +154,6 @@ def _read(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, fl
         geom.mass = 0.0 if is_urdf else geom.mass  # a URDF has the mass of a link, if any, in its <inertial>
     spec.compile()
     return mujoco.MjSpec.from_string(spec.to_xml()), speeds  # each shape has a position, none is from end to end
-
-
-def _prepare_urdf(root: ElementTree.Element, here: Path, gaps: dict[str, str]) -> dict[str, float]:
-    """Make MuJoCo read all of a URDF that it can, and refuse the rest. The velocity limits, which it does not read."""
-    if any("xacro" in element.tag for element in root.iter()):
-        raise ValueError("it has elements of xacro: write the output of the command xacro to a file, and read that")
-    children, speeds = [""], {}
-    for joint in root.findall("joint"):
-        link, limit, mimic = (getattr(joint.find(tag), "attrib", {}) for tag in ("child", "limit", "mimic"))
-        name, kind = joint.get("name", ""), joint.get("type")
-        if mimic:
-            how = 'write type="fixed", or take <mimic> out and give it a motor'
-            raise ValueError(f"joint {name!r} mimics {mimic['joint']!r}, and each joint must have its own motor: {how}")
-        if kind in ("planar", "floating"):
-            how = "make it fixed; if it holds the base, which floats anyway, take it and its parent link out"
-            raise ValueError(f"joint {name!r} is {kind}, it must be revolute, continuous, prismatic or fixed: {how}")
-        if link.get("link") in children:
-            raise ValueError(f"joint {name!r} closes a loop: link {link['link']!r} has two parents, take one joint out")
-        children.append(link.get("link", ""))
-        speeds[name] = float(limit.get("velocity", 0))
-    options = root.find("mujoco/compiler")
-    if options is None:
-        options = ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler")
-    folder = options.attrib.pop("meshdir", "")
-    options.attrib.update(fusestatic="false", discardvisual="false", strippath="false")
-    for link in root.findall("link"):
-        for shape in (*link.findall("visual"), *link.findall("collision")):
-            for mesh in shape.findall("geometry/mesh"):
-                package, _, rest = mesh.get("filename", "").rpartition("://")
-                rests = (rest.partition("/")[2], rest) if package else (Path(folder) / rest,)
-                places = [around / each for around in ((here, *here.parents) if package else (here,)) for each in rests]
-                found = [place for place in places if place.is_file() and place.suffix.lower() in _MESHES]
-                what = f"the {shape.tag} of link {link.get('name')!r} has the mesh {mesh.get('filename')!r}"
-                how = f"there is no such file of {', '.join(_MESHES)}: write a path from {str(here)!r}, or a box"
-                if found:
-                    mesh.set("filename", str(found[0]))
-                elif shape.tag == "visual":
-                    link.remove(shape)
-                    gaps["xml"] = f"{what}, which is left out: {how}"
-                else:
-                    raise ValueError(f"{what}, and {how}")
-    return {joint: speed for joint, speed in speeds.items() if speed > 0}
 
 
 # --- Putting in order -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, shortened
 from legged_envs.terrains import Terrain
 
-_GROUND = "ground_floor"
+GROUND = "ground_floor"
 _DEEPEST, _HIGHEST = -0.02, 0.15  # where the lowest point of a robot may start, m above the ground: some are dropped
 
 
@@ -91,7 +91,7 @@ def build_scene(
     view = RobotView.find(model, robot)
     collides = (model.geom_contype | model.geom_conaffinity) > 0
     for i in np.flatnonzero(collides & (model.body_rootid[model.geom_bodyid] != view.bodies.start)):
-        if (name := model.geom(i).name) != _GROUND:
+        if (name := model.geom(i).name) != GROUND:
             wrong = f"{robot.xml} has a collision shape {name!r} that is no part of RobotCfg {robot.name!r}"
             raise ValueError(f"{wrong}: take it out, the ground is added")
     for joint, position in zip(robot.joint_names, robot.default_joint_pos, strict=True):
@@ -105,7 +105,7 @@ def build_scene(
     if view.root_qpos is not None:
         _check_stance(model, view, robot, view.root_qpos.start + 2)
     if terrain is not None:
-        _lay(spec, terrain)
+        lay_terrain(spec, terrain)
         spec.stat.extent, spec.stat.center = model.stat.extent, model.stat.center  # else what is near is cut off
         model = spec.compile()
     if appearance is not None:
@@ -121,7 +121,7 @@ def spec_on_ground(robot: RobotCfg, cfg: SimCfg) -> mujoco.MjSpec:
     option = spec.option
     option.timestep, option.iterations, option.ls_iterations = cfg.dt, cfg.iterations, cfg.ls_iterations
     option.integrator, option.cone = mujoco.mjtIntegrator.mjINT_IMPLICITFAST, mujoco.mjtCone.mjCONE_PYRAMIDAL
-    _add_ground(spec)
+    add_ground(spec)
     _set_contacts(spec, cfg)
     return spec
 
@@ -135,7 +135,7 @@ def _compile(spec: mujoco.MjSpec, robot: RobotCfg) -> mujoco.MjModel:
         raise ValueError(f"{wrong}; {how}") from error
 
 
-def _lay(spec: mujoco.MjSpec, terrain: Terrain) -> None:
+def lay_terrain(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     """Make the plane on which everything stands a height field."""
     (rows, columns), lowest = terrain.heights.shape, float(terrain.heights.min())
     span = max(float(terrain.heights.max()) - lowest, 1e-3)
@@ -143,7 +143,7 @@ def _lay(spec: mujoco.MjSpec, terrain: Terrain) -> None:
     centre = [low + radius for low, radius in zip(terrain.low, half, strict=True)]
     field = spec.add_hfield(name="terrain", nrow=columns, ncol=rows, size=[*half, span, 1.0])
     field.userdata = ((terrain.heights.T.astype(np.float64) - lowest) / span).ravel()
-    ground = spec.geom(_GROUND)
+    ground = spec.geom(GROUND)
     ground.type, ground.hfieldname, ground.pos = mujoco.mjtGeom.mjGEOM_HFIELD, "terrain", [*centre, lowest]
     ground.group = 1  # which rays leave out
 
@@ -198,7 +198,7 @@ def _check_stance(model: mujoco.MjModel, view: RobotView, robot: RobotCfg, heigh
     data.qpos[height], data.qpos[view.joint_qpos] = robot.base_height, robot.default_joint_pos
     mujoco.mj_kinematics(model, data)
     shapes = [i for i in range(model.ngeom)[view.geoms] if model.geom_conaffinity[i] & 1]
-    gaps = {i: mujoco.mj_geomDistance(model, data, model.geom(_GROUND).id, i, 10.0, None) for i in shapes}
+    gaps = {i: mujoco.mj_geomDistance(model, data, model.geom(GROUND).id, i, 10.0, None) for i in shapes}
     lowest = min(gaps, key=gaps.__getitem__)
     if not _DEEPEST <= (gap := gaps[lowest]) <= _HIGHEST:
         place = "above the ground, onto which it would fall" if gap > 0.0 else "inside the ground"
@@ -252,7 +252,7 @@ def _add_light(spec: mujoco.MjSpec, robot: RobotCfg) -> None:
     light.diffuse, light.ambient = [0.55, 0.55, 0.55], [0.1, 0.1, 0.1]
 
 
-def _add_ground(spec: mujoco.MjSpec) -> None:
+def add_ground(spec: mujoco.MjSpec) -> None:
     ground = mujoco.MjSpec.from_file(str(Path(__file__).with_name("ground.xml")))
     spec.attach(ground, frame=spec.worldbody.add_frame(), prefix="ground_")
     visual = spec.visual
