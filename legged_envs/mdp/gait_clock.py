@@ -46,6 +46,8 @@ class GaitClock(CommandTerm):
         self._offsets = torch.tensor(cfg.offsets, dtype=torch.float32, device=env.device)
         self.swing = env.sim.lifted(cfg.swing)
         """How far each foot's joints are turned in mid-swing, rad. Shape: (num_feet, num_joints)."""
+        self.held = self.swing.abs().amax(0) < 0.1
+        """Joints that it leaves where they are. Shape: (num_joints,)."""
         self.available = torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
         self.moving, self.still = torch.ones_like(self.available), torch.zeros_like(self.available)
         self._set(torch.zeros_like(self.available))

@@ -204,8 +204,7 @@ def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
 @pure
 def posture(env: Env, gait: str = "gait") -> Tensor:
     """Σ (q − q0)² over the joints that the clock ``gait`` leaves where they are: sideways, arms, head and waist."""
-    held = env.commands.terms[gait].swing.abs().amax(0) < 0.1
-    return env.robot.joint_offset.square().mul_(held).sum(1)
+    return env.robot.joint_offset.square().mul_(env.commands.terms[gait].held).sum(1)
 
 
 @pure
