@@ -138,7 +138,7 @@ def test_an_observation_term_is_one_more_part_of_its_group():
     assert env.single_observation_space["extra"].shape == (1,)
     assert torch.equal(observation["policy"][:, 45:], index(env).unsqueeze(1).expand(3, 2))
     assert torch.equal(observation["extra"][:, 0], index(env))
-    assert env.observations.term_sizes("policy")["mine"] == 2
+    assert ("mine", 2, 0) in env.observations.groups["policy"].layout
 
 
 def test_an_event_term_gets_the_environments_a_stream_of_its_own_and_its_parameters():

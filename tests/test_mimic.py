@@ -151,7 +151,7 @@ def still(env: LeggedVectorEnv) -> torch.Tensor:
 
 def columns(env: LeggedVectorEnv, group: str, name: str) -> slice:
     """Where a term is in an observation group."""
-    sizes = env.observations.term_sizes(group)
+    sizes = {name: size for name, size, _ in env.observations.groups[group].layout}
     start = sum(size for other, size in list(sizes.items())[: list(sizes).index(name)])
     return slice(start, start + sizes[name])
 

@@ -154,7 +154,10 @@ def counted(history: int) -> dict[str, ObservationGroupCfg]:
 
 def test_a_history_shows_the_last_steps_oldest_first_and_begins_with_the_episode(random_actions):
     env, plain = make(task(observations=counted(3))), make(task(observations=counted(1)))
-    assert env.single_observation_space.shape == (3 * 15,) and env.observations.term_sizes("policy")["action"] == 12
+    assert (
+        env.single_observation_space.shape == (3 * 15,)
+        and ("action", 12, 0) in env.observations.groups["policy"].layout
+    )
     now = plain.reset(seed=4)[0]
     seen = [now, now, now]
     assert torch.equal(env.reset(seed=4)[0], torch.cat(seen, dim=1))

@@ -911,8 +911,8 @@ def test_the_critic_sees_the_velocity_after_a_push():
     cfg.events = {"push": EventTermCfg(events.push, "interval", interval_s=(DT, DT), params={"velocity": 2.0})}
     env = LeggedVectorEnv(cfg, 8, array="torch", observations="dict")
     env.reset(seed=0)
-    start = list(env.observations.term_sizes("critic")).index("lin_vel")
-    first = sum(list(env.observations.term_sizes("critic").values())[:start])
+    names, sizes, _ = zip(*env.observations.groups["critic"].layout, strict=True)
+    first = sum(sizes[: names.index("lin_vel")])
     for _ in range(3):
         observation = env.step(torch.zeros(8, 12))[0]["critic"][:, first : first + 3].double().numpy()
         to_world = rotation(env.sim.root_quat_w.double().numpy())

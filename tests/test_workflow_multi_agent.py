@@ -311,7 +311,7 @@ def test_legs_are_go2_flat_with_the_reward_in_four_parts(make_vec, assert_same, 
     (seen, _), (expected, _) = legs.reset(seed=7), flat.reset(seed=7)
     task, ended = legs.unwrapped.task, 0
     assert task.possible_agents == list(LEGS) and legs.single_action_space == flat.single_action_space
-    sizes = legs.unwrapped.observations.term_sizes("policy")
+    sizes = {name: size for name, size, _ in legs.unwrapped.observations.groups["policy"].layout}
     for action in torch.from_numpy(random_actions(100, 16)):
         seen, reward, terminated, truncated, info = legs.step(action)
         expected, *outcome, expected_info = flat.step(action)

@@ -227,10 +227,6 @@ class ObservationManager(Manager):
         super().__init__(env, cfg)
         self.groups = {name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()}
 
-    def term_sizes(self, group: str) -> dict[str, int]:
-        """Length of each term of a group, in order, in the vector of one step."""
-        return dict(zip(self.cfg[group].terms, self.groups[group].sizes, strict=True))
-
     def owners(self) -> list[object]:
         return [owner for group in self.groups.values() for owner in group.owners()]
 
