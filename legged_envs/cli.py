@@ -21,9 +21,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import tyro
 
 from legged_envs import __version__, checks
-from legged_envs.rl.config import LARGEST_SEED, TaskId, TrainCfg, Value, check_run, check_size
+from legged_envs.rl.config import LARGEST_SEED, RecordCfg, TaskId, TrainCfg, Value, check_run, check_size
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.record import HEADS, headline, read_evaluation, record_evaluation
+from legged_envs.rl.report import compare, report
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.without_torch import check_without_torch
 
@@ -238,6 +239,15 @@ def evaluate(
         json.write_text(dumps(about | result.as_dict(), indent=1, default=str) + "\n")
 
 
+def record(cfg: Annotated[RecordCfg, tyro.conf.arg(name="")]) -> None:
+    """Record what a policy does on its task as a Minari dataset: whole episodes, with observations, actions, rewards,
+    costs, terminations and truncations. Minari recovers the environment from it."""
+    check_without_torch(cfg.task_id, cfg.check)
+    from legged_envs.rl.dataset import main as run
+
+    run(cfg)
+
+
 def _check_terrain(task_id: str, option: str) -> Any:
     """The terrain of a task; ValueError, naming the option, if it is on a plane."""
     if (ground := make_task_cfg(task_id).scene.terrain) is None:
@@ -383,6 +393,7 @@ def _named_robot(name: str) -> Any:
 
 VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
 VERBS |= {"bench": bench, "crosscheck": crosscheck, "terrain": terrain, "check": check}
+VERBS |= {"record": record, "report": report, "compare": compare}
 ABOUT = """Legged robots as vectorized Gymnasium environments.
 --version tells the version; --traceback, after any command, what led to an error."""
 

@@ -30,7 +30,7 @@ class Shown:
         return "\n\n".join(map(_text, self._as_tables())) or repr(self)
 
     def _repr_html_(self) -> str | None:
-        return "".join(map(_html, self._as_tables())) or None
+        return "".join(map(as_html, self._as_tables())) or None
 
 
 def shortened(text: str, longest: int) -> str:
@@ -55,7 +55,7 @@ def _text(table: Table) -> str:
     return "\n".join([title, padded[0], "  ".join("-" * width for width in widths), *padded[1:]]).rstrip()
 
 
-def _html(table: Table) -> str:
+def as_html(table: Table) -> str:
     title, header, rows = table
     lines = [("th", header), *(("td", row) for row in rows)]
     body = "".join(

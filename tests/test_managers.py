@@ -29,7 +29,7 @@ from legged_envs.mdp import observations, rewards
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import CommandTerm
 from legged_envs.mdp.context import pure
-from legged_envs.rl.train import _as_json
+from legged_envs.rl.run import as_json
 from legged_envs.robots import GO2
 
 TASK = "Legged/Go2-Flat-v0"
@@ -846,7 +846,7 @@ class Nameless:
 def test_any_callable_can_be_a_term(func, tmp_path):
     env = make(task(rewards={"mine": RewardTermCfg(func, 1.0)}))
     assert torch.allclose(env.step(still(env))[1], scaled(env) * DT)
-    assert json.dumps({"func": func}, default=_as_json)
+    assert json.dumps({"func": func}, default=as_json)
     with pytest.raises(ValueError, match=r"cost term 'mine' .* must return torch.float32"):
         make(task(costs={"mine": CostTermCfg(lambda env: func(env).double(), 1.0)}))
 

@@ -16,7 +16,7 @@ from legged_envs.rl.mimic_config import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 
 CHECKPOINT = "checkpoint.pt"
 _FREE_OF_TRAINING = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "keep")
-FREE = (*_FREE_OF_TRAINING, "episodes", "video", "video_seconds")
+FREE = (*_FREE_OF_TRAINING, "episodes", "video", "video_seconds", "tracker")
 """Options that may differ from those of a run to resume, as may the folders."""
 _OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
 _NUMPY = (np.ndarray, np.dtype, np.zeros(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"))

@@ -5,14 +5,15 @@ import os
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
-from legged_envs.checks import check_inputs, check_installed, check_known, check_number, whole_number
+from legged_envs.checks import check_choice, check_inputs, check_installed, check_known, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.rl.mimic_config import Activation, MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
+from legged_envs.rl.run import TRACKERS
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -31,7 +32,7 @@ Value = Annotated[
 """Any value; a word that is Python, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that."""
 
 
-MODULES = ("rsl_rl", "tensordict", "tensorboard", "onnx", "onnxscript", "matplotlib", "imageio_ffmpeg")
+MODULES = ("rsl_rl", "tensordict", "onnx", "onnxscript", "matplotlib", "imageio_ffmpeg")
 """What a training imports, and only the extra ``train`` installs."""
 COARSE = 0.8
 LARGEST_SEED = 2**63 - 1
@@ -112,12 +113,49 @@ class TrainCfg(Configuration):
     """Whether to film the trained policy."""
     video_seconds: float = 6.0
     """Length of the film, s."""
+    tracker: Literal["tensorboard", "wandb", "mlflow"] = "tensorboard"
+    """Where numbers go as the training runs: files in the run folder, Weights & Biases or MLflow."""
+
+
+@dataclass
+class RecordCfg(Configuration):
+    """What ``legged-envs record`` can be told."""
+
+    task_id: TaskId
+    """Registered id, or module:Id of another package's task."""
+    name: str
+    """Of the dataset, as Minari has it: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
+    policy: Path | None = None
+    """A policy.safetensors, or the run folder with it; by default the one that ships with the package."""
+    episodes: int = 1000
+    num_envs: int = 128
+    """Robots at once. All give as many episodes, so that short episodes are not preferred."""
+    seed: int = 1
+    noise: float = 0.0
+    """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]: data from beside its own way."""
+    changes: dict[str, Value] = field(default_factory=dict)
+    """Changes to the task beside the policy's own, e.g. --changes events.push None"""
+
+    def check(self) -> None:
+        """Raise what a recording would, as far as its options and files tell it."""
+        from legged_envs.rl.policy import policy_and_task
+        from legged_envs.storage.episodes import dataset_folder
+
+        _check_numbers(self)
+        check_size("--episodes", self.episodes)
+        check_size("--num-envs", self.num_envs)
+        whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)
+        if (folder := dataset_folder(self.name)).exists():
+            raise FileExistsError(f"there is a dataset {self.name!r} in {str(folder)!r}: choose another --name")
+        policy_and_task(self.task_id, self.policy, self.changes, weights=False)
 
 
 def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``. On
     ``rough`` ground, where a policy sees more, networks are larger by default."""
+    check_choice("--tracker", cfg.tracker, tuple(TRACKERS))
     check_installed(*MODULES)
+    check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg(hidden=(256, 128)) if rough else PPOCfg())
     name_of = {options: name for name, options in ALGORITHMS.items()}
     for_task = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]

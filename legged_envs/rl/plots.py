@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Curve = Sequence[dict[str, float]]
+"""A row for each update."""
 
 JOINT_ERROR_BAR = 0.12
 LIN_VEL_ERROR_BAR = 0.2
@@ -15,30 +21,43 @@ _TRACKING = {
 }
 NUM_PARTS = 40
 """Field of ``plot_tracking``'s rows → name in the legend, colour, bar; and parts of a clip that it averages over."""
+_NOT_DRAWN = ("iteration", "env_steps", "seconds", "rollout_steps_per_second", "update_steps_per_second")
+_COLUMNS, _POINTS = 4, 300
+"""Columns of a curve that :func:`draw_curves` leaves out; its pictures in a row, and the most points of a line."""
 
 
-def plot_learning_curve(curve: list[dict[str, float]], path: Path, errors: Mapping[str, str]) -> None:
-    """Draw reward, tracking ``errors`` (key → unit) and action noise over time; ``curve`` has a row per update."""
+def plot_learning_curve(curve: Curve, path: Path) -> None:
+    """Draw all columns of a learning curve, as a PNG."""
+    draw_curves({"": [curve]}).savefig(path, dpi=110)
+
+
+def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
+    """All columns of learning curves over million environment steps: for each group of runs the mean, and a band from
+    the lowest to the highest run."""
     from matplotlib.figure import Figure
 
-    titles = ("reward per second", "error while exploring", "action noise (standard deviation)")
-    labels = {name: f"{name.removesuffix('_error').replace('_', ' ')}, {unit}" for name, unit in errors.items()}
-    figure = Figure((13, 3.6), layout="constrained")
-    axes = figure.subplots(1, len(titles))
-    minutes = [row["seconds"] / 60 for row in curve]
-    for axis, title, names in zip(axes, titles, (["reward"], errors, ["action_std"]), strict=True):
-        for name in names:
-            axis.plot(minutes, [row[name] for row in curve], label=labels.get(name))
-        axis.set(xlabel="training time, min", ylabel=title)
+    rows = [row for curves in groups.values() for curve in curves for row in (curve[0], curve[-1])]
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in _NOT_DRAWN))
+    height = -(-len(names) // _COLUMNS)
+    figure = Figure((3.4 * _COLUMNS, 0.6 + 2.4 * height), layout="constrained")
+    for place, name in enumerate(names, start=1):
+        axis = figure.add_subplot(height, _COLUMNS, place, title=name.replace("_", " "))
         axis.grid(alpha=0.3)
-    for axis in axes[1:]:
-        axis.set_ylim(bottom=0)
-    if errors:
-        axes[1].legend(frameon=False)
-    per_minute = curve[-1]["env_steps"] / 1e6 / minutes[-1]
-    steps = axes[0].secondary_xaxis("top", functions=(lambda x: x * per_minute, lambda x: x / per_minute))
-    steps.set_xlabel("million environment steps")
-    figure.savefig(path, dpi=110)
+        for label, curves in groups.items():
+            if own := [curve for curve in curves if name in curve[0] | curve[-1]]:
+                _draw_spread(axis, name, own, label)
+    figure.supxlabel("million environment steps", fontsize="medium")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", frameon=False)
+    return figure
+
+
+def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str) -> None:
+    lines = [np.array([(row["env_steps"] / 1e6, row[name]) for row in curve if name in row]).T for curve in curves]
+    steps = np.linspace(max(x[0] for x, _ in lines), max(x[-1] for x, _ in lines), _POINTS)
+    values = np.array([np.interp(steps, x, y, right=np.nan) for x, y in lines])
+    (line,) = axis.plot(steps, np.nanmean(values, axis=0), label=label)
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    axis.fill_between(steps, low, high, color=line.get_color(), alpha=0.25, linewidth=0.0)
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
@@ -105,6 +124,12 @@ def _by_part(phase: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def plot_crossings(crossings: Mapping[str, Sequence[float]], path: Path) -> None:
     """Draw which part of the episodes crossed the tiles of each kind, at each level, as a PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_crossings(crossings).savefig(path, dpi=120)
+
+
+def draw_crossings(crossings: Mapping[str, Sequence[float]]) -> "Figure":
+    """Which part of the episodes crossed the tiles of each kind (row) at each level (column)."""
     from matplotlib.figure import Figure
 
     values = 100.0 * np.array([*crossings.values()])
@@ -115,5 +140,4 @@ def plot_crossings(crossings: Mapping[str, Sequence[float]], path: Path) -> None
         axis.text(column, row, "–" if np.isnan(value) else f"{value:.0f}", ha="center", va="center")
     axis.set(xlabel="level", xticks=range(values.shape[1]), yticks=range(len(values)), yticklabels=[*crossings])
     figure.colorbar(image, label="episodes that cross their tile, %")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    return figure

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import gymnasium as gym
 import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
-from torch.utils.tensorboard import SummaryWriter
 
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
@@ -30,6 +28,7 @@ from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
 from legged_envs.rl.record import record_evaluation
+from legged_envs.rl.run import ABOUT, CONFIG, CURVE, EVALUATION, TRACKERS, Track, as_json, describe_session, numbers
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import imitating
@@ -92,7 +91,11 @@ class Trainer:
         """Train, export, evaluate, draw and film. Returns the run folder. SIGINT (Ctrl-C) and SIGTERM end a run with a
         KeyboardInterrupt, in training once the update is done and the policy and a checkpoint are saved."""
         self._run_dir.mkdir(parents=True, exist_ok=True)
-        self._write("config.json", {"training": self.cfg, "task": self.task})
+        config: dict[str, Any] = {"training": self.cfg, "task": self.task}
+        self._write(CONFIG, config)
+        about = self._run_dir / ABOUT
+        sessions = json.loads(about.read_text()) if about.is_file() and self.iteration else []
+        self._write(ABOUT, [*sessions, describe_session(self.iteration)])
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")
         self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False)
         with self._rendering():  # what fails later is better said now
@@ -101,10 +104,13 @@ class Trainer:
         signals = signal.SIGINT, signal.SIGTERM
         previous = [signal.signal(each, self._on_interrupt) for each in signals]
         try:
-            with showing(self.console, TRAINING_INTERVAL) as show:
-                self._train(show)
-            with showing(self.console, LINE_INTERVAL) as show:
-                result = self._save_and_evaluate(show)
+            config = json.loads(json.dumps(config, default=as_json))
+            with TRACKERS[self.cfg.tracker](self._run_dir, config, self.iteration > 0) as track:
+                with showing(self.console, TRAINING_INTERVAL) as show:
+                    self._train(show, track)
+                with showing(self.console, LINE_INTERVAL) as show:
+                    result = self._save_and_evaluate(show)
+                track(numbers({"evaluation": result.as_dict()}), self.iteration)
             result.print(self.console)
         except KeyboardInterrupt:
             again = shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
@@ -126,16 +132,17 @@ class Trainer:
             self.console.print(f"no video: {error}", style="yellow", markup=False, highlight=False, soft_wrap=True)
             self._scenes = []
 
-    def _train(self, show: Show) -> None:
+    def _train(self, show: Show, track: Track) -> None:
         saved, begun = self.seconds, time.perf_counter() - self.seconds
-        with SummaryWriter(str(self._run_dir)) as writer:
+        with (self._run_dir / CURVE).open("w", buffering=1) as file:  # a report reads whole lines meanwhile
+            file.writelines(json.dumps(row) + "\n" for row in self.curve)
             while (done := self._progress()) < 1.0 and not self._interrupted:
                 self._schedule(done)
                 row = self._iterate()
                 row["seconds"] = self.seconds = time.perf_counter() - begun
                 self.curve.append(row)
-                for name, value in row.items():
-                    writer.add_scalar(f"train/{name}", value, self.iteration)
+                file.write(json.dumps(row) + "\n")
+                track({f"train/{name}": value for name, value in row.items()}, self.iteration)
                 self._check_goal(row)
                 if self.seconds - saved > 60.0 * self.cfg.checkpoint_minutes:
                     self._save()
@@ -255,14 +262,14 @@ class Trainer:
         report |= {"training_seconds": round(self.seconds, 1), "env_steps": self.curve[-1]["env_steps"]}
         if self.metrics.GOAL:
             report["time_to_walk"] = self.time_to_walk
-        self._write("eval.json", report | result.as_dict())
+        self._write(EVALUATION, report | result.as_dict())
         record_evaluation(self._run_dir / POLICY_FILE, {"seed": EVALUATION_SEED} | result.as_dict())
-        plot_learning_curve(self.curve, self._run_dir / "learning_curve.png", self.metrics.ERRORS)
+        plot_learning_curve(self.curve, self._run_dir / "learning_curve.png")
         if curves := getattr(result, "curves", None):
             plot_tracking(curves, self._run_dir / "tracking.png")
 
-    def _write(self, name: str, values: dict[str, Any]) -> None:
-        (self._run_dir / name).write_text(json.dumps(values, indent=1, default=_as_json) + "\n")
+    def _write(self, name: str, values: Any) -> None:
+        (self._run_dir / name).write_text(json.dumps(values, indent=1, default=as_json) + "\n")
 
     def _save(self) -> None:
         state = {name: getattr(self, name) for name in OF_A_CHECKPOINT}
@@ -276,10 +283,3 @@ class Trainer:
         torch.set_rng_state(state["rng"])
         for name in OF_A_CHECKPOINT:
             setattr(self, name, state[name])
-
-
-def _as_json(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return vars(value)
-    names = [str(getattr(value, name, "")) for name in ("__module__", "__qualname__")]  # not every callable has both
-    return ".".join(names) if callable(value) and all(names) else str(value)

@@ -4,7 +4,9 @@ import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +15,8 @@ from legged_envs.checks import check_installed
 Episode = dict[str, Any]
 """Name, in which ``/`` separates levels → values of each step, (steps, …), or of the episode, (1, …)."""
 STEPS = {"actions": "actions", "rewards": "rewards", "terminations": "terminated", "truncations": "truncated"}
-"""What Minari calls series of an episode → what they are called here."""
+INFOS = ("cost", "costs")
+"""What Minari calls series of an episode → what they are called here; and those that are among its infos."""
 
 
 class PresentEpisodes:
@@ -60,15 +63,15 @@ class HDF5DatasetFileHandler:
         check_installed(self.module, extra="record")
         self.library: Any = import_module(self.module)
 
-    def write(self, episodes: list[tuple[Episode, bool]]) -> None:
-        """Append episodes, name → (steps, …) or (1, …), and whether each succeeded."""
+    def write(self, episodes: list[tuple[Episode, bool | None]]) -> None:
+        """Append episodes, name → (steps, …) or (1, …), and whether each succeeded; None if that is not known."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.library.File(self.path, "a" if self.written else "x") as file:
             data = file.require_group("data")
             data.attrs["env_args"] = json.dumps({"env_name": getattr(self.core.spec, "id", ""), "type": 2})
             for episode, success in episodes:
                 demo, steps = data.create_group(f"demo_{self.written}"), len(episode["terminated"])
-                demo.attrs["num_samples"], demo.attrs["success"] = steps, success
+                demo.attrs["num_samples"], demo.attrs["success"] = steps, bool(success)
                 data.attrs["total"] = int(data.attrs.get("total", 0)) + steps
                 for name, values in episode.items():
                     demo.create_dataset(name, data=values, compression="gzip", compression_opts=1)
@@ -76,21 +79,45 @@ class HDF5DatasetFileHandler:
 
 
 class MinariDatasetHandler(HDF5DatasetFileHandler):
-    """Makes the Minari dataset whose id is ``name``, such as ``"go2/walk-v0"``, where Minari keeps them."""
+    """Makes the Minari dataset whose id is ``name``, such as ``"go2/walk-v0"``, where Minari keeps them. Observations
+    are those of ``obs``, or a dict of those of ``obs/policy`` and the like; ``infos`` have a row for each step.
+    ``about`` are further arguments of ``minari.create_dataset_from_buffers``, ``metadata`` are kept beside
+    ``cost_names`` and ``cost_limits``."""
 
     module = "minari"
     dataset: Any = None
 
-    def write(self, episodes: list[tuple[Episode, bool]]) -> None:
+    def __init__(self, folder: str, name: str, core: Any, metadata: dict[str, Any] | None = None, **about: Any):
+        super().__init__(folder, name, core)
+        space = getattr(core.single_observation_space, "spaces", {}).get("policy", core.single_observation_space)
+        self.about = {"observation_space": space, "action_space": core.single_action_space, **about}
+        self.metadata = {"cost_names": [*core.cost_names], "cost_limits": [*core.cost_limits], **(metadata or {})}
+
+    def write(self, episodes: list[tuple[Episode, bool | None]]) -> None:
         buffer, buffers = import_module("minari.data_collector").EpisodeBuffer, []
-        for e, success in episodes:
-            steps = {ours: e[own] for ours, own in STEPS.items()}
-            steps["observations"] = [*e["obs"], *e["final_obs"]]
-            buffers.append(buffer(infos={"costs": e["costs"], "success": [success] * len(e["costs"])}, **steps))
+        for episode, success in episodes:
+            names = [name for name in episode if name.split("/")[0] == "obs"]
+            groups = {name[4:]: np.concatenate((episode[name], episode[f"final_{name}"])) for name in names}
+            infos = {name: episode[name] for name in INFOS if name in episode}
+            infos |= {} if success is None else {"success": np.full(len(episode["terminated"]), success)}
+            steps = {ours: episode[own] for ours, own in STEPS.items()}
+            buffers.append(buffer(observations=groups.get("", groups), infos=infos, **steps))
         if self.dataset is not None:
             self.dataset.update_dataset_from_buffer(buffers)
             return
-        space, action_space = self.core.single_observation_space, self.core.single_action_space
-        space = getattr(space, "spaces", {}).get("policy", space)
-        spaces = {"observation_space": space, "action_space": action_space}
-        self.dataset = self.library.create_dataset_from_buffers(self.name, buffers, **spaces)
+        with catch_warnings():
+            filterwarnings("ignore", module="minari")  # it recommends to tell the author's address and the like
+            self.dataset = self.library.create_dataset_from_buffers(self.name, buffers, **self.about)
+        self.dataset.storage.update_metadata(self.metadata)
+
+
+def dataset_folder(name: str) -> Path:
+    """Where Minari keeps a dataset of this name; ValueError if it refuses the name."""
+    check_installed("minari", "h5py", extra="record")
+    try:
+        import_module("minari.dataset.minari_dataset").parse_dataset_id(name)
+    except (ValueError, TypeError) as error:  # a TypeError without a version
+        what = "[NAMESPACE/]NAME-vN, of letters, digits, - and _, a NAMESPACE of at least two"
+        raise ValueError(f"Minari refuses the name {name!r}; it must be {what}, such as go2/walk-v0") from error
+    folder: Path = import_module("minari.storage").get_dataset_path(name)
+    return folder

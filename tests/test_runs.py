@@ -1,0 +1,381 @@
+"""The record of runs, as a page and as a table, trackers, and datasets of what policies do."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import os
+import re
+import runpy
+import shutil
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean, stdev
+
+import gymnasium as gym
+import minari
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import legged_envs.rl.run
+from legged_envs import cli
+from legged_envs.rl.checkpoint import read_checkpoint
+from legged_envs.rl.config import PPOCfg, RecordCfg, TrainCfg
+from legged_envs.rl.dataset import load_dataset, record
+from legged_envs.rl.policy import load_shipped_policy
+from legged_envs.rl.report import Run, comparison, page
+from legged_envs.rl.run import TRACKERS
+from legged_envs.rl.train import Trainer
+
+GO2 = "Legged/Go2-Flat-v0"
+FILM = b"not much of a film"
+DATASET = "go2/short-v0"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was interrupted after one update and went on for another, followed by W&B offline."""
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
+    options = {"iterations": 2, "episodes": 1, "video": False, "tracker": "wandb"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANDB_MODE", "offline")
+        patch.setenv("WANDB_SILENT", "true")
+        first = Trainer(TrainCfg(GO2, num_envs=4, run_dir=folder, algo=ppo, **options), Console())
+        patch.setattr(first, "_check_goal", first._on_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            first.run()
+        Trainer(TrainCfg(GO2, resume=folder), Console()).run()
+    (folder / "video.mp4").write_bytes(FILM)
+    return folder
+
+
+def altered(run: Path, folder: Path, rise: float = 0.0, **training: object) -> Path:
+    """A copy of a run with other options, whose rewards and errors are higher."""
+    shutil.copytree(run, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["training"] |= training
+    (folder / "config.json").write_text(json.dumps(config))
+    rows = [row | {"reward": row["reward"] + rise} for row in Run(run).curve]
+    (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    evaluation = json.loads((folder / "eval.json").read_text())
+    evaluation["lin_vel_error"] += rise
+    (folder / "eval.json").write_text(json.dumps(evaluation))
+    return folder
+
+
+# --- what a training writes -------------------------------------------------------------------------------------------
+
+
+def test_a_run_tells_its_curve_and_what_made_it(run):
+    rows = [json.loads(line) for line in (run / "curve.jsonl").read_text().splitlines()]
+    assert rows == read_checkpoint(run, GO2)["curve"] and [row["iteration"] for row in rows] == [1, 2]
+    first, second = json.loads((run / "about.json").read_text())
+    assert (first["update"], second["update"]) == (0, 1)
+    assert first["versions"]["torch"] == torch.__version__ and f"{os.cpu_count()} cores" in first["hardware"]
+    assert all(re.fullmatch(r"[0-9a-f]{40}(-dirty)?", commit) for commit in first["commits"].values())
+
+
+def records(path: Path) -> Iterator[bytes]:
+    """Those of a LevelDB log, blocks of 32 KiB, behind W&B's 7 bytes: checksum, length, kind, part of a record."""
+    data, place, whole = path.read_bytes(), 7, b""
+    while place + 7 < len(data):
+        if (left := 32768 - place % 32768) < 7:
+            place += left
+            continue
+        length, kind = struct.unpack_from("<4xHB", data, place)
+        whole += data[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # all of it, or its last part
+            yield whole
+            whole = b""
+
+
+def test_weights_and_biases_has_the_numbers_and_one_run_goes_on(run):
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    logged, ids = {}, set()
+    for path in sorted(run.glob("wandb/offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime_ns):
+        ids.add(path.stem.removeprefix("run-"))
+        for data in records(path):
+            for item in Record.FromString(data).history.item:
+                logged.setdefault(item.key or "/".join(item.nested_key), []).append(json.loads(item.value_json))
+    rows, evaluation = Run(run).curve, Run(run).evaluation
+    assert logged["train/reward"] == [row["reward"] for row in rows]
+    assert logged["evaluation/lin_vel_error"] == [evaluation["lin_vel_error"]]
+    assert logged["evaluation/costs/foot_slip"] == [evaluation["costs"]["foot_slip"]]
+    assert ids == {(run / "wandb.id").read_text()}, "both parts are of one run"
+
+
+def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
+    import mlflow
+
+    monkeypatch.chdir(tmp_path)
+    config = {"training": {"task_id": GO2, "algo": {"clip": 0.2}}, "task": {}}
+    with TRACKERS["mlflow"](tmp_path, config, False) as track:
+        track({"train/reward": 1.5, "train/level": float("nan")}, 1)
+    with TRACKERS["mlflow"](tmp_path, config | {"training": {"task_id": GO2, "minutes": 1.0}}, True) as track:
+        track({"train/reward": 2.5}, 2)
+    client, name = mlflow.MlflowClient(), (tmp_path / "mlflow.id").read_text()
+    history = client.get_metric_history(name, "train/reward")
+    assert [(each.step, each.value) for each in history] == [(1, 1.5), (2, 2.5)]
+    assert client.get_run(name).data.params == {"task_id": GO2, "algo": "{'clip': 0.2}"}
+    assert client.get_run(name).info.status == "FINISHED" and client.get_experiment_by_name(GO2)
+
+
+def test_a_tracker_is_imported_when_it_is_asked_for():
+    tree = ast.parse(Path(str(legged_envs.rl.run.__file__)).read_text())
+    at_once = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    anywhere = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    for name in ("import wandb", "import mlflow", "import torch"):
+        assert name in anywhere and name not in at_once
+
+
+# --- pages and tables -------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Texts of a page, and where its attributes point to."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name.split(":")[-1] in ("src", "href", "srcset", "data")]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_report_of_several_seeds_is_one_file_with_all_that_is_promised(run, tmp_path, monkeypatch, capsys):
+    from matplotlib.axes import Axes
+
+    other, out, bands = altered(run, tmp_path / "two", 0.5, seed=2), tmp_path / "new" / "report.html", []
+    monkeypatch.setattr(Axes, "fill_between", lambda axis, *args, **kwargs: bands.append(args))
+    cli.main(["report", str(run), str(other), "--out", str(out)])
+    text = out.read_text(encoding="utf-8")
+    shown = Page(text)
+    assert all(link.startswith(("data:", "#")) for link in shown.links), "it needs no network"
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert f"data:video/mp4;base64,{base64.b64encode(FILM).decode()}" in shown.links
+    errors = [Run(folder).evaluation["lin_vel_error"] for folder in (run, other)]
+    assert f"{fmean(errors):.4g} ± {stdev(errors):.4g}" in shown.texts
+    about = Run(run).sessions[0]
+    for promised in ("training.num_envs", "768", "foot_slip", "≤ 0.05", "Made with", GO2, about["hardware"]):
+        assert promised in shown.texts, promised
+    assert shown.tags.count("svg") == 1 and shown.tags.count("meter") == len(Run(run).evaluation["costs"])
+    steps, low, high = bands[0]
+    first, last = Run(run).curve
+    assert np.allclose(high - low, 0.5), "rewards of the seeds"
+    assert np.isclose(low[0], first["reward"]) and np.isclose(steps[-1], last["env_steps"] / 1e6)
+    assert str(out) in capsys.readouterr().out
+
+
+def test_a_run_that_is_still_going_says_so(run, tmp_path):
+    going = altered(run, tmp_path / "going", iterations=4)
+    (going / "eval.json").unlink()
+    with (going / "curve.jsonl").open("a") as file:
+        file.write('{"iteration": 3, "env_st')  # the line that is being written
+    assert Run(going).status.startswith("still going at 50%")
+    for file in going.iterdir():
+        os.utime(file, (0, 0))
+    assert Run(going).status.startswith("stopped at 50%")
+    (going / "curve.jsonl").unlink()
+    assert [row["iteration"] for row in Run(going).curve] == [1, 2], "those of the checkpoint"
+    (tmp_path / "new").mkdir()
+    shutil.copy(run / "config.json", tmp_path / "new")
+    text = page([Run(tmp_path / "new")])
+    assert "still going at 0%" in text and "There is no curve yet" in text
+
+
+def test_a_finished_run_that_goes_on_is_not_finished(run, tmp_path):
+    again = altered(run, tmp_path / "again", iterations=4)
+    row = Run(again).last
+    with (again / "curve.jsonl").open("a") as file:
+        file.write(json.dumps(row | {"iteration": 3, "env_steps": 1.5 * row["env_steps"]}) + "\n")
+    assert Run(run).status == "finished" and Run(again).status.startswith("still going at 75%")
+
+
+def test_runs_are_compared_in_what_differs(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    other = altered(run, tmp_path / "two", 0.25, seed=2, num_envs=8)
+    cli.main(["compare", str(run), str(other)])
+    printed = capsys.readouterr().out
+    assert re.search(r"training.num_envs +│ 4 +│ 8 ", printed) and re.search(r"training.seed +│ 1 +│ 2 ", printed)
+    errors = [Run(folder).evaluation["lin_vel_error"] for folder in (run, other)]
+    assert re.search(rf"lin vel error +│ {errors[0]:.4g} +│ {errors[1]:.4g} ", printed)
+    assert "training.episodes" not in printed and "mean ±" not in printed
+
+
+def test_of_several_tasks_the_tasks_are_not_compared(run, tmp_path):
+    other = Run(altered(run, tmp_path / "two", task_id="Other/Task-v0"))  # which is not registered
+    other.config["task"]["robot"]["name"] = "other"
+    names = [row[0] for row in comparison([Run(run), other])[2]]
+    assert "training.task_id" in names and "task.robot.name" not in names
+    assert other.differences() == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report"], "report needs at least one RUN"),
+        (["compare", "nothing"], "there is no run in 'nothing': it has no config.json"),
+        (["report", "broken"], "is not JSON as legged-envs train writes it"),
+        (["report", "foreign"], "is not the configuration of a run"),
+        (["report", "foreign", "--out", "report.pdf"], r"the ending of --out must be one of \('.html',\)"),
+        (["train", GO2, "--tracker", "wand"], r"--tracker.* Expected one of \('tensorboard', 'wandb', 'mlflow'\)"),
+        (["record", GO2, "--name", "walk"], r"Minari refuses the name 'walk'; it must be \[NAMESPACE/\]NAME-vN"),
+        (["record", GO2, "--name", "../walk-v0"], "Minari refuses the name '../walk-v0'"),
+        (["record", GO2, "--name", DATASET], f"there is a dataset '{DATASET}'"),
+        (["record", GO2, "--name", "go2/x-v0", "--episodes", "0"], "--episodes must be a positive integer"),
+        (["record", GO2, "--name", "go2/x-v0", "--noise", "-1"], "--noise must be a finite number at least 0"),
+        (["record", GO2, "--name", "go2/x-v0", "--policy", "none"], "there is no policy file 'none'"),
+    ],
+)
+def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("broken", "{"), ("foreign", '{"model_type": "bert"}')):
+        Path(name).mkdir()
+        Path(name, "config.json").write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words)
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+CHANGES = {"episode_length_s": 1.0, "terminations.fallen.params.max_projected_gravity": -0.99}
+SHORT = RecordCfg(GO2, DATASET, episodes=5, num_envs=3, noise=0.5, changes=CHANGES)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory):
+    """Five episodes of three robots, most of which fall."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINARI_DATASETS_PATH", str(tmp_path_factory.mktemp("datasets")))
+        record(SHORT)
+        yield minari.load_dataset(DATASET)
+
+
+def test_a_dataset_holds_what_the_vector_environment_gave(dataset):
+    """As many episodes of each robot, whoever falls first, and each as a loop over the environment has it."""
+    policy, generator = load_shipped_policy(GO2), torch.Generator().manual_seed(SHORT.seed)
+    episodes: list[list[list[tuple]]] = [[[]] for _ in range(3)]
+    with closing(gym.make_vec(GO2, num_envs=3, cfg=SHORT.changes)) as envs:
+        seen, _ = envs.reset(seed=SHORT.seed)
+        while any(len(own) < 3 for own in episodes):
+            action = policy(torch.from_numpy(seen)) + SHORT.noise * torch.randn(3, 12, generator=generator)
+            action = action.clamp(-1.0, 1.0).numpy()
+            after, reward, terminated, truncated, info = envs.step(action)
+            last = info.get("final_obs", after)
+            for i, own in enumerate(episodes):
+                ends = terminated[i], truncated[i]
+                own[-1].append((seen[i], action[i], reward[i], *ends, info["cost"][i], info["costs"][i], last[i]))
+                own += [[]] if any(ends) else []
+            seen = after
+    expected = {
+        own[0][0].tobytes(): own for robot, count in zip(episodes, (2, 2, 1), strict=True) for own in robot[:count]
+    }
+    assert len(dataset) == len(expected) == 5 and any(episode.terminations[-1] for episode in dataset)
+    for episode in dataset:
+        columns = [np.array(column) for column in zip(*expected[episode.observations[0].tobytes()], strict=True)]
+        observations, actions, rewards, terminated, truncated, cost, costs, following = columns
+        assert np.array_equal(episode.observations, np.concatenate((observations, following[-1:])))
+        assert np.array_equal(episode.actions, actions) and np.array_equal(episode.rewards, rewards)
+        assert np.array_equal(episode.terminations, terminated) and np.array_equal(episode.truncations, truncated)
+        assert np.array_equal(episode.infos["cost"], cost) and np.array_equal(episode.infos["costs"], costs)
+
+
+def test_the_environment_is_recovered_and_repeats_an_episode(dataset):
+    with closing(dataset.recover_environment()) as env:
+        seen, _ = env.reset(seed=SHORT.seed)  # of one robot, which does as the first of many
+        episode = next(each for each in dataset if np.array_equal(each.observations[0], seen))
+        for t, action in enumerate(episode.actions):
+            seen, reward, terminated, truncated, info = env.step(action)
+            assert np.array_equal(seen, episode.observations[t + 1]) and reward == episode.rewards[t]
+            assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
+            assert info["cost"] == episode.infos["cost"][t]
+        assert terminated or truncated
+    about = dataset.storage.metadata
+    assert (
+        about["cost_names"] == [*env.unwrapped.cost_names] and about["noise"] == 0.5 and about["made_with"]["versions"]
+    )
+
+
+@pytest.mark.usefixtures("dataset")
+def test_a_policy_of_several_groups_is_recorded_with_all_of_them():
+    changes = {"episode_length_s": 0.1, "commands.motion.clips": ("trot",)}
+    written = record(RecordCfg("Legged/Go2-Mimic-v0", "go2/mimic-v0", episodes=2, changes=changes))
+    with closing(written.recover_environment()) as env:
+        assert env.observation_space == written.observation_space and env.unwrapped.cfg.commands["motion"].clips == [
+            "trot"
+        ]
+    assert written[1].observations["critic_reference"].shape[0] == len(written[1]) + 1
+    assert load_dataset("go2/mimic-v0", "Legged/Go2-Mimic-v0").total_episodes == 2
+
+
+@pytest.mark.usefixtures("dataset")
+def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
+    def interrupt(what: str, done: float, text: str) -> None:
+        if done > 0.3:
+            raise KeyboardInterrupt
+
+    changes = {"episode_length_s": 0.1}
+    with pytest.raises(KeyboardInterrupt):
+        record(RecordCfg(GO2, "go2/part-v0", episodes=5, num_envs=1, changes=changes), interrupt)
+    assert load_dataset("go2/part-v0", GO2).total_episodes == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "task", "message"),
+    [
+        ({}, "Legged/G1-Flat-v0", rf"the dataset '{DATASET}' is of {GO2}, not of 'Legged/G1-Flat-v0'"),
+        ({"task_id": "Legged/Go2-Flat-v1"}, GO2, "is of Legged/Go2-Flat-v1, not of"),
+        ({"cost_names": ["slip"]}, GO2, r"is of another version of .*, with \['slip'\], now \['joint_position'"),
+        ({"minari_version": "9.9"}, GO2, "does not support the dataset"),
+    ],
+)
+def test_a_dataset_of_another_task_or_version_is_refused(change, task, message, dataset, tmp_path, monkeypatch):
+    shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    file = tmp_path / DATASET / "data" / "metadata.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        load_dataset(DATASET, task)
+
+
+@pytest.mark.usefixtures("dataset")
+def test_the_offline_example_clones_evaluates_and_refuses(tmp_path, monkeypatch, capsys):
+    example = str(Path(__file__).parents[1] / "examples" / "offline.py")
+    words = [
+        DATASET,
+        "--updates",
+        "5",
+        "--episodes",
+        "2",
+        "--safest",
+        "0.5",
+        "--save",
+        str(tmp_path / "clone.safetensors"),
+    ]
+    monkeypatch.setattr(sys, "argv", [example, *words])
+    runpy.run_path(example)
+    printed = capsys.readouterr().out
+    assert "recorded: 5 episodes" in printed and "cloned: 2 episodes" in printed and "costs per step" in printed
+    for name, message in ((DATASET, "is of Legged/Go2-Flat-v0, not of"), ("go2/none-v0", "there is no dataset")):
+        monkeypatch.setattr(sys, "argv", [example, name, "--env-id", "Legged/G1-Flat-v0"])
+        with pytest.raises(SystemExit, match=message):
+            runpy.run_path(example)
