@@ -32,8 +32,8 @@ try:
     dataset = load_dataset(arguments.dataset, arguments.env_id)
 except (ValueError, OSError) as error:
     sys.exit(f"offline.py: {error}")
-if not hasattr(dataset.observation_space, "shape") or dataset.observation_space.shape is None:
-    sys.exit("offline.py: the dataset must be one of --observations policy")
+if dataset.observation_space.shape is None:
+    sys.exit("offline.py: its network takes vectors, and this dataset has several groups of observations")
 
 about = dataset.storage.metadata
 episodes = sorted(dataset.iterate_episodes(), key=lambda episode: episode.infos["cost"].mean())

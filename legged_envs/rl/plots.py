@@ -43,21 +43,21 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
     for place, name in enumerate(names, start=1):
         axis = figure.add_subplot(height, _COLUMNS, place, title=name.replace("_", " "))
         axis.grid(alpha=0.3)
-        for label, curves in groups.items():
+        for i, (label, curves) in enumerate(groups.items()):
             if own := [curve for curve in curves if name in curve[0] | curve[-1]]:
-                _draw_spread(axis, name, own, label)
+                _draw_spread(axis, name, own, label, f"C{i}")
     figure.supxlabel("million environment steps", fontsize="medium")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", frameon=False)
     return figure
 
 
-def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str) -> None:
+def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colour: str) -> None:
     lines = [np.array([(row["env_steps"] / 1e6, row[name]) for row in curve if name in row]).T for curve in curves]
     steps = np.linspace(max(x[0] for x, _ in lines), max(x[-1] for x, _ in lines), _POINTS)
     values = np.array([np.interp(steps, x, y, right=np.nan) for x, y in lines])
-    (line,) = axis.plot(steps, np.nanmean(values, axis=0), label=label)
+    axis.plot(steps, np.nanmean(values, axis=0), color=colour, label=label)
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-    axis.fill_between(steps, low, high, color=line.get_color(), alpha=0.25, linewidth=0.0)
+    axis.fill_between(steps, low, high, color=colour, alpha=0.25, linewidth=0.0)
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:

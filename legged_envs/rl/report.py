@@ -25,8 +25,10 @@ APART = ("seed", "run_dir", "resume", "keep", "threads", "video", "video_seconds
 TAGS = {"video.mp4": "video controls loop muted src='data:video/mp4", "tracking.png": "object data='data:image/png"}
 """Pictures of a run → how the page begins to show them."""
 ABSENT = "–"
+NOT_RECORDED = {"started": "not recorded"}
 PAUSE = 300.0
-"""Stands for a value that is not there; time without a new word after which an unfinished run counts as stopped, s."""
+"""What stands for a value that is not there, and for the session of a run of an older version; time without a new word
+after which an unfinished run counts as stopped, s."""
 
 
 class Run:
@@ -45,8 +47,8 @@ class Run:
         self.curve = self._read_curve()
         """A row for each update."""
         self.last: dict[str, float] = self.curve[-1] if self.curve else {}
-        now = {"env_steps": self.last.get("env_steps"), "training_seconds": self.last.get("seconds"), "cost_limits": 0}
-        self.results = numbers({name: value for name, value in {**self.evaluation, **now}.items() if value})
+        now = {"env_steps": self.last["env_steps"], "training_seconds": self.last["seconds"]} if self.last else {}
+        self.results = numbers({**self.evaluation, **now, "cost_limits": None})
         """Numbers of the last update; and what there is to tell of the run, with names such as ``costs/foot_slip``."""
 
     def _read(self, name: str) -> Any:
@@ -151,6 +153,9 @@ def seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
 def comparison(runs: Sequence[Run]) -> Table:
     """A column for each run and, where some differ in their seed alone, one for their mean ± standard deviation."""
     several = {label: group for label, group in seeds(runs).items() if len(group) > 1}
+    from legged_envs.rl.velocity_metrics import UNITS
+
+    units = {name: f", {unit}" for name, unit in UNITS.items() if unit != "%"}
     differing = differences([without(run.config, APART[1:]) for run in runs])
     alike = len({run.task_id for run in runs}) == 1  # else the whole of the tasks differs
     rows = [(name, *map(_shown, values)) for name, values in differing.items() if alike or "task." not in name]
@@ -158,13 +163,14 @@ def comparison(runs: Sequence[Run]) -> Table:
     for name in dict.fromkeys(name for run in runs for name, value in run.results.items() if isfinite(value)):
         groups = [[run.results[name] for run in group if name in run.results] for group in several.values()]
         spreads = [f"{_shown(fmean(own))} ± {_shown(stdev(own))}" if len(own) > 1 else "" for own in groups]
-        rows.append((name.replace("_", " "), *(_shown(run.results.get(name, ABSENT)) for run in runs), *spreads))
+        values = [_shown(run.results.get(name, ABSENT)) for run in runs]
+        rows.append((name.replace("_", " ") + units.get(name, ""), *values, *spreads))
     return "", ("", *(str(run.path) for run in runs), *(f"mean ± deviation of {label}" for label in several)), rows
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+        return ABSENT if value != value else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
     return "None" if value is None else shortened(cell(value), 80)
 
 
@@ -175,7 +181,7 @@ def page(runs: Sequence[Run]) -> str:
     groups, unfinished = seeds(runs), [run for run in runs if run.status != "finished"]
     curves = {label: own for label, group in groups.items() if (own := [run.curve for run in group if run.curve])}
     heads = ("started", "update", "command", "hardware", "commits", "versions")
-    sessions = [(str(run.path), *map(each.get, heads)) for run in runs for each in run.sessions or [{}]]
+    sessions = [(str(run.path), *map(each.get, heads)) for run in runs for each in run.sessions or [NOT_RECORDED]]
     sections = {
         "Results": as_html(comparison(runs)),
         "Learning curves": _drawn(draw_curves(curves)) if curves else "There is no curve yet.",

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import is_dataclass
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +47,20 @@ def describe_session(update: int = 0) -> dict[str, Any]:
     import torch
 
     cpus = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    processor = name[1] if (name := re.search(r"model name\s*: (.+)", cpus)) else platform.machine()
+    processor = found[1] if (found := re.search(r"model name\s*: (.+)", cpus)) else platform.machine()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     places = {"legged-envs": Path(__file__).parents[2], "working directory": Path.cwd()}
-    own = {"legged-envs": __version__, "python": platform.python_version()}
+    versions = {"legged-envs": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "update": update,
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "hardware": ", ".join([processor, f"{os.cpu_count()} cores, {memory:.0f} GiB", platform.platform(), *gpus]),
-        "versions": own | {each.name: each.version for each in distributions() if each.name in PACKAGES},
+        "versions": versions,
         "commits": {name: commit for name, place in places.items() if (commit := _commit(place))},
     }
 

@@ -93,9 +93,6 @@ class Trainer:
         self._run_dir.mkdir(parents=True, exist_ok=True)
         config: dict[str, Any] = {"training": self.cfg, "task": self.task}
         self._write(CONFIG, config)
-        about = self._run_dir / ABOUT
-        sessions = json.loads(about.read_text()) if about.is_file() and self.iteration else []
-        self._write(ABOUT, [*sessions, describe_session(self.iteration)])
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")
         self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False)
         with self._rendering():  # what fails later is better said now
@@ -133,6 +130,9 @@ class Trainer:
             self._scenes = []
 
     def _train(self, show: Show, track: Track) -> None:
+        about = self._run_dir / ABOUT
+        sessions = json.loads(about.read_text()) if about.is_file() and self.iteration else []
+        self._write(ABOUT, [*sessions, describe_session(self.iteration)])
         saved, begun = self.seconds, time.perf_counter() - self.seconds
         with (self._run_dir / CURVE).open("w", buffering=1) as file:  # a report reads whole lines meanwhile
             file.writelines(json.dumps(row) + "\n" for row in self.curve)
