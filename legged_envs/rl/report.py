@@ -143,18 +143,18 @@ def _read(verb: str, paths: Sequence[Path]) -> list[Run]:
 
 
 def seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    """Runs of one configuration each, by their folders."""
+    """Runs of one configuration each, by the folder of the first."""
     alike: dict[str, list[Run]] = {}
     for run in runs:
         alike.setdefault(json.dumps(without(run.config, APART), sort_keys=True), []).append(run)
-    return {shortened(", ".join(str(run.path) for run in group), 100): group for group in alike.values()}
+    return {f"{group[0].path}{f' and {len(group) - 1} more' * (len(group) > 1)}": group for group in alike.values()}
 
 
 def comparison(runs: Sequence[Run]) -> Table:
     """A column for each run and, where some differ in their seed alone, one for their mean ± standard deviation."""
-    several = {label: group for label, group in seeds(runs).items() if len(group) > 1}
     from legged_envs.rl.velocity_metrics import UNITS
 
+    several = {label: group for label, group in seeds(runs).items() if len(group) > 1}
     units = {name: f", {unit}" for name, unit in UNITS.items() if unit != "%"}
     differing = differences([without(run.config, APART[1:]) for run in runs])
     alike = len({run.task_id for run in runs}) == 1  # else the whole of the tasks differs
