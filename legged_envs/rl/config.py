@@ -94,7 +94,8 @@ class TrainCfg(Configuration):
     motions: tuple[Path, ...] = ()
     """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
     warm_start: Path | None = None
-    """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards."""
+    """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards. PPO also
+    takes runs of the robot's other tasks: what is new to see counts for nothing at first."""
     coarse: float | None = None
     """Share of the training in which physics takes half as many steps, each twice as long; evaluations never do. By
     default 0.8 for velocity tasks on flat ground, else 0: on rough ground nothing is learnt so."""

@@ -40,7 +40,7 @@ def contract(
     """What a policy's inputs and outputs mean, to run it on another simulator or on the robot. It takes the observation
     ``groups``, one argument each; ``changes``, values that JSON has, make its task of the registered one."""
     robot, commands = env.cfg.robot, env.commands.terms.values()
-    inputs = {group: _terms(env, group) for group in groups}
+    inputs = {group: terms_of(env, group) for group in groups}
     around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
     reference = env.commands.terms.get(around[0] or "")
     centre = "default_joint_pos"
@@ -76,7 +76,7 @@ def contract(
     return meaning
 
 
-def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
+def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
     own, terms = env.observations.groups[group], env.cfg.observations[group].terms
