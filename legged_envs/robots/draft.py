@@ -284,7 +284,7 @@ def _diagonals(pose: Pose, feet: Sequence[str]) -> tuple[tuple[str, str], ...]:
     corner = np.prod(places - places.mean(0), axis=1) > 0.0
     if len(feet) != 4 or corner.sum() != 2:
         return ()
-    (a, b), (c, d) = ([feet[i] for i in np.flatnonzero(corner == side)] for side in (corner[0], not corner[0]))
+    (a, b), (c, d) = ([feet[i] for i in np.flatnonzero(corner == side).tolist()] for side in (corner[0], not corner[0]))
     return (a, b), (c, d)
 
 
