@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,12 +22,14 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import override
 from legged_envs.rl.export import scene_text
 from legged_envs.rl.policy import SHIPPED, Policy, contract, load_policy, load_shipped_policy, save_onnx
+from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.sim.scene import build_scene
 
 GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
 MIMIC = "Legged/Go2-Mimic-v0"
 ROOT = Path(__file__).parents[1]
 DEPLOY, PAGE = ROOT / "examples" / "deploy.py", (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+TETRAHEDRON = "v 0 0 0\nv .02 0 0\nv 0 .02 0\nv 0 0 .02\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 deploy = SimpleNamespace(**runpy.run_path(str(DEPLOY)))
 
 
@@ -129,6 +132,20 @@ def test_gains_and_limits_are_those_of_the_contract(folders: dict[str, Path], tm
     wheels, theirs = deploy.Robot(str(tmp_path / "scene.xml"), contract(WHEELS, core)).model, core.sim.model
     for name in ("actuator_gainprm", "actuator_biasprm", "actuator_forcerange"):
         np.testing.assert_array_equal(getattr(wheels, name), getattr(theirs, name), err_msg=name)
+
+
+def test_a_scene_has_its_meshes_wherever_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "robot" / "parts").mkdir(parents=True)
+    (tmp_path / "robot" / "parts" / "hat.obj").write_text(TETRAHEDRON)
+    hat = '<freejoint name="root"/><geom class="visual" type="mesh" mesh="hat"/>'
+    text = GO2_ROBOT.path.read_text().replace('<freejoint name="root"/>', hat)
+    text = text.replace("<asset>", '<asset><mesh name="hat" file="hat.obj"/>').replace(
+        "<compiler", '<compiler meshdir="parts"'
+    )
+    (tmp_path / "robot" / "go2.xml").write_text(text)
+    cfg = override(make_task_cfg(GO2), {"robot": replace(GO2_ROBOT, xml=str(tmp_path / "robot" / "go2.xml"))})
+    (tmp_path / "scene.xml").write_text(scene_text(cfg))
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).nmesh == 1
 
 
 def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> None:
