@@ -64,9 +64,9 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
 
 if __name__ == "__main__":
     folder, vx, vy, wz, *window = sys.argv[1:] if len(sys.argv) > 4 else sys.exit(__doc__)
-    controller, begin = Controller(f"{folder}/policy.onnx"), time.perf_counter()
+    controller = Controller(f"{folder}/policy.onnx")
     robot = Robot(f"{folder}/scene.xml", controller.about)
-    viewer = mujoco.viewer.launch_passive(robot.model, robot.data) if window else None
+    viewer, begin = mujoco.viewer.launch_passive(robot.model, robot.data) if window else None, time.perf_counter()
     while viewer.is_running() if viewer else controller.time < 10.0:
         robot.write(controller((float(vx), float(vy), float(wz)), *robot.read()))
         if viewer:

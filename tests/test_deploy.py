@@ -81,8 +81,8 @@ def assert_same_observations_and_actions(controller: Any, robot: Any, core: Legg
     for step in range(40):
         action = policy(observation)
         robot.write(controller(command, *robot.read()))
-        np.testing.assert_allclose(controller.observation, observation[0], atol=2e-3, err_msg=f"step {step}")
-        np.testing.assert_allclose(controller.action, action[0].clamp(-1.0, 1.0), atol=2e-3, err_msg=f"step {step}")
+        np.testing.assert_allclose(controller.observation, observation[0], atol=1e-4, err_msg=f"step {step}")
+        np.testing.assert_allclose(controller.action, action[0].clamp(-1.0, 1.0), atol=1e-4, err_msg=f"step {step}")
         observation = core.step(action)[0]
     np.testing.assert_allclose(robot.data.qpos[:3], core.sim.root_pos_w[0], atol=1e-3)
     core.close()

@@ -2,8 +2,10 @@
 
 import re
 import runpy
+import site
 import subprocess
 import sys
+import sysconfig
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -51,14 +53,14 @@ def test_a_name_that_no_package_can_have_is_one_line_and_nothing_is_written(
 def test_the_robot_is_the_draft_of_its_urdf_but_for_what_the_page_says_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(TEMPLATE)
+    monkeypatch.syspath_prepend(TEMPLATE / "src")
     from own_robot import OWN_ROBOT
 
     first, gaps = draft(TEMPLATE / "own_robot.urdf", "own_robot", tmp_path)
     changed = {each.name for each in fields(first) if getattr(first, each.name) != getattr(OWN_ROBOT, each.name)}
     assert gaps == {} and changed == {"xml", "default_joint_pos", "base_height", "kp", "kd"}
     assert all(f"`{name}`" in PAGE for name in changed - {"xml"})
-    finished = (TEMPLATE / "own_robot" / "own_robot.xml").read_text()
+    finished = (TEMPLATE / "src" / "own_robot" / "own_robot.xml").read_text()
     for by_hand in (r"<!--.*?-->\n", r"  <default>.*?</default>\n\n"):
         finished, times = re.subn(by_hand, "", finished, flags=re.DOTALL)
         assert times == 1
@@ -80,16 +82,18 @@ def test_a_copy_is_installed_and_every_verb_knows_its_task_by_its_id(
     subprocess.run([sys.executable, str(TEMPLATE), "my_robot"], check=True, timeout=60)
     texts = [path.read_text() for path in Path("my_robot").rglob("*") if path.is_file()]
     assert len(texts) == 8 and not [text for text in texts if re.search("own.robot", text, re.IGNORECASE)]
-    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", "site"]
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--prefix", "venv", "--editable"]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, "./my_robot"], check=True, timeout=120)
-    monkeypatch.syspath_prepend(tmp_path / "site")
+    # Found although a folder of the same name, that of the project, is in the working directory.
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    site.addsitedir(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "venv")}))
     try:
         registration.register_tasks()
         assert TASK in gym.registry and "my_robot" not in sys.modules
         for name, test in runpy.run_path("my_robot/tests/test_my_robot.py").items():
             if name.startswith("test_"):
                 test()
-        assert Path(sys.modules["my_robot"].__file__).is_relative_to(tmp_path / "site")
+        assert Path(sys.modules["my_robot"].__file__).is_relative_to(tmp_path / "my_robot" / "src")
         cli.main(["check", "my_robot:MY_ROBOT"])
         cli.main(["list", TASK])
         assert "my_robot" in (listed := capsys.readouterr().out) and "power" in listed

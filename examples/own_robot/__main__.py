@@ -35,7 +35,7 @@ def copy_project(name: str, folder: Path) -> None:
     def renamed(text: str) -> str:
         return re.sub("|".join(words), lambda word: words[word[0]], text)
 
-    for pattern in ("*.md", "*.toml", "*.urdf", f"{NAME}/*.py", f"{NAME}/*.xml", "tests/*.py"):
+    for pattern in ("*.md", "*.toml", "*.urdf", f"src/{NAME}/*.py", f"src/{NAME}/*.xml", "tests/*.py"):
         for source in HERE.glob(pattern):
             target = folder / renamed(str(source.relative_to(HERE)))
             target.parent.mkdir(parents=True, exist_ok=True)

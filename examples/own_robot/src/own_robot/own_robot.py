@@ -1,5 +1,5 @@
-"""A small dog: quadruped, 12 joints, 6.3 kg. By ``legged-envs check own_robot.urdf --write own_robot/own_robot.py``; what
-was written by hand has a comment. Its figures are invented."""
+"""A small dog: quadruped, 12 joints, 6.3 kg. ``legged-envs check own_robot.urdf --write src/own_robot/own_robot.py`` wrote
+it but for what has a comment. Its figures are invented."""
 
 from pathlib import Path
 
