@@ -302,6 +302,7 @@ def test_joints_feet_and_mirror_of_the_packages_models_are_found(robot: RobotCfg
     found, _ = draft(robot.path, robot.name, tmp_path)
     for field in ("base_body", "joint_names", "foot_names", "mirror", "foot_mirror"):
         assert getattr(found, field) == getattr(robot, field)
+    assert {frozenset(pair) for pair in found.diagonals} == {frozenset(pair) for pair in robot.diagonals}
     assert found.foot_radius == pytest.approx(robot.foot_radius, abs=1e-3)
     assert {*found.penalized_bodies, *found.termination_bodies} == {*robot.penalized_bodies, *robot.termination_bodies}
 

@@ -420,7 +420,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", r"Expected one of {list, train, play, eval, bench, crosscheck, terrain, check} \(legged-envs --help\)"),
+        ("", r"Expected one of {list, train, play, .*, export, terrain, check} \(legged-envs --help\)"),
         ("trian", "unknown command 'trian'; did you mean 'train'"),
         ("--verson", "unexpected '--verson'; did you mean '--version'"),
         ("train", r"Missing from legged-envs train: TASK_ID .*\(legged-envs train --help\)"),

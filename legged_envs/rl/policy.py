@@ -145,9 +145,23 @@ def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
 
-def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
+class _Module(torch.nn.Module):
+    """A policy as ``torch.onnx`` takes it."""
+
+    def __init__(self, policy: Policy):
+        super().__init__()
+        self._policy = policy._network
+
+    def forward(self, *observations: torch.Tensor) -> torch.Tensor:
+        action: torch.Tensor = self._policy(*observations)
+        return action
+
+
+def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: dict[str, Any]) -> None:
     """Write a policy as ONNX; the contract's entries are the model's metadata, lists and dicts as JSON."""
     import onnx
+
+    module = _Module(policy) if isinstance(policy, Policy) else policy
 
     inputs = tuple(torch.zeros(1, sum(term["size"] for term in terms)) for terms in contract["inputs"].values())
     names, outputs = ["obs", *list(contract["inputs"])[1:]], ["actions"]
