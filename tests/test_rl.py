@@ -140,6 +140,15 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
     trainer._iterate()
 
 
+def test_a_warm_start_keeps_a_part_of_the_noise(run):
+    cfg = tiny(None, iterations=1, warm_start=run)
+    quiet = Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
+    stds = [parameters(each)["distribution.std_param"] for each in (quiet, Trainer(cfg, Console(quiet=True)))]
+    assert torch.allclose(stds[0], 0.6 * stds[1])
+    with pytest.raises(ValueError, match=r"--noise-kept must be .* above 0"):
+        Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0)), Console(quiet=True))
+
+
 def values(trainer, observation):
     with torch.inference_mode():
         return trainer.algorithm.actor(observation), trainer.algorithm.critic(observation)

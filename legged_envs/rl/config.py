@@ -38,7 +38,16 @@ LARGEST_SEED = 2**63 - 1
 BYTES_PER_ROBOT = 20_000
 """Share of a training with coarse physics, what torch takes as a seed, and the least memory of an environment."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
-_ABOVE_ZERO = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip", "init_std", "init_free_std")
+_ABOVE_ZERO = (
+    "minutes",
+    "checkpoint_minutes",
+    "learning_rate",
+    "max_grad_norm",
+    "clip",
+    "init_std",
+    "init_free_std",
+    "noise_kept",
+)
 _TO_ONE = ("gamma", "gae_lambda", "coarse")
 """Integers that may be 0, and other numbers that may not, or not be above 1."""
 
@@ -53,6 +62,8 @@ class PPOCfg(OnPolicyCfg):
     activation: Activation = "elu"
     init_std: float = 0.5
     """Standard deviation of the first actions; 1 is the whole action range."""
+    noise_kept: float = 1.0
+    """With --warm-start: which part of the run's standard deviation of actions to begin with, for less exploration."""
     mirror: bool = True
     """Whether half of each mini-batch is mirrored left to right, where the task's terms say how they mirror."""
 

@@ -24,7 +24,7 @@ from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
-from legged_envs.rl.config import TrainCfg, coarse, complete
+from legged_envs.rl.config import PPOCfg, TrainCfg, coarse, complete
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
@@ -80,7 +80,8 @@ class Trainer:
         self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
         if cfg.warm_start is not None and checkpoint is None:
             if isinstance(self.algorithm, BootstrapPPO):
-                begin_with(cfg.warm_start, self.algorithm, cfg.task_id, self.env)
+                assert isinstance(self._algo, PPOCfg)
+                begin_with(cfg.warm_start, self.algorithm, cfg.task_id, self.env, self._algo.noise_kept)
             else:
                 state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
                 self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)

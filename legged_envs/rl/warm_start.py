@@ -20,12 +20,12 @@ _SAME = ("robot", "action", "action_scale")
 State = dict[str, torch.Tensor]
 
 
-def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVecEnv) -> None:
+def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVecEnv, noise: float) -> None:
     """Give actor and critic of ``algorithm`` what those of the run at ``place`` have learnt. What they both see keeps
     its weights; other observations, and units of wider layers, count for nothing at first, so that actions and values
-    are those of the run. New observations are normalised as ``env`` shows them now. ValueError if the run is of another
-    robot, other actions, larger networks or another algorithm, or shares no observation; FileNotFoundError if there is
-    none."""
+    are those of the run, whose standard deviation is multiplied by ``noise``. New observations are normalised as
+    ``env`` shows them now. ValueError if the run is of another robot, other actions, larger networks or another
+    algorithm, or shares no observation; FileNotFoundError if there is none."""
     state = read_checkpoint(place)
     there_id = state["task_id"]
     if "actor_state_dict" not in state["algorithm"]:
@@ -50,6 +50,8 @@ def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVec
             model.load_state_dict(_grown(model.state_dict(), state["algorithm"][f"{name}_state_dict"], columns))
     finally:
         envs.close()
+    with torch.no_grad():
+        algorithm.get_policy().distribution.std_param.mul_(noise)
 
 
 def _places(env: LeggedVectorEnv, groups: Sequence[str]) -> dict[Any, range]:
