@@ -53,9 +53,12 @@ class LeggedEnv(Shown, gym.Env):
         self._batch.close()
 
     def get_state(self) -> dict[str, Any]:
+        """Everything that the future of this environment depends on, copied."""
         return self._batch.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state from :meth:`get_state`; ValueError, and nothing changed, if it is of another
+        task."""
         self._batch.set_state(state)
 
     def _as_tables(self) -> list[Table]:

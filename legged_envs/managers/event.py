@@ -58,6 +58,7 @@ class EventManager(Manager):
                 check_range(f"{where} range", span)
 
     def apply(self, mode: Literal["startup", "reset"], env_ids: torch.Tensor) -> None:
+        """Apply the terms of a ``mode`` to ``env_ids`` (n,)."""
         for name, term in self.cfg.items():
             if term.mode == mode:
                 term.func(self._env, env_ids, self._streams[name], **term.params)

@@ -124,6 +124,7 @@ class MotionLibrary(Shown):
         return [(repr(self), header, [*zip(self.names, *columns, strict=True)])]
 
     def clip_ids(self, *names: str) -> torch.Tensor:
+        """Numbers of the clips ``names``, (n,) int64; ValueError if there is no such clip."""
         check_known("there is no clip", names, self.names, "clips")
         return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
@@ -219,6 +220,7 @@ class MotionPlayer(Stateful):
         self.time[env_ids] = times.double()
 
     def advance(self, dt: float) -> None:
+        """Let ``dt`` s pass in every environment."""
         self.time += dt
 
     def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:

@@ -43,6 +43,7 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
         return spaces
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
+        """The space ``name`` of all agents in a row, numbers without bounds within ±``bound``."""
         if name == "state_space" and self.state_space != -1:
             return super().space(name, bound)
         boxes = self.by_agent("action_spaces" if name == "action_space" else "observation_spaces", bound)
