@@ -134,10 +134,13 @@ def test_what_a_page_shows_runs(page, place, capsys):
             (place / file).write_text(block)
         if language == "python" and name_of(page) not in ELSEWHERE:
             run_python(block, page, names, bool(only_compile))
-        if language == "bash":
+        if language in ("bash", "sh"):  # "sh" needs what is not here: only what is of this package is looked at
             for line in filter(str.strip, block.splitlines()):
                 for command in line.split(" && "):
-                    check_command(command)
+                    if language == "bash":
+                        check_command(command)
+                    elif command.startswith("legged-envs "):
+                        assert cli._parse(shlex.split(command, comments=True)[1:]), command
     for words in map(shlex.split, INLINE.findall(text)):
         if words[1:2] == ["--version"] or words[2:]:
             with suppress(SystemExit) if "--help" in words else nullcontext():
@@ -274,6 +277,22 @@ def test_every_public_method_has_a_docstring():
                 if written_here and name[0] != "_" and not inspect.getdoc(getattr(cls, name)):
                     bare.append(f"{cls.__module__}.{cls.__qualname__}.{name}")
     assert not bare
+
+
+def test_docstrings_tell_what_is_raised():
+    silent = []
+    for module in public_modules():
+        for name in public_names(module):
+            thing = getattr(module, name)
+            parts = {name: thing, **{f"{name}.{part}": value for part, value in getattr(thing, "__dict__", {}).items()}}
+            for where, function in parts.items():
+                shown = "._" not in where or where.endswith(".__init__")
+                if not (shown and inspect.isfunction(function) and Path(function.__code__.co_filename).exists()):
+                    continue
+                if re.search(r"raise (Value|Type|Runtime|FileNotFound|Motion)Error", inspect.getsource(function)):
+                    said = f"{inspect.getdoc(thing)} {inspect.getdoc(function)}"
+                    silent += [] if "Error" in said else [f"{module.__name__}.{where}"]
+    assert not silent
 
 
 def test_the_reference_reads_well(site):

@@ -20,20 +20,20 @@ _ANCHOR = re.compile(r"""\s(?:id|name)=["']?([^"'\s>]+)""")
 
 
 class Docstrings(griffe.Extension):
-    """Docstrings of this package as Markdown: roles and literals become code, examples blocks; attributes that stand
-    together share the docstring under the last of them."""
+    """Docstrings of this package as Markdown: roles and literals become code, examples blocks. Attributes that stand
+    together have one docstring, under the last of them: the others are shown above it, without text."""
 
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
 
     def on_members(self, *, obj: Any, **kwargs: Any) -> None:
-        shared: Any = None
+        below: Any = None
         own = [member for member in obj.members.values() if not member.is_alias and member.is_attribute]
         for member in sorted(own, key=lambda member: -member.lineno):
-            if member.docstring is None and shared is not None and shared.lineno - member.endlineno == 1:
-                member.docstring = shared.docstring
-            shared = member if member.docstring is not None and member.endlineno is not None else None
+            if member.docstring is None and below is not None and below.lineno - member.endlineno == 1:
+                member.docstring = griffe.Docstring("&#8203;", parent=member)
+            below = member if member.docstring is not None and member.endlineno is not None else None
 
 
 def as_markdown(text: str) -> str:
@@ -66,7 +66,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> st
 
 def command_line() -> str:
     """The help of ``legged-envs`` and of each of its commands, as its parser prints it."""
-    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
+    os.environ |= {"COLUMNS": "84", "NO_COLOR": "1"}
     from legged_envs import cli
 
     pages: list[tuple[str, list[str]]] = [("legged-envs", [])]

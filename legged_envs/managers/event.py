@@ -34,7 +34,8 @@ class EventTermCfg(Configuration):
 
 
 class EventManager(Manager):
-    """Applies event terms, each with a random stream of its own."""
+    """Applies event terms, each with a random stream of its own; ValueError, naming the term, if a field makes no
+    sense."""
 
     title = "Events"
     COLUMNS: ClassVar[dict[str, str]] = {"mode": "mode", "interval [s]": "interval_s", "parameters": "params"}

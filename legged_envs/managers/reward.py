@@ -104,7 +104,7 @@ class CostTermCfg(Configuration):
 
 
 class CostManager(EpisodeSums):
-    """Evaluates the cost terms; their sum is the scalar cost of a transition."""
+    """Evaluates the cost terms; their sum is the scalar cost of a transition. ValueError if a limit is negative."""
 
     LEAST = 0.0
     title = "Costs"

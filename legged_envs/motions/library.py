@@ -213,7 +213,7 @@ class MotionPlayer(Stateful):
         return torch.where(self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)).float()
 
     def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """Put ``env_ids`` at ``times`` of ``clips``, s. Shapes: (n,)."""
+        """Put ``env_ids`` at ``times`` of ``clips``, s; ValueError if there is no such clip. Shapes: (n,)."""
         if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < self.library.num_clips:
             raise ValueError(f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}")
         self.clip[env_ids] = clips
