@@ -116,8 +116,7 @@ class TrainCfg(Configuration):
 
 def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``. On
-    ``rough`` ground, where a policy sees more, networks are larger by default. ValueError for an algorithm or option
-    that does not suit the task."""
+    ``rough`` ground, where a policy sees more, networks are larger by default."""
     check_installed(*MODULES)
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg(hidden=(256, 128)) if rough else PPOCfg())
     name_of = {options: name for name, options in ALGORITHMS.items()}
