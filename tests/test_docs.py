@@ -231,18 +231,6 @@ def test_every_key_of_a_checkpoint_is_documented():
 # --- the site ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built as ``make docs`` builds it, which refuses dead links and pages that no link leads to."""
-    pytest.importorskip("mkdocs", reason="pip install 'legged-envs[docs]'")
-    from mkdocs.commands.build import build
-    from mkdocs.config import load_config
-
-    folder = tmp_path_factory.mktemp("site")
-    build(load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder)))
-    return folder
-
-
 def public_modules() -> list[ModuleType]:
     """The modules that say in ``__all__`` what is public, and that of the wrappers, whose imports do."""
     files = [path for folder in ("legged_envs", "wrappers") for path in (ROOT / folder).rglob("*.py")]
@@ -257,7 +245,17 @@ def public_names(module: ModuleType) -> list[str]:
     return list(getattr(module, "__all__", classes))
 
 
-def test_every_public_name_is_in_the_reference(site):
+def build_site(folder: Path) -> None:
+    """Build as ``make docs`` does, which refuses dead links and pages that no link leads to."""
+    pytest.importorskip("mkdocs", reason="pip install 'legged-envs[docs]'")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    build(load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder)))
+
+
+def test_the_site_builds_and_every_public_name_is_in_its_reference(tmp_path):
+    build_site(site := tmp_path / "site")
     inventory = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode()
     documented = {line.split()[0] for line in inventory.splitlines()}
     modules = public_modules()
@@ -266,6 +264,22 @@ def test_every_public_name_is_in_the_reference(site):
     lazy = {f"legged_envs.terrains.{path.split('.')[-1]}" for path in documented if ".terrains." in path}
     missing = [path for path in missing if path not in documented | lazy]
     assert not missing, "no docstring, or on no page of docs/reference"
+    check_pages(site)
+
+
+def check_pages(site: Path) -> None:
+    """What docstrings and help become on their pages."""
+    robot = (site / "reference" / "robot.html").read_text()
+    for name in ("lin_vel_b", "projected_gravity"):  # which share a docstring
+        assert f'id="legged_envs.sim.RobotState.{name}"' in robot
+    clearance = (
+        (site / "reference" / "rewards.html").read_text().partition('id="legged_envs.mdp.rewards.foot_clearance"')[2]
+    )
+    assert "(z_f − z*)², z_f the height" in clearance, "an asterisk is no emphasis"
+    help_text = (site / "reference" / "cli.html").read_text()
+    assert all(f"usage: legged-envs {verb}" in help_text for verb in cli.VERBS)
+    wrappers = (site / "reference" / "wrappers.html").read_text()
+    assert ":class:" not in wrappers and "&gt;&gt;&gt;" in re.sub(r"<[^>]+>", "", wrappers)
 
 
 def test_every_public_method_has_a_docstring():
@@ -294,20 +308,6 @@ def test_docstrings_tell_what_is_raised():
                     said = f"{inspect.getdoc(thing)} {inspect.getdoc(function)}"
                     silent += [] if "Error" in said else [f"{module.__name__}.{where}"]
     assert not silent
-
-
-def test_the_reference_reads_well(site):
-    robot = (site / "reference" / "robot.html").read_text()
-    for name in ("lin_vel_b", "projected_gravity"):  # which share a docstring
-        assert f'id="legged_envs.sim.RobotState.{name}"' in robot
-    clearance = (
-        (site / "reference" / "rewards.html").read_text().partition('id="legged_envs.mdp.rewards.foot_clearance"')[2]
-    )
-    assert "(z_f − z*)², z_f the height" in clearance, "an asterisk is no emphasis"
-    help_text = (site / "reference" / "cli.html").read_text()
-    assert all(f"usage: legged-envs {verb}" in help_text for verb in cli.VERBS)
-    wrappers = (site / "reference" / "wrappers.html").read_text()
-    assert ":class:" not in wrappers and "&gt;&gt;&gt;" in re.sub(r"<[^>]+>", "", wrappers)
 
 
 def test_broken_links_are_found(tmp_path):
