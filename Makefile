@@ -12,7 +12,7 @@ OMNISAFE := .venv/omnisafe
 export OMP_WAIT_POLICY ?= PASSIVE
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help train play bench test lint omnisafe release clean
+.PHONY: help train play bench test lint docs gallery omnisafe release clean
 
 help:
 	@echo "make train  [TASK=$(TASK)] [ARGS=...]  train, evaluate and film a policy"
@@ -20,6 +20,8 @@ help:
 	@echo "make bench  [TASK=$(TASK)] [ARGS=...]  throughput against raw physics"
 	@echo "make test   [ARGS=...]                           ruff, mypy and the test suite"
 	@echo "make lint                                        ruff and mypy"
+	@echo "make docs                                        the documentation, in build/site/"
+	@echo "make gallery                                     its pictures and films"
 	@echo "make omnisafe                                    add OmniSafe to .venv"
 	@echo "make release                                     sdist and wheel in dist/, tried in an empty environment"
 	@echo "make clean                                       remove .venv, caches and builds; runs/ stays"
@@ -61,6 +63,12 @@ release:
 	build/empty/bin/pip install -q -c constraints.txt dist/*.whl
 	build/empty/bin/pip check
 	cd build/empty && bin/python -I ../../tools/smoke.py ../../dist/*.whl
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+gallery: $(INSTALLED)
+	$(BIN)/python -m tools.gallery
 
 clean:
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
