@@ -12,7 +12,7 @@ OMNISAFE := .venv/omnisafe
 export OMP_WAIT_POLICY ?= PASSIVE
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help train play bench test lint omnisafe clean
+.PHONY: help train play bench test lint docs gallery omnisafe release clean
 
 help:
 	@echo "make train  [TASK=$(TASK)] [ARGS=...]  train, evaluate and film a policy"
@@ -20,7 +20,10 @@ help:
 	@echo "make bench  [TASK=$(TASK)] [ARGS=...]  throughput against raw physics"
 	@echo "make test   [ARGS=...]                           ruff, mypy and the test suite"
 	@echo "make lint                                        ruff and mypy"
+	@echo "make docs                                        the documentation, in build/site/"
+	@echo "make gallery                                     its pictures and films"
 	@echo "make omnisafe                                    add OmniSafe to .venv"
+	@echo "make release                                     sdist and wheel in dist/, tried in an empty environment"
 	@echo "make clean                                       remove .venv, caches and builds; runs/ stays"
 
 # torch comes first, so that nothing else can choose another build of it.
@@ -46,7 +49,26 @@ test: lint $(OMNISAFE)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The wheel is made of the sdist, so that both are complete. Neither environment sees .venv.
+release:
+	rm -rf dist
+	$(PYTHON) -m venv --clear build/builder
+	build/builder/bin/pip install -q -c constraints.txt build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt build/builder/bin/python -m build --outdir dist .
+	$(PYTHON) -m venv --clear build/empty
+	build/empty/bin/pip install -q -c constraints.txt "$$(grep '^torch==' constraints.txt)"
+	build/empty/bin/pip install -q -c constraints.txt dist/*.whl
+	build/empty/bin/pip check
+	cd build/empty && bin/python -I ../../tools/smoke.py ../../dist/*.whl
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+gallery: $(INSTALLED)
+	$(BIN)/python -m tools.gallery
 
 clean:
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

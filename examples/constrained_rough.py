@@ -12,7 +12,6 @@ from pathlib import Path
 # Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import torch
 from rich.console import Console
 
 from legged_envs.rl.config import PPOCfg, TrainCfg
@@ -28,7 +27,7 @@ NOISE = 0.7  # of the exploration remains, so that costs are the robot's rather 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("run", type=Path, help="folder of a training of that task")
 parser.add_argument("--updates", type=int, default=250)
-parser.add_argument("--share", type=float, default=0.5, help="limit of the cost, as a share of what it was before")
+parser.add_argument("--share", type=float, default=0.4, help="limit of the cost, as a share of what it was before")
 parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--episodes", type=int, default=1024, help="of the evaluations")
 parser.add_argument("--seed", type=int, default=1)
@@ -43,17 +42,14 @@ evaluator.close()
 def wrap(env):
     """The limit is a share of the evaluated cost; the other costs are free."""
     limits = [args.share * before["costs"][COST] if name == COST else 1e6 for name in env.unwrapped.cost_names]
-    return LagrangianReward(env, limits, pid=(0.05, 0.002, 0.0))
+    return LagrangianReward(env, limits, pid=(0.1, 0.01, 0.0))
 
 
-ppo = PPOCfg(epochs=4, hidden=(256, 128), learning_rate=3e-4, entropy=0.0)
+ppo = PPOCfg(epochs=4, hidden=(256, 128), learning_rate=3e-4, entropy=0.0, noise_kept=NOISE)
 cfg = TrainCfg(TASK, args.num_envs, seed=args.seed, video=False, algo=ppo, warm_start=args.run, run_dir=args.out)
 cfg.iterations, cfg.episodes = args.updates, args.episodes
 cfg.changes = {"scene.terrain.first_levels": (0, 9)}  # a policy that knows them goes on at all levels
-trainer = Trainer(cfg, Console(), wrap)
-with torch.no_grad():
-    trainer.algorithm.get_policy().distribution.std_param.mul_(NOISE)
-after = json.loads((trainer.run() / "eval.json").read_text())
+after = json.loads((Trainer(cfg, Console(), wrap).run() / "eval.json").read_text())
 
 rows = [("cross their tile", before["crossed"], after["crossed"]), ("fall", before["falls"], after["falls"])]
 rows += [("velocity error, m/s", before["lin_vel_error"], after["lin_vel_error"])]

@@ -11,6 +11,7 @@ from legged_envs.registration import register, register_tasks
 from legged_envs.tasks import make_task_cfg
 
 __version__ = "0.1.0"
+"""Version of the package."""
 __all__ = ["__version__", "make_task_cfg", "register"]
 
 register_tasks()

@@ -307,6 +307,24 @@ def crosscheck(cfg: Annotated[CrosscheckCfg, tyro.conf.arg(name="")]) -> None:
     run(cfg)
 
 
+def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("deploy")) -> None:
+    """Write a policy with what runs it without this package: policy.onnx and policy.safetensors, both with the contract
+    between policy and robot, and scene.xml, the robot as plain MuJoCo reads it. examples/deploy.py drives it.
+    Args:
+        task_id: Registered id, or module:Id of another package's task.
+        policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
+        folder: A new folder for them."""
+    plain_id(task_id)
+    checks.check_output("--folder", folder, "folder")
+    checks.check_installed("onnx")
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"--folder must be empty or new, got {str(folder)!r}: nothing is overwritten")
+    check_without_torch(task_id, partial(_policy_and_task, task_id, policy, None, (), (), False))
+    from legged_envs.rl.export import export as write
+
+    print("wrote", *write(task_id, policy, folder))
+
+
 def terrain(
     kinds: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="KIND")] = (),
     level: int | None = None,
@@ -392,8 +410,8 @@ def _named_robot(name: str) -> Any:
 
 
 VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
-VERBS |= {"bench": bench, "crosscheck": crosscheck, "terrain": terrain, "check": check}
 VERBS |= {"record": record, "report": report, "compare": compare}
+VERBS |= {"bench": bench, "crosscheck": crosscheck, "export": export, "terrain": terrain, "check": check}
 ABOUT = """Legged robots as vectorized Gymnasium environments.
 --version tells the version; --traceback, after any command, what led to an error."""
 

@@ -203,6 +203,15 @@ def test_a_problem_says_which_where_and_what_to_write(change: dict[str, Any], pr
     assert all(each in str(report) for each in report.problems)
 
 
+def test_feet_that_would_catch_on_rough_ground_are_seen(tmp_path: Path) -> None:
+    text = (Path(legged_envs.__file__).parent / "robots" / GO2.xml).read_text()
+    (tmp_path / "go2.xml").write_text(text.replace('type="sphere" size="0.022"/>', 'type="sphere" size="0.005"/>'))
+    robot = replace(GO2, xml=str(tmp_path / "go2.xml"), foot_radius=0.005, base_height=GO2.base_height - 0.017)
+    (wrong, *_) = Report(robot, {}).problems
+    assert wrong.startswith("foot 'FR_foot' has a ball or capsule of radius 0.005 m; smaller than 15 mm it catches on")
+    assert not Report(GO2, {}).problems
+
+
 def test_a_box_that_is_not_level_is_seen(here: Path) -> None:
     robot, _ = draft(here / "man.urdf", "man", here)
     assert not [problem for problem in Report(robot, {}).problems if "level" in problem]
@@ -293,6 +302,7 @@ def test_joints_feet_and_mirror_of_the_packages_models_are_found(robot: RobotCfg
     found, _ = draft(robot.path, robot.name, tmp_path)
     for field in ("base_body", "joint_names", "foot_names", "mirror", "foot_mirror"):
         assert getattr(found, field) == getattr(robot, field)
+    assert {frozenset(pair) for pair in found.diagonals} == {frozenset(pair) for pair in robot.diagonals}
     assert found.foot_radius == pytest.approx(robot.foot_radius, abs=1e-3)
     assert {*found.penalized_bodies, *found.termination_bodies} == {*robot.penalized_bodies, *robot.termination_bodies}
 

@@ -420,7 +420,7 @@ def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", r"Expected one of {list, train, play, eval, bench, crosscheck, terrain, check} \(legged-envs --help\)"),
+        ("", r"Expected one of {list, train, play, .*, export, terrain, check} \(legged-envs --help\)"),
         ("trian", "unknown command 'trian'; did you mean 'train'"),
         ("--verson", "unexpected '--verson'; did you mean '--version'"),
         ("train", r"Missing from legged-envs train: TASK_ID .*\(legged-envs train --help\)"),
@@ -579,7 +579,7 @@ assert isinstance(make_task_cfg("{GO2}").rewards["trot"], managers.RewardTermCfg
 
 # --- tasks of other packages ------------------------------------------------------------------------------------------
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "own-robot.md").read_text()
 WRONG_ENTRY_POINTS = """
 Mine/Broken-v0 = my_robots.nothing:here
 no id = my_robots.spot:spot_flat
@@ -590,16 +590,16 @@ THEIRS = ("Mine/Spot-Flat-v0", "Mine/Broken-v0", "Mine/Spot-Import-v0")
 
 @pytest.fixture
 def my_robots(tmp_path, monkeypatch):
-    """The package that README describes, a robot with its model and a task as entry point, here with mistakes, and a
-    task that an import registers. Gives the warnings."""
+    """The package of docs/how-to/own-robot.md, a robot with its model and a task as entry point, here with mistakes,
+    and a task that an import registers. Gives the warnings."""
     package, about = tmp_path / "my_robots", tmp_path / "my_robots-1.0.dist-info"
     package.mkdir()
     about.mkdir()
-    (code,) = re.findall(r"```python\n((?:(?!```).)*SPOT = .*?)```", README, re.DOTALL)
+    (code,) = re.findall(r"```python\n((?:(?!```).)*SPOT = .*?)```", PAGE, re.DOTALL)
     code += 'import legged_envs\nlegged_envs.register("Mine/Spot-Import-v0", spot_flat)\n'
     (package / "spot.py").write_text(code)
     shutil.copy(robots.GO2.path, package / "spot.xml")
-    (table,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (table,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (points,) = tomllib.loads(table)["project"]["entry-points"].values()
     lines = "\n".join(f"{name} = {value}" for name, value in points.items())
     (about / "entry_points.txt").write_text(f"[legged_envs.tasks]\n{lines}{WRONG_ENTRY_POINTS}")

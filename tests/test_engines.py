@@ -21,7 +21,7 @@ from legged_envs import cli
 from legged_envs.conformance import test_engine as tests
 from legged_envs.conformance.conftest import begin
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.rl.crosscheck import PLAIN, Policy, _Module, compare, crosscheck, installed_engines
+from legged_envs.rl.crosscheck import PLAIN, Policy, compare, crosscheck, installed_engines
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.plain_loop import PlainLoop
 from legged_envs.rl.policy import contract, load_shipped_policy, save_onnx
@@ -201,7 +201,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Po
     def export(task_id: str, **changes: Any) -> tuple[Policy, Path]:
         policy = untrained(task_id) if task_id == G1 else load_shipped_policy(task_id)
         path = tmp_path_factory.mktemp("onnx") / "policy.onnx"
-        save_onnx(path, _Module(policy), {"inputs": policy.inputs, **policy.contract, **changes})
+        save_onnx(path, policy, {"inputs": policy.inputs, **policy.contract, **changes})
         return policy, path
 
     return export

@@ -364,6 +364,21 @@ def test_goals_are_reached_when_one_stands_on_them(make_vec: Any) -> None:
     assert term.value[:, 4].tolist() == pytest.approx([7.98] * 4)
 
 
+def test_soles_walk_on_a_flat_field_as_on_a_plane(make_vec: Any) -> None:
+    task, falls, rewards = "Legged/G1-Flat-v0", [], []
+    policy = load_shipped_policy(task)
+    flat = SceneCfg(terrain=TerrainCfg(source=np.zeros((201, 201), np.float32), border=0.0))
+    for cfg in ({}, {"scene": flat}):
+        env = make_vec(48, task, cfg=cfg, array="torch")
+        (observation, _), fell, total = env.reset(seed=3), 0, torch.zeros(())
+        for _ in range(200):
+            observation, reward, terminated, _, _ = env.step(policy(observation))
+            fell, total = fell + int(terminated.sum()), total + reward.mean()
+        falls.append(fell)
+        rewards.append(total.item())
+    assert falls[1] <= falls[0] + 1 and rewards[1] == pytest.approx(rewards[0], rel=0.02)
+
+
 def test_contacts_are_as_stiff_as_configured(make_vec: Any) -> None:
     soft = {"sim.solref": (0.02, 1.0), "sim.solimp": (0.9, 0.95, 0.001, 0.5, 2.0)}
     depths = []
@@ -416,6 +431,20 @@ def test_a_scan_mirrors_left_to_right(make_vec: Any) -> None:
     left, right = (observations.height_scan(env, y=sign) for sign in (scan.SCAN_Y, scan.SCAN_Y[::-1]))
     mirror = Mirror(GO2, [("scan", "scan", 187)])
     assert torch.equal(whole, left) and torch.equal(mirror(whole), right)
+
+
+def test_the_way_to_a_goal_mirrors_left_to_right(make_vec: Any) -> None:
+    env = make_vec(2, "Legged/Go2-Nav-v0", array="torch").unwrapped
+    env.reset(seed=0)
+    term, still = env.commands.terms["goal"], torch.zeros(2, 3)
+    position, yaw = torch.tensor([[0.5, 0.2, 0.4], [0.5, -0.2, 0.4]]), torch.tensor([0.7, -0.7])
+    env.sim.write_root_state(torch.arange(2), position, rotation.from_yaw(yaw), still, still)
+    env.robot.reset(torch.arange(2))
+    term.goal_w, term.heading = torch.tensor([[2.0, -1.0, 0.3], [2.0, 1.0, 0.3]]), torch.tensor([1.5, -1.5])
+    term.advance()
+    one, other = observations.command(env, "goal")
+    mirror = Mirror(GO2, [("goal", env.cfg.observations["policy"].terms["goal"].mirror, 5)])
+    assert torch.allclose(mirror(one), other, atol=1e-5) and one[1].abs() > 0.5 and one[3].abs() > 0.5
 
 
 def test_a_policy_of_another_scan_is_refused(make_vec: Any) -> None:

@@ -614,7 +614,7 @@ def test_what_is_saved_has_the_names_and_the_statistics_of_omnisafes() -> None:
         assert torch.allclose(normalizer.std, own[name].std, rtol=0, atol=1e-9)
 
 
-# --- deviations: wrappers/README.md has them in one table ------------------------------------------------------------
+# --- deviations: docs/coming-from/omnisafe.md has them in one table ---------------------------------------------------
 
 
 def test_time_limit_keeps_the_environments_own_truncation() -> None:
@@ -860,7 +860,7 @@ def test_a_batch_of_one_has_batches_within_dicts_of_info_too() -> None:
 
 
 def test_the_table_names_tests_that_exist() -> None:
-    table = (Path(__file__).parents[1] / "wrappers" / "README.md").read_text()
+    table = (Path(__file__).parents[1] / "docs" / "coming-from" / "omnisafe.md").read_text()
     named = set(re.findall(r"`(test_\w+)`", table))
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     assert len(named) > 10 and all(f"def {name}(" in tests for name in named)

@@ -140,6 +140,71 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
     trainer._iterate()
 
 
+def test_a_warm_start_keeps_a_part_of_the_noise(run):
+    cfg = tiny(None, iterations=1, warm_start=run)
+    quiet = Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
+    stds = [parameters(each)["distribution.std_param"] for each in (quiet, Trainer(cfg, Console(quiet=True)))]
+    assert torch.allclose(stds[0], 0.6 * stds[1])
+    with pytest.raises(ValueError, match=r"--noise-kept must be .* above 0"):
+        Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0)), Console(quiet=True))
+
+
+def values(trainer, observation):
+    with torch.inference_mode():
+        return trainer.algorithm.actor(observation), trainer.algorithm.critic(observation)
+
+
+@pytest.mark.parametrize("task", ["Legged/Go2-Rough-v0", "Legged/Go2-Blind-v0"])
+def test_a_task_that_shows_more_begins_with_the_actions_and_values_of_a_run(run, task):
+    cfg = tiny(None, task=task, iterations=1, warm_start=run, seed=5)
+    trainer = Trainer(replace(cfg, algo=replace(cfg.algo, hidden=(24,))), Console(quiet=True))
+    there = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
+    shown = trainer.env.get_observations()
+    action, value = values(trainer, shown)
+    flat = shown.clone()
+    flat["policy"], flat["critic"] = (shown[name][:, : there.core.group_sizes[name]] for name in ("policy", "critic"))
+    for ours, theirs in zip((action, value), values(there, flat), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-6) and ours.abs().max() > 1e-3
+    trainer._iterate()
+    after = values(trainer, shown)[0]
+    blank = shown.clone()
+    blank["policy"][:, there.core.group_sizes["policy"] :] = 0.0
+    seen = not torch.equal(after, values(trainer, blank)[0])
+    assert seen == (task == "Legged/Go2-Rough-v0")  # what is new to see is learnt
+
+
+def test_observations_in_another_order_find_their_weights(run, monkeypatch):
+    def turned(task_id):
+        cfg = make_task_cfg(task_id)
+        for group in cfg.observations.values():
+            group.terms = dict(reversed(group.terms.items()))
+        return cfg
+
+    there = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
+    monkeypatch.setattr("legged_envs.rl.train.make_task_cfg", turned)
+    trainer = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
+    shown = trainer.env.get_observations()
+    pieces = shown["policy"].split([12, 12, 12, 3, 3, 3], dim=1)
+    before = shown.clone()
+    before["policy"] = torch.cat(pieces[::-1], dim=1)
+    ours, theirs = trainer.algorithm.actor(shown), there.algorithm.actor(before)
+    assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "task, hidden, wrong",
+    [
+        (G1, (16,), "robot is go2; 'Legged/G1-Flat-v0' has g1"),
+        (GO2, (8,), r"as many and as wide as those of the run, \[16, 12\], got \[8, 12\]"),
+        (GO2, (16, 16), r"got \[16, 16, 12\]"),
+    ],
+)
+def test_a_run_whose_networks_do_not_fit_is_refused(run, task, hidden, wrong):
+    cfg = tiny(None, task=task, warm_start=run)
+    with pytest.raises(ValueError, match=wrong):
+        Trainer(replace(cfg, algo=replace(cfg.algo, hidden=hidden)), Console(quiet=True))
+
+
 def test_the_same_seed_trains_the_same_policy_and_another_seed_another(tmp_path):
     def trained(seed, name):
         trainer = Trainer(tiny(tmp_path / name, iterations=1, seed=seed), Console(quiet=True))

@@ -21,7 +21,9 @@ from legged_envs.wrappers.layers import Env, Step, autoreset_mode, layers, state
 __all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "layers", "whole_number"]
 
 Seed: TypeAlias = int | list[int] | None
+"""A seed for all environments, one for each, or none."""
 Options: TypeAlias = dict[str, Any] | None
+"""Options of a reset, such as ``{"reset_mask": mask}``."""
 Shape: TypeAlias = tuple[str | int, ...]  # names are attributes of a wrapper, as in ("num_envs",)
 
 
@@ -44,13 +46,16 @@ class Episodes:
         return cast(Array, self._over)
 
     def running(self, example: Array) -> Array:
+        """The mask of rows whose episode runs, (num_envs,) bool, of the kind of ``example``."""
         return cast(Array, ~self.over(example))
 
     def begin(self, begun: Array) -> None:
+        """Note that the rows ``begun`` (num_envs,) were reset."""
         if self.some_over:
             self._set(self.over(begun) & ~begun)
 
     def end(self, ended: Array) -> None:
+        """Note that the episodes of the rows ``ended`` (num_envs,) are over."""
         self._set(arrays.as_kind_of(ended, self._over) | self._over if self.some_over else arrays.copied(ended))
 
     def step(self, ended: Array | None) -> None:
@@ -65,13 +70,16 @@ class Episodes:
         self._over, self.some_over = over, arrays.any_row(over)
 
     def state_dict(self) -> Array | None:
+        """The mask of rows whose episode is over, copied; None if there is none."""
         return arrays.copied(self._over) if self.some_over else None
 
     def check_state(self, state: Any) -> None:
+        """Raise a ValueError unless this is such a mask or None."""
         if state is not None and "bool" not in str(getattr(state, "dtype", None)):
             raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
 
     def load_state_dict(self, state: Array | None) -> None:
+        """Return to a state from :meth:`state_dict`."""
         self.some_over = False
         if state is not None:
             self._set(arrays.copied(state))
@@ -182,6 +190,7 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
             raise ValueError(f"{type(self).__name__} was given {wrong}: {how}")
 
     def state_dict(self) -> dict[str, Any]:
+        """The wrapper's own state by the keys of ``STATE``, copied."""
         return {key: _state_of(getattr(self, self._attribute(key))) for key in self.STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

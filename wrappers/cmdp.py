@@ -47,7 +47,8 @@ class VectorCMDP(StatefulWrapper):
 
 
 class CMDP(gym.Wrapper[Any, Any, Any, Any]):
-    """``step`` of a plain ``gymnasium.Env`` returns ``(observation, reward, cost, terminated, truncated, info)``."""
+    """``step`` of a plain ``gymnasium.Env`` returns ``(observation, reward, cost, terminated, truncated, info)``;
+    ValueError if the environment reports no cost."""
 
     outermost = True
 

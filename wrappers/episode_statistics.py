@@ -66,6 +66,7 @@ class EpisodeStatistics(StatefulWrapper):
 
     @property
     def num_costs(self) -> int | None:
+        """How many costs a step reports; None as long as that is not known, or without costs."""
         names = cost_attribute(self.env, "cost_names")
         if names is None and self._costs_sums is not None:
             return int(self._costs_sums.shape[1])

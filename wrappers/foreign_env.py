@@ -1,4 +1,5 @@
-"""The door for other people's environments: above it every step has the one form that README.md describes."""
+"""The door for other people's environments: above it every step has the one form that
+docs/how-to/wrappers.md describes."""
 
 import copy
 from functools import partial

@@ -133,9 +133,11 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         return dict(self.cmdp.save()) if hasattr(self.cmdp, "save") else {}
 
     def get_state(self) -> dict[str, Any]:
+        """The environment's own state and its last observation; TypeError if it has none to give."""
         return {"env": state_below(self.cmdp), "observation": arrays.map_arrays(arrays.copied, self._observation)}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`get_state`."""
         self.cmdp.set_state(state["env"])
         self._observation = arrays.map_arrays(arrays.copied, state["observation"])
 

@@ -28,7 +28,8 @@ class LagrangianReward(ConstraintWrapper):
     environment's ``cost_limits``. ``info`` holds ``original_reward`` (num_envs,) and ``lagrange_multipliers`` (K,), the
     Λ of this step; ``info["log"]``, where there is one, ``lagrange_multiplier/<cost>``. It goes above or below
     :class:`AutoReset` and :class:`CostNormalize`, whose raw costs it reads. The reward may fall below 0, and a policy
-    that pays more than it earns gains from an early end: ``warmup`` helps.
+    that pays more than it earns gains from an early end: ``warmup`` helps. Negative gains, and bounds or a ``unit``
+    that are not positive, are a ValueError.
 
     >>> import gymnasium as gym, numpy as np, legged_envs
     >>> env = LagrangianReward(gym.make_vec("Legged/Go2-Flat-v0", num_envs=2), lr=1.0, interval=1)

@@ -7,8 +7,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from legged_envs.wrappers.arrays import Array, Info, Tree
 
-Env: TypeAlias = VectorEnv[Any, Any, Any]  # of any kind of arrays
-Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]  # observation, reward, terminated, truncated, info
+Env: TypeAlias = VectorEnv[Any, Any, Any]
+"""A vector environment of any kind of arrays."""
+Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]
+"""Observation, reward, terminated, truncated, info."""
 COSTS = ("cost", "costs")  # keys of info for the scalar cost (num_envs,) and for the cost terms (num_envs, K)
 
 

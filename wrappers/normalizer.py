@@ -82,6 +82,7 @@ class Normalizer:
         return self._clip(exact * self._factor() if self.count >= 2 else exact, values.dtype)
 
     def state_dict(self) -> dict[str, Any]:
+        """Count, mean, sum of squared deviations, as NumPy float64, and clip."""
         mean, m2 = (np.array(arrays.as_numpy(value)) for value in (self.mean, self.m2))
         return {"count": self.count, "mean": mean, "m2": m2, "clip": self.clip}
 
@@ -92,6 +93,7 @@ class Normalizer:
         self.mean, self.m2 = (np.array(state[key], np.float64) for key in ("mean", "m2"))
 
     def check_state(self, state: dict[str, Any]) -> None:
+        """Raise a ValueError if a state is not of this shape and clip."""
         for key in ("mean", "m2", "count", "clip"):
             if key not in state:
                 raise ValueError(f"the state has no {key!r}")

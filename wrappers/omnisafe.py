@@ -1,5 +1,6 @@
-"""Train with OmniSafe 0.5: every registered id is an environment of OmniSafe, with costs and in batches (see README).
-Import this module before anything imports ``omnisafe``, which cannot be imported without Safety-Gymnasium otherwise."""
+"""Train with OmniSafe 0.5: every registered id is an environment of OmniSafe, with costs and in batches; see
+docs/coming-from/omnisafe.md. Import this module before anything imports ``omnisafe``, which cannot be imported without
+Safety-Gymnasium otherwise."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -136,7 +136,8 @@ class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
 
 
 class FinalObservations:
-    """Makes an agent class learn from true next observations: ``class MySAC(FinalObservations, SAC)``."""
+    """Makes an agent class learn from true next observations: ``class MySAC(FinalObservations, SAC)``.
+    ValueError if it is given a part of the environments."""
 
     def record_transition(self, *, infos: Any, **transition: Any) -> None:
         if "final_obs" in infos:

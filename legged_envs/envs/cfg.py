@@ -60,6 +60,7 @@ class TaskCfg(Configuration):
         return None if math.isinf(self.episode_length_s) else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
 
     def check(self) -> None:
+        """Raise a ValueError or TypeError that names the field that is wrong."""
         for part in (self.sim, self.scene, self.viewer):
             part.check()
         check_number("TaskCfg.action_limit", self.action_limit, above=0.0)
@@ -84,7 +85,7 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
 
 
 def replaced(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
-    """A copy of a configuration with fields replaced, as :func:`override` says."""
+    """A copy of a configuration with fields replaced, with the errors of :func:`override`."""
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
         if not isinstance(path, str):

@@ -26,7 +26,8 @@ class LeggedEnv(Shown, gym.Env):
         self.cost_names, self.cost_limits = batch.cost_names, batch.cost_limits
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed does."""
+        """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed
+        does. ValueError or TypeError if seed or option is not valid."""
         super().reset(seed=None if seed is None else index(seed))
         if options and "reset_mask" in options:
             raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
@@ -53,9 +54,12 @@ class LeggedEnv(Shown, gym.Env):
         self._batch.close()
 
     def get_state(self) -> dict[str, Any]:
+        """Everything that the future of this environment depends on, copied."""
         return self._batch.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Return exactly to a state from :meth:`get_state`; ValueError, and nothing changed, if it is of another
+        task."""
         self._batch.set_state(state)
 
     def _as_tables(self) -> list[Table]:

@@ -29,10 +29,12 @@ class CommandManager(Manager):
             term.reset(env_ids)
 
     def placed(self, env_ids: torch.Tensor) -> None:
+        """Take in that the robots of ``env_ids`` (n,) stand in their first pose."""
         for term in self.terms.values():
             term.placed(env_ids)
 
     def advance(self) -> None:
+        """Let one control step pass for every command."""
         for term in self.terms.values():
             term.advance()
 

@@ -19,7 +19,7 @@ class CurriculumTermCfg(Configuration):
 
 
 class CurriculumManager(Manager):
-    """Calls the curriculum terms, in order, when episodes end."""
+    """Calls the curriculum terms, in order, when episodes end; ValueError if one returns more than a number."""
 
     title = "Curriculum"
 

@@ -34,7 +34,8 @@ class EventTermCfg(Configuration):
 
 
 class EventManager(Manager):
-    """Applies event terms, each with a random stream of its own."""
+    """Applies event terms, each with a random stream of its own; ValueError, naming the term, if a field makes no
+    sense."""
 
     title = "Events"
     COLUMNS: ClassVar[dict[str, str]] = {"mode": "mode", "interval [s]": "interval_s", "parameters": "params"}
@@ -58,6 +59,7 @@ class EventManager(Manager):
                 check_range(f"{where} range", span)
 
     def apply(self, mode: Literal["startup", "reset"], env_ids: torch.Tensor) -> None:
+        """Apply the terms of a ``mode`` to ``env_ids`` (n,)."""
         for name, term in self.cfg.items():
             if term.mode == mode:
                 term.func(self._env, env_ids, self._streams[name], **term.params)

@@ -27,6 +27,8 @@ Attributes = Sequence[dict[str, Any]]  # those of the owners
 
 
 class Piece(NamedTuple):
+    """A stretch of a step's maths that :class:`Program` runs or replays."""
+
     run: Run
     """A stretch of a step's maths, which reads tensors of the owners and changes them in place or sets others."""
     pure: bool

@@ -31,6 +31,8 @@ class EpisodeSums(TermColumns):
 
 @dataclass
 class RewardTermCfg(Configuration):
+    """A reward term: ``weight · func(env, **params) · step_dt`` in each step."""
+
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs,) float32."""
     weight: float
@@ -72,6 +74,7 @@ class RewardManager(EpisodeSums):
         self._scale = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device).mul_(self._env.step_dt)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state, weights included."""
         super().load_state_dict(state)
         for name, weight in zip(self.names, self.weights, strict=True):
             self.set_weight(name, weight)
@@ -91,6 +94,8 @@ class RewardManager(EpisodeSums):
 
 @dataclass
 class CostTermCfg(Configuration):
+    """A cost term, whose mean over steps is to stay below ``limit``."""
+
     func: Callable[..., torch.Tensor]
     """``func(env, **params)`` → (num_envs,) float32, 0 when the constraint is satisfied, never negative."""
     limit: float
@@ -99,7 +104,7 @@ class CostTermCfg(Configuration):
 
 
 class CostManager(EpisodeSums):
-    """Evaluates the cost terms; their sum is the scalar cost of a transition."""
+    """Evaluates the cost terms; their sum is the scalar cost of a transition. ValueError if a limit is negative."""
 
     LEAST = 0.0
     title = "Costs"

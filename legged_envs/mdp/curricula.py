@@ -63,7 +63,7 @@ def goal_levels(
 
 def move_levels(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
     """Move robots that were ``better`` up a level, ``worse`` ones that were not down; who is above the hardest goes to
-    a random one. Returns the mean level of all."""
+    a random one. Returns the mean level of all; ValueError on a plane, which has no levels."""
     ground = env.sim.ground
     if ground is None:
         raise ValueError("levels need a terrain: set scene.terrain, or leave the curriculum term out")

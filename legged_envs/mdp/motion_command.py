@@ -54,7 +54,8 @@ class MotionCommand(CommandTerm):
     step the robot should be where the ``target_…`` of before the step said; those of the bodies are one physics step
     older, as are the simulation's own body positions. Without a reference (``available`` 0), also where a frame of the
     window is not valid, the window is 0, and the targets are those of a clip that plays on unseen. The command's
-    ``value`` is the window frame after frame, see :meth:`frame_sizes`."""
+    ``value`` is the window frame after frame, see :meth:`frame_sizes`. ValueError, naming the field, if ``cfg`` makes
+    no sense."""
 
     STATE = ("player", "_sampler", "_has_reference", "_pinned", "_withheld")
 
@@ -117,7 +118,8 @@ class MotionCommand(CommandTerm):
         self._pinned = tuple(each.to(self._env.device).expand(n).clone() for each in (clips.long(), times.double()))
 
     def withhold(self, mask: torch.Tensor) -> None:
-        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference."""
+        """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference; ValueError
+        for another shape or type."""
         if mask.shape != (self._env.num_envs,) or mask.dtype != torch.bool:
             got = f"{tuple(mask.shape)} {mask.dtype}"
             raise ValueError(f"withhold needs a mask ({self._env.num_envs},) torch.bool, got {got}")

@@ -106,7 +106,8 @@ def base_com_offset(env: Env) -> Tensor:
 
 @pure
 def gain_scale(env: Env) -> Tensor:
-    """kp and kd of the first joint that has both, relative to the robot's own. Shape: (num_envs, 2)."""
+    """kp and kd of the first joint that has both, relative to the robot's own; ValueError if none has. Shape:
+    (num_envs, 2)."""
     robot = env.sim.robot
     i = next((i for i, gains in enumerate(zip(robot.kp, robot.kd, strict=True)) if all(gains)), None)
     if i is None:

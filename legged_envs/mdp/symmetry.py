@@ -23,14 +23,16 @@ KINDS: dict[str, Kind] = {
     "vector": _signs(1.0, -1.0, 1.0),
     "pseudovector": _signs(-1.0, 1.0, -1.0),
     "velocity_command": _signs(1.0, -1.0, -1.0),
+    "goal": _signs(1.0, -1.0, 1.0, -1.0, 1.0),
     "clock": _signs(-1.0, -1.0),
     "joint": lambda robot, size: ((robot.joint_names.index(name), sign) for name, sign in robot.mirror),
     "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
     "scan": _grid(11),
 }
 """How a term mirrors, if not as "action": unchanged; as a vector (x, −y, z); as an angular velocity; as (vx, −vy, −ωz);
-as (sin, cos) of a clock half a stride later; joints or feet swapped left for right, joints with their signs; the 11
-points of each row of the default scan in reverse."""
+as the way (x, −y, z) to a goal, the turn to its heading and the time left; as (sin, cos) of a clock half a stride
+later; joints or feet swapped left for right, joints with their signs; the 11 points of each row of the default scan in
+reverse."""
 
 
 def _actions(robot: RobotCfg, driven: Sequence[int]) -> Iterable[tuple[int, float]]:

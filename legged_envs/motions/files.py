@@ -50,7 +50,8 @@ def _load(path: Path, robot: RobotCfg) -> Motion:
 
 
 def save_motion(path: str | Path, motion: Motion) -> None:
-    """Write ``motion`` to ``path``, which must end in ``.npz``. The same motion gives the same bytes."""
+    """Write ``motion`` to ``path``, which must end in ``.npz`` (else a ValueError). The same motion gives the same
+    bytes."""
     if Path(path).suffix != ".npz":
         raise ValueError(f"a motion file must end in .npz, got {path}")
     arrays: dict[str, Any] = {key: getattr(motion, key) for key in _OWN}

@@ -124,6 +124,7 @@ class MotionLibrary(Shown):
         return [(repr(self), header, [*zip(self.names, *columns, strict=True)])]
 
     def clip_ids(self, *names: str) -> torch.Tensor:
+        """Numbers of the clips ``names``, (n,) int64; ValueError if there is no such clip."""
         check_known("there is no clip", names, self.names, "clips")
         return torch.tensor([self.names.index(name) for name in names], device=self.device)
 
@@ -212,13 +213,14 @@ class MotionPlayer(Stateful):
         return torch.where(self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)).float()
 
     def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
-        """Put ``env_ids`` at ``times`` of ``clips``, s. Shapes: (n,)."""
+        """Put ``env_ids`` at ``times`` of ``clips``, s; ValueError if there is no such clip. Shapes: (n,)."""
         if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < self.library.num_clips:
             raise ValueError(f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}")
         self.clip[env_ids] = clips
         self.time[env_ids] = times.double()
 
     def advance(self, dt: float) -> None:
+        """Let ``dt`` s pass in every environment."""
         self.time += dt
 
     def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:

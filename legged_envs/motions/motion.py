@@ -62,10 +62,12 @@ class Motion:
 
     @property
     def origin(self) -> str:
+        """What errors call it: the file that it is from, or its name."""
         return self.source or f"motion {self.name!r}"
 
     @property
     def num_frames(self) -> int:
+        """Number of frames."""
         return len(self.root_pos_w)
 
     @property

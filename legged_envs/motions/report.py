@@ -13,6 +13,8 @@ TOLERANCE = 1e-3  # most that a standing foot moves in a frame, a part is below 
 
 @dataclass(frozen=True)
 class MotionReport:
+    """How well a motion suits a robot, from :func:`inspect_motion`."""
+
     foot_slip: float
     """Largest way of a standing foot over the ground from one frame to the next, m."""
     joint_margin: float

@@ -30,6 +30,7 @@ class StartCfg(Configuration):
     """How many bins' failures draw a start, its own first (mjlab 3), and each next one's weight (BeyondMimic 0.8)."""
 
     def check(self) -> None:
+        """Raise a ValueError that names the field that is wrong."""
         check_number("StartCfg.margin", self.margin, 0.0)
         check_number("StartCfg.bin_length", self.bin_length, above=0.0)
         whole_number("StartCfg.bins_ahead", self.bins_ahead)
@@ -57,6 +58,7 @@ class StartSampler(Stateful):
         self._update_probabilities()
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+        """The bins of ``times`` (n,), s, in ``clips`` (n,). Shape: (n,), int64."""
         duration, times, count = self.library.duration[clips].double(), times.double(), self._bins_per_clip[clips]
         times = torch.where(self.library.loops[clips], torch.remainder(times, duration), times)
         inside = (times / duration * count).long()
@@ -81,6 +83,7 @@ class StartSampler(Stateful):
         self._update_probabilities()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state, of which probabilities follow."""
         super().load_state_dict(state)
         self._update_probabilities()
 

@@ -43,8 +43,9 @@ def checkpoint_file(place: Path) -> Path:
     return path
 
 
-def read_checkpoint(place: Path, task_id: str) -> dict[str, Any]:
-    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none of this task."""
+def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
+    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none, of this task if
+    it is given."""
     path = checkpoint_file(place)
     try:
         with torch.serialization.safe_globals(_READABLE):
@@ -52,7 +53,7 @@ def read_checkpoint(place: Path, task_id: str) -> dict[str, Any]:
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         reason = next((line for line in str(error).splitlines() if "GLOBAL" in line), str(error).split("\n")[0])
         raise ValueError(f"{str(path)!r} is no checkpoint that this version can read safely: {reason}") from error
-    if state["task_id"].split(":")[-1] != task_id.split(":")[-1]:
+    if task_id is not None and state["task_id"].split(":")[-1] != task_id.split(":")[-1]:
         raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}")
     return state
 

@@ -39,7 +39,16 @@ LARGEST_SEED = 2**63 - 1
 BYTES_PER_ROBOT = 20_000
 """Share of a training with coarse physics, what torch takes as a seed, and the least memory of an environment."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
-_ABOVE_ZERO = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip", "init_std", "init_free_std")
+_ABOVE_ZERO = (
+    "minutes",
+    "checkpoint_minutes",
+    "learning_rate",
+    "max_grad_norm",
+    "clip",
+    "init_std",
+    "init_free_std",
+    "noise_kept",
+)
 _TO_ONE = ("gamma", "gae_lambda", "coarse")
 """Integers that may be 0, and other numbers that may not, or not be above 1."""
 
@@ -54,6 +63,8 @@ class PPOCfg(OnPolicyCfg):
     activation: Activation = "elu"
     init_std: float = 0.5
     """Standard deviation of the first actions; 1 is the whole action range."""
+    noise_kept: float = 1.0
+    """With --warm-start: which part of the run's standard deviation of actions to begin with, for less exploration."""
     mirror: bool = True
     """Whether half of each mini-batch is mirrored left to right, where the task's terms say how they mirror."""
 
@@ -95,7 +106,8 @@ class TrainCfg(Configuration):
     motions: tuple[Path, ...] = ()
     """Files of motions that a mimic task imitates in place of its own: .npz, .csv (LAFAN1), .json or .txt (AMP)."""
     warm_start: Path | None = None
-    """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards."""
+    """A run folder, or a numbered checkpoint, whose actor and critic to begin with, e.g. to change rewards. PPO also
+    takes runs of the robot's other tasks: what is new to see counts for nothing at first."""
     coarse: float | None = None
     """Share of the training in which physics takes half as many steps, each twice as long; evaluations never do. By
     default 0.8 for velocity tasks on flat ground, else 0: on rough ground nothing is learnt so."""

@@ -183,18 +183,6 @@ def plot_crosscheck(runs: Mapping[str, Recording], feet: Sequence[str], step_dt:
     figure.savefig(path, dpi=110)
 
 
-class _Module(torch.nn.Module):
-    """A policy as ``torch.onnx`` takes it."""
-
-    def __init__(self, policy: Policy):
-        super().__init__()
-        self._policy = policy._network
-
-    def forward(self, *observations: torch.Tensor) -> torch.Tensor:
-        action: torch.Tensor = self._policy(*observations)
-        return action
-
-
 def main(options: CrosscheckCfg) -> None:
     """Compare, print and draw. The ONNX file is that of the run folder, else the policy is exported."""
     policy, cfg, _ = policy_and_task(options.task_id, options.policy, options.changes)
@@ -202,7 +190,7 @@ def main(options: CrosscheckCfg) -> None:
     with TemporaryDirectory() as folder:
         if onnx is None or not onnx.is_file():
             onnx = Path(folder) / "policy.onnx"
-            save_onnx(onnx, _Module(policy), {"inputs": policy.inputs, **policy.contract})
+            save_onnx(onnx, policy, {"inputs": policy.inputs, **policy.contract})
         runs, remark = crosscheck(options, cfg, policy, onnx)
     numbers = compare(runs, cfg.robot, cfg.sim.step_dt)
     table = Table("quantity", *(Column(name, justify="right") for name in runs), title=options.task_id)

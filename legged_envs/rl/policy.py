@@ -40,7 +40,7 @@ def contract(
     """What a policy's inputs and outputs mean, to run it on another simulator or on the robot. It takes the observation
     ``groups``, one argument each; ``changes``, values that JSON has, make its task of the registered one."""
     robot, commands = env.cfg.robot, env.commands.terms.values()
-    inputs = {group: _terms(env, group) for group in groups}
+    inputs = {group: terms_of(env, group) for group in groups}
     around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
     reference = env.commands.terms.get(around[0] or "")
     centre = "default_joint_pos"
@@ -76,7 +76,7 @@ def contract(
     return meaning
 
 
-def _terms(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
+def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
     own, terms = env.observations.groups[group], env.cfg.observations[group].terms
@@ -145,9 +145,23 @@ def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
 
-def save_onnx(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
+class _Module(torch.nn.Module):
+    """A policy as ``torch.onnx`` takes it."""
+
+    def __init__(self, policy: Policy):
+        super().__init__()
+        self._policy = policy._network
+
+    def forward(self, *observations: torch.Tensor) -> torch.Tensor:
+        action: torch.Tensor = self._policy(*observations)
+        return action
+
+
+def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: dict[str, Any]) -> None:
     """Write a policy as ONNX; the contract's entries are the model's metadata, lists and dicts as JSON."""
     import onnx
+
+    module = _Module(policy) if isinstance(policy, Policy) else policy
 
     inputs = tuple(torch.zeros(1, sum(term["size"] for term in terms)) for terms in contract["inputs"].values())
     names, outputs = ["obs", *list(contract["inputs"])[1:]], ["actions"]

@@ -22,17 +22,18 @@ from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
-from legged_envs.rl.config import TrainCfg, coarse, complete
+from legged_envs.rl.config import PPOCfg, TrainCfg, coarse, complete
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
 from legged_envs.rl.record import record_evaluation
 from legged_envs.rl.run import ABOUT, CONFIG, CURVE, EVALUATION, TRACKERS, Track, as_json, describe_session, numbers
+from legged_envs.rl.warm_start import begin_with
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import imitating
-from legged_envs.wrappers.rsl_rl import RslRlVecEnv
+from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 GOAL_INTERVAL = 15.0
 NEAR = 0.1
@@ -77,8 +78,12 @@ class Trainer:
         self.algorithm.train_mode()
         self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
         if cfg.warm_start is not None and checkpoint is None:
-            state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
-            self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
+            if isinstance(self.algorithm, BootstrapPPO):
+                assert isinstance(self._algo, PPOCfg)
+                begin_with(cfg.warm_start, self.algorithm, cfg.task_id, self.env, self._algo.noise_kept)
+            else:
+                state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
+                self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
         self.iteration, self.seconds = 0, 0.0
         """Updates so far, and training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []

@@ -17,3 +17,4 @@ A1 = replace(
     foot_radius=0.02,
     termination_bodies=("trunk",),
 )
+"""A1; penalised are thighs and calves, the trunk ends an episode."""

@@ -27,3 +27,4 @@ ANYMAL_C = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("LF_FOOT", "RH_FOOT"), ("RF_FOOT", "LH_FOOT")),
 )
+"""ANYmal C; penalised are thighs and shanks, the base ends an episode."""

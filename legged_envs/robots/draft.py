@@ -42,7 +42,7 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     become bodies of their own unless they are. Gains: from the base to a foot kp = 2 m g h / feet, with the robot's
     mass m and height h, twice what keeps upright legs from falling over together; elsewhere kp = 10 m g r, by which the
     limb beyond a joint, with a mass m at the distance r, hangs down by at most 0.1 rad; kd = kp / 40 s. Mirror images
-    are found by name, left and right, L and R, and their signs by the axes."""
+    are found by name, left and right, L and R, and their signs by the axes, diagonals by where four feet are."""
     gaps: dict[str, str] = {}
     try:
         spec, speeds = _read(path, gaps)
@@ -90,6 +90,7 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
         termination_bodies=(base.name,),
         mirror=_mirror(pose, tuple(angles), gaps),
         foot_mirror=tuple(foot_names.index(counterpart(foot, foot_names)) for foot in foot_names),
+        diagonals=_diagonals(pose, foot_names),
     )
     spec.compile()
     text = spec.to_xml()
@@ -275,6 +276,16 @@ def _gains(pose: Pose, height: float, feet: Sequence[str]) -> tuple[float, ...]:
     leg = 2 * model.body_subtreemass[1] * height / len(feet)
     moments = np.where(np.isin(model.jnt_bodyid, [*legs]), leg, limbs)[1:]
     return tuple(max(_rounded(GRAVITY * moment), 1.0) for moment in moments)
+
+
+def _diagonals(pose: Pose, feet: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The pairs of feet of a quadruped at opposite corners; empty for other robots."""
+    places = np.array([pose[1].body(foot).xpos[:2] for foot in feet])
+    corner = np.prod(places - places.mean(0), axis=1) > 0.0
+    if len(feet) != 4 or corner.sum() != 2:
+        return ()
+    (a, b), (c, d) = ([feet[i] for i in np.flatnonzero(corner == side).tolist()] for side in (corner[0], not corner[0]))
+    return (a, b), (c, d)
 
 
 def _mirror(pose: Pose, joints: tuple[str, ...], gaps: dict[str, str]) -> tuple[tuple[str, float], ...]:

@@ -17,3 +17,4 @@ GO1 = replace(
     foot_radius=0.023,
     termination_bodies=("trunk",),
 )
+"""Go1; penalised are thighs and calves, the trunk ends an episode."""

@@ -30,3 +30,4 @@ GO2 = RobotCfg(
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )
+"""Go2; penalised are thighs and calves, the base ends an episode."""

@@ -116,6 +116,7 @@ class RobotCfg(Configuration):
 
     @property
     def num_joints(self) -> int:
+        """Number of actuated joints."""
         return len(self.joint_names)
 
     def _per_joint(self, field: str) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class ObjectCfg(Configuration):
     rgba: tuple[float, float, float, float] = (0.72, 0.52, 0.32, 1.0)
 
     def check(self, name: str) -> None:
+        """Raise a ValueError that names the field of the object ``name`` that is wrong."""
         check_choice(f"{name}.shape", self.shape, tuple(SHAPES))
         check_vector(f"{name}.size of a {self.shape}", self.size, SHAPES[self.shape], 1e-4)
         check_number(f"{name}.mass", self.mass, above=0.0)
@@ -69,6 +70,7 @@ class SceneCfg(Configuration):
     """The ground; None is the plane z = 0."""
 
     def check(self) -> None:
+        """Raise a ValueError that names the field or the robot or object that is wrong."""
         if self.terrain is not None:
             self.terrain.check()
         for name in (*self.robots, *self.objects):
@@ -106,6 +108,7 @@ class ViewerCfg(Configuration):
     or an MJCF file whose bodies have the names of the robot's."""
 
     def check(self) -> None:
+        """Raise a ValueError that names the field that is wrong."""
         check_choice("ViewerCfg.origin_type", self.origin_type, ("world", "env", "asset_root"))
         if self.eye is None and self.lookat is not None:
             raise ValueError(f"ViewerCfg.lookat={self.lookat} needs an eye: without one a camera of the model films")

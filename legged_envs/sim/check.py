@@ -17,9 +17,10 @@ from legged_envs.tables import Shown, Table
 
 SECONDS, GLANCE = 2.0, 0.8
 """How long a robot stands on its own gains in a report, and when an environment is made, s."""
-_LEVEL, _SINK, _SAG, _LOAD, _END = 0.01, 0.15, 0.3, 0.9, 0.01
+_LEVEL, _SINK, _SAG, _LOAD, _END, _BALL = 0.01, 0.15, 0.3, 0.9, 0.01, 0.015
 """Too much: height of a foot off the ground, m; sinking, part of the height; sag of a joint, rad; torque, part of
-its limit. Too little: the way from the default position of a joint to the end of its range, rad."""
+its limit. Too little: the way from the default position of a joint to the end of its range, rad; the radius of a ball
+or capsule of a foot, m (docs/physics.md)."""
 _FALL, _HANG = 0.2, 0.6
 """Sinking within ``GLANCE``, part of the height, and sag, rad, of a robot that its gains do not hold. Those of the
 package have at most 0.06 and 0.1, with half their gains 0.12 and 0.3; legs that give way sink by more than 0.3."""
@@ -137,7 +138,12 @@ class Report(Shown):
         for i, z in lowest(self.model, self.data).items():
             shapes.setdefault(self._body(i), []).extend((z, z + self._rise(i)))
         how = "change default_joint_pos"
+        round_ = np.isin(self.model.geom_type, (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE))
+        small = [i for i in lowest(self.model, self.data) if round_[i] and self.model.geom_size[i, 0] < _BALL]
         for foot in robot.foot_names:
+            radius = min([self.model.geom_size[i, 0] for i in small if self._body(i) == foot], default=inf)
+            edges = "smaller than 15 mm it catches on the inner edges of rough ground: write 0.02, and raise it as much"
+            self._add(radius < _BALL, f"foot {foot!r} has a ball or capsule of radius {radius:g} m; {edges}")
             low, high = min(shapes.get(foot, [inf])), max(shapes.get(foot, [inf]))
             origin, joints = self.data.body(foot).xpos[2] - low, self.model.body(foot).jntnum[0]
             rows.append((foot, *(f"{x:.4f}" for x in (low, high - low, origin))))

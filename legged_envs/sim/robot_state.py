@@ -143,6 +143,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         """What the last push of the episode added to the base's velocity, m/s; 0 before. Shape: (num_envs, 3)."""
 
     def read(self) -> None:
+        """Take over the simulation's quantities of this moment, for :meth:`compute`."""
         self.previous_joint_vel = self.last_joint_vel
         self.take_in()
         for bodies in self._bodies.values():
@@ -228,6 +229,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             joint_vel.index_copy_(0, env_ids, self.joint_vel[env_ids])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state, when the simulation has returned to its own."""
         super().load_state_dict(state)
         self.refresh(torch.arange(self.sim.num_envs, device=self.sim.device))
 
@@ -272,6 +274,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         return (self.foot_contact * self._foot_bits).sum(1)
 
     def joint_index(self, joints: tuple[int, ...]) -> slice | Tensor:
+        """An index for the joints with these numbers: a slice where they are evenly spaced, else (n,) int64."""
         return self.table(("joint_index", joints), lambda: _index(list(joints), self.sim.device))
 
     def heading(self) -> Tensor:

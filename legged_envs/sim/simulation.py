@@ -45,6 +45,7 @@ class SimCfg(Configuration):
     """Contacts and constraints of an environment for which MuJoCo Warp has room; 0 fits the robot."""
 
     def check(self) -> None:
+        """Raise a TypeError or ValueError that names the field that is wrong."""
         for name in ("decimation", "iterations", "ls_iterations", "num_threads", "nconmax", "njmax"):
             whole_number(f"SimCfg.{name}", getattr(self, name), 0 if name.startswith("n") else 1)
         check_number("SimCfg.dt", self.dt, above=0.0)

@@ -80,6 +80,7 @@ class Transition(_Recorded[OptionalTensor]):
     cost_rewards: OptionalTensor = _stored("costs")
 
     def clear(self) -> None:
+        """Forget every field."""
         for each in fields(self):
             setattr(self, each.name, None)
 

@@ -131,6 +131,7 @@ class RolloutStorageMM(Shown):
         self.step += 1
 
     def clear(self) -> None:
+        """Begin to fill it anew."""
         self.step = 0
         self._stale_returns = self._written_returns()
 

@@ -72,7 +72,8 @@ def go2_nav() -> TaskCfg:
     cfg.episode_length_s, cfg.only_positive_rewards = 8.0, False
     cfg.commands = {"goal": GoalCommandCfg()}
     cfg.curriculum = {"terrain_levels": CurriculumTermCfg(curricula.goal_levels)}
-    goal = ObservationTermCfg(observations.command, params={"name": "goal"}, scale=(0.2, 0.2, 0.2, 1 / math.pi, 0.25))
+    scale = (0.2, 0.2, 0.2, 1 / math.pi, 0.25)
+    goal = ObservationTermCfg(observations.command, params={"name": "goal"}, scale=scale, mirror="goal")
     for group in cfg.observations.values():
         group.terms = {"goal": copy.deepcopy(goal), **{n: t for n, t in group.terms.items() if n != "command"}}
     kept = ("lin_vel_z", "action_rate", "action_smoothness", "collision", "dof_acc", "dof_pos_limits", "torques")

@@ -98,7 +98,8 @@ class DirectRLEnv(IsaacEnv):
     episodes that ended begin anew after it. Methods marked :func:`~legged_envs.mdp.context.pure` are recorded.
 
     ``cfg`` and ``render_mode`` as in Isaac Lab; ``kwargs`` are arguments of ``CoreVectorEnv``, such as ``compile``. The
-    terms of ``mdp/`` take ``self`` as ``env``, or ``self.core`` in a class with an own ``robot`` or ``actions``."""
+    terms of ``mdp/`` take ``self`` as ``env``, or ``self.core`` in a class with an own ``robot`` or ``actions``.
+    ValueError or TypeError, naming field or method, if ``cfg`` or what a method returns does not fit."""
 
     CORE, CFG = DirectCore, DirectRLEnvCfg
     core: DirectCore

@@ -44,6 +44,7 @@ class IsaacEnv(Workflow):
 
     @classmethod
     def task_cfg(cls, cfg: Any) -> TaskCfg:
+        """What a configuration in Isaac Lab's words says in ours; TypeError if it is one of another kind."""
         if not isinstance(cfg, cls.CFG):
             raise TypeError(f"{cls.__name__} needs a {full_name(cls.CFG)}, got a {full_name(type(cfg))}")
         return super().task_cfg(cfg)

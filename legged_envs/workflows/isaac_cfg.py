@@ -42,6 +42,8 @@ class SimulationCfg(Copied):
     num_threads: int = 0
 
     def physics(self, decimation: int) -> SimCfg:
+        """These settings as a :class:`~legged_envs.sim.SimCfg`; ValueError for another gravity or ground than there
+        is."""
         check_choice("SimulationCfg.gravity", tuple(self.gravity), ((0.0, 0.0, -9.81),))
         self.physics_material.check("SimulationCfg.physics_material")
         return SimCfg(self.dt, decimation, self.iterations, self.ls_iterations, self.num_threads)

@@ -87,6 +87,7 @@ class BaseTask(Workflow):
         return observation["policy"], observation.get("critic"), reward, self.reset_buf, self.extras
 
     def get_observations(self) -> tuple[Tensor, Tensor | None]:
+        """The observations (num_envs, num_obs), and those of the critic or None, of this moment."""
         return self.obs_buf, self.privileged_obs_buf
 
 
@@ -298,3 +299,4 @@ class TaskRegistry(dict[str, tuple[Any, Any, Any]]):
 
 
 task_registry = TaskRegistry()
+"""The registry that every task is entered in."""

@@ -73,6 +73,8 @@ class ManagerBasedEnvCfg:
 
 @configclass
 class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
+    """A manager-based task: sections whose attributes are terms, beside those of :class:`ManagerBasedEnvCfg`."""
+
     episode_length_s: Any = MISSING
     rewards: Any = MISSING
     terminations: Any = MISSING

@@ -43,6 +43,7 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
         return spaces
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
+        """The space ``name`` of all agents in a row, numbers without bounds within ±``bound``."""
         if name == "state_space" and self.state_space != -1:
             return super().space(name, bound)
         boxes = self.by_agent("action_spaces" if name == "action_space" else "observation_spaces", bound)
@@ -195,7 +196,8 @@ class DirectMARLEnv(DirectRLEnv):
         return self.split(observation["policy"], self.observation_spaces)
 
     def join_actions(self, actions: ByAgent) -> Any:
-        """The actions of agents as the vector environment takes them, zeros for those that act no more."""
+        """The actions of agents as the vector environment takes them, zeros for those that act no more; ValueError if
+        one is missing, unknown or of another shape."""
         if not {*self.agents} <= {*actions} <= {*self.possible_agents}:
             given = f"got those of {list(actions)}, of the agents {self.possible_agents}"
             raise ValueError(f"{type(self).__name__}.step needs an action of each of {self.agents}, {given}")

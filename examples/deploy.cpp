@@ -1,0 +1,310 @@
+// Drive a robot from policy.safetensors and the contract in it, with MuJoCo alone: the loop of deploy.py in C++17.
+//
+//   legged-envs export Legged/Go2-Flat-v0 --folder go2
+//   M=$(python -c "import mujoco; print(mujoco.__path__[0])")    # headers and library of pip's MuJoCo
+//   c++ -O2 -std=c++17 examples/deploy.cpp -I "$M/include" "$M"/libmujoco.* -Wl,-rpath,"$M" -o deploy
+//   ./deploy go2 0.8 0 0 [targets.csv]    vx, vy, m/s, and wz, rad/s, for 10 s; targets of all joints in every step
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <mujoco/mujoco.h>
+
+using Numbers = std::vector<double>;
+using Row = std::vector<float>;
+
+// --- JSON ------------------------------------------------------------------------------------------------------------
+
+struct Json {
+  char kind = 'n';  // n: null, b: true or false, d: number, s: text, a: array, o: object
+  double number = 0.0;
+  std::string text;
+  std::vector<std::string> keys;  // of the items of an object
+  std::vector<Json> items;
+
+  bool has(const std::string& key) const { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
+  const Json& operator[](const std::string& key) const {
+    auto found = std::find(keys.begin(), keys.end(), key);
+    if (found == keys.end()) throw std::runtime_error("there is no \"" + key + "\"");
+    return items[found - keys.begin()];
+  }
+  Numbers numbers() const {
+    Numbers result;
+    for (const Json& item : items) result.push_back(item.number);
+    return result;
+  }
+};
+
+struct Parser {
+  const char* at;
+
+  char next() {
+    while (*at && std::strchr(" \t\r\n", *at)) ++at;
+    return *at;
+  }
+  std::string string() {
+    std::string result;
+    for (++at; *at && *at != '"'; ++at) {
+      if (*at != '\\') {
+        result += *at;
+      } else if (*++at == 'u') {  // no name in a contract has such letters
+        result += '?';
+        at += 4;
+      } else {
+        result += *at == 'n' ? '\n' : *at == 't' ? '\t' : *at;
+      }
+    }
+    ++at;
+    return result;
+  }
+  Json value() {
+    Json json;
+    char first = next();
+    if (first == '{' || first == '[') {
+      json.kind = first == '{' ? 'o' : 'a';
+      char last = first == '{' ? '}' : ']';
+      for (++at; next() != last; next() == ',' ? ++at : at) {
+        if (!*at) throw std::runtime_error("the JSON ends too early");
+        if (json.kind == 'o') {
+          json.keys.push_back(string());
+          if (next() != ':') throw std::runtime_error("there is no : after \"" + json.keys.back() + "\"");
+          ++at;
+        }
+        json.items.push_back(value());
+      }
+      ++at;
+    } else if (first == '"') {
+      json.kind = 's';
+      json.text = string();
+    } else if (std::strchr("tfn", first)) {
+      json.kind = first == 'n' ? 'n' : 'b';
+      json.number = first == 't';
+      while (*at >= 'a' && *at <= 'z') ++at;
+    } else {
+      char* end;
+      json.kind = 'd';
+      json.number = std::strtod(at, &end);
+      if (end == at) throw std::runtime_error(std::string("this is no JSON: ") + std::string(at).substr(0, 20));
+      at = end;
+    }
+    return json;
+  }
+};
+
+Json parse(const std::string& text) { return Parser{text.c_str()}.value(); }
+
+// --- The network: the tensor operations that the file lists ----------------------------------------------------------
+
+struct Network {
+  Json steps;
+  std::string input, output, contract;
+  std::map<std::string, Row> weights;
+
+  explicit Network(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::uint64_t size = 0;  // of the header, 8 bytes, the lowest first; JSON and numbers follow
+    if (bytes.size() >= 8) std::memcpy(&size, bytes.data(), 8);
+    if (size == 0 || size > bytes.size() - 8) throw std::runtime_error(path + " is no safetensors file");
+    const Json header = parse(bytes.substr(8, size)), &about = header["__metadata__"];
+    const Json network = parse(about["network"].text);
+    contract = about["contract"].text;
+    if (network["inputs"].items.size() != 1) throw std::runtime_error(path + " takes more than one observation");
+    input = network["inputs"].items[0].text;
+    output = network["outputs"].items[0].text;
+    steps = network["steps"];
+    for (std::size_t i = 0; i < header.keys.size(); ++i) {
+      if (header.keys[i] == "__metadata__") continue;
+      if (header.items[i]["dtype"].text != "F32") throw std::runtime_error(header.keys[i] + " is not of float32");
+      const Numbers place = header.items[i]["data_offsets"].numbers();
+      Row& row = weights[header.keys[i]];
+      row.resize((place[1] - place[0]) / 4);
+      std::memcpy(row.data(), bytes.data() + 8 + size + static_cast<std::size_t>(place[0]), 4 * row.size());
+    }
+  }
+
+  Row operator()(const Row& observation) const {
+    std::map<std::string, Row> values{{input, observation}};
+    for (const Json& step : steps.items) {
+      const std::string& name = step["operation"].text;
+      std::vector<const Row*> of;
+      for (const Json& argument : step["arguments"].items) {
+        const std::string& value = argument["of"].text;
+        of.push_back(&(values.count(value) ? values : weights).at(value));
+      }
+      Row result = *of[0];
+      for (std::size_t i = 0; i < result.size() && name != "linear"; ++i) {
+        float& x = result[i];
+        if (name == "sub") x -= (*of[1])[i];
+        else if (name == "truediv") x /= (*of[1])[i];
+        else if (name == "elu") x = x > 0.0f ? x : std::expm1(x);
+        else if (name == "relu") x = std::max(x, 0.0f);
+        else if (name == "tanh") x = std::tanh(x);
+        else throw std::runtime_error("this network has the operation " + name + ", add it here");
+      }
+      if (name == "linear") {
+        const Row &x = *of[0], &weight = *of[1];
+        result = *of[2];
+        for (std::size_t i = 0; i < result.size(); ++i)
+          for (std::size_t j = 0; j < x.size(); ++j) result[i] += weight[i * x.size() + j] * x[j];
+      }
+      values[step["name"].text] = result;
+    }
+    return values.at(output);
+  }
+};
+
+// --- From a command and what a robot measures to the targets of its joints -------------------------------------------
+
+struct Measured {
+  Numbers quat, ang_vel, joint_pos, joint_vel;  // of the base (w, x, y, z), and in its frame, rad/s; rad, rad/s
+};
+
+struct Controller {
+  Network network;
+  Json about;
+  Numbers fallback, scale;
+  double time = 0.0;
+  Numbers action;
+  std::deque<std::map<std::string, Numbers>> past;  // the newest first
+
+  explicit Controller(const std::string& path) : network(path), about(parse(network.contract)) {
+    fallback = about["default_joint_pos"].numbers();
+    scale = about["action_scale"].numbers();
+    action.assign(scale.size(), 0.0);
+  }
+
+  Numbers operator()(const Numbers& command, const Measured& robot) {
+    const double w = robot.quat[0], x = robot.quat[1], y = robot.quat[2], z = robot.quat[3];
+    const double stride = about.has("gait") ? time / about["gait"]["period"].number : 0.0;
+    std::map<std::string, Numbers> now;
+    now["command"] = command;
+    now["gravity"] = {2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1};
+    now["ang_vel"] = robot.ang_vel;
+    now["joint_vel"] = robot.joint_vel;
+    now["action"] = action;
+    now["joint_pos"] = robot.joint_pos;
+    for (std::size_t i = 0; i < fallback.size(); ++i) now["joint_pos"][i] -= fallback[i];
+    now["clock"] = {std::sin(2 * mjPI * stride), std::cos(2 * mjPI * stride)};
+    past.push_front(now);
+    if (past.size() > 20) past.pop_back();
+
+    Row observation;
+    for (const Json& term : about["observation"].items) {
+      const std::string& name = term["name"].text;
+      if (!now.count(name)) throw std::runtime_error("this loop cannot observe " + name);
+      const std::size_t age = term.has("steps_ago") ? static_cast<std::size_t>(term["steps_ago"].number) : 0;
+      const Json &clip = term["clip"], &factor = term["scale"];
+      const Numbers& value = past[std::min(age, past.size() - 1)].at(name);
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        double number = value[i];
+        if (clip.kind == 'a') number = std::clamp(number, clip.items[0].number, clip.items[1].number);
+        observation.push_back(number * (factor.kind == 'a' ? factor.items[i].number : factor.number));
+      }
+    }
+
+    const Row output = network(observation);
+    Numbers target = fallback;
+    for (std::size_t i = 0; i < target.size(); ++i) {
+      action[i] = std::clamp(output[i], -1.0f, 1.0f);
+      target[i] += scale[i] * action[i];
+    }
+    time += about["control_dt"].number;
+    if (about.has("gait")) {  // the feet that swing are lifted
+      const Json& gait = about["gait"];
+      const double stance = gait["stance"].number;
+      for (std::size_t foot = 0; foot < gait["swing"].items.size(); ++foot) {
+        const double phase = std::fmod(stride + gait["offsets"].items[foot].number, 1.0);
+        const double lift = std::pow(std::sin(mjPI * std::max(phase - stance, 0.0) / (1.0 - stance)), 2);
+        for (std::size_t i = 0; i < target.size(); ++i)
+          target[i] += lift * gait["swing"].items[foot][about["joint_names"].items[i].text].number;
+      }
+    }
+    return target;
+  }
+};
+
+// --- The robot in MuJoCo. A real one's read() asks sensors, its write() sends targets, gains and limits to its motors 
+
+struct Robot {
+  mjModel* model;
+  mjData* data;
+  std::vector<int> motors, positions, velocities;
+  int steps;
+
+  Robot(const std::string& path, const Json& about) {
+    char error[1000] = "";
+    model = mj_loadXML(path.c_str(), nullptr, error, sizeof error);
+    if (!model) throw std::runtime_error(error);
+    data = mj_makeData(model);
+    mj_resetDataKeyframe(model, data, 0);
+    const Numbers kp = about["kp"].numbers(), kd = about["kd"].numbers(), limits = about["torque_limits"].numbers();
+    for (std::size_t i = 0; i < kp.size(); ++i) {
+      const std::string& name = about["joint_names"].items[i].text;
+      const int joint = mj_name2id(model, mjOBJ_JOINT, name.c_str());
+      const int motor = mj_name2id(model, mjOBJ_ACTUATOR, name.c_str());
+      if (joint < 0 || motor < 0) throw std::runtime_error(path + " has no joint and actuator " + name);
+      motors.push_back(motor);
+      positions.push_back(model->jnt_qposadr[joint]);
+      velocities.push_back(model->jnt_dofadr[joint]);
+      model->actuator_gainprm[motor * mjNGAIN] = kp[i] > 0.0 ? kp[i] : kd[i];  // without kp the target is a velocity
+      model->actuator_biasprm[motor * mjNBIAS + 1] = -kp[i];
+      model->actuator_biasprm[motor * mjNBIAS + 2] = -kd[i];
+      model->actuator_forcerange[motor * 2] = -limits[i];
+      model->actuator_forcerange[motor * 2 + 1] = limits[i];
+    }
+    steps = static_cast<int>(std::lround(about["control_dt"].number / model->opt.timestep));
+  }
+  ~Robot() {
+    mj_deleteData(data);
+    mj_deleteModel(model);
+  }
+
+  Measured read() const {
+    Measured seen{{data->qpos + 3, data->qpos + 7}, {data->qvel + 3, data->qvel + 6}, {}, {}};
+    for (int i : positions) seen.joint_pos.push_back(data->qpos[i]);
+    for (int i : velocities) seen.joint_vel.push_back(data->qvel[i]);
+    return seen;
+  }
+  void write(const Numbers& target) {
+    for (std::size_t i = 0; i < target.size(); ++i) data->ctrl[motors[i]] = target[i];
+    for (int i = 0; i < steps; ++i) mj_step(model, data);
+  }
+};
+
+int main(int count, char** words) {
+  if (count < 5) {
+    std::fprintf(stderr, "usage: %s FOLDER VX VY WZ [TARGETS.csv]\n", words[0]);
+    return 2;
+  }
+  try {
+    const std::string folder = words[1];
+    Controller controller(folder + "/policy.safetensors");
+    Robot robot(folder + "/scene.xml", controller.about);
+    const Numbers command = {std::atof(words[2]), std::atof(words[3]), std::atof(words[4])};
+    std::ofstream table;
+    if (count > 5) table.open(words[5]);
+    table.precision(17);
+    while (controller.time < 10.0) {
+      const Numbers target = controller(command, robot.read());
+      for (std::size_t i = 0; i < target.size(); ++i) table << target[i] << (i + 1 < target.size() ? "," : "\n");
+      robot.write(target);
+    }
+    const mjtNum* p = robot.data->qpos;
+    std::printf("after %.1f s at x = %.2f m, y = %.2f m, height %.2f m\n", controller.time, p[0], p[1], p[2]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,75 @@
+"""Drive a robot from policy.onnx and the contract in it, with NumPy, onnxruntime and MuJoCo alone.
+
+legged-envs export Legged/Go2-Flat-v0 --folder go2    writes the files; then, with vx, vy in m/s and ωz in rad/s,
+python examples/deploy.py go2 0.8 0 0 window          walks until the window is closed, without "window" for 10 s."""
+
+import json
+import sys
+import time
+
+import mujoco
+import mujoco.viewer
+import numpy as np
+import onnxruntime
+
+
+class Controller:  # from a command and what a robot measures to the targets of its joints
+    def __init__(self, path):
+        self.network, self.time, self.past = onnxruntime.InferenceSession(path), 0.0, []
+        texts = self.network.get_modelmeta().custom_metadata_map
+        self.about = {k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()}
+        self.default, self.scale = np.array(self.about["default_joint_pos"]), np.array(self.about["action_scale"])
+        self.action, self.gait = 0.0 * self.scale, self.about.get("gait", {"period": 1.0, "offsets": (), "swing": ()})
+
+    def __call__(self, command, quat, gyro, q, dq):
+        (w, x, y, z), stride, gait = quat, self.time / self.gait["period"], self.gait
+        gravity = (2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1)
+        now = {"command": command, "gravity": gravity, "ang_vel": gyro, "joint_pos": q - self.default, "joint_vel": dq}
+        now |= {"action": self.action, "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25))))}
+        if strange := {term["name"] for terms in self.about["inputs"].values() for term in terms} - {*now}:
+            sys.exit(f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}")
+        self.past, parts = [now, *self.past[:20]], []
+        for term in self.about["observation"]:
+            value = self.past[min(term.get("steps_ago", 0), len(self.past) - 1)][term["name"]]
+            parts.append(np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"])
+        self.observation = np.concatenate(parts, dtype=np.float32)
+        self.action = np.clip(self.network.run(None, {"obs": self.observation[None]})[0][0], -1.0, 1.0)
+        target, self.time = self.default + self.scale * self.action, self.time + self.about["control_dt"]
+        for offset, swing in zip(gait["offsets"], gait["swing"], strict=True):  # the feet that swing are lifted
+            swung = max(((stride + offset) % 1.0 - gait["stance"]) / (1.0 - gait["stance"]), 0.0)
+            target += np.sin(np.pi * swung) ** 2 * np.array([swing[name] for name in self.about["joint_names"]])
+        return target
+
+
+class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends targets, kp, kd and limits to the motors
+    def __init__(self, path, about):
+        self.model, names = mujoco.MjModel.from_xml_path(path), about["joint_names"]
+        self.data, self.motors = mujoco.MjData(self.model), [self.model.actuator(name).id for name in names]
+        mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
+        self.joints = np.array([(joint.qposadr[0], joint.dofadr[0]) for joint in map(self.model.joint, names)]).T
+        kp, kd, limits = (np.array(about[name]) for name in ("kp", "kd", "torque_limits"))
+        self.model.actuator_gainprm[self.motors, 0] = np.where(kp > 0, kp, kd)  # without kp the target is a velocity
+        self.model.actuator_biasprm[self.motors, 1:3] = -np.stack((kp, kd), 1)
+        self.model.actuator_forcerange[self.motors] = np.stack((-limits, limits), 1)
+        self.steps = round(about["control_dt"] / self.model.opt.timestep)
+
+    def read(self):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s
+        position, velocity = self.data.qpos.copy(), self.data.qvel.copy()
+        return position[3:7], velocity[3:6], position[self.joints[0]], velocity[self.joints[1]]
+
+    def write(self, target):
+        self.data.ctrl[self.motors] = target
+        mujoco.mj_step(self.model, self.data, self.steps)
+
+
+if __name__ == "__main__":
+    folder, vx, vy, wz, *window = sys.argv[1:] if len(sys.argv) > 4 else sys.exit(__doc__)
+    controller = Controller(f"{folder}/policy.onnx")
+    robot = Robot(f"{folder}/scene.xml", controller.about)
+    viewer, begin = mujoco.viewer.launch_passive(robot.model, robot.data) if window else None, time.perf_counter()
+    while viewer.is_running() if viewer else controller.time < 10.0:
+        robot.write(controller((float(vx), float(vy), float(wz)), *robot.read()))
+        if viewer:
+            viewer.sync()
+            time.sleep(max(begin + controller.time - time.perf_counter(), 0.0))
+    print("after {:.1f} s at x = {:.2f} m, y = {:.2f} m, height {:.2f} m".format(controller.time, *robot.data.qpos[:3]))

@@ -1,0 +1,241 @@
+"""Policies outside of the package: what is exported, the loops in Python and C++ that drive it, and the page on it."""
+
+import ast
+import json
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from legged_envs import cli, make_task_cfg
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import override
+from legged_envs.rl.export import scene_text
+from legged_envs.rl.policy import SHIPPED, Policy, contract, load_policy, load_shipped_policy, save_onnx
+from legged_envs.robots import GO2 as GO2_ROBOT
+from legged_envs.sim.scene import build_scene
+
+GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
+MIMIC = "Legged/Go2-Mimic-v0"
+ROOT = Path(__file__).parents[1]
+DEPLOY, PAGE = ROOT / "examples" / "deploy.py", (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+TETRAHEDRON = "v 0 0 0\nv .02 0 0\nv 0 .02 0\nv 0 0 .02\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+deploy = SimpleNamespace(**runpy.run_path(str(DEPLOY)))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Task id → the folder that the command wrote for it."""
+    made = {task_id: tmp_path_factory.mktemp("deploy") / "new" for task_id in (GO2, G1)}
+    for task_id, folder in made.items():
+        cli.main(["export", task_id, "--folder", str(folder)])
+    return made
+
+
+def environment(task_id: str, command: tuple[float, float, float], **changes: Any) -> LeggedVectorEnv:
+    """One robot in its default pose with a ``command``, without noise and randomness."""
+    exact = {"events": {}, "max_action_delay": 0, "observations.policy.noisy": False}
+    ranges = zip(("lin_vel_x", "lin_vel_y", "ang_vel_z"), command, strict=True)
+    exact |= {f"commands.velocity.{name}": (speed, speed) for name, speed in ranges}
+    cfg = override(make_task_cfg(task_id), {**exact, "commands.velocity.standing_fraction": 0.0, **changes})
+    return LeggedVectorEnv(cfg, 1, array="torch")
+
+
+def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(folders: dict[str, Path]) -> None:
+    for task_id, folder in folders.items():
+        assert sorted(path.name for path in folder.iterdir()) == ["policy.onnx", "policy.safetensors", "scene.xml"]
+        assert (folder / "policy.safetensors").read_bytes() == SHIPPED[task_id].read_bytes()
+        ours, cfg = mujoco.MjModel.from_xml_path(str(folder / "scene.xml")), make_task_cfg(task_id)
+        theirs = build_scene(cfg.robot, cfg.sim)
+        for name in (
+            "body_mass",
+            "body_inertia",
+            "geom_size",
+            "geom_solref",
+            "geom_friction",
+            "dof_armature",
+            "jnt_range",
+        ):
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name)
+        assert (ours.opt.timestep, ours.opt.integrator) == (theirs.opt.timestep, theirs.opt.integrator)
+        controller = deploy.Controller(str(folder / "policy.onnx"))
+        assert controller.about == load_policy(folder / "policy.safetensors").contract
+
+
+def assert_same_observations_and_actions(controller: Any, robot: Any, core: LeggedVectorEnv, policy: Policy) -> None:
+    """For 40 control steps, whatever is done in them; float32 and contacts let the two drift apart by a little."""
+    observation, _ = core.reset(seed=0)
+    command = core.commands["velocity"][0, :3].tolist()
+    if "gait" in core.commands.terms:  # it begins at any time of the stride
+        controller.time = float(torch.atan2(*core.commands["gait"][0]) / (2.0 * torch.pi)) * controller.gait["period"]
+    for step in range(40):
+        action = policy(observation)
+        robot.write(controller(command, *robot.read()))
+        np.testing.assert_allclose(controller.observation, observation[0], atol=1e-4, err_msg=f"step {step}")
+        np.testing.assert_allclose(controller.action, action[0].clamp(-1.0, 1.0), atol=1e-4, err_msg=f"step {step}")
+        observation = core.step(action)[0]
+    np.testing.assert_allclose(robot.data.qpos[:3], core.sim.root_pos_w[0], atol=1e-3)
+    core.close()
+
+
+@pytest.mark.parametrize(("task_id", "command"), [(GO2, (0.6, 0.1, -0.4)), (G1, (0.4, 0.0, 0.3))])
+def test_the_loop_observes_and_acts_as_the_environment_and_walks_at_its_command(
+    task_id: str, command: tuple[float, float, float], folders: dict[str, Path]
+) -> None:
+    controller = deploy.Controller(str(folders[task_id] / "policy.onnx"))
+    robot = deploy.Robot(str(folders[task_id] / "scene.xml"), controller.about)
+    assert_same_observations_and_actions(controller, robot, environment(task_id, command), load_shipped_policy(task_id))
+    speeds = []
+    for _ in range(200):
+        robot.write(controller(command, *robot.read()))
+        frame, velocity = np.zeros(9), robot.data.qvel
+        mujoco.mju_quat2Mat(frame, robot.data.qpos[3:7])
+        speeds.append([*(velocity[:3] @ frame.reshape(3, 3))[:2], velocity[5]])
+    assert abs(np.mean(speeds, axis=0) - command).max() < 0.15
+
+
+@pytest.mark.parametrize(
+    "history", [{"observations.policy.history": 3}, {"term": 4}], ids=["of the group", "of a term"]
+)
+def test_policies_that_see_the_past_see_the_same_past(history: dict[str, int], tmp_path: Path) -> None:
+    changes = history if "term" not in history else {"observations.policy.terms.ang_vel.history": 4}
+    changes |= {"observations.policy.terms.joint_vel.clip": (-0.5, 0.5)}
+    core = environment(GO2, (0.5, 0.0, 0.0), **changes)
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(core.group_sizes["policy"], 12), torch.nn.Tanh())
+    policy = Policy(layers, json.loads(json.dumps(contract(GO2, core))))
+    save_onnx(tmp_path / "policy.onnx", layers, policy.contract)
+    (tmp_path / "scene.xml").write_text(scene_text(core.cfg))
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+    assert_same_observations_and_actions(controller, robot, core, policy)
+
+
+def test_gains_and_limits_are_those_of_the_contract(folders: dict[str, Path], tmp_path: Path) -> None:
+    controller = deploy.Controller(str(folders[GO2] / "policy.onnx"))
+    about = controller.about | {"kp": [30.0] * 12, "kd": [0.7] * 12, "torque_limits": [9.0] * 12}
+    model = deploy.Robot(str(folders[GO2] / "scene.xml"), about).model
+    assert (model.actuator_gainprm[:, 0] == 30.0).all() and (model.actuator_biasprm[:, 1:3] == (-30.0, -0.7)).all()
+    assert (model.actuator_forcerange == (-9.0, 9.0)).all()
+    core = LeggedVectorEnv(make_task_cfg(WHEELS), 1)
+    (tmp_path / "scene.xml").write_text(scene_text(core.cfg))
+    wheels, theirs = deploy.Robot(str(tmp_path / "scene.xml"), contract(WHEELS, core)).model, core.sim.model
+    for name in ("actuator_gainprm", "actuator_biasprm", "actuator_forcerange"):
+        np.testing.assert_array_equal(getattr(wheels, name), getattr(theirs, name), err_msg=name)
+
+
+def test_a_scene_has_its_meshes_wherever_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "robot" / "parts").mkdir(parents=True)
+    (tmp_path / "robot" / "parts" / "hat.obj").write_text(TETRAHEDRON)
+    hat = '<freejoint name="root"/><geom class="visual" type="mesh" mesh="hat"/>'
+    text = GO2_ROBOT.path.read_text().replace('<freejoint name="root"/>', hat)
+    text = text.replace("<asset>", '<asset><mesh name="hat" file="hat.obj"/>').replace(
+        "<compiler", '<compiler meshdir="parts"'
+    )
+    (tmp_path / "robot" / "go2.xml").write_text(text)
+    cfg = override(make_task_cfg(GO2), {"robot": replace(GO2_ROBOT, xml=str(tmp_path / "robot" / "go2.xml"))})
+    (tmp_path / "scene.xml").write_text(scene_text(cfg))
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).nmesh == 1
+
+
+def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> None:
+    controller = deploy.Controller(str(folders[GO2] / "policy.onnx"))
+    controller.about["inputs"]["policy"].append({"name": "height_scan"})
+    robot = deploy.Robot(str(folders[GO2] / "scene.xml"), controller.about)
+    with pytest.raises(SystemExit, match="this loop cannot observe height_scan, only command, gravity, ang_vel"):
+        controller((0.0, 0.0, 0.0), *robot.read())
+
+
+def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(folders: dict[str, Path]) -> None:
+    tree = ast.parse(DEPLOY.read_text())
+    imports = {
+        name.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    }
+    assert imports == {"json", "sys", "time", "mujoco", "numpy", "onnxruntime"}
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    text = DEPLOY.read_text().split('"""')[2].splitlines()
+    assert sum(bool(line.strip()) for line in text) <= 60
+    words = [sys.executable, "-I", str(DEPLOY), str(folders[GO2]), "0.8", "0", "0"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert 7.0 < float(re.search(r"x = (\S+) m", told)[1]) < 9.0
+    assert told.split(" at ")[1].split(",")[0] in PAGE
+    usage = subprocess.run(words[:3], capture_output=True, text=True, timeout=60)
+    assert usage.returncode == 1 and "legged-envs export" in usage.stderr
+
+
+def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    program, home = tmp_path / "deploy", mujoco.__path__[0]
+    options = ["-std=c++17", "-I", f"{home}/include", f"-Wl,-rpath,{home}"]
+    libraries = [str(path) for path in Path(home).glob("libmujoco.*")]
+    source = str(ROOT / "examples" / "deploy.cpp")
+    subprocess.run([compiler, source, *options, *libraries, "-o", str(program)], check=True, timeout=120)
+    for task_id, command in ((GO2, (0.6, 0.1, -0.4)), (G1, (0.4, 0.0, 0.3))):
+        words = [str(program), str(folders[task_id]), *map(str, command), str(tmp_path / "targets.csv")]
+        told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+        theirs = np.loadtxt(tmp_path / "targets.csv", delimiter=",")
+        controller = deploy.Controller(str(folders[task_id] / "policy.onnx"))
+        robot, ours = deploy.Robot(str(folders[task_id] / "scene.xml"), controller.about), []
+        while controller.time < 10.0:
+            ours.append(controller(command, *robot.read()))
+            robot.write(ours[-1])
+        assert theirs.shape == (len(ours), 12)
+        np.testing.assert_allclose(theirs[:50], ours[:50], atol=1e-3)
+        places = [float(number) for number in re.findall(r"= (\S+) m", told)]
+        np.testing.assert_allclose(places, robot.data.qpos[:2], atol=0.3)
+    wrong = [str(program), str(tmp_path), "0", "0", "0"], [str(program)]
+    told = [subprocess.run(words, capture_output=True, text=True, timeout=60) for words in wrong]
+    assert [each.returncode for each in told] == [1, 2] and "is no safetensors file" in told[0].stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (f"export {GO2} --folder full", "--folder must be empty or new, got 'full': nothing is overwritten"),
+        (f"export {GO2} --folder full/mine", "--folder must name a folder that can be written, got 'full/mine'"),
+        (f"export {WHEELS} --folder new", f"no policy ships for '{WHEELS}'"),
+        (f"export {GO2} --folder new --policy nowhere", "there is no policy file 'nowhere'"),
+        ("export Legged/Go2-Flat --folder new", f"unknown task 'Legged/Go2-Flat'; did you mean '{GO2}'"),
+    ],
+)
+def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words.split())
+    told = capsys.readouterr().err
+    assert stop.value.code == 2 and message in told and told.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
+    entries, terms = set(), set()
+    for task_id in SHIPPED:
+        meaning = load_shipped_policy(task_id, weights=False).contract
+        entries |= {*meaning, *(key for name in ("gait", "scan", "reference") for key in meaning.get(name, ()))}
+        for group in meaning["inputs"].values():
+            entries |= {key for term in group for key in term}
+            terms |= {term["name"] for term in group}
+    tables = re.findall(r"^\| (`?\w+`?) \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+    told = {
+        head: set(re.findall(r"^\| `(\w+)` ", "".join(t for h, t in tables if h == head), re.M)) for head, _ in tables
+    }
+    past = contract(GO2, LeggedVectorEnv(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1))
+    motions = contract(MIMIC, LeggedVectorEnv(make_task_cfg(MIMIC), 1))
+    assert told["entry"] == entries | {*past["observation"][0]} | {*motions}
+    assert told["`name`"] == terms

@@ -1,0 +1,87 @@
+"""What surrounds a release: versions, the wheel's size, its smoke tests, and the files that hosting services read."""
+
+import io
+import re
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import legged_envs
+from tools import smoke
+
+ROOT = Path(__file__).parents[1]
+
+
+def read_yaml(name: str) -> dict:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def test_the_version_and_the_licence_are_the_same_everywhere() -> None:
+    project, citation = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"], read_yaml("CITATION.cff")
+    assert legged_envs.__version__ == project["version"] == citation["version"]
+    assert (project["name"], project["license"]) == (citation["title"].split(":")[0], citation["license"])
+    assert {"cff-version", "message", "authors", "type"} <= citation.keys()
+
+
+def test_before_a_commit_runs_what_make_lint_runs_with_versions_that_are_pinned() -> None:
+    (repo,) = read_yaml(".pre-commit-config.yaml")["repos"]
+    (lint,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    hooks = [hook["entry"].replace(" --fix", "") for hook in repo["hooks"]]
+    commands = [
+        line.replace("$(BIN)", ".venv/bin").removesuffix(" .").replace(" --check", "") for line in lint.split("\n\t")
+    ]
+    assert repo["repo"] == "local" and hooks == [command.strip() for command in commands]
+    pins = (ROOT / "constraints.txt").read_text()
+    assert all(re.search(rf"^{tool}==", pins, re.MULTILINE) for tool in ("build", "hatchling", "mypy", "ruff"))
+
+
+@pytest.mark.parametrize("name", ["bug", "feature"])
+def test_forms_of_issues_have_what_github_needs(name: str) -> None:
+    form = read_yaml(f".github/ISSUE_TEMPLATE/{name}.yml")
+    assert {"name", "description", "body"} <= form.keys()
+    ids = [part["id"] for part in form["body"]]
+    assert len({*ids}) == len(ids) and all(
+        part["type"] == "textarea" and part["attributes"]["label"] for part in form["body"]
+    )
+    assert any(part.get("validations", {}).get("required") for part in form["body"])
+
+
+def test_what_goes_into_the_wheel_is_smaller_than_five_megabytes() -> None:
+    package = Path(legged_envs.__file__).parent
+    with zipfile.ZipFile(archive := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path in (*package.rglob("*"), *(package / "wrappers").rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                wheel.write(path, str(path.relative_to(package)))
+    assert 5e5 < archive.tell() < smoke.LARGEST_WHEEL
+
+
+def test_smoke_tests_see_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(smoke.sys, "prefix", str(ROOT))
+    wheel = tmp_path / "legged_envs-0.0.9-py3-none-any.whl"
+    wheel.write_bytes(b"")
+    with pytest.raises(AssertionError, match=r"0\.0\.9"):
+        smoke.check_wheel(wheel)
+    wheel.write_bytes(bytes(5_000_001))
+    with pytest.raises(AssertionError, match=r"has 5.0 MB, more than 5 MB"):
+        smoke.check_wheel(wheel)
+    wheel.write_bytes(b"")
+    monkeypatch.setattr(smoke.sys, "prefix", str(tmp_path))
+    with pytest.raises(AssertionError, match="is not the installed package"):
+        smoke.check_wheel(wheel)
+    monkeypatch.setattr(smoke, "TASKS", {"Legged/Go2-Flat-v0": ""})
+    smoke.check_flat_tasks()
+    smoke.check_shipped_policies()
+    assert "Legged/Go2-Flat-v0: steps" in (told := capsys.readouterr().out) and "its policy acts" in told
+    monkeypatch.setattr(smoke, "SHIPPED", {})
+    with pytest.raises(AssertionError, match="no policy ships"):
+        smoke.check_shipped_policies()
+
+
+def test_the_checklist_names_what_holds_the_version_and_the_command() -> None:
+    page = (ROOT / "docs" / "how-to" / "release.md").read_text()
+    for name in ("legged_envs/__init__.py", "pyproject.toml", "CITATION.cff", "CHANGELOG.md", "tools/smoke.py"):
+        assert f"`{name}`" in page and (ROOT / name).is_file()
+    assert "`make release`" in page and "\nrelease:\n" in (ROOT / "Makefile").read_text()
