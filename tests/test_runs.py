@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import gymnasium as gym
-import minari
 import numpy as np
 import pytest
 import torch
@@ -42,6 +41,7 @@ DATASET = "go2/short-v0"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was interrupted after one update and went on for another, followed by W&B offline."""
+    pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("runs") / "one"
     ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
     options = {"iterations": 2, "episodes": 1, "video": False, "tracker": "wandb"}
@@ -115,8 +115,7 @@ def test_weights_and_biases_has_the_numbers_and_one_run_goes_on(run):
 
 
 def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
-    import mlflow
-
+    mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     config = {"training": {"task_id": GO2, "algo": {"clip": 0.2}}, "task": {}}
     with TRACKERS["mlflow"](tmp_path, config, False) as track:
@@ -267,6 +266,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory):
     """Five episodes of three robots, most of which fall."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINARI_DATASETS_PATH", str(tmp_path_factory.mktemp("datasets")))
+        minari = pytest.importorskip("minari")
         record(SHORT)
         yield minari.load_dataset(DATASET)
 
