@@ -111,8 +111,13 @@ def play(
     level: int | None = None,
     scan: bool = False,
     appearance: str | None = None,
+    web: bool = False,
+    num_envs: int = 1,
+    host: str = "127.0.0.1",
+    port: int = 8080,
 ) -> None:
-    """Watch a policy walk, or imitate motions, in a window or as a video.
+    """Watch a policy walk, or imitate motions, in a window that arrows, Home, End and Enter drive, in a browser or as a
+    video.
     Args:
         task_id: Registered id, or module:Id of another package's task.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
@@ -128,10 +133,23 @@ def play(
         level: Of these tiles; the first is 0.
         scan: Draw the points of the ground that the policy sees.
         appearance: What the robot looks like, its physics the same: menagerie (the meshes of mujoco_menagerie: pip
-            install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies."""
+            install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies.
+        web: Serve a page for a browser, with plots and everything to play with; for --seconds, else until Ctrl-C.
+        num_envs: Robots on that page.
+        host: Address of that page; 0.0.0.0 lets other machines in, who may then load any file here as a policy.
+        port: Port of that page."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
-    if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
+    checks.whole_number("--num-envs", num_envs)
+    checks.whole_number("--port", port, least=1, most=65535)
+    if web:
+        if video is not None:
+            raise ValueError("--web shows the robots in a browser: it takes no --video")
+        checks.check_installed("viser", "trimesh", extra="web")
+        checks.check_port(host, port)
+    elif num_envs > 1:
+        raise ValueError(f"--num-envs {num_envs} needs --web: a window or a video shows one robot")
+    elif video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
         video = Path("play.mp4")
     if video is not None:
         if video.suffix != ".mp4":
@@ -156,6 +174,11 @@ def play(
         loaded, cfg, _ = _policy_and_task(task_id, policy, own, clips, motions, weights)
         if scan:
             watch.scan_of(cfg)
+        if web:
+            from legged_envs.rl.web.play import play as play_in_browser
+
+            shown = watch.scenes(cfg, command, clips, seconds)
+            return play_in_browser, cfg, loaded, policy, shown, scan, num_envs, host, port, seconds
         return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds), scan
 
     if not motions:  # to know their clips takes PyTorch

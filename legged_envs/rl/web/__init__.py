@@ -1,0 +1,1 @@
+"""The viewer in a browser: ``play`` serves the page, which ``stage`` draws and ``panel`` controls, of a ``session``."""
