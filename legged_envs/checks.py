@@ -109,7 +109,7 @@ def check_port(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            wrong, how = f"cannot serve at --host {host} --port {port}: {error.strerror}", "choose another --port"
+            wrong, how = f"cannot serve at {host}, --port {port}: {error.strerror}", "choose another"
             raise ValueError(f"{wrong}; {how}") from None
 
 

@@ -2,6 +2,7 @@
 import takes seconds; it is one line and exit status 2."""
 
 import io
+import math
 import os
 import re
 import sys
@@ -113,7 +114,6 @@ def play(
     appearance: str | None = None,
     web: bool = False,
     num_envs: int = 1,
-    host: str = "127.0.0.1",
     port: int = 8080,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window that arrows, Home, End and Enter drive, in a browser or as a
@@ -136,8 +136,7 @@ def play(
             install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies.
         web: Serve a page for a browser, with plots and everything to play with; for --seconds, else until Ctrl-C.
         num_envs: Robots on that page.
-        host: Address of that page; 0.0.0.0 lets other machines in, who may then load any file here as a policy.
-        port: Port of that page."""
+        port: Port of that page, which only this machine reaches: from elsewhere, ssh -L 8080:localhost:8080 HOST."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     checks.whole_number("--num-envs", num_envs)
@@ -146,7 +145,7 @@ def play(
         if video is not None:
             raise ValueError("--web shows the robots in a browser: it takes no --video")
         checks.check_installed("viser", "trimesh", extra="web")
-        checks.check_port(host, port)
+        checks.check_port("127.0.0.1", port)
     elif num_envs > 1:
         raise ValueError(f"--num-envs {num_envs} needs --web: a window or a video shows one robot")
     elif video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
@@ -178,7 +177,7 @@ def play(
             from legged_envs.rl.web.play import play as play_in_browser
 
             shown = watch.scenes(cfg, command, clips, seconds)
-            return play_in_browser, cfg, loaded, policy, shown, scan, num_envs, host, port, seconds
+            return play_in_browser, cfg, loaded, shown, scan, num_envs, port, seconds or math.inf
         return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds), scan
 
     if not motions:  # to know their clips takes PyTorch

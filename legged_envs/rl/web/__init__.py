@@ -1,1 +1,1 @@
-"""The viewer in a browser: ``play`` serves the page, which ``stage`` draws and ``panel`` controls, of a ``session``."""
+"""The viewer in a browser: ``play`` lets robots act and serves a page, ``stage`` draws them, ``panel`` has controls."""

@@ -1,4 +1,4 @@
-"""What can be set on the page, and what is plotted there. Nothing here is called back: the loop asks what was set."""
+"""What can be set on the page, and what is plotted there. Nothing here is called back: each frame asks what was set."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -11,171 +11,148 @@ import numpy as np
 import viser
 
 from legged_envs.checks import is_mistake
+from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.commands import RANGES
-from legged_envs.rl.policy import SHIPPED, Policy, shipped_file
-from legged_envs.rl.web.session import SMOOTHING, Session
+from legged_envs.rl.policy import SHIPPED, Policy
+from legged_envs.rl.watch import FRAMES_PER_SECOND, SMOOTHING, Scene
+from legged_envs.rl.web.play import PLOT_EVERY, Session
 from legged_envs.rl.web.stage import Stage
+from legged_envs.tasks import follows_velocity
 
 COMMANDS = ("vx [m/s]", "vy [m/s]", "wz [rad/s]")
-STAND = "none: hold the pose of action 0"
+PRESSED: dict[str, Any] = {"restart": False, "load policy": False}
+"""Buttons, and how they are before they are pressed."""
 HISTORY = 150
-"""Moments that a plot shows."""
+"""Control steps that a plot shows."""
 
 
 class Plot:
-    """Lines over the last :data:`HISTORY` moments, and dashed a ``limit`` of all of them."""
+    """Lines over the last :data:`HISTORY` control steps."""
 
-    def __init__(self, gui: viser.GuiApi, title: str, names: Sequence[str], limit: float | None = None):
-        self._rows: deque[tuple[float, ...]] = deque([(0.0,) * (len(names) + 1)], HISTORY)
-        self._limit = limit
+    def __init__(self, gui: viser.GuiApi, title: str, names: Sequence[str]):
+        self.rows: deque[tuple[float, ...]] = deque([(0.0,) * (len(names) + 1)], HISTORY)
         lines: list[Any] = [{}]
         for i, name in enumerate(names):
-            red, green, blue = hls_to_rgb(i / len(names), 0.4 + 0.15 * (i % 2), 0.75)
-            stroke = f"rgb({255 * red:.0f},{255 * green:.0f},{255 * blue:.0f})"
-            lines.append({"label": name, "stroke": stroke, "width": 1.5})
-        if limit is not None:
-            lines.append({"label": "limit", "stroke": "black", "width": 1.5, "dash": (6, 4)})
+            color = ",".join(f"{255 * part:.0f}" for part in hls_to_rgb(i / len(names), 0.45, 0.8 * (name != "limit")))
+            lines.append({"label": name, "stroke": f"rgb({color})", "width": 1.5})
         scales: Any = {"x": {"time": False}}
-        self._handle = gui.add_uplot(self._data(), tuple(lines), title=title, scales=scales, height=230)
+        self._handle = gui.add_uplot(self._data, tuple(lines), title=title, scales=scales, height=230)
 
+    @property
     def _data(self) -> tuple[np.ndarray, ...]:
-        columns = np.array(self._rows).T
-        return (*columns, *([] if self._limit is None else [np.full(len(self._rows), self._limit)]))
-
-    def add(self, time: float, values: Sequence[float]) -> None:
-        self._rows.append((time, *values))
+        return tuple(np.array(self.rows).T.copy())
 
     def show(self) -> None:
-        self._handle.data = self._data()
+        self._handle.data = self._data
 
 
 class Panel:
-    """The controls and plots of a session on the page of ``server``. ``ranges`` are those of the velocity command that
-    sliders give, by the names of its configuration; empty without one."""
+    """The controls and plots of a session of the task ``cfg`` on the page of ``server``, which they let act; ``shown``
+    are its clips."""
 
     def __init__(
-        self,
-        server: viser.ViserServer,
-        session: Session,
-        stage: Stage,
-        ranges: dict[str, tuple[float, float]],
-        clips: Sequence[str],
-        policies: dict[str, Policy | Path | None],
+        self, server: viser.ViserServer, session: Session, cfg: TaskCfg, shown: Sequence[Scene], scan: bool = False
     ):
-        gui, core = server.gui, session.core
-        self._server, self._session, self._stage = server, session, stage
+        self.server, self.session, self.stage = server, session, Stage(server, session)
+        gui, core, ground = server.gui, session.core, session.core.sim.ground
         self._status = gui.add_markdown("")
-        self.paused = gui.add_checkbox("pause", False)
-        self.speed = gui.add_slider("speed", 0.05, 2.0, 0.05, 1.0)
-        robots = ("no robot", *(f"robot {i}" for i in range(core.num_envs)))
-        self._follow = gui.add_dropdown("follow", robots, initial_value="robot 0")
-        self._restart: Any = gui.add_button("restart episodes")
-        self._forces = gui.add_checkbox("contact forces", False)
-        self._scan = gui.add_checkbox("height scan", stage.points.visible, visible=stage.has_scan)
+        self.controls: dict[str, Any] = {"pause": gui.add_checkbox("pause", False)}
+        """What can be set, by its label."""
+        self._slider("speed", 0.05, 2.0, 0.05, 1.0)
+        self._slider("follow robot", 0, core.num_envs - 1, 1, 0)
+        self.controls["restart"] = gui.add_button("restart")
+        self.controls["contact forces"] = gui.add_checkbox("contact forces", False)
+        self.controls["height scan"] = gui.add_checkbox("height scan", scan, visible=ground is not None)
         gui.add_markdown("Drag a robot to pull it.")
-        self._command = []
-        for label, (low, high), value in zip(COMMANDS, ranges.values(), session.scene.command or (), strict=False):
-            step = 0.05 if high > low else 1.0
-            self._command.append(gui.add_slider(label, low, high, step, float(np.clip(value, low, high))))
-        self._clip = gui.add_dropdown("clip", tuple(clips) or ("",), visible=bool(clips))
-        if core.sim.ground is not None:
-            kinds = tuple(dict.fromkeys(core.sim.ground.terrain.kinds))
-            self._kind = gui.add_dropdown("terrain", kinds)
-            self._level = gui.add_slider("level", 0, len(core.sim.ground.tile_origins) - 1, 1, 0)
-        self._place: tuple[Any, ...] | None = None
-        with gui.add_folder("policy"):
-            self._policies = policies | {STAND: None}
-            self._policy: Any = gui.add_dropdown("policy", tuple(self._policies))
-            self._file = gui.add_text("file or run", "")
-            self._load: Any = gui.add_button("load")
-        self._acting = self._policy.value
-        self._weights: dict[str, Any] = {}
+        self._commands = COMMANDS if follows_velocity(cfg) else ()
+        for label, name, value in zip(self._commands, RANGES, session.scene.command or (), strict=False):
+            low, high = getattr(cfg.commands["velocity"], name)
+            self._slider(label, low, high, 0.05, min(max(value, low), high))
+        if clips := tuple(scene.clip for scene in shown if scene.clip is not None):
+            self.controls["clip"] = gui.add_dropdown("clip", clips)
+        if ground is not None:
+            self.controls["terrain"] = gui.add_dropdown("terrain", tuple(dict.fromkeys(ground.terrain.kinds)))
+            self._slider("level", 0, len(ground.tile_origins) - 1, 1, ground.terrain.first_levels[0])
+        self._policies: dict[str, Policy | Path] = {"as begun": session.policy}
+        if session.policy.task_id in SHIPPED:
+            self._policies["shipped"] = SHIPPED[session.policy.task_id]
+        self.controls["policy"] = gui.add_dropdown("policy", tuple(self._policies))
+        self.controls["file or run"] = gui.add_text("file or run", "")
+        self.controls["load policy"] = gui.add_button("load policy")
         with gui.add_folder("reward weights [1/s]", expand_by_default=False):
             for name, weight in zip(core.rewards.names, core.rewards.weights, strict=True):
-                low, high = sorted((0.0, 2.0 * weight or 1.0))
-                self._weights[name] = gui.add_slider(name, low, high, abs(weight) / 50.0 or 0.02, weight)
-        panel = gui.add_panel()
-        with panel.add_tab("plots"):
-            self._plots = (
-                Plot(gui, "reward terms, 1/s", core.rewards.names),
-                Plot(gui, "cost terms, parts of their limits", core.cost_names, 1.0),
-                Plot(gui, "joint torques, parts of their limits", core.cfg.robot.joint_names),
-            )
-        panel.dock_left()
+                self._slider(name, *sorted((0.0, 2.0 * weight or 1.0)), abs(weight) / 50.0 or 0.02, weight)
+        side = gui.add_panel()
+        with side.add_tab("plots"):
+            rewards = Plot(gui, "reward terms, 1/s", core.rewards.names)
+            costs = Plot(gui, "cost terms / their limits", (*core.cost_names, "limit"))
+            self._plots = (rewards, costs, Plot(gui, "joint torques / their limits", core.cfg.robot.joint_names))
+        side.dock_left()
         self._limits = np.array([limit or 1.0 for limit in core.cost_limits])
-        self._time, self._speed = 0.0, np.zeros(3)
+        self._set = {"policy": "as begun", "clip": session.scene.clip, **PRESSED}
+        self._due, self._speed, self._frames = 0.0, np.zeros(3), 0
 
-    @property
-    def followed(self) -> int | None:
-        name = self._follow.value
-        return None if name == "no robot" else int(name.removeprefix("robot "))
+    def _slider(self, label: str, low: float, high: float, step: float, value: float) -> None:
+        self.controls[label] = self.server.gui.add_slider(label, low, high, step, value)
 
-    def apply(self) -> None:
-        """Let the session be as the page says. What it refuses is told there and in the terminal."""
+    def frame(self, figures: str = "") -> None:
+        """Let a frame's time pass in the session, as it is set, and show it, at times with plots and ``figures``. What
+        cannot be set is told on the page and in the terminal."""
         try:
-            self._apply()
+            self._apply({label: control.value for label, control in self.controls.items()})
         except Exception as error:
             if not is_mistake(error):
                 raise
-            self.tell(str(error))
+            print(f"legged-envs: {error}", flush=True)
+            for client in self.server.get_clients().values():
+                client.add_notification("That cannot be", str(error), color="red", auto_close_seconds=20.0)
+        step_dt, followed = self.session.core.step_dt, int(self.controls["follow robot"].value)
+        self._due += (not self.controls["pause"].value) * self.controls["speed"].value / FRAMES_PER_SECOND
+        while self._due > 0.5 * step_dt:
+            self._due -= step_dt
+            self.session.step()
+            self._record(followed)
+        self.stage.draw(followed)
+        if self._frames % PLOT_EVERY == 0:
+            vx, vy, wz = self._speed
+            self._status.content = f"vx {vx:+.2f}, vy {vy:+.2f} m/s, wz {wz:+.2f} rad/s  \n{figures}"
+            for plot in self._plots:
+                plot.show()
+        self._frames += 1
 
-    def tell(self, mistake: str) -> None:
-        print(f"legged-envs: {mistake}")
-        for client in self._server.get_clients().values():
-            client.add_notification("That cannot be", mistake, color="red", auto_close_seconds=20.0)
-
-    def _apply(self) -> None:
-        session, core = self._session, self._session.core
-        self._stage.forces.visible, self._stage.points.visible = self._forces.value, self._scan.value
-        if self._command:
-            vx, vy, wz = (slider.value for slider in self._command)
+    def _apply(self, values: dict[str, Any]) -> None:
+        session, core, stage = self.session, self.session.core, self.stage
+        new = {label: value for label, value in values.items() if value != self._set.get(label)}
+        self._set = {**values, **PRESSED}  # also what cannot be is not tried again
+        for button in PRESSED.keys() & new.keys():
+            self.controls[button].value = False
+        stage.forces.visible, stage.points.visible = values["contact forces"], values["height scan"]
+        if self._commands:
+            vx, vy, wz = (values[label] for label in self._commands)
             session.command((vx, vy, wz))
-        if self._clip.value and self._clip.value != session.scene.clip:
-            session.restart(replace(session.scene, clip=self._clip.value))
-        if core.sim.ground is not None and (place := (self._kind.value, self._level.value)) != self._place:
-            self._place = place
-            session.place(*place)
-        for name, weight in zip(core.rewards.names, core.rewards.weights, strict=True):
-            if (value := self._weights[name].value) != weight:
-                core.rewards.set_weight(name, value)
-        if self._restart.value:
-            self._restart.value = False
+        for name in new.keys() & set(core.rewards.names):
+            core.rewards.set_weight(name, new[name])
+        if "clip" in new:
+            session.restart(replace(session.scene, clip=new["clip"]))
+        if new.keys() & {"terrain", "level"}:
+            session.place(values["terrain"], int(values["level"]))
+        elif "restart" in new:
             session.restart()
-        if self._load.value:
-            self._load.value, path = False, self._file.value
+        if "policy" in new:
+            session.take_policy(self._policies[new["policy"]])
+        if "load policy" in new:
+            path = values["file or run"]
             session.take_policy(Path(path))
             self._policies[path] = Path(path)
-            self._policy.options = tuple(self._policies)
-            self._policy.value = self._acting = path
-        if (name := self._policy.value) != self._acting:
-            self._acting = name
-            session.take_policy(self._policies[name])
+            self.controls["policy"].options = tuple(self._policies)
+            self.controls["policy"].value = self._set["policy"] = path
 
-    def record(self, seconds: float) -> None:
-        """Take in how the robot that is followed has done for ``seconds`` more."""
-        session, core, i = self._session, self._session.core, self.followed or 0
-        self._time += seconds
-        torque = core.robot.joint_torque[i].cpu().numpy() / np.array(core.cfg.robot.torque_limits)
-        costs = session.costs[i].cpu().numpy() / self._limits
-        measured = (*core.robot.lin_vel_b[i, :2].tolist(), core.robot.ang_vel_b[i, 2].item())
-        self._speed += (np.array(measured) - self._speed) * seconds / SMOOTHING
-        for plot, values in zip(self._plots, (session.rewards[i].tolist(), costs, torque), strict=True):
-            plot.add(self._time, values)
-
-    def show(self, figures: str) -> None:
-        """Draw the plots, and write how fast the robot is and what else there is to say."""
-        vx, vy, wz = self._speed
-        self._status.content = f"vx {vx:+.2f}, vy {vy:+.2f} m/s, wz {wz:+.2f} rad/s  \n{figures}"
-        for plot in self._plots:
-            plot.show()
-
-
-def policies_of(task_id: str, policy: Policy, path: Path | None) -> dict[str, Policy | Path | None]:
-    """What can be chosen from: the policy that was asked for first, and the one that ships for the task."""
-    chosen: dict[str, Policy | Path | None] = {"shipped" if path is None else str(path): policy}
-    return chosen | ({"shipped": shipped_file(task_id)} if path is not None and task_id in SHIPPED else {})
-
-
-def ranges_of(velocity: Any) -> dict[str, tuple[float, float]]:
-    """The ranges of a velocity command that sliders have, m/s and rad/s."""
-    return {name: getattr(velocity, name) for name in RANGES}
+    def _record(self, i: int) -> None:
+        """Take in how robot ``i`` is after one more control step."""
+        session, core = self.session, self.session.core
+        measured = np.array((*core.robot.lin_vel_b[i, :2].tolist(), core.robot.ang_vel_b[i, 2].item()))
+        self._speed += (measured - self._speed) * core.step_dt / SMOOTHING
+        torques = core.robot.joint_torque[i].numpy() / np.array(core.cfg.robot.torque_limits)
+        values = session.rewards[i].tolist(), (*session.costs[i].numpy() / self._limits, 1.0), torques
+        for plot, row in zip(self._plots, values, strict=True):
+            plot.rows.append((core.num_steps * core.step_dt, *row))
