@@ -101,16 +101,15 @@ def check_installed(*modules: str, extra: str = "train") -> None:
 
 
 def check_port(host: str, port: int) -> None:
-    """Raise a ValueError unless a page can be served there."""
+    """Raise a ``ValueError`` unless a page can be served there."""
     import socket
 
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
-            wrong, how = f"cannot serve at {host}, --port {port}: {error.strerror}", "choose another"
-            raise ValueError(f"{wrong}; {how}") from None
+        except (OSError, OverflowError) as error:
+            raise ValueError(f"cannot serve at {host}, --port {port}: {error}; choose another") from None
 
 
 def is_mistake(error: Exception) -> bool:

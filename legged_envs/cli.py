@@ -140,7 +140,6 @@ def play(
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     checks.whole_number("--num-envs", num_envs)
-    checks.whole_number("--port", port, least=1, most=65535)
     if web:
         if video is not None:
             raise ValueError("--web shows the robots in a browser: it takes no --video")

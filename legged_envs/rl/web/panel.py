@@ -1,6 +1,5 @@
 """What can be set on the page, and what is plotted there. Nothing here is called back: each frame asks what was set."""
 
-from collections import deque
 from collections.abc import Sequence
 from colorsys import hls_to_rgb
 from dataclasses import replace
@@ -27,32 +26,23 @@ HISTORY = 150
 
 
 class Plot:
-    """Lines over the last :data:`HISTORY` control steps."""
+    """Lines over the last :data:`HISTORY` control steps; ``rows`` have their time and values."""
 
     def __init__(self, gui: viser.GuiApi, title: str, names: Sequence[str]):
-        self.rows: deque[tuple[float, ...]] = deque([(0.0,) * (len(names) + 1)], HISTORY)
+        self.rows = np.zeros((HISTORY, len(names) + 1))
         lines: list[Any] = [{}]
         for i, name in enumerate(names):
             color = ",".join(f"{255 * part:.0f}" for part in hls_to_rgb(i / len(names), 0.45, 0.8 * (name != "limit")))
             lines.append({"label": name, "stroke": f"rgb({color})", "width": 1.5})
-        scales: Any = {"x": {"time": False}}
-        self._handle = gui.add_uplot(self._data, tuple(lines), title=title, scales=scales, height=230)
-
-    @property
-    def _data(self) -> tuple[np.ndarray, ...]:
-        return tuple(np.array(self.rows).T.copy())
-
-    def show(self) -> None:
-        self._handle.data = self._data
+        look: dict[str, Any] = {"title": title, "scales": {"x": {"time": False}}, "height": 230}
+        self.handle = gui.add_uplot(tuple(self.rows.T), tuple(lines), **look)
 
 
 class Panel:
     """The controls and plots of a session of the task ``cfg`` on the page of ``server``, which they let act; ``shown``
     are its clips."""
 
-    def __init__(
-        self, server: viser.ViserServer, session: Session, cfg: TaskCfg, shown: Sequence[Scene], scan: bool = False
-    ):
+    def __init__(self, server: viser.ViserServer, session: Session, cfg: TaskCfg, shown: Sequence[Scene]):
         self.server, self.session, self.stage = server, session, Stage(server, session)
         gui, core, ground = server.gui, session.core, session.core.sim.ground
         self._status = gui.add_markdown("")
@@ -62,7 +52,7 @@ class Panel:
         self._slider("follow robot", 0, core.num_envs - 1, 1, 0)
         self.controls["restart"] = gui.add_button("restart")
         self.controls["contact forces"] = gui.add_checkbox("contact forces", False)
-        self.controls["height scan"] = gui.add_checkbox("height scan", scan, visible=ground is not None)
+        self.controls["height scan"] = gui.add_checkbox("height scan", False, visible=ground is not None)
         gui.add_markdown("Drag a robot to pull it.")
         self._commands = COMMANDS if follows_velocity(cfg) else ()
         for label, name, value in zip(self._commands, RANGES, session.scene.command or (), strict=False):
@@ -81,7 +71,8 @@ class Panel:
         self.controls["load policy"] = gui.add_button("load policy")
         with gui.add_folder("reward weights [1/s]", expand_by_default=False):
             for name, weight in zip(core.rewards.names, core.rewards.weights, strict=True):
-                self._slider(name, *sorted((0.0, 2.0 * weight or 1.0)), abs(weight) / 50.0 or 0.02, weight)
+                low, high = sorted((0.0, 2.0 * weight or 1.0))
+                self._slider(f"weight of {name}", low, high, abs(weight) / 50.0 or 0.02, weight)
         side = gui.add_panel()
         with side.add_tab("plots"):
             rewards = Plot(gui, "reward terms, 1/s", core.rewards.names)
@@ -89,7 +80,7 @@ class Panel:
             self._plots = (rewards, costs, Plot(gui, "joint torques / their limits", core.cfg.robot.joint_names))
         side.dock_left()
         self._limits = np.array([limit or 1.0 for limit in core.cost_limits])
-        self._set = {"policy": "as begun", "clip": session.scene.clip, **PRESSED}
+        self._set: dict[str, Any] = {"policy": "as begun", "clip": session.scene.clip, **PRESSED}
         self._due, self._speed, self._frames = 0.0, np.zeros(3), 0
 
     def _slider(self, label: str, low: float, high: float, step: float, value: float) -> None:
@@ -117,7 +108,7 @@ class Panel:
             vx, vy, wz = self._speed
             self._status.content = f"vx {vx:+.2f}, vy {vy:+.2f} m/s, wz {wz:+.2f} rad/s  \n{figures}"
             for plot in self._plots:
-                plot.show()
+                plot.handle.data = tuple(plot.rows.T)
         self._frames += 1
 
     def _apply(self, values: dict[str, Any]) -> None:
@@ -130,8 +121,9 @@ class Panel:
         if self._commands:
             vx, vy, wz = (values[label] for label in self._commands)
             session.command((vx, vy, wz))
-        for name in new.keys() & set(core.rewards.names):
-            core.rewards.set_weight(name, new[name])
+        for name in core.rewards.names:
+            if (label := f"weight of {name}") in new:
+                core.rewards.set_weight(name, new[label])
         if "clip" in new:
             session.restart(replace(session.scene, clip=new["clip"]))
         if new.keys() & {"terrain", "level"}:
@@ -155,4 +147,4 @@ class Panel:
         torques = core.robot.joint_torque[i].numpy() / np.array(core.cfg.robot.torque_limits)
         values = session.rewards[i].tolist(), (*session.costs[i].numpy() / self._limits, 1.0), torques
         for plot, row in zip(self._plots, values, strict=True):
-            plot.rows.append((core.num_steps * core.step_dt, *row))
+            plot.rows = np.vstack((plot.rows[1:], (core.num_steps * core.step_dt, *row)))

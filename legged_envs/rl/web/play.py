@@ -88,10 +88,9 @@ class Session:
 
 @contextmanager
 def serving(port: int) -> "Iterator[viser.ViserServer]":
-    """A server, which tells in one line of each browser that comes or goes. ValueError if the port is taken."""
+    """A server, which tells in one line of each browser that comes or goes."""
     import viser
 
-    check_port(HOST, port)
     with redirect_stdout(io.StringIO()):  # it has a box to say what is said below
         server = viser.ViserServer(HOST, port, label="legged-envs", verbose=False)
     server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing goes over the network
@@ -114,7 +113,8 @@ def play(
     check_port(HOST, port)  # before what takes long
     envs = make_watched(task_id, replaced(cfg, {"curriculum": {}}), policy, num_envs=num_envs)
     with closing(envs), serving(port) as server:
-        panel = Panel(server, Session(envs, policy, shown[0]), cfg, shown, scan)
+        panel = Panel(server, Session(envs, policy, shown[0]), cfg, shown)
+        panel.controls["height scan"].value = scan
         page = f"localhost:{port}"
         print(f"{task_id} at http://{page} (from elsewhere: ssh -L {port}:{page} here); Ctrl-C ends", flush=True)
         seconds = cpu_seconds = frames = 0.0
