@@ -94,8 +94,8 @@ def serving(port: int) -> "Iterator[viser.ViserServer]":
     with redirect_stdout(io.StringIO()):  # it has a box to say what is said below
         server = viser.ViserServer(HOST, port, label="legged-envs", verbose=False)
     server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing goes over the network
-    for when, did in ((server.on_client_connect, "is there"), (server.on_client_disconnect, "has gone")):
-        when(lambda client, did=did: print(f"browser {client.client_id} {did}", flush=True))
+    server.on_client_connect(lambda client: print(f"browser {client.client_id} is there", flush=True))
+    server.on_client_disconnect(lambda client: print(f"browser {client.client_id} has gone", flush=True))
     try:
         yield server
     finally:

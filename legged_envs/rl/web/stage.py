@@ -37,14 +37,14 @@ _SHAPES: dict[str, Any] = {
 def body_mesh(model: mujoco.MjModel, body: int) -> trimesh.Trimesh | None:
     """The shapes of a body that MuJoCo's pictures show, in its frame, in their colours; None if it has none. Planes and
     height fields are left out."""
-    meshes = []
+    meshes: list[Any] = []
     for i in np.flatnonzero((model.geom_bodyid == body) & (model.geom_group < _SHOWN_GROUPS)):
         kind = mujoco.mjtGeom(model.geom_type[i]).name.removeprefix("mjGEOM_")
         material, rgba, pose = model.geom_matid[i], model.geom_rgba[i], np.eye(4)
         if kind == "MESH":
             part = model.mesh(model.geom_dataid[i])
             (point,), (points,), (face,), (faces,) = part.vertadr, part.vertnum, part.faceadr, part.facenum
-            mesh = trimesh.Trimesh(model.mesh_vert[point : point + points], model.mesh_face[face : face + faces])
+            mesh: Any = trimesh.Trimesh(model.mesh_vert[point : point + points], model.mesh_face[face : face + faces])
         elif kind in _SHAPES and rgba[3] > 0.0:
             mesh = _SHAPES[kind](model.geom_size[i])
         else:
@@ -57,7 +57,7 @@ def body_mesh(model: mujoco.MjModel, body: int) -> trimesh.Trimesh | None:
         meshes.append(mesh.apply_transform(pose))
     if not meshes:
         return None
-    whole = trimesh.util.concatenate(meshes)
+    whole: Any = trimesh.util.concatenate(meshes)
     normals, corners = np.zeros_like(whole.vertices), np.asarray(whole.triangles)  # trimesh's own want SciPy
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     np.add.at(normals, whole.faces.ravel(), np.repeat(across, 3, axis=0))
@@ -91,7 +91,7 @@ class Stage:
         model, poses = core.sim.drawn()
         for i in range(model.nbody):
             if (mesh := body_mesh(model, i)) is not None:
-                start = {"batched_positions": poses[:, i, :3], "batched_wxyzs": poses[:, i, 3:]}
+                start: dict[str, Any] = {"batched_positions": poses[:, i, :3], "batched_wxyzs": poses[:, i, 3:]}
                 self.bodies[i] = scene.add_batched_meshes_trimesh(f"/world/{i}", mesh, **start)
                 if model.body(i).name in core.sim.body_names:  # of the first robot
                     self.bodies[i].on_drag(self._drag)
