@@ -7,12 +7,14 @@ ARGS ?=
 BIN := .venv/bin
 INSTALLED := .venv/installed
 OMNISAFE := .venv/omnisafe
+CHROMIUM ?= $(CURDIR)/.venv/chromium/chrome
+export CHROMIUM
 
 # Threads that wait must not spin on the cores that the physics uses.
 export OMP_WAIT_POLICY ?= PASSIVE
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help train play bench test lint docs gallery omnisafe release clean
+.PHONY: help train play bench test lint docs gallery omnisafe chromium release clean
 
 help:
 	@echo "make train  [TASK=$(TASK)] [ARGS=...]  train, evaluate and film a policy"
@@ -24,6 +26,7 @@ help:
 	@echo "make gallery                                     its pictures and films"
 	@echo "make omnisafe                                    add OmniSafe to .venv"
 	@echo "make release                                     sdist and wheel in dist/, tried in an empty environment"
+	@echo "make chromium                                    fetch a browser for the test of play --web"
 	@echo "make clean                                       remove .venv, caches and builds; runs/ stays"
 
 # torch comes first, so that nothing else can choose another build of it.
@@ -40,6 +43,13 @@ $(OMNISAFE): $(INSTALLED)
 	$(BIN)/pip install -q -c constraints.txt --no-deps omnisafe
 	$(BIN)/pip install -q -c constraints.txt pyyaml rich typer tensorboard wandb seaborn pandas matplotlib gdown moviepy
 	@touch $@
+
+# Where Playwright's own server cannot be reached, npm has a headless build, which brings its libraries along.
+chromium: $(INSTALLED)
+	test -x $(CHROMIUM) || $(BIN)/playwright install chromium-headless-shell || ( mkdir -p .venv/chromium && cd .venv/chromium \
+	  && npm install --silent --no-save @sparticuz/chromium@153 && echo 'import chromium from "@sparticuz/chromium"; \
+	  await chromium.executablePath()' > unpack.mjs && AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x TMPDIR="$$PWD" node unpack.mjs \
+	  && printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/al2023/lib exec %s/chromium "$$@"\n' "$$PWD" "$$PWD" > chrome && chmod +x chrome )
 
 train play bench: $(INSTALLED)
 	$(BIN)/legged-envs $@ $(TASK) $(ARGS)

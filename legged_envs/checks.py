@@ -100,6 +100,18 @@ def check_installed(*modules: str, extra: str = "train") -> None:
         raise ModuleNotFoundError(f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'")
 
 
+def check_port(host: str, port: int) -> None:
+    """Raise a ``ValueError`` unless a page can be served there."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise ValueError(f"cannot serve at {host}, --port {port}: {error}; choose another") from None
+
+
 def is_mistake(error: Exception) -> bool:
     """Whether an error tells of what was given, or of the machine: this package raised it on purpose, or a file, a
     module or memory is missing. All others are errors of the code."""

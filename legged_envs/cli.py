@@ -2,6 +2,7 @@
 import takes seconds; it is one line and exit status 2."""
 
 import io
+import math
 import os
 import re
 import sys
@@ -112,8 +113,12 @@ def play(
     level: int | None = None,
     scan: bool = False,
     appearance: str | None = None,
+    web: bool = False,
+    num_envs: int = 1,
+    port: int = 8080,
 ) -> None:
-    """Watch a policy walk, or imitate motions, in a window or as a video.
+    """Watch a policy walk, or imitate motions, in a window that arrows, Home, End and Enter drive, in a browser or as a
+    video.
     Args:
         task_id: Registered id, or module:Id of another package's task.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
@@ -129,10 +134,21 @@ def play(
         level: Of these tiles; the first is 0.
         scan: Draw the points of the ground that the policy sees.
         appearance: What the robot looks like, its physics the same: menagerie (the meshes of mujoco_menagerie: pip
-            install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies."""
+            install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies.
+        web: Serve a page for a browser, with plots and everything to play with; for --seconds, else until Ctrl-C.
+        num_envs: Robots on that page.
+        port: Port of that page, which only this machine reaches: from elsewhere, ssh -L 8080:localhost:8080 HOST."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
-    if video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
+    checks.whole_number("--num-envs", num_envs)
+    if web:
+        if video is not None:
+            raise ValueError("--web shows the robots in a browser: it takes no --video")
+        checks.check_installed("viser", "trimesh", extra="web")
+        checks.check_port("127.0.0.1", port)
+    elif num_envs > 1:
+        raise ValueError(f"--num-envs {num_envs} needs --web: a window or a video shows one robot")
+    elif video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
         video = Path("play.mp4")
     if video is not None:
         if video.suffix != ".mp4":
@@ -157,6 +173,11 @@ def play(
         loaded, cfg, _ = _policy_and_task(task_id, policy, own, clips, motions, weights)
         if scan:
             watch.scan_of(cfg)
+        if web:
+            from legged_envs.rl.web.play import play as play_in_browser
+
+            shown = watch.scenes(cfg, command, clips, seconds)
+            return play_in_browser, cfg, loaded, shown, scan, num_envs, port, seconds or math.inf
         return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds), scan
 
     if not motions:  # to know their clips takes PyTorch

@@ -402,16 +402,21 @@ def test_a_film_shows_the_command_and_how_fast_the_robot_is(monkeypatch, tmp_pat
 
 
 class Window:
-    """A window that is closed after three frames."""
+    """A window in which the arrow up is pressed after two frames, and which is closed after three."""
 
     def __init__(self):
         self.texts, self.user_scn = [], SimpleNamespace(ngeom=0)
+
+    def listen(self, on_key):
+        self.on_key = on_key
+        return self
 
     def set_texts(self, texts):
         self.texts.append(texts)
 
     def sync(self):
-        pass
+        if len(self.texts) == 2:
+            self.on_key(265)
 
     def is_running(self):
         return len(self.texts) < 3
@@ -423,10 +428,11 @@ class Window:
 def test_a_window_shows_the_command_and_how_fast_the_robot_is(monkeypatch):
     window = Window()
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr("mujoco.viewer.launch_passive", lambda model, data: window)
+    monkeypatch.setattr("mujoco.viewer.launch_passive", lambda model, data, key_callback: window.listen(key_callback))
     watch.play(GO2, make_task_cfg(GO2), load_shipped_policy(GO2), None, [Scene(1.0, (0.5, 0.0, 0.0))])
-    assert len(window.texts) == 3
-    assert all(text[2].startswith("command  vx +0.50") and "\nspeed" in text[2] for text in window.texts)
+    assert len(window.texts) == 3 and all("\nspeed" in text[2] for text in window.texts)
+    commands = [text[2].split()[:3] for text in window.texts]
+    assert commands == [["command", "vx", "+0.50"]] * 2 + [["command", "vx", "+0.60"]]  # after the key
 
 
 def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path, monkeypatch):

@@ -141,7 +141,8 @@ class Window:
 
 def test_a_window_looks_from_the_eye_until_the_mouse_moves_it(monkeypatch):
     window = []
-    monkeypatch.setattr("mujoco.viewer.launch_passive", lambda model, data: window.append(Window(model)) or window[0])
+    launch = lambda model, data, key_callback: window.append(Window(model)) or window[0]  # noqa: E731
+    monkeypatch.setattr("mujoco.viewer.launch_passive", launch)
     sim = make()
     sim.decorations.append(draw_ball)
     default = mujoco.MjvCamera()

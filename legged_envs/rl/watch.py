@@ -56,6 +56,11 @@ class Scene:
     clip: str | None = None
 
 
+STOP_KEY = 257
+KEYS: dict[int, Command] = {265: (0.1, 0.0, 0.0), 264: (-0.1, 0.0, 0.0), 263: (0.0, 0.0, 0.1), 262: (0.0, 0.0, -0.1)}
+KEYS |= {268: (0.0, 0.1, 0.0), 269: (0.0, -0.1, 0.0), STOP_KEY: (0.0, 0.0, 0.0)}
+"""GLFW's numbers of the arrows up, down, left and right, of Home, End and Enter → how they change vx, vy and ωz; Enter
+stops. MuJoCo's window does nothing by them."""
 _AHEAD_AND_ASIDE = ((1.0, 0.0, 0.0), (0.6, 0.0, 0.9), (0.0, 0.8, 0.0))
 TOUR = (*_AHEAD_AND_ASIDE, (0.0, 0.0, -0.9), (-0.6, 0.0, 0.0), (0.0, 0.0, 0.0))
 """Commands as parts of the greatest that a task has in each direction."""
@@ -117,21 +122,24 @@ def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes
     ``EVALUATED``. A robot whose episode ends begins the scene again."""
     core = unwrap(envs)
     observation: dict[str, torch.Tensor] = {}
+    command: Command | None = None
     for scene in scenes:
         if scene.clip is not None or not observation:
-            observation = _begin(envs, scene, seed=0)
-        else:
+            observation = begin(envs, scene, seed=0)
+        elif scene.command != command:
             _command(core, scene, observation)
+        command = scene.command
         for _ in range(round(scene.seconds / core.step_dt)):
             with torch.inference_mode():
                 action = policy(*(observation[group] for group in groups))
             observation, _, terminated, truncated, _ = envs.step(action)
             yield scene
             if (ended := terminated | truncated).any():
-                observation = _begin(envs, scene, options={"reset_mask": ended})
+                observation = begin(envs, scene, options={"reset_mask": ended})
 
 
-def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]:
+def begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]:
+    """Reset environments, in the way ``how`` that their ``reset`` knows, to the start of a scene; the observation."""
     core = unwrap(envs)
     if scene.clip is None:
         observation, _ = envs.reset(**how)
@@ -147,6 +155,38 @@ def _begin(envs: VectorEnv, scene: Scene, **how: Any) -> dict[str, torch.Tensor]
 def _command(core: LeggedVectorEnv, scene: Scene, observation: dict[str, torch.Tensor]) -> None:
     if scene.command is not None:
         hold_velocity(core, scene.command, observation)
+
+
+class Keys:
+    """What the keys of the window ask of a robot that follows velocity commands: more or less of one by each press,
+    within what its task has."""
+
+    def __init__(self, cfg: TaskCfg):
+        velocity = cfg.commands.get("velocity")
+        self._ranges = [getattr(velocity, name) for name in COMMAND_RANGES] if follows_velocity(cfg) else []
+        self._asked: Command | None = None
+        self.command: Command | None = None
+        """None until the first of :data:`KEYS` is pressed."""
+
+    def press(self, key: int) -> None:
+        """Take in a key, by GLFW's number; others than those of :data:`KEYS` are the window's own."""
+        start = self.command or self._asked
+        if key not in KEYS or start is None:
+            return
+        ends = zip(start, KEYS[key], self._ranges, strict=True)
+        vx, vy, wz = (round(min(max(value + more, low), high), 6) for value, more, (low, high) in ends)
+        self.command = (0.0, 0.0, 0.0) if key == STOP_KEY else (vx, vy, wz)
+
+    def scenes(self, shown: Sequence[Scene], step_dt: float) -> Iterator[Scene]:
+        """The scenes ``shown``, a control step at a time, and from the first key on without end what the keys ask."""
+        for scene in shown:
+            for _ in range(round(scene.seconds / step_dt)):
+                if self.command is not None:
+                    break
+                self._asked = scene.command
+                yield replace(scene, seconds=step_dt)
+        while self.command is not None:
+            yield Scene(step_dt, self.command)
 
 
 def film(
@@ -234,12 +274,12 @@ def scan_of(cfg: TaskCfg) -> dict[str, Any]:
     return {name: value for name, value in scans[0].items() if name in ("x", "y", "lookup")}
 
 
-def make_watched(task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False) -> VectorEnv:
-    """One robot of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
+def make_watched(task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False, num_envs: int = 1) -> VectorEnv:
+    """Robots of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
     cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact, "viewer.env_index": 0})
-    envs = gym.make_vec(task_id, num_envs=1, cfg=cfg, render_mode="rgb_array", **EVALUATED)
+    envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
     if scan:
         from legged_envs.sim.render import draw_points  # which needs MuJoCo
@@ -276,8 +316,10 @@ def play(
         return
     envs = make_watched(task_id, cfg, policy, scan)
     core, next_frame = unwrap(envs), time.perf_counter()
-    for _, label in _labelled(core, watch(envs, policy, tuple(policy.inputs), shown)):
-        if not core.sim.view(0, label):  # its window was closed
+    keys = Keys(cfg)
+    moments: Iterable[Scene] = shown if shown[0].command is None else keys.scenes(shown, core.step_dt)
+    for _, label in _labelled(core, watch(envs, policy, tuple(policy.inputs), moments)):
+        if not core.sim.view(0, label, keys.press):  # its window was closed
             break
         next_frame += core.step_dt
         time.sleep(max(0.0, next_frame - time.perf_counter()))

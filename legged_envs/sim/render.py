@@ -63,12 +63,20 @@ class SceneRenderer:
                     self._add_ghost(renderer.scene, data, ghost)
                 return renderer.render()
 
-    def show(self, env_id: int, label: str) -> bool:
+    def drawn(self) -> tuple[mujoco.MjModel, np.ndarray]:
+        poses = []
+        for i in range(self.num_envs):
+            data = self._load("poses", i, mujoco.mj_kinematics)
+            poses.append(np.concatenate((data.xpos, data.xquat), axis=1))
+        return self.model, np.stack(poses)
+
+    def show(self, env_id: int, label: str, on_key: Callable[[int], None] | None = None) -> bool:
         data = self._load("window", env_id)
         if self._window is None:
             import mujoco.viewer
 
-            self._window, self._aimed = mujoco.viewer.launch_passive(self.model, data), None
+            self._window = mujoco.viewer.launch_passive(self.model, data, key_callback=on_key)
+            self._aimed = None
         self._aim_window(data)
         self._window.user_scn.ngeom = 0
         for decorate in self.decorations:
@@ -110,7 +118,7 @@ class SceneRenderer:
         self._close_renderer()
         self._window = None
 
-    def _load(self, use: str, env_id: int) -> mujoco.MjData:
+    def _load(self, use: str, env_id: int, forward: Callable[..., None] = mujoco.mj_forward) -> mujoco.MjData:
         if not 0 <= env_id < self.num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
         if self._appearance != self.viewer.appearance:
@@ -121,9 +129,10 @@ class SceneRenderer:
         if self.model is self.simulated:
             self.get_data(env_id, data)
         else:
-            self.get_data(env_id, simulated := mujoco.MjData(self.simulated))
+            simulated = self._data.setdefault("simulated", mujoco.MjData(self.simulated))
+            self.get_data(env_id, simulated)
             data.qpos[:] = simulated.qpos
-        mujoco.mj_forward(self.model, data)
+        forward(self.model, data)
         return data
 
     def _dress(self, appearance: str | None) -> None:

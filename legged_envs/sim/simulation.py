@@ -235,9 +235,15 @@ class Simulation(FreeBody, Quantities, Shown):
         size = self.viewer.resolution or (640, 480)
         return self._renderer.render(self._shown(env_id), width or size[0], height or size[1], ghost)
 
-    def view(self, env_id: int | None = None, label: str = "") -> bool:
-        """Show one environment and a ``label`` in a window, which the first call opens. Returns whether it is open."""
-        return self._renderer.show(self._shown(env_id), label)
+    def view(self, env_id: int | None = None, label: str = "", on_key: Callable[[int], None] | None = None) -> bool:
+        """Show one environment and a ``label`` in a window, which the first call opens: it calls ``on_key`` with GLFW's
+        number of each key that is pressed. Returns whether it is open."""
+        return self._renderer.show(self._shown(env_id), label, on_key)
+
+    def drawn(self) -> tuple[Any, np.ndarray]:
+        """The MuJoCo model that pictures show, and where its bodies are in every environment: position, m, and
+        orientation (w, x, y, z) in the world. Shape: (num_envs, bodies, 7)."""
+        return self._renderer.drawn()
 
     def _shown(self, env_id: int | None) -> int:
         return self.viewer.env_index if env_id is None else env_id
