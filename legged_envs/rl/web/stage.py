@@ -136,7 +136,7 @@ class Stage:
                 self.forces.points = arrows[force.norm(dim=-1) > LEAST_FORCE].numpy()
             if self.points.visible:
                 points = scan_points(core, **self._scan)[followed].numpy()
-                self.points.points = points + np.float32(offset) + np.float32((0.0, 0.0, LIFT))
+                self.points.points = points + (offset + np.array((0.0, 0.0, LIFT))).astype(np.float32)
             if core.sim.ground is not None:
                 self._lay(core.sim.ground.terrain, root)
             self._frame.position = -self._middle
