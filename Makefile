@@ -47,9 +47,9 @@ $(OMNISAFE): $(INSTALLED)
 # Where Playwright's own server cannot be reached, npm has a headless build, which brings its libraries along.
 chromium: $(INSTALLED)
 	test -x $(CHROMIUM) || $(BIN)/playwright install chromium-headless-shell || ( mkdir -p .venv/chromium && cd .venv/chromium \
-	  && npm install --silent --no-save @sparticuz/chromium@153 && echo 'import chromium from "@sparticuz/chromium"; \
-	  await chromium.executablePath()' > unpack.mjs && AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x TMPDIR="$$PWD" node unpack.mjs \
-	  && printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/al2023/lib exec %s/chromium "$$@"\n' "$$PWD" "$$PWD" > chrome && chmod +x chrome )
+	  && npm install --silent --no-save --prefix . @sparticuz/chromium@153 && AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x TMPDIR="$$PWD" \
+	  node -e 'import("@sparticuz/chromium").then(module => module.default.executablePath())' && \
+	  printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/al2023/lib exec %s/chromium "$$@"\n' "$$PWD" "$$PWD" > chrome && chmod +x chrome )
 
 train play bench: $(INSTALLED)
 	$(BIN)/legged-envs $@ $(TASK) $(ARGS)

@@ -32,7 +32,7 @@ from legged_envs.rl.policy import load_shipped_policy
 from legged_envs.rl.watch import KEYS, Keys, Scene, make_watched
 from legged_envs.rl.web.panel import Panel
 from legged_envs.rl.web.play import Session, serving
-from legged_envs.rl.web.stage import body_mesh, field_mesh
+from legged_envs.rl.web.stage import LIFT, body_mesh, field_mesh
 from legged_envs.robots import GO2
 from legged_envs.sim import SimCfg
 from legged_envs.sim.ground import Ground
@@ -222,7 +222,7 @@ def test_a_level_puts_every_robot_on_its_tiles_and_the_ground_is_drawn_there():
         assert {ground.terrain.kinds[column] for column in ground.columns.tolist()} == {"stairs_up"}
         scan = view.stage.points.points
         x, y, z = torch.from_numpy(scan.astype(np.float32)).unbind(-1)
-        assert len(scan) == 187 and torch.allclose(z, ground.lowest(x, y), atol=1e-5)
+        assert len(scan) == 187 and torch.allclose(z, ground.lowest(x, y) + LIFT, atol=1e-5)
         arrows = view.stage.forces.points
         lift = (arrows[:, 1, 2] - arrows[:, 0, 2]).sum() / 0.5 / 3  # of the weight of a robot
         assert 0.3 < lift < 3.0

@@ -22,6 +22,8 @@ WINDOW, SNAP = 150, 50
 """Points of a field to each side of a robot that are drawn, and how far they move at once."""
 WEIGHT_LENGTH, LEAST_FORCE = 0.5, 1.0
 """How long the arrow of a force is that carries the robot, m, and the least force that has one, N."""
+LIFT = 0.015
+"""How far the points of a scan are above the ground, m, which would hide a half of each."""
 EASE = 0.3
 """Part of the way to the robot that it follows which the picture moves in a frame."""
 _SHOWN_GROUPS, _DEFAULT_RGBA = 3, (0.5, 0.5, 0.5, 1.0)
@@ -133,7 +135,8 @@ class Stage:
                 arrows = torch.stack((start, start + force * (WEIGHT_LENGTH / self._weight)), dim=2)
                 self.forces.points = arrows[force.norm(dim=-1) > LEAST_FORCE].numpy()
             if self.points.visible:
-                self.points.points = scan_points(core, **self._scan)[followed].numpy() + np.float32(offset)
+                points = scan_points(core, **self._scan)[followed].numpy()
+                self.points.points = points + (offset + np.array((0.0, 0.0, LIFT))).astype(np.float32)
             if core.sim.ground is not None:
                 self._lay(core.sim.ground.terrain, root)
             self._frame.position = -self._middle
