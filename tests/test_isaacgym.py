@@ -889,7 +889,8 @@ def test_the_window_shows_environment_0_from_where_the_camera_is_put(monkeypatch
     windows: list[Window] = []
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(
-        "mujoco.viewer.launch_passive", lambda model, data: windows.append(Window(model, data)) or windows[0]
+        "mujoco.viewer.launch_passive",
+        lambda model, data, key_callback: windows.append(Window(model, data)) or windows[0],
     )
     sim = make_sim(2)
     viewer = gym.create_viewer(sim, gymapi.CameraProperties())

@@ -1041,7 +1041,7 @@ def soles(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     """Where the spheres of the soles touch the ground, m. Shape: (n, 2)."""
     spheres = [g for g in range(model.ngeom) if model.geom(g).name.endswith("_collision")]
     spheres = [g for g in spheres if model.body(model.geom_bodyid[g]).name in G1_29.foot_names]
-    return np.array([data.geom_xpos[g, :2] for g in spheres if data.geom_xpos[g, 2] < G1_29.foot_radius + 1e-3])
+    return np.array([data.geom_xpos[g, :2] for g in spheres if data.geom_xpos[g, 2] - model.geom_size[g, 0] < 1e-3])
 
 
 def depth(point: np.ndarray, corners: np.ndarray) -> float:

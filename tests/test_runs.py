@@ -41,7 +41,7 @@ DATASET = "go2/short-v0"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was interrupted after one update and went on for another, followed by W&B offline."""
-    pytest.importorskip("wandb")
+    wandb = pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("runs") / "one"
     ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
     options = {"iterations": 2, "episodes": 1, "video": False, "tracker": "wandb"}
@@ -53,6 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(KeyboardInterrupt):
             first.run()
         Trainer(TrainCfg(GO2, resume=folder), Console()).run()
+        wandb.teardown()  # its service still writes
     (folder / "video.mp4").write_bytes(FILM)
     return folder
 

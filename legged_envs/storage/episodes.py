@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from warnings import catch_warnings, filterwarnings
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -97,9 +96,9 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
         buffer, buffers = import_module("minari.data_collector").EpisodeBuffer, []
         for episode, success in episodes:
             names = [name for name in episode if name.split("/")[0] == "obs"]
-            groups = {name[4:]: np.concatenate((episode[name], episode[f"final_{name}"])) for name in names}
+            groups = {name[4:]: [*episode[name], *episode[f"final_{name}"]] for name in names}
             infos = {name: episode[name] for name in INFOS if name in episode}
-            infos |= {} if success is None else {"success": np.full(len(episode["terminated"]), success)}
+            infos |= {} if success is None else {"success": [success] * len(episode["terminated"])}
             steps = {ours: episode[own] for ours, own in STEPS.items()}
             buffers.append(buffer(observations=groups.get("", groups), infos=infos, **steps))
         if self.dataset is not None:
