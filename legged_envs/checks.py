@@ -54,10 +54,9 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
 
 def check_known(what: str, names: Iterable[str], known: Collection[str], kind: str) -> None:
     """Raise a ``ValueError`` that says ``what`` about the first of ``names`` that is not ``known``, and lists these."""
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(
-            f"{what} {unknown[0]!r}; {did_you_mean(unknown[0], known)}{kind}: {', '.join(map(str, known))}"
-        )
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{what} {name!r}; {did_you_mean(name, known)}{kind}: {', '.join(map(str, known))}")
 
 
 def check_spelling(where: str, names: Iterable[str], known: Collection[str], cutoff: float = 0.85) -> None:
@@ -81,8 +80,13 @@ def check_inputs(option: str, paths: Iterable["Path"]) -> None:
         raise FileNotFoundError(f"{option} must name a file, and there is none at {missing[0]!r}")
 
 
-def check_output(option: str, path: "Path", kind: str = "file") -> None:
-    """Raise a ``ValueError`` unless a file, or a ``"folder"``, can be written there; its parents may be missing."""
+def check_output(option: str, path: "Path | None", kind: str = "file", endings: tuple[str, ...] = ()) -> None:
+    """Raise a ``ValueError`` unless a file, with one of the ``endings`` if there are some, or a ``"folder"``, can be
+    written there; its parents may be missing. None is an option that is not given."""
+    if path is None:
+        return
+    if endings:
+        check_choice(f"the ending of {option}", path.suffix, endings)
     there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
     if there.is_dir() != (kind == "folder" or not path.exists()) or not os.access(there, os.W_OK):
         raise ValueError(f"{option} must name a {kind} that can be written, got {str(path)!r}")

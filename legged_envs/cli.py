@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial, wraps
 from importlib import import_module
-from json import dumps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
@@ -26,6 +25,7 @@ from legged_envs.rl.config import LARGEST_SEED, RecordCfg, TaskId, TrainCfg, Val
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.record import HEADS, headline, read_evaluation, record_evaluation
 from legged_envs.rl.report import compare, report
+from legged_envs.rl.run import write_json
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.without_torch import check_without_torch
 
@@ -40,8 +40,7 @@ def list_tasks(
         tasks: Registered ids, or module:Id of another package's task: list these, with observation groups and costs.
         picture: Draw all robots of the package, those that a policy ships for walking, into this .png or .jpg."""
     if picture is not None:
-        checks.check_choice("the ending of --picture", picture.suffix, (".png", ".jpg"))
-        checks.check_output("--picture", picture)
+        checks.check_output("--picture", picture, endings=(".png", ".jpg"))
         checks.check_installed("matplotlib")
     from rich.console import Console
     from rich.table import Column, Table
@@ -199,6 +198,8 @@ def evaluate(
     level: int | None = None,
     picture: Path | None = None,
     record: bool = False,
+    sim: str = "mujoco",
+    device: str = "cpu",
 ) -> None:
     """Measure how well a policy walks, or imitates motions, on episodes that it was not trained on.
     Args:
@@ -213,21 +214,22 @@ def evaluate(
         terrain: The kind of tiles to walk on, for tasks on rough ground; by default all.
         level: Of these tiles, the first is 0; by default all.
         picture: Draw which part of the episodes crosses which tiles into this .png, for tasks on rough ground.
-        record: Write the numbers into the file of the policy, where list finds them: those of its own task."""
+        record: Write the numbers into the file of the policy, where list finds them: those of its own task.
+        sim: Physics engine: mujoco, mujoco_warp, genesis or one of another package.
+        device: Where it runs, such as cuda:0; the policy runs on the CPU."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
     check_size("--episodes", episodes)
     checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
-    if json is not None:
-        checks.check_output("--json", json)
-        if json.exists():
-            raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
+    checks.check_output("--json", json)
+    if json is not None and json.exists():
+        raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
     tiles = _on_tiles(task_id, terrain, level)
-    if record and (changes or clips or motions or tiles):
-        raise ValueError("--record is of the policy's own task: it takes no --changes, --clips, --motions or tiles")
+    if record and (changes or clips or motions or tiles or sim != "mujoco"):
+        given = "--changes, --clips, --motions, tiles or --sim"
+        raise ValueError(f"--record is of the policy's own task: it takes no {given}")
+    checks.check_output("--picture", picture, endings=(".png",))
     if picture is not None:
-        checks.check_choice("the ending of --picture", picture.suffix, (".png",))
-        checks.check_output("--picture", picture)
         _check_terrain(task_id, "--picture")
     prepare = partial(_policy_and_task, task_id, policy, {**(changes or {}), **tiles}, clips, motions)
     if not motions:  # to know their clips takes PyTorch
@@ -243,10 +245,14 @@ def evaluate(
     if record:
         checks.check_output("--record", file)
     seed = EVALUATION_SEED if seed is None else seed
-    evaluator = Evaluator(task_id, cfg, episodes, groups=tuple(loaded.inputs))
-    loaded.check(evaluator.core)
+    evaluator = Evaluator(task_id, cfg, episodes, sim, tuple(loaded.inputs), device)
+    loaded.check(core := evaluator.core)
+
+    def act(*seen: Any) -> Any:
+        return loaded(*(group.cpu() for group in seen)).to(core.device)
+
     with showing(console := Console(), LINE_INTERVAL) as show:
-        result = evaluator.run(loaded, seed=seed, show=show)
+        result = evaluator.run(act, seed=seed, show=show)
     result.print(console)
     if picture is not None:
         from legged_envs.rl.plots import plot_crossings
@@ -256,8 +262,7 @@ def evaluate(
         record_evaluation(file, {"seed": seed} | result.as_dict())
     if json is not None:
         about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
-        json.parent.mkdir(parents=True, exist_ok=True)
-        json.write_text(dumps(about | result.as_dict(), indent=1, default=str) + "\n")
+        write_json(json, about | {"sim": sim} | result.as_dict())
 
 
 def record(cfg: Annotated[RecordCfg, tyro.conf.arg(name="")]) -> None:
@@ -299,7 +304,14 @@ def _policy_and_task(*arguments: Any) -> tuple[Any, ...]:
 
 
 def bench(
-    task_id: TaskId, rounds: int = 7, quick: bool = False, compile: bool = False, json: Path | None = None
+    task_id: TaskId,
+    rounds: int = 7,
+    quick: bool = False,
+    compile: bool = False,
+    json: Path | None = None,
+    sim: str = "mujoco",
+    device: str = "cpu",
+    sizes: tuple[int, ...] = (),
 ) -> None:
     """Measure environment steps a second beside those of the physics engine alone.
     Args:
@@ -309,14 +321,18 @@ def bench(
             engine for the same model, states and targets; ratio, the former time by the latter.
         quick: Two rounds, without the largest size.
         compile: Measure with compile=True.
-        json: Where to write the numbers."""
+        json: Where to write the numbers.
+        sim: Physics engine: mujoco, mujoco_warp, genesis or one of another package.
+        device: Where it runs, such as cuda:0.
+        sizes: Numbers of robots; by default 64, 512 and 4096."""
     plain_id(task_id)
     checks.whole_number("--rounds", rounds)
-    if json is not None:
-        checks.check_output("--json", json)
+    checks.check_output("--json", json)
+    for size in sizes:
+        check_size("--sizes", size)
     from legged_envs.rl import bench as module
 
-    module.main(task_id, rounds, quick, compile, json)
+    module.main(task_id, rounds, quick, compile, json, sim, device, sizes)
 
 
 def crosscheck(cfg: Annotated[CrosscheckCfg, tyro.conf.arg(name="")]) -> None:
@@ -372,11 +388,10 @@ def terrain(
     checks.whole_number("--rows", rows)
     checks.whole_number("--columns", len(kinds) if columns is None else columns, least=len(kinds))
     checks.whole_number("--level", 0 if level is None else level, least=0, most=rows - 1)
-    for option, path, ending in (("--picture", picture, ".png"), ("--array", array, ".npy")):
-        if path is not None:
-            checks.check_choice(f"the ending of {option}", path.suffix, (ending,))
-            checks.check_output(option, path)
-            checks.check_installed("matplotlib" if option == "--picture" else "numpy")
+    checks.check_output("--picture", picture, endings=(".png",))
+    checks.check_output("--array", array, endings=(".npy",))
+    if picture is not None:
+        checks.check_installed("matplotlib")
     cfg = TerrainCfg(dict.fromkeys(kinds, 1.0), rows, columns or len(kinds), border=0.0, seed=seed)
     report(cfg, range(rows) if level is None else range(level, level + 1), picture, array)
 
@@ -391,9 +406,8 @@ def check(
         write: A new module, .py, for a first RobotCfg; beside it comes the model in the form that it needs."""
     path = Path(robot) if robot.endswith((".urdf", ".xml", ".mjcf")) else None
     name = re.sub(r"\W|^(?=\d)", "_", (write or path or Path()).stem).lower()
+    checks.check_output("--write", write, endings=(".py",))
     if write is not None:
-        checks.check_choice("the ending of --write", write.suffix, (".py",))
-        checks.check_output("--write", write)
         if path is None:
             raise ValueError(f"--write is for a URDF or MJCF file, got {robot!r}")
         if there := [str(new) for new in (write, write.with_name(f"{name}.xml")) if new.exists()]:

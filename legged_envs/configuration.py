@@ -24,8 +24,8 @@ class Configuration(Shown):
     if not TYPE_CHECKING:
 
         def __setattr__(self, name: str, value: Any) -> None:
-            known = [field.name for field in fields(self)]
-            if name not in known and not hasattr(type(self), name):
+            if name not in type(self).__dataclass_fields__ and not hasattr(type(self), name):
+                known = [field.name for field in fields(self)]
                 wrong = f"{type(self).__name__} has no field {name!r}; {did_you_mean(name, known)}"
                 raise AttributeError(f"{wrong}it has: {', '.join(known)}")
             super().__setattr__(name, value)

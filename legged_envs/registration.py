@@ -140,7 +140,7 @@ def _resolve_cfg(task_id: str, cfg: Any) -> "TaskCfg":
         return cfg
     registered = make_task_cfg(task_id)
     if cfg is None or isinstance(cfg, Mapping):
-        return override(registered, cfg or {})
+        return override(registered, cfg) if cfg else registered
     workflow: Any = registered.workflow
     if workflow is None or not isinstance(cfg, type(workflow[1])):
         kind = "a TaskCfg" if workflow is None else f"a {type(workflow[1]).__name__}, a TaskCfg"

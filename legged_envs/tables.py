@@ -57,8 +57,7 @@ def _text(table: Table) -> str:
 
 def as_html(table: Table) -> str:
     title, header, rows = table
-    lines = [("th", header), *(("td", row) for row in rows)]
-    body = "".join(
-        f"<tr>{''.join(f'<{tag}>{escape(cell(value))}</{tag}>' for value in row)}</tr>" for tag, row in lines
-    )
+    body = ""
+    for tag, row in [("th", header), *(("td", row) for row in rows)]:
+        body += f"<tr>{''.join(f'<{tag}>{escape(cell(value))}</{tag}>' for value in row)}</tr>"
     return f"<table><caption>{escape(title)}</caption>{body}</table>"

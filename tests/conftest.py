@@ -51,6 +51,30 @@ def make_single() -> Iterator[Callable[..., Any]]:
         env.close()
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """A trainer takes every core, also for the tests after it."""
+    yield
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def short_evaluations() -> Iterator[None]:
+    """Evaluations last 1.2 s: for tests of a module that do not ask how well a policy does, as tens of updates teach it
+    nothing. Others take 10 s back by ``whole_evaluations``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
+        patch.setattr("legged_envs.rl.terrain_metrics.TerrainMetrics.SECONDS", 1.2)
+        yield
+
+
+@pytest.fixture
+def whole_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations last as long as they do."""
+    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 10.0)
+    monkeypatch.setattr("legged_envs.rl.terrain_metrics.TerrainMetrics.SECONDS", 15.0)
+
+
 @pytest.fixture
 def log_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MuJoCo writes a file about bad physics into the working directory: let that be an empty one."""

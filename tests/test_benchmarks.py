@@ -11,7 +11,7 @@ import mujoco.batch
 import numpy as np
 import pytest
 
-from benchmarks import ab, ab_worker, loops, physics, storage, throughput
+from benchmarks import ab, ab_worker, isaacgym, loops, physics, storage, throughput
 from benchmarks.ab import Tree, measure
 
 GO2 = "Legged/Go2-Flat-v0"
@@ -100,21 +100,35 @@ def test_the_benchmark_reports_both_comparisons() -> None:
         assert all(row[key] > 0.0 for key in ("batches_ms", "indexing_ms", "batches_ratio", "add_ratio"))
 
 
+# --- Isaac Gym's API --------------------------------------------------------------------------------------------------
+
+
+def test_the_price_of_isaac_gyms_api_is_that_of_the_same_physics(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = isaacgym.measure(num_envs=3, steps=4)
+    assert all(found[name] > 0 for name in ("creation", "API", "engine", "own code", "ratio"))
+    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
+        isaacgym.measure(3, steps=0)
+    apply = mujoco.batch.Batch.step
+    monkeypatch.setattr(mujoco.batch.Batch, "step", lambda self, **given: given and apply(self, **given))
+    with pytest.raises(RuntimeError, match="does not do what the task does"):  # an engine that stands still
+        isaacgym.measure(3, steps=1)
+
+
 # --- two checkouts ----------------------------------------------------------------------------------------------------
 
 
 def test_a_checkout_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     trees = Tree(ROOT), Tree(ROOT)
     for tree in trees:
-        tree.call("open", GO2, 600, True)
-    figures = ab._take_turns(trees, "600 envs: ", 2, lambda tree: tree.call("round"))
+        tree.call("open", GO2, 12, True)
+    figures = ab._take_turns(trees, "12 envs: ", 2, lambda tree: tree.call("round"))
     for tree in trees:
         tree.call("close")
         tree.stop()
-    before, after = figures["600 envs: sum of observations"]
+    before, after = figures["12 envs: sum of observations"]
     assert before == after and before[0] != before[1]
     for name in ("step, ms", "wrappers alone, ms", "step / batch engine alone"):
-        assert all(len(values) == 2 and min(values) > 0.0 for values in figures[f"600 envs: {name}"])
+        assert all(len(values) == 2 and min(values) > 0.0 for values in figures[f"12 envs: {name}"])
     ab._print("title", figures)
     assert "same" in capsys.readouterr().out
     start = trees[0].start_ms(GO2)

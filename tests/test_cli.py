@@ -39,6 +39,7 @@ from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.mimic import imitating
 
+pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
 MIMIC = "Legged/Go2-Mimic-v0"
@@ -354,7 +355,6 @@ def listed(capsys: pytest.CaptureFixture[str], task_id: str) -> list[str]:
 
 def test_the_list_has_what_an_evaluation_recorded_in_the_file(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
     path = write_run(tmp_path / "run") / "policy.safetensors"
     monkeypatch.setattr("legged_envs.rl.policy.shipped_file", lambda task_id: path)
     monkeypatch.setattr("legged_envs.rl.policy.SHIPPED", {GO2: path})
@@ -618,7 +618,6 @@ def my_robots(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("task_id", ["Mine/Spot-Flat-v0", "my_robots.spot:Mine/Spot-Import-v0"])
 def test_tasks_and_robots_of_other_packages_work_in_every_verb(task_id, my_robots, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
     run = tmp_path / "run"
     few = ["--num-envs", "4", "--episodes", "2", "--no-video", "--run-dir", str(run)]
     cli.main(["train", task_id, "--iterations", "1", *few, "ppo", "--steps-per-env", "4"])

@@ -7,7 +7,7 @@ import doctest
 import json
 import math
 import pickle
-import subprocess
+import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +23,7 @@ from gymnasium.vector.utils import batch_space
 from rich.console import Console
 from toy_envs import ToyEnv
 
+from legged_envs import cli
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.train import Trainer
 from legged_envs.wrappers import (
@@ -1064,26 +1065,32 @@ def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
     assert (whole.env.env.adapted > 0).any() and torch.equal(whole.env.env.adapted, resumed.env.env.adapted)
 
 
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch, short_evaluations: None) -> Callable[..., None]:
+    """``example(name, *words)`` runs an example as ``python name.py words`` does."""
+
+    def run(name: str, *words: object) -> None:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+        runpy.run_path(str(Path(__file__).parents[1] / "examples" / f"{name}.py"))
+
+    return run
+
+
 @pytest.mark.slow
-def test_the_example_trains_three_ways_and_writes_its_figure_and_table(tmp_path):
-    example = Path(__file__).parents[1] / "examples" / "constrained_go2.py"
-    arguments = ["--updates", "5", "--num-envs", "16", "--episodes", "4", "--out", str(tmp_path)]
-    done = subprocess.run([sys.executable, str(example), *arguments], capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr
+def test_the_example_trains_three_ways_and_writes_its_figure_and_table(example, tmp_path, capsys):
+    example("constrained_go2", "--updates", 5, "--num-envs", 16, "--episodes", 4, "--out", tmp_path)
     results = json.loads((tmp_path / "results.json").read_text())
     assert list(results) == ["no constraints", "terminations", "lagrangian"]
-    table = (tmp_path / "results.md").read_text()
-    assert all(cost in table and cost in done.stdout for cost in results["lagrangian"]["costs"])
+    table, told = (tmp_path / "results.md").read_text(), capsys.readouterr().out
+    assert all(cost in table and cost in told for cost in results["lagrangian"]["costs"])
     assert (tmp_path / "constrained_go2.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow
-def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(tmp_path):
-    train = ["-m", "legged_envs", "train", "Legged/Go2-Rough-v0", "--no-video", "--run-dir", str(tmp_path / "run")]
-    example = [str(Path(__file__).parents[1] / "examples" / "constrained_rough.py"), str(tmp_path / "run")]
+def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(example, tmp_path, capsys):
     few = ["--num-envs", "8", "--episodes", "4"]
-    for command in ([*train, "--iterations", "2", *few], [*example, "--updates", "2", *few, "--out", str(tmp_path)]):
-        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=280)
-        assert done.returncode == 0, done.stderr
+    train = ["train", "Legged/Go2-Rough-v0", "--no-video", "--run-dir", str(tmp_path / "run"), "--iterations", "2"]
+    cli.main([*train, *few])
+    example("constrained_rough", tmp_path / "run", "--updates", 2, *few, "--out", tmp_path)
     table = (tmp_path / "results.md").read_text()
-    assert table.strip() in done.stdout and "| cost stumble |" in table and "| cross their tile |" in table
+    assert table.strip() in capsys.readouterr().out and "| cost stumble |" in table and "| cross their tile |" in table

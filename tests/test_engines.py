@@ -16,11 +16,11 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks import engines
 from legged_envs import cli
 from legged_envs.conformance import test_engine as tests
 from legged_envs.conformance.conftest import begin
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.rl import bench
 from legged_envs.rl.crosscheck import PLAIN, Policy, compare, crosscheck, installed_engines
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.plain_loop import PlainLoop
@@ -174,14 +174,61 @@ def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, make_vec, 
     assert stop.value.code == 2 and "pip install 'legged-envs[warp]'" in capsys.readouterr().err
 
 
-def test_a_step_is_measured_beside_the_engine_alone(capsys):
-    engines.main(sim="mujoco", sizes=(4,), rounds=1)
-    told = capsys.readouterr().out
-    row = next(line for line in told.splitlines() if line.startswith("│ 4 "))
-    full, alone, ratio = (float(row.split("│")[i]) for i in (2, 4, 5))
-    assert ratio > 0.5 and abs(ratio - full / alone) < 0.05 * ratio + 0.01
-    with pytest.raises(ValueError, match="rounds must be a positive integer, got 0"):
-        engines.main(rounds=0)
+def test_a_step_is_measured_beside_the_engine_alone(tmp_path, monkeypatch, capsys):
+    steps: list[int] = []
+
+    class Counted(MujocoSimulation):
+        def step(self, num_steps: int) -> None:
+            steps.append(num_steps)
+            super().step(num_steps)
+
+    monkeypatch.setitem(ENGINES, "mine", Counted)
+    numbers = tmp_path / "bench.json"
+    cli.main(f"bench {GO2} --sim mine --sizes 4 --rounds 1 --json {numbers}".split())
+    assert f"{GO2}, mine, cpu" in capsys.readouterr().out
+    report = json.loads(numbers.read_text())
+    [row] = report["sizes"]
+    assert steps == [4] * (2 * 2 * bench.MAX_STEPS) and report["sim"] == "mine" and row["num_envs"] == 4
+    assert row["ratio"] > 0.5 and row["ratio"] == pytest.approx(row["env_ms"] / row["batch_ms"])
+    with pytest.raises(SystemExit):
+        cli.main(f"bench {GO2} --sim mine --sizes 0".split())
+    assert "--sizes must be a positive integer, got 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["train {} --num-envs 2 --iterations 1", "eval {} --episodes 1", "bench {} --sizes 2"])
+def test_verbs_refuse_an_engine_that_cannot_be_before_they_write(verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "mujoco_warp", None)
+    monkeypatch.delitem(sys.modules, "legged_envs.sim.mujoco_warp", raising=False)
+    for options, message in (
+        ("--sim mujoco_warp", "pip install 'legged-envs[warp]'"),
+        ("--sim bullet", "unknown simulation engine sim='bullet'; available: 'mujoco', "),
+        ("--device cuda:9", "sim='mujoco' runs on device='cpu', got device='cuda:9'"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([*verb.format(GO2).split(), *options.split()])
+        assert stop.value.code == 2 and message in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_policy_is_trained_and_evaluated_on_the_engine_that_is_named(tmp_path, monkeypatch):
+    made: list[int] = []
+
+    class Mine(MujocoSimulation):
+        def __init__(self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device):
+            super().__init__(robot, cfg, num_envs, device)
+            made.append(num_envs)
+
+    monkeypatch.setitem(ENGINES, "mine", Mine)
+    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
+    run, numbers = tmp_path / "run", tmp_path / "eval.json"
+    few = f"--num-envs 4 --episodes 3 --no-video --run-dir {run} ppo --steps-per-env 4"
+    cli.main(f"train {GO2} --sim mine --iterations 1 {few}".split())
+    assert made == [4, 3] and '"sim": "mine"' in (run / "config.json").read_text()
+    cli.main(f"eval {GO2} --sim mine --policy {run} --episodes 5 --json {numbers}".split())
+    assert made == [4, 3, 5] and json.loads(numbers.read_text())["sim"] == "mine"
+    with pytest.raises(SystemExit):
+        cli.main(f"eval {GO2} --sim mine --policy {run} --record".split())
 
 
 # --- crosscheck -------------------------------------------------------------------------------------------------------

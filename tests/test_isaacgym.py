@@ -298,6 +298,37 @@ def test_efforts_count_for_one_step_are_clipped_and_move_dofs_in_their_mode_alon
     assert tensor(passive, "dof_force").abs().max() < 1e-6
 
 
+def test_dofs_at_their_limit_of_velocity_are_braked_and_not_driven_on() -> None:
+    sim = make_sim(2, ground=False, prepare=False, fix_base_link=True)
+    params = gym.get_sim_params(sim)
+    params.gravity = gymapi.Vec3()
+    gym.set_sim_params(sim, params)
+    props = gym.get_actor_dof_properties(sim.envs[0], 0)
+    props["armature"][::2] = 1e4  # hips stand still
+    gym.set_actor_dof_properties(sim.envs[0], 0, props)
+    gym.prepare_sim(sim)
+    props["velocity"] = 25.0
+    gym.set_actor_dof_properties(sim.envs[1], 0, props)
+    put_to_pose(sim)
+    dofs, force = tensor(sim, "dof_state").view(2, 4, 2, 2)[:, :, 1, 1], tensor(sim, "dof_force").view(2, 4, 2)[..., 1]
+    knees = torch.tensor([0.0, 1.0]).repeat(2, 4)  # which turn without an end, of up to 15 rad/s by the file
+    fastest, idle = torch.zeros(2), torch.zeros(2, dtype=torch.bool)
+    for _ in range(150):
+        gym.set_dof_actuation_force_tensor(sim, gymtorch.unwrap_tensor(knees))
+        gym.simulate(sim)
+        before = dofs.abs().amax(1)
+        gym.refresh_dof_state_tensor(sim)
+        gym.refresh_dof_force_tensor(sim)
+        fastest, idle = torch.maximum(fastest, dofs.abs().amax(1)), idle | (force.amax(1) <= 0.0)
+        assert (force[before < torch.tensor([14.9, 24.9])] > 0.5).all(), "below the limit they are driven"
+    step = 0.005 * 1.0 / 0.004  # no shin has less inertia about its knee, kg m²
+    assert 15.0 < fastest[0] < 15.0 + step and 25.0 < fastest[1] < 25.0 + step and idle.all()
+    gym.set_dof_state_tensor(sim, unwrap(torch.stack((POSE.repeat(2), 30.0 * knees.flatten()), dim=1)))
+    gym.set_dof_actuation_force_tensor(sim, gymtorch.unwrap_tensor(-knees))
+    gym.simulate(sim)
+    assert (tensor(sim, "dof_force").view(2, 4, 2)[..., 1] < -0.5).all(), "what brakes acts at any speed"
+
+
 def test_position_drives_are_implicit_in_both_gains_and_hold_their_targets() -> None:
     sim = make_sim(1, ground=False, prepare=False, fix_base_link=True, params=sim_params())
     env, inertia = sim.envs[0], 50.0  # so large that the links' own does not matter

@@ -47,6 +47,7 @@ from legged_envs.rl.watch import Scene, make_watched, watch
 from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.tasks.mimic import imitating
 
+pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2, G1, FLAT = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0", "Legged/Go2-Flat-v0"
 NETWORK: dict[str, Any] = {"hidden": (16,), "encoder_hidden": (16,), "encoder_size": 8}
 
@@ -94,7 +95,7 @@ def inputs_of(policy: Policy, n: int, seed: int = 0) -> list[torch.Tensor]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, short_evaluations: None) -> Path:
     """A finished run of two updates."""
     return train(tiny(tmp_path_factory.mktemp("runs") / "two"))
 

@@ -31,7 +31,7 @@ from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
-from legged_envs.rl.metrics import command_ranges, evaluation_cfg
+from legged_envs.rl.metrics import command_ranges, evaluation_cfg, of_episodes
 from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.progress import showing
 from legged_envs.rl.record import read_evaluation
@@ -39,7 +39,10 @@ from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.velocity_metrics import hold_velocity
 from legged_envs.rl.watch import LABEL_HEIGHT, Scene, film_policy, make_watched, scenes, tour
 from legged_envs.tasks.mimic import imitating
+from legged_envs.wrappers.rsl_rl import RslRlVecEnv
 
+pytestmark = pytest.mark.usefixtures("short_evaluations")
+whole = pytest.mark.usefixtures("whole_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
 G1 = "Legged/G1-Flat-v0"
 GO2_MIMIC = "Legged/Go2-Mimic-v0"
@@ -51,7 +54,7 @@ def tiny(run_dir, task=GO2, **kwargs):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, short_evaluations):
     """A finished run of two updates."""
     return train(tiny(tmp_path_factory.mktemp("runs") / "two", iterations=2))
 
@@ -79,6 +82,23 @@ def test_a_run_folder_holds_what_is_promised(run):
     config = json.loads((run / "config.json").read_text())
     assert config["training"]["num_envs"] == 8
     assert config["task"]["rewards"]["torques"]["func"] == "legged_envs.mdp.rewards.torques"
+
+
+def test_a_curve_tells_what_the_episodes_of_an_update_report(tmp_path, monkeypatch):
+    logs = [{"/episodes": torch.tensor(1.0), "/cost/slip": torch.tensor(0.4), "/termination/fall": torch.tensor(1.0)}]
+    logs += [{"/episodes": 3.0, "/cost/slip": 0.2, "/termination/fall": 2.0, "own": torch.tensor(7)}]
+    assert of_episodes([]) == {}
+    told = pytest.approx({"episodes": 4.0, "cost/slip": 0.25, "termination/fall": 3.0, "own": 7.0})
+    assert of_episodes(logs) == told
+    seen: list[dict] = []
+    step = RslRlVecEnv.step
+    monkeypatch.setattr(RslRlVecEnv, "step", lambda self, actions: seen.append(step(self, actions)) or seen[-1])
+    changes = {"episode_length_s": 0.06}
+    row = read_checkpoint(train(tiny(tmp_path, iterations=1, changes=changes)), GO2)["curve"][0]
+    ended = [extras["log"] for *_, extras in seen[:4] if "log" in extras]
+    assert row["episodes"] == sum(log["/episodes"] for log in ended) > 0
+    slips = [float(log["/cost/foot_slip"] * log["/episodes"]) for log in ended]
+    assert row["cost/foot_slip"] == pytest.approx(sum(slips) / row["episodes"])
 
 
 def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run):
@@ -145,6 +165,8 @@ def test_a_warm_start_keeps_a_part_of_the_noise(run):
     quiet = Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
     stds = [parameters(each)["distribution.std_param"] for each in (quiet, Trainer(cfg, Console(quiet=True)))]
     assert torch.allclose(stds[0], 0.6 * stds[1])
+    with pytest.raises(ValueError, match=r"--noise-kept is for a --warm-start, got 0\.6 without"):
+        Trainer(replace(cfg, warm_start=None, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
     with pytest.raises(ValueError, match=r"--noise-kept must be .* above 0"):
         Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0)), Console(quiet=True))
 
@@ -189,6 +211,21 @@ def test_observations_in_another_order_find_their_weights(run, monkeypatch):
     before["policy"] = torch.cat(pieces[::-1], dim=1)
     ours, theirs = trainer.algorithm.actor(shown), there.algorithm.actor(before)
     assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_what_a_task_no_longer_shows_counts_as_at_its_mean(tmp_path):
+    rough, begun = tmp_path, Trainer(tiny(tmp_path, task="Legged/Go2-Rough-v0", iterations=2), Console(quiet=True))
+    for _ in range(2):
+        begun._iterate()
+    begun._save()
+    there = Trainer(tiny(None, task="Legged/Go2-Rough-v0", warm_start=rough), Console(quiet=True))
+    blind = Trainer(tiny(None, task="Legged/Go2-Blind-v0", warm_start=rough), Console(quiet=True))
+    shown, size = there.env.get_observations(), blind.core.group_sizes["policy"]
+    seen = shown.clone()
+    seen["policy"] = shown["policy"][:, :size]
+    shown["policy"][:, size:] = there.algorithm.actor.obs_normalizer.mean[size:]
+    expected, got = values(there, shown), values(blind, seen)
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(expected, got, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -611,6 +648,7 @@ def test_a_checkpoint_runs_no_code_when_it_is_read(run, tmp_path):
     assert not (tmp_path / "attacked").exists()
 
 
+@whole
 def test_an_evaluation_measures_the_errors_of_a_robot_that_stands_still():
     evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=32)
     result = evaluator.run(lambda observation: torch.zeros(len(observation), 12))
@@ -624,6 +662,7 @@ def test_an_evaluation_measures_the_errors_of_a_robot_that_stands_still():
     assert result.base_height == pytest.approx(0.3, abs=0.03)
 
 
+@whole
 def test_an_evaluation_counts_falls():
     torch.manual_seed(0)
     result = Evaluator(GO2, make_task_cfg(GO2), episodes=16).run(
@@ -676,6 +715,7 @@ def test_a_film_is_written(run, tmp_path):
     assert (tmp_path / "walk.mp4").stat().st_size > 2000
 
 
+@whole
 def test_the_shipped_policy_walks_and_stands():
     evaluator = Evaluator(GO2, make_task_cfg(GO2), episodes=32)
     policy = load_shipped_policy(GO2)
@@ -688,6 +728,7 @@ def test_the_shipped_policy_walks_and_stands():
     assert result.still_joint_speed < 0.5
 
 
+@whole
 def test_the_shipped_g1_policy_walks():
     evaluator = Evaluator(G1, make_task_cfg(G1), episodes=32)
     policy = load_shipped_policy(G1)
@@ -705,6 +746,7 @@ def test_a_policy_of_another_pace_is_refused():
         load_shipped_policy(G1).check(LeggedVectorEnv(cfg, 1))
 
 
+@whole
 def test_the_shipped_mimic_policy_imitates_and_follows_commands():
     evaluator = Evaluator(GO2_MIMIC, imitating(make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk")), episodes=8)
     policy = load_shipped_policy(GO2_MIMIC)

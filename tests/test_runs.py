@@ -33,13 +33,14 @@ from legged_envs.rl.report import Run, comparison, page
 from legged_envs.rl.run import TRACKERS
 from legged_envs.rl.train import Trainer
 
+pytestmark = pytest.mark.usefixtures("short_evaluations")
 GO2 = "Legged/Go2-Flat-v0"
 FILM = b"not much of a film"
 DATASET = "go2/short-v0"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, short_evaluations: None) -> Path:
     """A run that was interrupted after one update and went on for another, followed by W&B offline."""
     wandb = pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("runs") / "one"

@@ -1014,7 +1014,7 @@ def test_an_engine_is_imported_when_it_is_first_asked_for(monkeypatch):
     for engine in (f"{__name__}:OtherEngine", OtherEngine):
         monkeypatch.setitem(ENGINES, "other", engine)
         assert type(make_simulation("other", GO2, SimCfg(), 1, "cpu")) is OtherEngine
-    with pytest.raises(ValueError, match=r"sim='bullet'; available: 'mujoco', 'mujoco_warp', 'other'"):
+    with pytest.raises(ValueError, match=r"sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis', 'other'"):
         make_simulation("bullet", GO2, SimCfg(), 1, "cpu")
 
 

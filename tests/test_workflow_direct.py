@@ -128,11 +128,11 @@ def test_example_is_go2_flat():
     changes = {"events.push.interval_s": (0.5, 1.5), "commands.velocity.resampling_time_s": (0.5, 2.0)}
     changes |= {"episode_length_s": 3.0, "events.root.params.velocity": 1.0}
     ids = ("Legged/Go2-Flat-v0", register_form("direct"))
-    ours, theirs = (gym.make_vec(name, 64, cfg=changes, observations="dict") for name in ids)
+    ours, theirs = (gym.make_vec(name, 24, cfg=changes, observations="dict") for name in ids)
     rng, ended = np.random.default_rng(0), np.zeros(2, int)
     same = [(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])]
     for t in range(300):
-        action = rng.uniform(-1.2, 1.2, (64, 12)).astype(np.float32) * (1.0 if t % 100 > 50 else 0.1)
+        action = rng.uniform(-1.2, 1.2, (24, 12)).astype(np.float32) * (1.0 if t % 100 > 50 else 0.1)
         (*a, info), (*b, other) = ours.step(action), theirs.step(action)
         over = a[2] | a[3]
         ended += [a[2].sum(), a[3].sum()]

@@ -126,21 +126,21 @@ def test_the_example_is_the_manager_form_bit_for_bit(example: Any, make_vec: Any
         "events.push.interval_s": (0.2, 0.6),
         "commands.velocity.resampling_time_s": (0.5, 0.5),
     }
-    one = make_vec(64, "Example/Go2-Flat-LeggedRobot-v0", observations="dict", cfg=own, statistics=False)
-    other = make_vec(64, observations="dict", cfg=ours, statistics=False)
+    one = make_vec(24, "Example/Go2-Flat-LeggedRobot-v0", observations="dict", cfg=own, statistics=False)
+    other = make_vec(24, observations="dict", cfg=ours, statistics=False)
     assert one.unwrapped.cost_names == other.unwrapped.cost_names
     assert one.unwrapped.cost_limits == other.unwrapped.cost_limits
     assert_same(one.reset(seed=1)[0], other.reset(seed=1)[0])
     rng, ends = np.random.default_rng(0), 0
     for t in range(300):
-        action = (rng.uniform(-1, 1, (64, 12)) * (1.5 if t % 100 > 40 else 0.3)).astype(np.float32)
+        action = (rng.uniform(-1, 1, (24, 12)) * (1.5 if t % 100 > 40 else 0.3)).astype(np.float32)
         step, expected = one.step(action), other.step(action)
         assert_same(step[:4], expected[:4], f"step {t}")
         log, logged = step[4].pop("log", {}), expected[4].pop("log", {})
         assert_same({name: log[name] for name in logged}, logged, f"step {t}")
         assert_same(step[4], expected[4], f"step {t}")
         ends += int((step[2] | step[3]).sum())
-    assert ends > 50
+    assert ends > 18
 
 
 def test_the_user_methods_of_the_example_are_recorded(example: Any) -> None:
@@ -689,8 +689,8 @@ def test_first_poses_and_small_commands() -> None:
 def test_scales_are_read_only_and_other_engines_are_named(make_vec: Any) -> None:
     with pytest.raises(TypeError):
         make().reward_scales["tracking_lin_vel"] = 2.0
-    with pytest.raises(ValueError, match="sim"):
-        make_vec(2, "Test/LeggedRobot-v0", sim="genesis")
+    with pytest.raises(ValueError, match="sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis'"):
+        make_vec(2, "Test/LeggedRobot-v0", sim="bullet")
 
 
 def test_feet_terms_are_those_of_the_package() -> None:

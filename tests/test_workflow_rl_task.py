@@ -114,8 +114,8 @@ def test_the_example_is_the_registered_task_with_callbacks_first():
     assert len(EXAMPLE.read_text().splitlines()) <= 150
     short = {"events.push.interval_s": (0.4, 0.8), "commands.velocity.resampling_time_s": (0.5, 1.0)}
     short |= {"episode_length_s": 2.0}
-    oracle = gym.make_vec("Legged/Go2-Flat-v0", 64, cfg={**short, "advance_first": True}, observations="dict")
-    example = gym.make_vec("Example/Go2-Flat-RLTask-v0", 64, cfg=short, observations="dict")
+    oracle = gym.make_vec("Legged/Go2-Flat-v0", 24, cfg={**short, "advance_first": True}, observations="dict")
+    example = gym.make_vec("Example/Go2-Flat-RLTask-v0", 24, cfg=short, observations="dict")
     assert oracle.single_observation_space == example.single_observation_space
     assert oracle.single_action_space == example.single_action_space
     assert oracle.unwrapped.cost_limits == example.unwrapped.cost_limits
@@ -124,7 +124,7 @@ def test_the_example_is_the_registered_task_with_callbacks_first():
     for step in range(300):
         for name in expected:
             np.testing.assert_array_equal(expected[name], given[name])
-        action = actions(step, 64).numpy()
+        action = actions(step, 24).numpy()
         expected, *flags, info = oracle.step(action)
         given, *own_flags, own_info = example.step(action)
         flags += [info["cost"], info["costs"]]
@@ -134,7 +134,7 @@ def test_the_example_is_the_registered_task_with_callbacks_first():
         for name in expected if "final_obs" in info else ():
             np.testing.assert_array_equal(info["final_obs"][name], own_info["final_obs"][name])
         ends += [flags[1].sum(), flags[2].sum()]
-    assert ends.min() > 10  # both kinds of ends were compared
+    assert ends.min() > 3, ends  # both kinds of ends were compared
 
 
 def test_buffers_spaces_and_attributes_are_the_documented_ones():

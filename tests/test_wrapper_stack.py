@@ -201,7 +201,7 @@ def test_real_environments_reset_as_gymnasium_resets_them(env_id, mode):
 
 def test_gymnasiums_parallel_environments_take_a_time_limit_autoreset_and_statistics():
     make = functools.partial(make_toy_env, None)
-    env = EpisodeStatistics(TimeLimit(AsyncVectorEnv([make] * 2, autoreset_mode=SAME_STEP), 4))
+    env = EpisodeStatistics(TimeLimit(AsyncVectorEnv([make] * 2, context="fork", autoreset_mode=SAME_STEP), 4))
     reference = sync(SAME_STEP, 4, num_envs=2)
     try:
         np.testing.assert_array_equal(env.reset(seed=SEEDS[:2])[0], reference.reset(seed=SEEDS[:2])[0])
@@ -383,7 +383,7 @@ def test_wrong_orders_say_which_order_works():
 def test_a_time_limit_over_parallel_environments_loses_no_step_or_is_refused(mode, shared_memory):
     """Gymnasium's workers forget the end of an unseen step at a reset only where they share memory."""
     make = functools.partial(make_toy_env, None)
-    env = AsyncVectorEnv([make] * 3, autoreset_mode=mode, shared_memory=shared_memory)
+    env = AsyncVectorEnv([make] * 3, context="fork", autoreset_mode=mode, shared_memory=shared_memory)
     try:
         if mode is NEXT_STEP and not shared_memory:
             with pytest.raises(ValueError, match=r"shared_memory=True.*AutoReset\(TimeLimit\(env, time_limit\)"):

@@ -9,11 +9,18 @@ from array_api_compat import is_torch_array
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from legged_envs.wrappers.arrays import Info, first_array
-from legged_envs.wrappers.base import Options, in_order
+from legged_envs.wrappers.base import Options, ShowsEnv, in_order
 from legged_envs.wrappers.layers import Env, layers
 
 OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"  # groups of a dict of observations: for both, for the critic alone
 LayerType = TypeVar("LayerType")
+
+
+class AdapterEnv(ShowsEnv):
+    """An environment ``env`` in the form that a library wants."""
+
+    def close(self) -> None:
+        self.env.close()
 
 
 class WrongArrays(TypeError, ValueError):

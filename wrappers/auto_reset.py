@@ -66,8 +66,7 @@ class AutoReset(StatefulWrapper):
         ended = arrays.either(terminated, truncated)
         if ended is not None and self.mode is AutoresetMode.SAME_STEP:
             return reset_in_step(self.env, ended, step, self._whole)
-        if ended is not None or self._ended.some_over:
-            self._ended.step(ended)
+        self._ended.step(ended)
         if ended is not None:
             end_episodes(self.env, ended)
         return step

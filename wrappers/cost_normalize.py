@@ -76,8 +76,7 @@ class CostNormalize(NormalizingWrapper):
             elif kind in self._scales and not (self._over.some_over and not any_row(self._over.running(reward))):
                 wrong = f"{name_of(self)} reports {sorted(reported)}: put it above what reports costs, or leave it out"
                 raise ValueError(f"CostNormalize needs info[{kind!r}] on every step, {wrong}")
-        if ended is not None or self._over.some_over:
-            self._over.step(ended)
+        self._over.step(ended)
         return observation, reward, terminated, truncated, info
 
     def _new_scale(self, kind: str, shape: tuple[int, ...], norm: Any = None) -> ReturnScale:

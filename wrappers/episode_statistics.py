@@ -128,8 +128,7 @@ class EpisodeStatistics(StatefulWrapper):
             self._costs_sums = arrays.accumulate(self._costs_sums, costs["costs"])
         if over.some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
             self._begin_sums(rows)
-        if over.some_over or ended is not None:
-            over.step(ended)
+        over.step(ended)
         if ended is not None:
             info = {**info, "episode": self._report(ended), "_episode": arrays.copied(ended)}
             if over.mode is AutoresetMode.SAME_STEP:

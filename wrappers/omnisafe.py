@@ -13,9 +13,9 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer, is_of_this_package
+from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, find_layer, is_of_this_package
 from legged_envs.wrappers.arrays import Info
-from legged_envs.wrappers.base import Options, ShowsEnv
+from legged_envs.wrappers.base import Options
 from legged_envs.wrappers.from_cmdp import FINAL_NAMES
 from legged_envs.wrappers.layers import Env, cost_attribute, name_of
 from legged_envs.wrappers.time_limit import TimeLimit
@@ -66,7 +66,7 @@ with _safety_gymnasium():
 INFO_NAMES = {"costs": "costs", **FINAL_NAMES}  # what OmniSafe gets of ``info``, and what it calls it
 
 
-class LeggedCMDP(ShowsEnv, CMDP):
+class LeggedCMDP(AdapterEnv, CMDP):
     """A vector environment as OmniSafe's ``CMDP``. OmniSafe makes it, from an id that :func:`register` knows.
 
     It resets by itself in the same step and has its own time limit. Tensors are float32 (flags bool) on ``device``,
@@ -154,9 +154,6 @@ class LeggedCMDP(ShowsEnv, CMDP):
     def render(self) -> Any:
         """A picture of the first environment. Shape: (height, width, 3), uint8."""
         return self.env.render()[0]
-
-    def close(self) -> None:
-        self.env.close()
 
 
 def register(env_id: str, make: Callable[..., Env]) -> str:

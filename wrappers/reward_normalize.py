@@ -45,6 +45,5 @@ class RewardNormalize(NormalizingWrapper):
         observation, reward, terminated, truncated, info = self.env.step(actions)
         ended = either(terminated, truncated)
         scaled = self._scales["reward"](reward, ended, self._over, self.frozen)
-        if ended is not None or self._over.some_over:
-            self._over.step(ended)
+        self._over.step(ended)
         return observation, scaled, terminated, truncated, {**info, "original_reward": reward}

@@ -14,13 +14,12 @@ from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
-from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
+from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, Tree
-from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.layers import COSTS, Env
 
 
-class RlGamesVecEnv(ShowsEnv, IVecEnv):
+class RlGamesVecEnv(AdapterEnv, IVecEnv):
     """A vector environment of tensors that resets in the same step (else a ``ValueError``) as rl_games' ``IVecEnv``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``, on rl_games' ``device``. ``seed`` is that of the first
@@ -55,9 +54,6 @@ class RlGamesVecEnv(ShowsEnv, IVecEnv):
 
     def render(self, mode: str | None = None) -> Any:
         return self.env.render()
-
-    def close(self) -> None:
-        self.env.close()
 
     def _split(self, observation: Tree) -> dict[str, torch.Tensor]:
         policy, critic = split_groups(observation, _as_taken)

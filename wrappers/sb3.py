@@ -9,9 +9,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from legged_envs.wrappers.adapter import accept_env, checked_reset, find_layer
+from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, find_layer
 from legged_envs.wrappers.arrays import Info, map_leaves
-from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.layers import Env, layers, name_of, whole_keys
 
@@ -19,7 +18,7 @@ _TIME_OUT = "TimeLimit.truncated"
 _NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
 
 
-class Sb3VecEnv(ShowsEnv, VecEnv):
+class Sb3VecEnv(AdapterEnv, VecEnv):
     """A vector environment of NumPy arrays that resets in the same step (else a ``ValueError``) as SB3's ``VecEnv``.
 
     An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
@@ -135,9 +134,6 @@ class Sb3VecEnv(ShowsEnv, VecEnv):
     def get_images(self) -> list[np.ndarray]:
         """Pictures of the environments that the batch draws, each (height, width, 3) uint8."""
         return list(self.env.render() or ())
-
-    def close(self) -> None:
-        self.env.close()
 
     def _owner(self, name: str) -> Any:
         for layer in layers(self.env):

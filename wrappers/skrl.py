@@ -2,6 +2,7 @@
 wrapper gives them the next episode's first observation as the last one, and a critic no state."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -14,13 +15,43 @@ from skrl.multi_agents.torch.ippo import IPPO
 from skrl.multi_agents.torch.mappo import MAPPO
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.adapter import accept_env, checked_reset, group_spaces, split_groups
+from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, group_spaces, split_groups
 from legged_envs.wrappers.arrays import Info, first_array
-from legged_envs.wrappers.base import ShowsEnv
 from legged_envs.wrappers.layers import Env
 
 
-class SkrlVecEnv(ShowsEnv, Wrapper):
+class _SkrlEnv(AdapterEnv):
+    """What skrl asks of both kinds of environments. ``_take`` keeps an observation, and the state that goes with it."""
+
+    _take: Callable[[Any], None]
+    _observation: Any
+    _state: Any
+
+    def _begin(self, env: Env, seed: int | None) -> Any:
+        """Make the first episodes new ones of ``env``; gives the observation."""
+        self.env = env
+        observation, self._info = checked_reset(env, "skrl", "torch", seed)
+        self._take(observation)
+        self._new_episodes = True
+        return observation
+
+    def reset(self) -> tuple[Any, Info]:
+        """Start new episodes, unless they are new: skrl's trainers reset a single environment that has reset itself."""
+        if not self._new_episodes:
+            observation, self._info = self.env.reset()
+            self._take(observation)
+            self._new_episodes = True
+        return self._observation, self._info
+
+    def state(self) -> Any:
+        return self._state
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Pictures, or None without a ``render_mode``: skrl's trainers call this every step."""
+        return None if self.env.render_mode is None else self.env.render()
+
+
+class SkrlVecEnv(_SkrlEnv, Wrapper):
     """A vector environment of tensors that resets in the same step (else a ``ValueError``) as skrl's ``Wrapper``.
 
     Make it with ``array="torch"``, or put it in ``ToTorch``. It is reset at once, with ``seed``. Observations are
@@ -37,26 +68,17 @@ class SkrlVecEnv(ShowsEnv, Wrapper):
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
         super().__init__(env)
-        self.env = env
         self.observation_space, self.state_space = map(_float32, group_spaces(env, "skrl"))
         self.action_space = env.single_action_space
-        observation, self._info = checked_reset(env, "skrl", "torch", seed)
-        self._device: torch.device = device(first_array(observation))
-        self._observation, self._state = split_groups(observation, self._flat)
-        self._new_episodes = True
+        self._device: torch.device = device(first_array(self._begin(env, seed)))
 
-    def reset(self) -> tuple[torch.Tensor, Info]:
-        """Start new episodes, unless they are new: skrl's trainers reset a single environment that has reset itself."""
-        if not self._new_episodes:
-            observation, self._info = self._env.reset()
-            self._observation, self._state = split_groups(observation, self._flat)
-            self._new_episodes = True
-        return self._observation, self._info
+    def _take(self, observation: Any) -> None:
+        self._observation, self._state = split_groups(observation, self._flat)
 
     def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
         actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
-        self._observation, self._state = split_groups(observation, self._flat)
+        self._take(observation)
         if "final_obs" in info:
             final_observation, final_state = split_groups(info["final_obs"], self._flat)
             info = {**info, "final_obs": final_observation, "final_states": final_state}
@@ -64,16 +86,6 @@ class SkrlVecEnv(ShowsEnv, Wrapper):
         time_outs = truncated & ~terminated
         # skrl adds to the rewards in place
         return self._observation, reward.float().clone()[:, None], terminated[:, None], time_outs[:, None], info
-
-    def state(self) -> Any:
-        return self._state
-
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Pictures, or None without a ``render_mode``: skrl's trainers call this every step."""
-        return None if self._env.render_mode is None else self._env.render()
-
-    def close(self) -> None:
-        self._env.close()
 
     def _flat(self, array: torch.Tensor) -> torch.Tensor:
         return array.reshape(self.num_envs, -1).float()
@@ -86,7 +98,7 @@ def _float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
     return gym.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
 
 
-class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
+class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
     """A vector environment of tensors whose task is a ``DirectMARLEnv`` as skrl's ``MultiAgentEnvWrapper``: all that
     :class:`SkrlVecEnv` says, by agent. Rewards are those of the agents in ``info["rewards"]``, which wrappers of the
     reward leave as they are. An agent whose episode is over stays terminated, with observation and reward 0, until the
@@ -98,19 +110,8 @@ class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
         if not hasattr(task, "possible_agents"):
             raise ValueError(f"SkrlMultiAgentEnv needs a task with agents, got {env}: use SkrlVecEnv")
         super().__init__(env)
-        self.env, self._task = env, task
-        self._unwrapped = task  # whose agents and spaces skrl's properties give
-        observation, self._info = checked_reset(env, "skrl", "torch", seed)
-        self._take(observation)
-        self._new_episodes = True
-
-    def reset(self) -> tuple[dict[str, torch.Tensor], Info]:
-        """Start new episodes, unless they are new."""
-        if not self._new_episodes:
-            observation, self._info = self._env.reset()
-            self._take(observation)
-            self._new_episodes = True
-        return self._observations, self._info
+        self._task = self._unwrapped = task  # whose agents and spaces skrl's properties give
+        self._begin(env, seed)
 
     def step(self, actions: dict[str, torch.Tensor]) -> Any:
         observation, _, _, truncated, info = self._env.step(self._task.join_actions(actions))
@@ -120,19 +121,14 @@ class SkrlMultiAgentEnv(ShowsEnv, MultiAgentEnvWrapper):
         flags = [{agent: flag[:, None] for agent, flag in part.items()} for part in flags]
         if "final_obs" in info:
             self._take(info["final_obs"])
-            info = {**info, "final_obs": self._observations, "final_states": self._states}
+            info = {**info, "final_obs": self._observation, "final_states": self._state}
         self._take(observation)
-        return self._observations, rewards, *flags, info
-
-    def state(self) -> dict[str, torch.Tensor | None]:
-        return self._states
-
-    render, close = SkrlVecEnv.render, SkrlVecEnv.close
+        return self._observation, rewards, *flags, info
 
     def _take(self, observation: Any) -> None:
         joined, state = split_groups(observation, lambda group: group)
-        self._observations: dict[str, torch.Tensor] = self._task.split(joined, self._task.observation_spaces)
-        self._states = dict.fromkeys(self._task.possible_agents, state)
+        self._observation: dict[str, torch.Tensor] = self._task.split(joined, self._task.observation_spaces)
+        self._state = dict.fromkeys(self._task.possible_agents, state)
 
 
 class FinalObservations:
@@ -167,10 +163,8 @@ class _Bootstrap(FinalObservations):
     def __init__(self, *, possible_agents: list[str], cfg: Any, **arguments: Any):
         cfg = copy.copy(cfg)
         options = cfg if isinstance(cfg, dict) else vars(cfg)
-        for part in (
-            "learning_rate_scheduler",
-            *(f"{name}_preprocessor" for name in ("observation", "state", "value")),
-        ):
+        parts = [f"{name}_preprocessor" for name in ("observation", "state", "value")]
+        for part in ("learning_rate_scheduler", *parts):
             # skrl refuses its own default, {}
             options[f"{part}_kwargs"] = options.get(f"{part}_kwargs") or {agent: {} for agent in possible_agents}
         super().__init__(possible_agents=possible_agents, cfg=cfg, **arguments)  # type: ignore[call-arg]

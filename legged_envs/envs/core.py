@@ -242,8 +242,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        cfg, num_envs, arguments = state["made_from"]
-        self.__init__(cfg, num_envs, **arguments)  # type: ignore[misc]
+        if state["made_from"] is not None:  # else it has been made
+            cfg, num_envs, arguments = state["made_from"]
+            self.__init__(cfg, num_envs, **arguments)  # type: ignore[misc]
         self.spec = state["spec"]
         if state["state"] is not None:
             self.set_state(pickle.loads(state["state"]))

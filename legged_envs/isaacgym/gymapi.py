@@ -112,14 +112,8 @@ class TriangleMeshParams(_GroundParams):
 class RigidShapeProperties(Record):
     """``friction`` acts, the rest is accepted and has no effect, but for a ``filter``, which is refused."""
 
-    FIELDS: ClassVar = {
-        "friction": 1.0,
-        "rolling_friction": 0.0,
-        "torsion_friction": 0.0,
-        "restitution": 0.0,
-        "compliance": 0.0,
-    }
-    FIELDS |= {"contact_offset": 0.02, "rest_offset": 0.0, "thickness": 0.02, "filter": 0}
+    FIELDS: ClassVar = {"friction": 1.0, "rolling_friction": 0.0, "torsion_friction": 0.0, "restitution": 0.0}
+    FIELDS |= {"compliance": 0.0, "contact_offset": 0.02, "rest_offset": 0.0, "thickness": 0.02, "filter": 0}
 
 
 class RigidBodyProperties(Record):

@@ -90,8 +90,8 @@ class Sim:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         threads = min(int(self.params.physx.num_threads) or cores, cores)
         batch = mujoco.batch.Batch(model, len(self.envs), threads)
-        modes = [np.concatenate([actor.dofs["driveMode"] for actor in env.actors]) for env in self.envs]
-        state = State(batch, parts, self.params.substeps, torch.from_numpy(np.stack(modes)), self.device)
+        dofs = np.stack([np.concatenate([actor.dofs for actor in env.actors]) for env in self.envs])
+        state = State(batch, parts, self.params.substeps, dofs, self.device)
         for name, where, values in fields:
             if (values != values[0]).any():
                 batch.expand(name)[(slice(None), *where)] = values
@@ -146,7 +146,8 @@ class Sim:
         if (state := self.state) is None:
             return True
         part, own = state.parts[handle], (actor.friction, actor.mass, actor.com, actor.dofs)
-        state.modes[env.index, part.dofs] = torch.from_numpy(actor.dofs["driveMode"].copy())
+        for name, rows in (("driveMode", state.modes), ("velocity", state.max_speeds)):
+            rows[env.index, part.dofs] = torch.from_numpy(actor.dofs[name].copy())
         for name, where, value in self._fields(state.model, part, actor.asset, *own):
             held = state.batch.expanded(name)
             if ((getattr(state.model, name) if held is None else held[env.index])[where] != value).any():

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from legged_envs.isaacgym.assets import Array
 from legged_envs.isaacgym.gymapi import DOF_MODE_EFFORT, CoordinateSpace
 from legged_envs.isaacgym.gymtorch import Descriptor
 from legged_envs.isaacgym.scene import Part
@@ -30,9 +31,10 @@ class State:
     refreshed; contact forces and forces of DOFs are those of the last physics step."""
 
     def __init__(
-        self, batch: mujoco.batch.Batch, parts: Sequence[Part], substeps: int, modes: Tensor, device: torch.device
+        self, batch: mujoco.batch.Batch, parts: Sequence[Part], substeps: int, dofs: Array, device: torch.device
     ):
-        self.batch, self.parts, self.modes, self.device = batch, parts, modes, device
+        self.batch, self.parts, self.device = batch, parts, device
+        self.modes, self.max_speeds = (torch.from_numpy(dofs[name].copy()) for name in ("driveMode", "velocity"))
         self.model, self.num_envs, self._substeps = batch.model, batch.nsim, substeps
         self.sizes = {"actors": len(parts), "dofs": self.model.nu, "bodies": self.model.nbody - 1}
         self.constants_changed, self.frame_count = np.zeros(batch.nsim, bool), 0
@@ -40,10 +42,8 @@ class State:
         self._qpos, self._qvel, self._ctrl, self._applied, *self._mocap = (
             torch.from_numpy(batch.bind(name)) for name in names
         )
-        joints, places = (
-            np.concatenate([part.joints for part in parts]),
-            (self.model.jnt_qposadr, self.model.jnt_dofadr),
-        )
+        joints = np.concatenate([part.joints for part in parts])
+        places = (self.model.jnt_qposadr, self.model.jnt_dofadr)
         self._dof_qpos, self._dof_qvel = (torch.from_numpy(each[joints]).long() for each in places)
         self._roots_of_bodies = torch.from_numpy(self.model.body_rootid[1:]).long()
         self._moved, self._forces_given, self._body_forces_given = True, False, False
@@ -55,10 +55,11 @@ class State:
     # --- Steps --------------------------------------------------------------------------------------------------------
 
     def simulate(self) -> None:
-        """One step of ``dt``. Forces on DOFs and bodies count for it alone. A warning tells of numbers that are not
-        finite."""
-        if not self._forces_given:
-            self._ctrl.masked_fill_(self.modes == DOF_MODE_EFFORT, 0.0)
+        """One step of ``dt``. Forces on DOFs and bodies count for it alone; a DOF in mode EFFORT, faster than its
+        ``velocity``, is not driven on. A warning tells of numbers that are not finite."""
+        speeds = self._qvel[:, self._dof_qvel]
+        idle = (speeds.abs() > self.max_speeds) & (speeds * self._ctrl > 0.0) if self._forces_given else True
+        self._ctrl.masked_fill_((self.modes == DOF_MODE_EFFORT) & idle, 0.0)
         self.update_constants()
         self.batch.step(nstep=self._substeps)
         self.frame_count += 1

@@ -32,9 +32,6 @@ class SubTerrain:
         self.height_field_raw[x - half : x + half, y - half : y + half] = height
 
 
-Tile = SubTerrain
-
-
 def random_uniform_terrain(
     terrain: SubTerrain, min_height: float, max_height: float, step: float = 1, downsampled_scale: float | None = None
 ) -> SubTerrain:
@@ -89,13 +86,13 @@ def discrete_obstacles_terrain(
 
 
 def stepping_stones_terrain(
-    terrain: Tile,
+    terrain: SubTerrain,
     stone_size: float,
     stone_distance: float,
     max_height: float,
     platform_size: float = 1,
     depth: float = -10,
-) -> Tile:
+) -> SubTerrain:
     """Square stones of ±max_height in rows, each row begun at a random place, with holes of ``depth`` between."""
     size, gap, top = terrain.points(stone_size), terrain.points(stone_distance), terrain.units(max_height)
     choices = np.arange(-top - 1, top) if top else np.zeros(1, int)

@@ -265,15 +265,12 @@ class Fusion:
                     buffer = arenas[dtype].take(places, mode="clip")
                     self._runs.append(partial(arenas[dtype].take, places, 0, buffer, "clip"))
                     for i, k, where, _ in some:
-                        operands[i, k], buffer = (
-                            buffer[: where.numel()].reshape(tuple(where.shape)),
-                            buffer[where.numel() :],
-                        )
+                        operands[i, k] = buffer[: where.numel()].reshape(tuple(where.shape))
+                        buffer = buffer[where.numel() :]
             given = [operands[index, k] for k in range(len(call.operands))]
             if call.views:
-                given = [
-                    torch.from_numpy(x).as_strided(*view).numpy() for x, view in zip(given, call.views, strict=True)
-                ]
+                pairs = zip(map(torch.from_numpy, given), call.views, strict=True)
+                given = [memory.as_strided(*view).numpy() for memory, view in pairs]
             self._runs.append(call.bind(given, results[index]))
 
     def _connect(self, inputs: Mapping[int, Place], outputs: Sequence[tuple[Place, Tensor]]) -> None:

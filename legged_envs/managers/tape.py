@@ -1,3 +1,4 @@
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -5,7 +6,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 Operation = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
 Place = tuple[dict[str, Any], str]  # an attribute that holds a tensor: its owner's attributes, its name among them
@@ -19,7 +19,11 @@ UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPAR
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+    """The tensors in dicts, lists and tuples, in their order."""
+    if isinstance(value, Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, deque)) else ()
+    return [tensor for item in items for tensor in tensors_in(item)]
 
 
 class Tape(TorchDispatchMode):

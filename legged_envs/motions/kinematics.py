@@ -145,13 +145,13 @@ def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None)
 
 
 def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
-    frames = []
-    for data in posed(robot, qpos, qvel):
-        pos, ang_vel = data.xpos[1:], data.cvel[1:, :3]
-        # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
-        lin_vel = data.cvel[1:, 3:] + np.cross(ang_vel, pos - data.subtree_com[1])
-        frames.append(np.hstack((pos, data.xquat[1:], lin_vel, ang_vel)))
-    return dict(zip(FIELDS["body"], torch.from_numpy(np.array(frames)).split((3, 4, 3, 3), dim=-1), strict=True))
+    fields = ("xpos", "xquat", "cvel", "subtree_com")
+    states = [[getattr(data, field)[1:].copy() for field in fields] for data in posed(robot, qpos, qvel)]
+    pos, quat, twist, com = map(np.array, zip(*states, strict=True))
+    ang_vel = twist[..., :3]
+    # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
+    lin_vel = twist[..., 3:] + np.cross(ang_vel, pos - com[:, :1])
+    return dict(zip(FIELDS["body"], map(torch.from_numpy, (pos, quat, lin_vel, ang_vel)), strict=True))
 
 
 def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:

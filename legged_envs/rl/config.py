@@ -39,16 +39,8 @@ LARGEST_SEED = 2**63 - 1
 BYTES_PER_ROBOT = 20_000
 """Share of a training with coarse physics, what torch takes as a seed, and the least memory of an environment."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
-_ABOVE_ZERO = (
-    "minutes",
-    "checkpoint_minutes",
-    "learning_rate",
-    "max_grad_norm",
-    "clip",
-    "init_std",
-    "init_free_std",
-    "noise_kept",
-)
+_ABOVE_ZERO: tuple[str, ...] = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip")
+_ABOVE_ZERO += ("init_std", "init_free_std", "noise_kept")
 _TO_ONE = ("gamma", "gae_lambda", "coarse")
 """Integers that may be 0, and other numbers that may not, or not be above 1."""
 
@@ -81,6 +73,9 @@ class TrainCfg(Configuration):
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     num_envs: int = 768
+    sim: str = "mujoco"
+    device: str = "cpu"
+    """Physics engine, and where it runs, such as cuda:0; evaluations too, the film not."""
     minutes: float = 10.0
     """Training time, wall clock, after which the policy is exported and evaluated."""
     iterations: int | None = None
@@ -170,16 +165,17 @@ def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg,
     check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg(hidden=(256, 128)) if rough else PPOCfg())
     name_of = {options: name for name, options in ALGORITHMS.items()}
-    for_task = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
-    if name_of.get(type(algo)) not in for_task:
-        raise ValueError(
-            f"{cfg.task_id!r} is trained with {' or '.join(for_task)}, got {name_of.get(type(algo), algo)}"
-        )
-    for name, given in (("clips", cfg.clips), ("motions", cfg.motions)):
-        if given and not mimic:
+    fitting = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
+    if (given := name_of.get(type(algo))) not in fitting:
+        raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given or algo}")
+    for name in ("clips", "motions"):
+        if getattr(cfg, name) and not mimic:
             raise ValueError(f"--{name} is for mimic tasks, and {cfg.task_id!r} is none")
     if cfg.warm_start and isinstance(algo, MimicDistillationCfg):
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
+    if isinstance(algo, PPOCfg) and algo.noise_kept != 1.0 and cfg.warm_start is None:
+        how = "a new run has --init-std"
+        raise ValueError(f"--noise-kept is for a --warm-start, got {algo.noise_kept:g} without; {how}")
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
     _check_numbers(cfg)

@@ -1,6 +1,5 @@
 """One policy on several engines, and in a plain loop from its ONNX file: how it does, and where the runs part."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -21,6 +20,7 @@ from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.metrics import EVALUATED, SETTLING_SECONDS, evaluation_cfg
 from legged_envs.rl.plain_loop import PlainLoop, Recording
 from legged_envs.rl.policy import Policy, policy_and_task, policy_file, save_onnx
+from legged_envs.rl.run import write_json
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.engines import find_device, find_engine, known_engines
 from legged_envs.tasks import follows_velocity, is_mimic
@@ -202,6 +202,5 @@ def main(options: CrosscheckCfg) -> None:
     plot_crosscheck(runs, cfg.robot.foot_names, cfg.sim.step_dt, options.picture)
     Console().print(table, f"{remark}; drawn to {options.picture}", sep="\n")
     if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
         about = {"task_id": options.task_id, "seed": options.seed, "seconds": options.seconds, "remark": remark}
-        options.json.write_text(json.dumps(about | {"robots": options.robots, "runs": numbers}, indent=1) + "\n")
+        write_json(options.json, about | {"robots": options.robots, "runs": numbers})

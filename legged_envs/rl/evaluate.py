@@ -21,7 +21,7 @@ SECONDS = 10.0
 """Seed of an evaluation, far from the small ones that trainings take, and length of its episodes, s."""
 
 
-def metrics_of(cfg: TaskCfg) -> type[MimicMetrics] | type[VelocityMetrics] | type[TaskMetrics]:
+def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
     if follows_velocity(cfg) and not is_mimic(cfg):
         return VelocityMetrics if cfg.scene.terrain is None else TerrainMetrics
     return MimicMetrics if is_mimic(cfg) else TaskMetrics
@@ -32,12 +32,18 @@ class Evaluator:
     ``groups`` are what a policy takes; by default ``policy``, on a mimic task with the reference."""
 
     def __init__(
-        self, task_id: str, cfg: TaskCfg, episodes: int = 256, sim: str = "mujoco", groups: Sequence[str] = ()
+        self,
+        task_id: str,
+        cfg: TaskCfg,
+        episodes: int = 256,
+        sim: str = "mujoco",
+        groups: Sequence[str] = (),
+        device: str = "cpu",
     ):
         metrics = metrics_of(cfg)
         self._groups = tuple(groups) or metrics.GROUPS
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
-        self._envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, sim=sim, **EVALUATED)
+        self._envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, sim=sim, device=device, **EVALUATED)
         self.core = unwrap(self._envs)
         self.metrics = metrics(self.core)
 
@@ -64,9 +70,8 @@ class Evaluator:
             observation, reward, terminated, _, info = self._envs.step(action)
             upright = upright & ~terminated
             alive.append(upright)
-            rows.append(
-                {name: value.clone() for name, value in self.metrics.measures({**info, "reward": reward}).items()}
-            )
+            measures = self.metrics.measures({**info, "reward": reward})
+            rows.append({name: value.clone() for name, value in measures.items()})
             show("standing" if still else "evaluating", (step + 1) / steps)
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(alive)
 

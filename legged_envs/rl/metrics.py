@@ -1,6 +1,6 @@
 """What the evaluations of every kind of task have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,8 @@ EVALUATED: dict[str, Any] = dict(array="torch", observations="dict", autoreset_m
 """Options of environments that a policy is evaluated or watched in: nothing but a termination ends an episode."""
 SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet."""
+EPISODES = "/episodes"
+"""How many episodes ended, in the log of a step."""
 
 
 def command_ranges(cfg: TaskCfg) -> dict[str, tuple[float, float]]:
@@ -60,6 +62,21 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
     """Mean over the steps that count, NaN where none does. Shapes: (steps, n, …), (steps, n) → (n, …)."""
     weight = counted.reshape(*counted.shape, *[1] * (values.ndim - 2)).to(torch.float32)
     return (values.nan_to_num() * weight).sum(0) / weight.sum(0)
+
+
+def of_episodes(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What ``extras["log"]`` of several steps tells: sums of counts, means over the episodes that ended of the rest."""
+    rows = [
+        dict(zip(log, torch.stack([torch.as_tensor(x).double() for x in log.values()]).tolist(), strict=True))
+        for log in logs
+    ]
+    told = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [(row[name], row.get(EPISODES, 1.0)) for row in rows if name in row]
+        counted = name == EPISODES or name.startswith("/termination/")
+        episodes = sum(weight for _, weight in values)
+        told[name.lstrip("/")] = sum(x if counted else x * weight / episodes for x, weight in values)
+    return told
 
 
 def print_costs(costs: dict[str, float], limits: dict[str, float], console: Console) -> None:

@@ -17,6 +17,7 @@ from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.motions.report import STANDING_HEIGHT
 from legged_envs.rl.metrics import command_errors, mean_over_steps, print_costs, settled
 from legged_envs.rl.mimic_config import ACTOR_GROUPS
+from legged_envs.rl.task_metrics import TaskMetrics
 from legged_envs.tasks.mimic import motion_cfg
 
 LONGEST_LAG = 0.5
@@ -93,16 +94,15 @@ class MimicEvaluation:
         print_costs(self.costs, self.cost_limits, console)
 
 
-class MimicMetrics:
+class MimicMetrics(TaskMetrics):
     """What is measured on a mimic task: ``episodes`` environments imitate each clip, and as many have no reference."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ACTOR_GROUPS
     ERRORS: ClassVar[dict[str, str]] = {"joint_error": "rad", "lin_vel_error": "m/s"}
-    GOAL: ClassVar[dict[str, float]] = {}
-    STANDS: ClassVar[bool] = False
 
     def __init__(self, core: LeggedVectorEnv):
-        self._core, self.motion = core, motion_of(core)
+        super().__init__(core)
+        self.motion = motion_of(core)
         library = self.motion.player.library
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
         self._episodes = core.num_envs // (library.num_clips + 1)
@@ -132,7 +132,7 @@ class MimicMetrics:
         share = torch.rand(len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         self.motion.pin(clips, share.to(library.duration.device) * library.duration[clips])
         self.motion.withhold(self._clip == library.num_clips)
-        observation, _ = envs.reset(seed=seed)
+        observation = super().start(envs, seed, still)
         self.motion.release()
         self._look_ahead()
         return observation

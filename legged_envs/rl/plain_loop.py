@@ -19,10 +19,11 @@ Recording = dict[str, Any]
 """What robots did: of each step, or one moment, the arrays (num_robots, …) of :meth:`PlainLoop.look`."""
 TEXTS = ("task_id", "robot", "action")
 _FIELDS = ("kp", "kd", "torque_limits", "default_joint_pos")
+_DOWN = (0.0, 0.0, -1.0)
 """Entries of a contract that are no JSON in an ONNX file, and those that replace fields of a ``RobotCfg``."""
 TERMS: dict[str, Callable[[Any, mujoco.MjData, int], Any]] = {
     "command": lambda loop, data, i: loop.command[i],
-    "gravity": lambda loop, data, i: _to_base(data, (0.0, 0.0, -1.0)),
+    "gravity": lambda loop, data, i: _to_base(data, _DOWN),
     "ang_vel": lambda loop, data, i: data.qvel[3:6],
     "lin_vel": lambda loop, data, i: _to_base(data, data.qvel[:3]),
     "joint_pos": lambda loop, data, i: data.qpos[loop.joint_qpos] - loop.default,
@@ -123,11 +124,7 @@ class PlainLoop:
         for data in self.data:
             force = np.linalg.norm(data.cfrc_ext[self._feet, 3:], axis=1)
             row = {"root": data.qpos[:7], "twist": data.qvel[:6], "lin_vel": _to_base(data, data.qvel[:3])}
-            row |= {
-                "gravity": _to_base(data, (0.0, 0.0, -1.0)),
-                "height": data.qpos[2],
-                "contact": force > CONTACT_FORCE,
-            }
+            row |= {"gravity": _to_base(data, _DOWN), "height": data.qpos[2], "contact": force > CONTACT_FORCE}
             row |= {"joints": data.qpos[self.joint_qpos], "joint_vel": data.qvel[self.joint_qvel]}
             rows.append({**row, "torque": data.actuator_force[self._actuators]})
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}

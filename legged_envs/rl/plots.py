@@ -21,23 +21,24 @@ _TRACKING = {
 }
 NUM_PARTS = 40
 """Field of ``plot_tracking``'s rows → name in the legend, colour, bar; and parts of a clip that it averages over."""
-_NOT_DRAWN = ("iteration", "env_steps", "seconds", "rollout_steps_per_second", "update_steps_per_second")
+_NOT_DRAWN = ("iteration", "env_steps", "seconds", "rollout_steps_per_second", "update_steps_per_second", "episodes")
 _COLUMNS, _POINTS = 4, 300
-"""Columns of a curve that :func:`draw_curves` leaves out; its pictures in a row, and the most points of a line."""
+"""Columns of a curve that :func:`draw_curves` leaves out, beside terms that are no costs; pictures in a row, and the
+most points of a line."""
 
 
 def plot_learning_curve(curve: Curve, path: Path) -> None:
-    """Draw all columns of a learning curve, as a PNG."""
+    """Draw a learning curve, as a PNG."""
     draw_curves({"": [curve]}).savefig(path, dpi=110)
 
 
 def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
-    """All columns of learning curves over million environment steps: for each group of runs the mean, and a band from
+    """Columns of learning curves over million environment steps: for each group of runs the mean, and a band from
     the lowest to the highest run."""
     from matplotlib.figure import Figure
 
     rows = [row for curves in groups.values() for curve in curves for row in (curve[0], curve[-1])]
-    names = list(dict.fromkeys(name for row in rows for name in row if name not in _NOT_DRAWN))
+    names = dict.fromkeys(name for row in rows for name in row if _drawn(name))
     height = -(-len(names) // _COLUMNS)
     figure = Figure((3.4 * _COLUMNS, 0.6 + 2.4 * height), layout="constrained")
     for place, name in enumerate(names, start=1):
@@ -49,6 +50,10 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
     figure.supxlabel("million environment steps", fontsize="medium")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", frameon=False)
     return figure
+
+
+def _drawn(name: str) -> bool:
+    return name.startswith("cost/") if "/" in name else name not in _NOT_DRAWN
 
 
 def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colour: str) -> None:

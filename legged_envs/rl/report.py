@@ -114,8 +114,7 @@ def report(runs: Runs, out: Path = Path("report.html")) -> None:
     Args:
         runs: Run folders.
         out: The page, .html, one file that needs no network; one that is there is replaced."""
-    checks.check_choice("the ending of --out", out.suffix, (".html",))
-    checks.check_output("--out", out)
+    checks.check_output("--out", out, endings=(".html",))
     checks.check_installed("matplotlib")
     text = page(_read("report", runs))
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """What a training tells of itself as it runs: files in its run folder, and trackers, each through its own library."""
 
+import json
 import os
 import platform
 import re
@@ -31,6 +32,12 @@ def as_json(value: Any) -> Any:
         return vars(value)
     names = [str(getattr(value, name, "")) for name in ("__module__", "__qualname__")]  # not every callable has both
     return ".".join(names) if callable(value) and all(names) else str(value)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write a file, in a folder that is made if it has to be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(values, indent=1, default=as_json) + "\n")
 
 
 def numbers(values: Any, path: str = "") -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""How well a policy does on a task with neither a velocity command nor motions to imitate."""
+"""What is measured of a policy: here on a task with neither a velocity command nor motions to imitate."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -32,12 +32,14 @@ class TaskEvaluation:
 
 
 class TaskMetrics:
-    """What is measured in the environment ``core`` of an evaluation; see ``VelocityMetrics``."""
+    """What is measured in the environment ``core`` of an evaluation."""
 
     GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
     ERRORS: ClassVar[dict[str, str]] = {}
+    """Observation groups that a policy takes by default; what :meth:`training_errors` gives, and the units."""
     GOAL: ClassVar[dict[str, float]] = {}
     STANDS: ClassVar[bool] = False
+    """Errors and falls that a training is to reach, empty without a goal; whether to evaluate the zero command too."""
 
     def __init__(self, core: LeggedVectorEnv):
         self._core = core
@@ -48,16 +50,20 @@ class TaskMetrics:
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
+        """The task of an evaluation of ``episodes`` each, and how many environments that takes."""
         return cfg, episodes
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
+        """Reset the environments, if ``still`` to the zero command. Returns the first observation."""
         observation, _ = envs.reset(seed=seed)
         return observation
 
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
         return {"reward": info["reward"], "costs": info["costs"]}
 
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> TaskEvaluation:
+    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Any:
+        """What a rollout's measures (steps, num_envs, …) say, and who is ``alive`` in it; ``still`` is one standing."""
         core, counted = self._core, torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         return TaskEvaluation(

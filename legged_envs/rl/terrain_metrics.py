@@ -26,9 +26,8 @@ class TerrainEvaluation(Evaluation):
         super().print(console)
         assert self.crossings is not None
         levels = range(len(next(iter(self.crossings.values()))))
-        table = Table(
-            "kind", *(Column(str(i), justify="right") for i in levels), title=f"{self.crossed:.1%} cross their tile, %"
-        )
+        columns = [Column(str(level), justify="right") for level in levels]
+        table = Table("kind", *columns, title=f"{self.crossed:.1%} cross their tile, %")
         for kind, fractions in self.crossings.items():
             table.add_row(kind, *("–" if value != value else f"{100 * value:.0f}" for value in fractions))
         console.print(table)

@@ -24,6 +24,7 @@ from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg, coarse, complete
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
+from legged_envs.rl.metrics import of_episodes
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
@@ -69,6 +70,7 @@ class Trainer:
         torch.manual_seed(cfg.seed)
         self._coarse = coarse(cfg, self.task)
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
+        options |= {"sim": cfg.sim, "device": cfg.device}
         envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
         self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=cfg.seed)
         self.core = unwrap(envs)
@@ -177,12 +179,13 @@ class Trainer:
     def _iterate(self) -> dict[str, float]:
         algorithm, steps = self.algorithm, self._algo.steps_per_env
         begun = time.perf_counter()
-        observation, reward_sum = self.env.get_observations(), torch.zeros(())
+        observation, reward_sum, logs = self.env.get_observations(), torch.zeros((), device=self.core.device), []
         with torch.inference_mode():
             for _ in range(steps):
                 observation, rewards, dones, extras = self.env.step(algorithm.act(observation))
                 algorithm.process_env_step(observation, rewards, dones, extras)
                 reward_sum += rewards.mean()
+                logs += [extras["log"]] if "log" in extras else []
             algorithm.compute_returns(observation)
         collected = time.perf_counter()
         losses = algorithm.update()
@@ -199,6 +202,7 @@ class Trainer:
             "update_steps_per_second": samples / (ended - collected),
             "action_std": algorithm.get_policy().output_std.mean().item(),
             **{f"loss_{name}": value for name, value in losses.items() if name != "symmetry"},
+            **of_episodes(logs),
         }
 
     def _check_goal(self, row: dict[str, float]) -> None:
@@ -230,7 +234,8 @@ class Trainer:
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        return Evaluator(self.cfg.task_id, self.task, self.cfg.episodes, groups=self._groups)
+        cfg = self.cfg
+        return Evaluator(cfg.task_id, self.task, cfg.episodes, cfg.sim, self._groups, cfg.device)
 
     def _export(self) -> None:
         policy = self.algorithm.get_policy()

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
-from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp import observations
 from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_steps, print_costs, settled
+from legged_envs.rl.task_metrics import TaskMetrics
 
 
 @dataclass
@@ -69,18 +69,16 @@ STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
 """Measures of a foot's swing, which count where it landed; quantities with the command zero → what is measured."""
 
 
-class VelocityMetrics:
-    """What is measured on a task that follows velocity commands, in the environment ``core`` of an evaluation."""
+class VelocityMetrics(TaskMetrics):
+    """What is measured on a task that follows velocity commands."""
 
-    GROUPS: ClassVar[tuple[str, ...]] = ("policy",)
     ERRORS: ClassVar[dict[str, str]] = {"lin_vel_error": "m/s", "ang_vel_error": "rad/s"}
-    """Observation groups that a policy takes by default; what :meth:`training_errors` gives, and the units."""
     GOAL: ClassVar[dict[str, float]] = {"lin_vel_error": 0.25, "ang_vel_error": 0.25, "falls": 0.05}
     STANDS: ClassVar[bool] = True
-    """Errors and falls that a training is to reach, empty without a goal; whether to evaluate the zero command too."""
 
     def __init__(self, core: LeggedVectorEnv):
-        self._core, robot = core, core.cfg.robot
+        super().__init__(core)
+        robot = core.cfg.robot
         self._diagonals = [[robot.foot_names.index(name) for name in pair] for pair in robot.diagonals]
         self._peak = torch.zeros(core.num_envs, len(robot.foot_names), device=core.device)
         """Greatest height of each foot since it left the ground, m."""
@@ -89,21 +87,14 @@ class VelocityMetrics:
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
-    @staticmethod
-    def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
-        """The task of an evaluation of ``episodes`` each, and how many environments that takes."""
-        return cfg, episodes
-
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Reset the environments, if ``still`` to the zero command. Returns the first observation."""
-        observation, _ = envs.reset(seed=seed)
+        observation = super().start(envs, seed, still)
         if still:
             hold_velocity(self._core, (0.0, 0.0, 0.0), observation)
         self._peak.zero_()
         return observation
 
     def measures(self, info: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
         robot, contact = self._core.robot, self._core.robot.foot_contact
         height = robot.foot_height - self._core.cfg.robot.foot_radius
         peak, self._peak = self._peak, torch.where(contact, 0.0, torch.maximum(self._peak, height))
@@ -125,7 +116,6 @@ class VelocityMetrics:
         }
 
     def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
-        """What a rollout's measures (steps, num_envs, …) say, and who is ``alive`` in it; ``still`` is one standing."""
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         landed = values["landed"] * counted.unsqueeze(2)

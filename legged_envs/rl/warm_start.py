@@ -22,10 +22,10 @@ State = dict[str, torch.Tensor]
 
 def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVecEnv, noise: float) -> None:
     """Give actor and critic of ``algorithm`` what those of the run at ``place`` have learnt. What they both see keeps
-    its weights; other observations, and units of wider layers, count for nothing at first, so that actions and values
-    are those of the run, whose standard deviation is multiplied by ``noise``. New observations are normalised as
-    ``env`` shows them now. ValueError if the run is of another robot, other actions, larger networks or another
-    algorithm, or shares no observation; FileNotFoundError if there is none."""
+    its weights; new observations, normalised as ``env`` shows them now, and units of wider layers count for nothing at
+    first. So actions and values are those of the run, or, where something is no longer shown, those at its mean; the
+    standard deviation of actions is multiplied by ``noise``. ValueError if the run is of another robot, other actions,
+    larger networks or another algorithm, or shares no observation; FileNotFoundError if there is none."""
     state = read_checkpoint(place)
     there_id = state["task_id"]
     if "actor_state_dict" not in state["algorithm"]:

@@ -119,9 +119,8 @@ class Report(Shown):
             sign, end = mirror_sign((self.model, self.data), joint, part[0]), min(at - low, high - at)
             numbers = (low, high, at, kp, robot.kd[i], limit, robot.velocity_limits[i])
             rows.append((joint, *map(float, numbers), *(f"{x:.3f}" for x in (end, sag, load))))
-            self._add(
-                end < _END, f"default_joint_pos of {joint!r}, {at:g}, is at an end of {low:g} to {high:g}: move it"
-            )
+            span = f"{low:g} to {high:g}"
+            self._add(end < _END, f"default_joint_pos of {joint!r}, {at:g}, is at an end of {span}: move it")
             self._add(abs(sag) > _SAG, f"kp of {joint!r}: it sags by {sag:.2f} rad: write {kp * abs(sag) / 0.1:.2g}")
             self._add(load > _LOAD, f"torque_limits of {joint!r}: {load:.0%} of {limit:g} N m to stand: bend it less")
             self._add(sign not in (0, part[1]), f"mirror of {joint!r} is {part}, but its axis has the sign {sign:g}")
@@ -135,11 +134,12 @@ class Report(Shown):
 
     def _feet(self) -> Table:
         robot, shapes, rows = self.robot, dict[str, list[float]](), []
-        for i, z in lowest(self.model, self.data).items():
+        ends = lowest(self.model, self.data)
+        for i, z in ends.items():
             shapes.setdefault(self._body(i), []).extend((z, z + self._rise(i)))
         how = "change default_joint_pos"
         round_ = np.isin(self.model.geom_type, (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE))
-        small = [i for i in lowest(self.model, self.data) if round_[i] and self.model.geom_size[i, 0] < _BALL]
+        small = [i for i in ends if round_[i] and self.model.geom_size[i, 0] < _BALL]
         for foot in robot.foot_names:
             radius = min([self.model.geom_size[i, 0] for i in small if self._body(i) == foot], default=inf)
             edges = "smaller than 15 mm it catches on the inner edges of rough ground: write 0.02, and raise it as much"

@@ -17,11 +17,12 @@ Engine = Callable[..., Simulation]
 ENGINES: dict[str, str | Engine] = {
     "mujoco": "legged_envs.sim.mujoco_cpu:MujocoSimulation",
     "mujoco_warp": "legged_envs.sim.mujoco_warp:WarpSimulation",
+    "genesis": "legged_envs.sim.genesis:GenesisSimulation",
 }
 """Engine name → ``constructor(robot, cfg, num_envs, device)``, with ``scene=`` where a scene has more than one robot at
 the origin, or where it is to be imported from when it is first used: ``"module:name"``. Entry points of the group
 ``legged_envs.engines``, of other packages, come on top; docs/engines.md says what an engine must give."""
-EXTRAS = {"mujoco_warp": "warp"}
+EXTRAS = {"mujoco_warp": "warp", "genesis": "genesis"}
 """The extra of this package that installs an engine."""
 
 

@@ -1,6 +1,5 @@
 """Physics with MuJoCo Warp, in float32: on NVIDIA GPUs, and on CPUs, slowly, for tests."""
 
-import copy
 import gc
 from collections.abc import Callable
 from typing import Any
@@ -14,25 +13,22 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SceneCfg
-from legged_envs.sim.mujoco_model import OUTPUTS, SEEN_BY_RAYS, LiveArray, ModelSimulation, check_shapes, flatten
+from legged_envs.sim.mujoco_live import SET, LiveSimulation
+from legged_envs.sim.mujoco_model import OUTPUTS, SEEN_BY_RAYS
 from legged_envs.sim.simulation import SimCfg
 
 wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else each kernel that is loaded is a line
 _STATE = ("time", "qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied")
 """Fields of ``mjw.Data`` that the next step depends on."""
 _DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0")
-_SET = ("geom_friction", "body_mass", "body_ipos", "dof_armature", "actuator_gainprm", "actuator_biasprm")
-"""Fields of ``mjw.Model`` of which each environment has its own: those that follow from others, and those that are
-set."""
-_HUGE = 1e10
-"""Numbers beyond which MuJoCo resets a state (``mjMAXVAL``)."""
+"""Fields of ``mjw.Model`` that follow from others that parameters set; each environment has its own."""
 _NO_LIMIT = OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS
 """The solver's iterations ended at ``SimCfg.iterations`` or ``ls_iterations``, as they may on every engine."""
 _POINTS = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{kind}")): n for kind, n in (("SPHERE", 1), ("CAPSULE", 2))}
 """In how many points a shape touches a plane; others in four."""
 
 
-class WarpSimulation(ModelSimulation):
+class WarpSimulation(LiveSimulation):
     """``num_envs`` scenes on MuJoCo Warp. What is read are the engine's own arrays, which the next step overwrites in
     place. A step and ``forward`` are graphs, on a GPU launched on PyTorch's stream; only ``diverged`` waits for it.
     On a CPU two runs are equal bit for bit, environment i is that of another ``num_envs``, and a saved state is exact;
@@ -45,43 +41,22 @@ class WarpSimulation(ModelSimulation):
     def __init__(
         self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, scene: SceneCfg | None = None
     ):
-        if device.type != "cpu" and not (device.type == "cuda" and torch.cuda.is_available()):
-            where = "on device='cpu', and on 'cuda' where PyTorch finds an NVIDIA GPU"
-            raise ValueError(f"sim='mujoco_warp' runs {where}, got device={str(device)!r}")
-        if str(device) == "cuda":
-            device = torch.device("cuda", torch.cuda.current_device())
+        device = self._check_device("mujoco_warp", device)
         super().__init__(robot, cfg, num_envs, device)
         model = self._take_model(scene := scene or SceneCfg())
         self.survives_fork, self._room = device.type == "cpu", _room(model, cfg)
         with wp.ScopedDevice(str(device)):
-            self._warp_model = mjw.put_model(model, dict.fromkeys((*_DERIVED, *_SET), num_envs))
+            self._warp_model = mjw.put_model(model, dict.fromkeys((*_DERIVED, *SET), num_envs))
             self._warp_model.opt.warn_overflow = 0
             self._data = mjw.put_data(model, mujoco.MjData(model), num_envs, **self._room)
             self._step_graph, self._forward_graph = self._capture(mjw.step), self._capture(mjw.forward)
             wp.synchronize_device()  # PyTorch works on another stream
-        self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *_SET)}
+        self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *SET)}
         self._outputs = {name: wp.to_torch(getattr(self._data, name)) for name in OUTPUTS}
         state = {name: wp.to_torch(getattr(self._data, name)) for name in _STATE}
         self._overflow = wp.to_torch(self._data.overflow)
-        self._constants_changed = torch.zeros(num_envs, dtype=torch.bool, device=device)
-        self._stale_constants: set[str] = set()
-        """Why constants are to be computed anew; all robots of a scene share it."""
-        self._timestep = wp.to_torch(self._warp_model.opt.timestep)
-        common = {"timestep": self._timestep, "constants_changed": self._constants_changed}
-        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields, "common": common}
-        self._qpos, self._qvel, self._controls = state["qpos"], state["qvel"], state["ctrl"]
-        self._seen, self._state = (self._qpos, self._qvel), LiveArray(self._qpos)
-        for array in state.values():
-            array.zero_()
-        self._qpos.copy_(torch.from_numpy(model.qpos0))
         self._overflow.zero_()
-        qpos, qvel = self._qpos, self._qvel
-
-        def get_data(env_id: int, data: mujoco.MjData) -> None:
-            data.qpos, data.qvel = qpos[env_id].cpu().numpy(), qvel[env_id].cpu().numpy()
-
-        self._take_scene(scene, get_data)
-        self._default = {name: array[0].clone() for name, array in state.items()}
+        self._take_arrays(scene, state, wp.to_torch(self._warp_model.opt.timestep))
         self._launch(self._forward_graph)
 
     def _capture(self, function: Callable[..., None]) -> Any:
@@ -113,9 +88,6 @@ class WarpSimulation(ModelSimulation):
         self._update_constants()
         self._launch(self._step_graph, num_steps)
 
-    def set_timestep(self, dt: float) -> None:
-        self._timestep.fill_(dt)
-
     def forward(self, env_ids: Tensor) -> None:
         before = {name: output.clone() for name, output in self._outputs.items()}
         self._update_constants()
@@ -134,17 +106,6 @@ class WarpSimulation(ModelSimulation):
         self._constants_changed.zero_()
         self._stale_constants.clear()
 
-    def _mark_constants(self, env_ids: Tensor) -> None:
-        self._constants_changed[env_ids] = True
-        self._stale_constants.add("a parameter was set")
-
-    def _own_field(self, name: str, write: bool) -> Tensor | None:
-        return self._fields[name]
-
-    def _restore_start(self, env_ids: Tensor) -> None:
-        for name, array in self._saved["state"].items():
-            array[env_ids] = self._default[name]
-
     def _cast_at_shapes(self, origins_w: Tensor, directions_w: Tensor) -> Tensor:
         distances = torch.empty(origins_w.shape[:2], device=self.device)
         nobody = torch.full_like(distances[0], -1, dtype=torch.int32)
@@ -156,8 +117,7 @@ class WarpSimulation(ModelSimulation):
         return distances
 
     def diverged(self) -> Tensor | None:
-        fine = (self._qpos.abs() < _HUGE).all(1) & (self._qvel.abs() < _HUGE).all(1)
-        full = (self._overflow & ~int(_NO_LIMIT)) != 0
+        fine, full = self._fine(), (self._overflow & ~int(_NO_LIMIT)) != 0
         if not (full | ~fine).any():  # the one value that a step waits for
             return None
         if full.any():
@@ -174,20 +134,6 @@ class WarpSimulation(ModelSimulation):
         wrong = f"MuJoCo Warp ran out of room ({bits.name}) in environment {where[0]} and {len(where) - 1} others"
         how = "raise njmax for NEFC, nconmax for BROADPHASE, NARROWPHASE and CCD; HFIELD: a coarser terrain"
         raise RuntimeError(f"{wrong} with {given}, so that contacts were left out: {how}")
-
-    def get_state(self) -> dict[str, Any]:
-        return copy.deepcopy(self._saved)
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        given, own = flatten(state), flatten(self._saved)
-        check_shapes(given, {name: tuple(array.shape) for name, array in own.items()})
-        for name, array in own.items():
-            array.copy_(torch.as_tensor(given[name]))
-        if self._constants_changed.any():
-            self._stale_constants.add("they were in the state")
-        for robot in self.robots.values():
-            for name, value in vars(robot.parameters).items():
-                value.copy_(robot._read_parameter(name, default=False))
 
 
 def _room(model: mujoco.MjModel, cfg: SimCfg) -> dict[str, int]:

@@ -123,17 +123,19 @@ class SceneRenderer:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
         if self._appearance != self.viewer.appearance:
             self._dress(self.viewer.appearance)
-        if use not in self._data:
-            self._data[use] = mujoco.MjData(self.model)
-        data = self._data[use]
+        data = self._kept(use, self.model)
         if self.model is self.simulated:
             self.get_data(env_id, data)
         else:
-            simulated = self._data.setdefault("simulated", mujoco.MjData(self.simulated))
-            self.get_data(env_id, simulated)
+            self.get_data(env_id, simulated := self._kept("simulated", self.simulated))
             data.qpos[:] = simulated.qpos
         forward(self.model, data)
         return data
+
+    def _kept(self, use: str, model: mujoco.MjModel) -> mujoco.MjData:
+        if use not in self._data:
+            self._data[use] = mujoco.MjData(model)
+        return self._data[use]
 
     def _dress(self, appearance: str | None) -> None:
         """Draw the robots in another appearance from the next picture on."""

@@ -176,14 +176,8 @@ def tron1_wf_flat() -> TaskCfg:
     cfg.rewards["alive"] = RewardTermCfg(rewards.alive, 0.5)
     cfg.rewards["hip_pos"] = RewardTermCfg(rewards.dof_close_to_default, -1.0, {"joints": _sideways(TRON1_WF)})
     cfg.rewards["base_height"].params["target"] = round(0.97 * TRON1_WF.base_height, 2)
-    weights = {
-        "orientation": -5.0,
-        "torques": -2e-5,
-        "dof_acc": -2.5e-8,
-        "dof_pos_stand_still": -0.2,
-        "feet_slip": -0.5,
-    }
-    for name, weight in weights.items():
+    terms = {"orientation": -5.0, "torques": -2e-5, "dof_acc": -2.5e-8, "dof_pos_stand_still": -0.2, "feet_slip": -0.5}
+    for name, weight in terms.items():
         cfg.rewards[name].weight = weight
     cfg.events["push"].params["velocity"] = 0.5
     return cfg

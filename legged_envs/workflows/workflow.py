@@ -1,7 +1,6 @@
 """What the workflows share: an object with methods in the words of its framework, and the core that calls them."""
 
 import copy
-import pickle
 import random
 from abc import ABCMeta, abstractmethod
 from collections import ChainMap
@@ -136,11 +135,6 @@ class WorkflowCore(LeggedVectorEnv):
         make = partial(type(self.task).make_core, self.cfg, self.num_envs, **self._arguments)
         return make, (), {**self.__getstate__(), "made_from": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.spec = state["spec"]
-        if state["state"] is not None:
-            self.set_state(pickle.loads(state["state"]))
-
 
 class _Finished(ABCMeta):
     """Finishes the core of an object after its whole constructor, those of subclasses too."""
@@ -148,9 +142,8 @@ class _Finished(ABCMeta):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         task = super().__call__(*args, **kwargs)
         if vars(task).get("core") is None:
-            raise TypeError(
-                f"{cls.__name__}.__init__ must call that of its base class: {cls.__mro__[1].__name__}.__init__"
-            )
+            base = cls.__mro__[1].__name__
+            raise TypeError(f"{cls.__name__}.__init__ must call that of its base class: {base}.__init__")
         task.core.finish()
         return task
 
