@@ -344,13 +344,14 @@ def crosscheck(cfg: Annotated[CrosscheckCfg, tyro.conf.arg(name="")]) -> None:
     run(cfg)
 
 
-def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("deploy")) -> None:
+def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("deploy"), half: bool = False) -> None:
     """Write a policy with what runs it without this package: policy.onnx and policy.safetensors, both with the contract
     between policy and robot, and scene.xml, the robot as plain MuJoCo reads it. examples/deploy.py drives it.
     Args:
         task_id: Registered id, or module:Id of another package's task.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
-        folder: A new folder for them."""
+        folder: A new folder for them.
+        half: Whether to round the weights to 16-bit floats, as in the policies that ship."""
     plain_id(task_id)
     checks.check_output("--folder", folder, "folder")
     checks.check_installed("onnx")
@@ -359,7 +360,7 @@ def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("dep
     check_without_torch(task_id, partial(_policy_and_task, task_id, policy, None, (), (), False))
     from legged_envs.rl.export import export as write
 
-    print("wrote", *write(task_id, policy, folder))
+    print("wrote", *write(task_id, policy, folder, half))
 
 
 def terrain(

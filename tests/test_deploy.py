@@ -16,12 +16,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import override
 from legged_envs.rl.export import scene_text
 from legged_envs.rl.policy import SHIPPED, Policy, contract, load_policy, load_shipped_policy, save_onnx
+from legged_envs.rl.record import read_evaluation
 from legged_envs.robots import GO2 as GO2_ROBOT
 from legged_envs.sim.scene import build_scene
 
@@ -221,6 +223,21 @@ def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
     told = capsys.readouterr().err
     assert stop.value.code == 2 and message in told and told.count("\n") == 1
     assert not (tmp_path / "new").exists()
+
+
+def test_half_precision_is_half_a_file_that_says_nearly_the_same(tmp_path: Path) -> None:
+    cli.main(["export", GO2, "--half", "--folder", str(tmp_path)])
+    file, shipped = tmp_path / "policy.safetensors", load_policy(SHIPPED[GO2])
+    half, header = load_policy(file), read_evaluation(SHIPPED[GO2])
+    assert half.contract == shipped.contract and read_evaluation(file) == header
+    with safe_open(file, "pt") as weights:
+        assert {weights.get_tensor(name).dtype for name in weights.keys()} == {torch.float16}  # noqa: SIM118
+    observation = torch.randn(256, 45, generator=torch.Generator().manual_seed(0))
+    expected = shipped(observation)
+    assert half(observation).dtype == torch.float32
+    torch.testing.assert_close(half(observation), expected, atol=4e-3 * float(expected.abs().max()), rtol=0.0)
+    onnx = deploy.Controller(str(tmp_path / "policy.onnx")).network.run(None, {"obs": observation[:1].numpy()})[0]
+    np.testing.assert_allclose(onnx, half(observation[:1]), atol=1e-5)  # both files are of the same policy
 
 
 def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:

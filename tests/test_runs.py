@@ -116,6 +116,18 @@ def test_weights_and_biases_has_the_numbers_and_one_run_goes_on(run):
     assert ids == {(run / "wandb.id").read_text()}, "both parts are of one run"
 
 
+def test_weights_and_biases_without_a_login_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = pytest.importorskip("wandb")
+    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "NETRC", "WANDB_CONFIG_DIR"):  # where a login is kept
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with pytest.raises(RuntimeError, match=r"--tracker wandb: .*`wandb login`.* WANDB_MODE=offline"):
+        TRACKERS["wandb"](tmp_path, {"training": {"task_id": GO2}}, False).__enter__()
+    wandb.teardown()
+
+
 def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)

@@ -4,18 +4,22 @@ import shutil
 from pathlib import Path
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.policy import POLICY_FILE, policy_and_task, policy_file, save_onnx, shipped_file
+from legged_envs.rl.policy import POLICY_FILE, halve, load_policy, policy_and_task, policy_file, save_onnx, shipped_file
 from legged_envs.sim.scene import spec_on_ground
 
 
-def export(task_id: str, policy: Path | None, folder: Path) -> tuple[Path, Path, Path]:
+def export(task_id: str, policy: Path | None, folder: Path, half: bool = False) -> tuple[Path, Path, Path]:
     """Write ``policy.onnx`` and ``policy.safetensors``, of a file or run folder (None: what ships), both with its
-    contract, and ``scene.xml``, that of its task. Where these are; errors as :func:`policy_and_task`."""
-    loaded, cfg, _ = policy_and_task(task_id, policy)
+    contract, and ``scene.xml``, that of its task; with ``half`` the weights are rounded to 16-bit floats. Where these
+    are; errors as :func:`policy_and_task`."""
+    cfg = policy_and_task(task_id, policy, weights=False)[1]
     onnx, weights, scene = (folder / name for name in ("policy.onnx", POLICY_FILE, "scene.xml"))
     folder.mkdir(parents=True, exist_ok=True)
-    save_onnx(onnx, loaded, {"inputs": loaded.inputs, **loaded.contract})
     shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
+    if half:
+        halve(weights)
+    loaded = load_policy(weights)
+    save_onnx(onnx, loaded, {"inputs": loaded.inputs, **loaded.contract})
     scene.write_text(scene_text(cfg))
     return onnx, weights, scene
 

@@ -145,6 +145,13 @@ def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -
     path.write_bytes(save(weights, {_CONTRACT: json.dumps(contract), _NETWORK: json.dumps(description)}))
 
 
+def halve(path: Path) -> None:
+    """Round the weights of a policy's file to 16-bit floats, which are read as 32-bit ones; all else in it stays."""
+    with safe_open(path, "pt") as file:
+        about, weights = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    path.write_bytes(save({name: w.half() if w.is_floating_point() else w for name, w in weights.items()}, about))
+
+
 class _Module(torch.nn.Module):
     """A policy as ``torch.onnx`` takes it."""
 
@@ -187,14 +194,19 @@ def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> 
     try:
         with safe_open(path, "pt" if weights else "numpy", device=device) as file:
             about = file.metadata() or {}
-            # Copies lie in memory as torch aligns it, on which the last digits of a product depend.
-            tensors: dict[str, Any] = {name: file.get_tensor(name).clone() if weights else None for name in file.keys()}  # noqa: SIM118
+            names = file.keys()
+            tensors: dict[str, Any] = {name: _read(file.get_tensor(name)) if weights else None for name in names}
         if missing := {_CONTRACT, _NETWORK} - about.keys():
             raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
         return Policy(Network(json.loads(about[_NETWORK]), tensors), json.loads(about[_CONTRACT]))
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         message = f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {error}"
         raise ValueError(message) from error
+
+
+def _read(weight: torch.Tensor) -> torch.Tensor:
+    """A copy, which lies in memory as torch aligns it: the last digits of a product depend on that."""
+    return weight.float() if weight.dtype == torch.float16 else weight.clone()
 
 
 def shipped_file(task_id: str) -> Path:

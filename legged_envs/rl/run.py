@@ -97,7 +97,11 @@ def _wandb(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Trac
 
     again: dict[str, Any] = {"id": known, "resume": "allow"} if (known := _known(folder / "wandb.id", resumed)) else {}
     names = {"project": os.environ.get("WANDB_PROJECT", "legged-envs"), "group": config["training"]["task_id"]}
-    with wandb.init(name=folder.name, dir=folder, config=config, **names, **again) as run:
+    try:
+        started = wandb.init(name=folder.name, dir=folder, config=config, **names, **again)
+    except wandb.errors.UsageError as error:
+        raise RuntimeError(f"--tracker wandb: {error} WANDB_MODE=offline needs no login.") from error
+    with started as run:
         (folder / "wandb.id").write_text(run.id)
         yield lambda numbers, update: run.log(dict(numbers), step=update)
 
