@@ -335,6 +335,24 @@ def test_an_evaluation_says_which_commands_it_gave():
     assert "lin_vel_x in [-0.8, 0.8], lin_vel_y in [-0.4, 0.4], ang_vel_z in [-0.8, 0.8]" in console.export_text()
 
 
+@pytest.mark.parametrize("task_id", ["Legged/Tron1-PF-Flat-v0", "Legged/Tron1-SF-Flat-v0"])
+def test_robots_that_see_the_past_are_evaluated_standing_too(task_id, monkeypatch):
+    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 0.2)
+    evaluator, seen = Evaluator(task_id, make_task_cfg(task_id), episodes=2), []
+    actions = torch.zeros(2, len(evaluator.core.cfg.robot.joint_names))
+    result = evaluator.run(lambda observation: seen.append(observation.clone()) or actions)
+    layout = evaluator.core.observations.groups["policy"].layout
+    first = [
+        sum(size for _, size, _ in layout[:i])
+        for i, (name, _, age) in enumerate(layout)
+        if name == "command" and not age
+    ]
+    evaluator.close()
+    commands = torch.stack(seen)[:, :, first[0] : first[0] + 3]
+    assert len(commands) == 20 and result.falls == 0.0
+    assert (commands[:10] != 0.0).any(-1).all() and (commands[10:] == 0.0).all()
+
+
 # --- the list ---------------------------------------------------------------------------------------------------------
 
 

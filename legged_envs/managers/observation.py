@@ -169,10 +169,12 @@ class ObservationGroup(TermColumns):
     def overwrite(self, observation: torch.Tensor, term: str, value: torch.Tensor) -> None:
         """Write the ``value`` of a term to an observation of this moment and to what is remembered of it."""
         first = sum(self.sizes[: self.names.index(term)])
-        now = observation if self.history == 1 else self.past[:, -1]
-        now[:, first : first + value.shape[-1]] = value
+        # What a step leaves, only a step may change in place.
+        past = self.past.clone() if self.history > 1 else observation.unsqueeze(1)
+        past[:, -1, first : first + value.shape[-1]] = value
         if self.history > 1:
-            observation[:] = self._flat(self.past)
+            self.past = past
+            observation[:] = self._flat(past)
 
     def _by_term(self, steps: list[int]) -> torch.Tensor:
         """Which columns of all steps' vectors stand where if each term's ``steps`` stand together."""
