@@ -29,7 +29,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.rl import bench
-from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.config import PPOCfg, TrainCfg, complete
 from legged_envs.rl.evaluate import Evaluator
 from legged_envs.rl.metrics import COMMAND_RANGES, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
@@ -310,6 +310,23 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
 
 
 # --- the evaluation's commands ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task_id", "usual"),
+    [
+        (GO2, {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.002}),
+        ("Legged/Go2-Rough-v0", {"hidden": (256, 128), "init_std": 0.5, "entropy": 0.002}),
+        ("Legged/Tron1-WF-Flat-v0", {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.002}),
+        ("Legged/K1-Flat-v0", {"hidden": (128, 128), "init_std": 0.2, "entropy": 0.0005}),
+        ("Legged/G1-Rough-v0", {"hidden": (256, 128), "init_std": 0.2, "entropy": 0.0005}),
+    ],
+)
+def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
+    task, own = make_task_cfg(task_id), {"hidden": (8,), "init_std": 0.3, "entropy": 0.0}
+    assert complete(TrainCfg(task_id), task)[1] == PPOCfg(**usual)
+    assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(learning_rate=1e-4, **usual)
+    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own)
 
 
 def test_a_robot_is_evaluated_on_commands_that_it_was_trained_on():

@@ -48,6 +48,7 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
+    assert ppo.hidden is not None, "complete() was to give what the task has by default"
     groups = unwrap(env.env).group_sizes
     network = {"hidden_dims": list(ppo.hidden), "activation": ppo.activation, "obs_normalization": True}
     model = {"class_name": "rsl_rl.models:MLPModel", **network}

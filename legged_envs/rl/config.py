@@ -50,11 +50,14 @@ class PPOCfg(OnPolicyCfg):
     """rsl_rl's PPO, for velocity tasks. The learning rate falls linearly over the run."""
 
     mini_batches: int = 3
-    hidden: tuple[int, ...] = (128, 128)
-    """Hidden layers of actor and critic."""
+    hidden: tuple[int, ...] | None = None
+    """Hidden layers of actor and critic; by default 128 128, on rough ground, where a policy sees more, 256 128."""
     activation: Activation = "elu"
-    init_std: float = 0.5
-    """Standard deviation of the first actions; 1 is the whole action range."""
+    init_std: float | None = None
+    """Standard deviation of the first actions, 1 is the whole action range; by default 0.5, or 0.2 where a clock
+    already lifts the feet."""
+    entropy: float | None = None
+    """Weight of the entropy; by default 0.002, or 0.0005 with a clock: arms that hardly matter swing no wider by it."""
     noise_kept: float = 1.0
     """With --warm-start: which part of the run's standard deviation of actions to begin with, for less exploration."""
     mirror: bool = True
@@ -157,13 +160,25 @@ class RecordCfg(Configuration):
         policy_and_task(self.task_id, self.policy, self.changes, weights=False)
 
 
-def complete(cfg: TrainCfg, mimic: bool, rough: bool = False) -> tuple[TrainCfg, AlgorithmCfg]:
-    """A copy of ``cfg`` with its algorithm, and that; all options are checked, for a task of motions if ``mimic``. On
-    ``rough`` ground, where a policy sees more, networks are larger by default."""
+def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
+    """A copy of ``cfg`` with its algorithm, and that, with what it has by default for ``task``; all options are
+    checked."""
+    from legged_envs.tasks import is_mimic, lifts_feet
+
+    mimic = is_mimic(task)
     check_choice("--tracker", cfg.tracker, tuple(TRACKERS))
     check_installed(*MODULES)
     check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
-    algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg(hidden=(256, 128)) if rough else PPOCfg())
+    algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
+    if isinstance(algo, PPOCfg):
+        hidden = (256, 128) if task.scene.terrain is not None else (128, 128)
+        std, entropy = (0.2, 0.0005) if lifts_feet(task) else (0.5, 0.002)
+        algo = replace(
+            algo,
+            hidden=hidden if algo.hidden is None else algo.hidden,
+            init_std=std if algo.init_std is None else algo.init_std,
+            entropy=entropy if algo.entropy is None else algo.entropy,
+        )
     name_of = {options: name for name, options in ALGORITHMS.items()}
     fitting = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
     if (given := name_of.get(type(algo))) not in fitting:
@@ -216,7 +231,7 @@ def _check_numbers(options: Any, prefix: str = "--") -> None:
         elif option.type in (float, float | None) and value is not None:
             bounds = {"above": 0.0} if option.name in _ABOVE_ZERO else {"least": 0.0}
             check_number(name, value, **bounds, most=1.0 if option.name in _TO_ONE else inf)
-        elif option.type in (int, int | None, tuple[int, ...]) and value is not None:
+        elif option.type in (int, int | None, tuple[int, ...], tuple[int, ...] | None) and value is not None:
             for number in value if isinstance(value, tuple) else (value,):
                 whole_number(name, number, least=int(option.name not in _FROM_ZERO))
 
@@ -235,7 +250,7 @@ def check_run(cfg: TrainCfg) -> None:
     from legged_envs.rl.checkpoint import checkpoint_file, run_folder
     from legged_envs.rl.policy import load_policy
     from legged_envs.rl.watch import scenes
-    from legged_envs.tasks import is_mimic, make_task_cfg
+    from legged_envs.tasks import make_task_cfg
 
     task = make_task_cfg(cfg.task_id)
     for place in filter(None, (cfg.resume, cfg.warm_start)):
@@ -244,7 +259,7 @@ def check_run(cfg: TrainCfg) -> None:
     run_folder(cfg)
     if cfg.resume is not None:
         return  # the other options are those of the checkpoint
-    _, algo = complete(cfg, is_mimic(task), task.scene.terrain is not None)
+    _, algo = complete(cfg, task)
     task = override(task, cfg.changes)
     task.check()
     if not cfg.motions:  # to know their clips takes PyTorch

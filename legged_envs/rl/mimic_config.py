@@ -132,7 +132,6 @@ class OnPolicyCfg(LearningCfg):
     gamma: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
-    entropy: float = 0.002
     value_loss: float = 1.0
 
 
@@ -140,6 +139,7 @@ class OnPolicyCfg(LearningCfg):
 class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     """Motion-mimic PPO."""
 
+    entropy: float = 0.002
     schedule: Literal["fixed", "adaptive"] = "fixed"
     """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] desired_kl."""
     desired_kl: float = 0.01

@@ -82,11 +82,11 @@ class Run:
         """Options that are not those of a training of the task by the installed version → the run's and the default;
         none if this version does not know the task."""
         from legged_envs.rl.config import TrainCfg, complete
-        from legged_envs.tasks import is_mimic, make_task_cfg
+        from legged_envs.tasks import make_task_cfg
 
         with suppress(ValueError, ImportError):
             task = make_task_cfg(self.task_id)
-            training, _ = complete(TrainCfg(self.task_id), is_mimic(task), task.scene.terrain is not None)
+            training, _ = complete(TrainCfg(self.task_id), task)
             default = json.loads(json.dumps({"training": training, "task": task}, default=as_json))
             return differences([without(self.config, APART), without(default, APART)])
         return {}

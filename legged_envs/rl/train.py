@@ -57,7 +57,7 @@ class Trainer:
     def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
         cfg, checkpoint = going_on(cfg)
         task = make_task_cfg(cfg.task_id)
-        cfg, self._algo = complete(cfg, is_mimic(task), task.scene.terrain is not None)
+        cfg, self._algo = complete(cfg, task)
         check_changes(cfg.changes)
         self.cfg, self.console, self._wrapped = cfg, console, wrap is not None
         self._run_dir = run_folder(cfg)

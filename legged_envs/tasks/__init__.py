@@ -62,6 +62,13 @@ def follows_velocity(cfg: "TaskCfg") -> bool:
     return isinstance(cfg.commands.get("velocity"), VelocityCommandCfg)
 
 
+def lifts_feet(cfg: "TaskCfg") -> bool:
+    """Whether action 0 of a task already lifts the feet in turn: a clock is what its actions are around."""
+    from legged_envs.mdp.gait_clock import GaitClockCfg
+
+    return any(isinstance(cfg.commands.get(getattr(term, "around", "")), GaitClockCfg) for term in cfg.actions.values())
+
+
 def is_mimic(cfg: "TaskCfg") -> bool:
     """Whether a task imitates motions: one of its commands is a motion."""
     from legged_envs.mdp.motion_command import MotionCommandCfg
