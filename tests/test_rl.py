@@ -291,9 +291,25 @@ def test_a_check_for_the_goal_does_not_keep_an_interrupt_waiting(tmp_path):
     trainer = Trainer(tiny(tmp_path, iterations=1), Console(quiet=True))
     trainer.seconds, trainer._interrupted = 100.0, True
     measured = []
-    trainer._evaluator.metrics.measures = lambda info: measured.append(info) or {}
+    trainer._scouts.metrics.measures = lambda info: measured.append(info) or {}
     trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
     assert len(measured) == 1 and trainer.time_to_walk is None
+
+
+def test_all_episodes_are_evaluated_for_the_goal_only_where_a_few_walk(tmp_path, monkeypatch):
+    monkeypatch.setattr("legged_envs.rl.train.SCOUTS", 2)
+    trainer, asked = Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), Console(quiet=True)), []
+    assert (trainer._scouts.core.num_envs, trainer._evaluator.core.num_envs) == (2, 3)
+    for scouts_walk, all_walk in [(False, True), (True, False), (True, True)]:
+        for evaluator, walk in ((trainer._scouts, scouts_walk), (trainer._evaluator, all_walk)):
+            result = SimpleNamespace(
+                walks=lambda walk=walk, **goal: walk, lin_vel_error=0.2, ang_vel_error=0.1, falls=0.0
+            )
+            evaluator.run = lambda *_, result=result, n=evaluator.core.num_envs, **options: asked.append(n) or result
+        trainer.seconds += 20.0
+        trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0) | {"env_steps": 9})
+        assert (trainer.time_to_walk is not None) == (scouts_walk and all_walk)
+    assert asked == [2, 2, 3, 2, 3]
 
 
 def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tmp_path, monkeypatch):

@@ -38,7 +38,9 @@ from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 GOAL_INTERVAL = 15.0
 NEAR = 0.1
-"""Least time between two checks for the goal, s, and by how much training errors may exceed it to be worth one."""
+SCOUTS = 32
+"""Least time between two checks for the goal, s, by how much training errors may exceed it to be worth one, and how
+many episodes must reach it to be worth all of them: these take longer than ten updates."""
 TRAINING_INTERVAL = 60.0
 """Time between two lines about a training where there is no terminal, s."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
@@ -211,16 +213,19 @@ class Trainer:
         if not wanted or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
             return
         self._goal_checked = self.seconds
-        try:
-            result = self._evaluator.run(self.algorithm.get_policy().as_jit(), still=False, show=self._stop_if_asked)
-        except KeyboardInterrupt:
-            return
-        if result.walks(**goal):
-            self.time_to_walk = {"seconds": round(self.seconds, 1), "env_steps": row["env_steps"]}
-            self.console.print(
-                f"walks after {self.seconds:.0f} s and {row['env_steps'] / 1e6:.1f} M steps: "
-                f"{result.lin_vel_error:.2f} m/s, {result.ang_vel_error:.2f} rad/s, {result.falls:.1%} falls"
-            )
+        policy = self.algorithm.get_policy().as_jit()
+        for evaluator in (self._scouts, self._evaluator):
+            try:
+                result = evaluator.run(policy, still=False, show=self._stop_if_asked)
+            except KeyboardInterrupt:
+                return
+            if not result.walks(**goal):
+                return
+        self.time_to_walk = {"seconds": round(self.seconds, 1), "env_steps": row["env_steps"]}
+        self.console.print(
+            f"walks after {self.seconds:.0f} s and {row['env_steps'] / 1e6:.1f} M steps: "
+            f"{result.lin_vel_error:.2f} m/s, {result.ang_vel_error:.2f} rad/s, {result.falls:.1%} falls"
+        )
 
     def _on_interrupt(self, *_: Any) -> None:
         again, self._interrupted = self._interrupted, True
@@ -234,8 +239,14 @@ class Trainer:
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        cfg = self.cfg
-        return Evaluator(cfg.task_id, self.task, cfg.episodes, cfg.sim, self._groups, cfg.device)
+        return self._evaluator_of(self.cfg.episodes)
+
+    @cached_property
+    def _scouts(self) -> Evaluator:
+        return self._evaluator_of(min(SCOUTS, self.cfg.episodes))
+
+    def _evaluator_of(self, episodes: int) -> Evaluator:
+        return Evaluator(self.cfg.task_id, self.task, episodes, self.cfg.sim, self._groups, self.cfg.device)
 
     def _export(self) -> None:
         policy = self.algorithm.get_policy()
