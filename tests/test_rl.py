@@ -312,6 +312,25 @@ def test_all_episodes_are_evaluated_for_the_goal_only_where_a_few_walk(tmp_path,
     assert asked == [2, 2, 3, 2, 3]
 
 
+def test_checks_for_the_goal_take_a_sixth_of_the_time_at_most(tmp_path, monkeypatch):
+    trainer, asked = Trainer(tiny(tmp_path, iterations=1), Console(quiet=True)), []
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("legged_envs.rl.train.time", SimpleNamespace(perf_counter=lambda: clock.now))
+    result = SimpleNamespace(walks=lambda **goal: False)
+
+    def run(*_, **options):
+        asked.append(clock.now)
+        clock.now += 20.0
+        return result
+
+    trainer._scouts.run = run
+    while clock.now < 1200.0:  # updates of a second, and checks between them
+        clock.now += 1.0
+        trainer.seconds = clock.now
+        trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0))
+    assert asked[0] == 15.0 and len(asked) == 10
+
+
 def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "run"

@@ -39,8 +39,9 @@ from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 GOAL_INTERVAL = 15.0
 NEAR = 0.1
 SCOUTS = 32
-"""Least time between two checks for the goal, s, by how much training errors may exceed it to be worth one, and how
-many episodes must reach it to be worth all of them: these take longer than ten updates."""
+PATIENCE = 5
+"""Least time between two checks for the goal, s, by how much training errors may exceed it to be worth one, how many
+episodes must reach it to be worth all of them, and how much longer training goes on after a check than that took."""
 TRAINING_INTERVAL = 60.0
 """Time between two lines about a training where there is no terminal, s."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
@@ -92,7 +93,7 @@ class Trainer:
         """Updates so far, and training time so far, checks for the goal included, s."""
         self.curve: list[dict[str, float]] = []
         self.time_to_walk: dict[str, float] | None = None
-        self._goal_checked, self._interrupted, self._saved = 0.0, False, False
+        self._next_check, self._interrupted, self._saved = GOAL_INTERVAL, False, False
         if checkpoint is not None:
             self._load(checkpoint)
 
@@ -208,18 +209,18 @@ class Trainer:
         }
 
     def _check_goal(self, row: dict[str, float]) -> None:
-        goal, waited = self.metrics.GOAL, self.seconds - self._goal_checked >= GOAL_INTERVAL
-        wanted = goal and self.time_to_walk is None and waited
-        if not wanted or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
+        goal, due = self.metrics.GOAL, self.time_to_walk is None and self.seconds >= self._next_check
+        if not (goal and due) or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
             return
-        self._goal_checked = self.seconds
-        policy = self.algorithm.get_policy().as_jit()
+        policy, begun = self.algorithm.get_policy().as_jit(), time.perf_counter()
         for evaluator in (self._scouts, self._evaluator):
             try:
                 result = evaluator.run(policy, still=False, show=self._stop_if_asked)
             except KeyboardInterrupt:
                 return
             if not result.walks(**goal):
+                took = time.perf_counter() - begun
+                self._next_check = self.seconds + took + max(GOAL_INTERVAL - took, PATIENCE * took)
                 return
         self.time_to_walk = {"seconds": round(self.seconds, 1), "env_steps": row["env_steps"]}
         self.console.print(
