@@ -29,7 +29,7 @@ from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl import watch
 from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
-from legged_envs.rl.config import PPOCfg, TrainCfg
+from legged_envs.rl.config import PPOCfg, TrainCfg, complete
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import command_ranges, evaluation_cfg, of_episodes
 from legged_envs.rl.policy import load_policy, load_shipped_policy
@@ -538,8 +538,10 @@ def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
 
 
 def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_by_name(tmp_path):
-    cfg = tiny(tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0})
-    Trainer(cfg, Console(quiet=True))._save()
+    begun = tiny(tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0})
+    trainer = Trainer(begun, Console(quiet=True))
+    trainer._save()
+    cfg = complete(begun, trainer.task)[0]
 
     def resume(**options):
         return Trainer(TrainCfg(GO2, resume=tmp_path, **options), Console(quiet=True)).cfg

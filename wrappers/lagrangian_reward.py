@@ -80,7 +80,9 @@ class LagrangianReward(ConstraintWrapper):
         if self._fixed_unit is None:
             sizes = self._counted(self._xp.abs(detached(reward)))
             self._reward_sum = self._reward_sum + self._xp.sum(sizes, dtype=self._xp.float64)
-        penalised = reward - costs @ self._xp.astype(self.multipliers, reward.dtype)
+        # In float64, so that rounded to float32 it is the same whatever library multiplies.
+        price = self._xp.astype(costs, self._xp.float64) @ self._xp.astype(self.multipliers, self._xp.float64)
+        penalised = reward - self._xp.astype(price, reward.dtype)
         return observation, penalised, terminated, truncated, info
 
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
