@@ -351,7 +351,7 @@ def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("dep
         task_id: Registered id, or module:Id of another package's task.
         policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         folder: A new folder for them.
-        half: Whether to round the weights to 16-bit floats, as in the policies that ship."""
+        half: Whether to round the weights to 16-bit floats, which makes policy.safetensors half as large."""
     plain_id(task_id)
     checks.check_output("--folder", folder, "folder")
     checks.check_installed("onnx")

@@ -220,7 +220,7 @@ class Trainer:
                 return
             if not result.walks(**goal):
                 took = time.perf_counter() - begun
-                self._next_check = self.seconds + took + max(GOAL_INTERVAL - took, PATIENCE * took)
+                self._next_check = self.seconds + max(GOAL_INTERVAL, took + PATIENCE * took)
                 return
         self.time_to_walk = {"seconds": round(self.seconds, 1), "env_steps": row["env_steps"]}
         self.console.print(
