@@ -10,8 +10,8 @@ OMNISAFE := .venv/omnisafe
 CHROMIUM ?= $(CURDIR)/.venv/chromium/chrome
 export CHROMIUM
 
-# Threads that wait must not spin on the cores that the physics uses.
-export OMP_WAIT_POLICY ?= PASSIVE
+# OpenMP threads that wait leave the cores to the physics after a short spin.
+export GOMP_SPINCOUNT ?= 20000
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .PHONY: help train play bench test lint docs gallery omnisafe chromium release clean

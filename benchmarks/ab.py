@@ -42,7 +42,7 @@ class Tree:
         self.path = path.resolve()
         if not (self.path / "legged_envs" / "__init__.py").is_file():
             raise ValueError(f"expected a checkout with the folder legged_envs, got {str(path)!r}")
-        self.env = {**os.environ, "PYTHONPATH": str(self.path), "OMP_WAIT_POLICY": "PASSIVE"}
+        self.env = {**os.environ, "PYTHONPATH": str(self.path), "GOMP_SPINCOUNT": "20000"}
         self.start()
 
     def start(self) -> None:

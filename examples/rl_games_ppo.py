@@ -5,8 +5,8 @@ import math
 import os
 import time
 
-# Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# OpenMP threads that wait leave the cores to the physics after a short spin; read once, when torch loads.
+os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 import gymnasium as gym
 import torch

@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
 
-# Waiting OpenMP threads must not spin on the cores that the physics uses; read once, when torch loads.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# OpenMP threads that wait leave the cores to the physics after a short spin; read once, when torch loads.
+os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 import tyro
 

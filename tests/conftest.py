@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when torch is loaded
+os.environ.setdefault("GOMP_SPINCOUNT", "20000")  # read once, when torch is loaded
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

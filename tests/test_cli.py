@@ -29,7 +29,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.rl import bench
-from legged_envs.rl.config import PPOCfg, TrainCfg, complete
+from legged_envs.rl.config import FIRST_TROT, PPOCfg, TrainCfg, complete, first_trot
 from legged_envs.rl.evaluate import Evaluator
 from legged_envs.rl.metrics import COMMAND_RANGES, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
@@ -315,18 +315,43 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
 @pytest.mark.parametrize(
     ("task_id", "usual"),
     [
-        (GO2, {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.002}),
-        ("Legged/Go2-Rough-v0", {"hidden": (256, 128), "init_std": 0.5, "entropy": 0.002}),
-        ("Legged/Tron1-WF-Flat-v0", {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.002}),
-        ("Legged/K1-Flat-v0", {"hidden": (128, 128), "init_std": 0.2, "entropy": 0.0005}),
-        ("Legged/G1-Rough-v0", {"hidden": (256, 128), "init_std": 0.2, "entropy": 0.0005}),
+        (GO2, {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.0005, "gamma": 0.97}),
+        ("Legged/Go2-Rough-v0", {"hidden": (256, 128), "init_std": 0.5, "entropy": 0.002, "gamma": 0.99}),
+        ("Legged/Tron1-WF-Flat-v0", {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.0005, "gamma": 0.97}),
+        ("Legged/K1-Flat-v0", {"hidden": (128, 128), "init_std": 0.2, "entropy": 0.0005, "gamma": 0.98}),
+        ("Legged/G1-Rough-v0", {"hidden": (256, 128), "init_std": 0.2, "entropy": 0.0005, "gamma": 0.99}),
     ],
 )
 def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
-    task, own = make_task_cfg(task_id), {"hidden": (8,), "init_std": 0.3, "entropy": 0.0}
+    task, own = make_task_cfg(task_id), {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9}
     assert complete(TrainCfg(task_id), task)[1] == PPOCfg(**usual)
     assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(learning_rate=1e-4, **usual)
     assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "minutes"),
+    [(GO2, 4.0), ("Legged/K1-Flat-v0", 40.0), ("Legged/Go2-Rough-v0", 60.0), ("Legged/Go2-Mimic-v0", 10.0)],
+)
+def test_a_training_takes_by_default_the_time_that_its_task_calls_for(task_id, minutes):
+    task = make_task_cfg(task_id)
+    assert complete(TrainCfg(task_id), task)[0].minutes == minutes
+    assert complete(TrainCfg(task_id, minutes=0.5), task)[0].minutes == 0.5
+
+
+def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():
+    def times(task_id, asked=None, weight=None):
+        task = make_task_cfg(task_id)
+        if weight is not None:
+            task.rewards["trot"].weight = weight
+        return first_trot(TrainCfg(task_id, first_trot=asked), task)
+
+    assert times(GO2) == times("Legged/AnymalC-Flat-v0") == FIRST_TROT and times(GO2, 1.5) == 1.5
+    assert times("Legged/Go2-Rough-v0") == times("Legged/G1-Flat-v0") == times(GO2, weight=0.0) == 1.0
+    with pytest.raises(
+        ValueError, match=r"--first-trot is for tasks with a reward 'trot', 'Legged/G1-Flat-v0' has none"
+    ):
+        times("Legged/G1-Flat-v0", 2.0)
 
 
 def test_a_robot_is_evaluated_on_commands_that_it_was_trained_on():

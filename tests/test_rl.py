@@ -528,6 +528,18 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
     assert report["env_steps"] > 0 and report["training_seconds"] >= 1.2 and report["episodes"] == 4
 
 
+def test_what_a_trot_earns_beyond_its_weight_fades(tmp_path, monkeypatch):
+    trainer = Trainer(tiny(tmp_path, iterations=4, changes={"rewards.trot.weight": 2.0}), Console(quiet=True))
+    samples = trainer.cfg.num_envs * trainer._algo.steps_per_env
+    monkeypatch.setattr("legged_envs.rl.train.TROT_FADES", (samples, 3 * samples))
+    weights = []
+    for trainer.iteration in range(5):
+        trainer._schedule(0.0)
+        weights.append(trainer.core.rewards.cfg["trot"].weight)
+    assert weights == pytest.approx([5.0, 5.0, 3.5, 2.0, 2.0])
+    assert trainer.task.rewards["trot"].weight == 2.0  # what the run folder and the evaluation are told
+
+
 def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
     console = Console(record=True, width=300)
     trainer = Trainer(tiny(tmp_path, iterations=1), console, wrap=lambda env: env)

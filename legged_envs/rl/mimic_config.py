@@ -129,7 +129,6 @@ class OnPolicyCfg(LearningCfg):
 
     mini_batches: int = 4
     """Parts of a pass over a rollout, one step of the optimiser for each."""
-    gamma: float = 0.99
     gae_lambda: float = 0.95
     clip: float = 0.2
     value_loss: float = 1.0
@@ -139,6 +138,7 @@ class OnPolicyCfg(LearningCfg):
 class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     """Motion-mimic PPO."""
 
+    gamma: float = 0.99
     entropy: float = 0.002
     schedule: Literal["fixed", "adaptive"] = "fixed"
     """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] desired_kl."""

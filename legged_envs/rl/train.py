@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
@@ -22,7 +23,7 @@ from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
 from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
-from legged_envs.rl.config import PPOCfg, TrainCfg, coarse, complete
+from legged_envs.rl.config import PPOCfg, TrainCfg, coarse, complete, first_trot
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.rl.metrics import of_episodes
 from legged_envs.rl.plots import plot_learning_curve, plot_tracking
@@ -42,6 +43,8 @@ SCOUTS = 32
 PATIENCE = 5
 """Least time between two checks for the goal, s, by how much training errors may exceed it to be worth one, how many
 episodes must reach it to be worth all of them, and how much longer training goes on after a check than that took."""
+TROT_FADES = (1.8e6, 3.0e6)
+"""Steps of robots between which what a trot earns beyond its weight falls to nothing: by then a quadruped walks."""
 TRAINING_INTERVAL = 60.0
 """Time between two lines about a training where there is no terminal, s."""
 OF_A_CHECKPOINT = ("iteration", "seconds", "curve", "time_to_walk")
@@ -71,7 +74,8 @@ class Trainer:
         self.metrics = metrics_of(self.task)
         torch.set_num_threads(cfg.threads or os.cpu_count() or 1)
         torch.manual_seed(cfg.seed)
-        self._coarse = coarse(cfg, self.task)
+        self._coarse, self._first_trot = coarse(cfg, self.task), first_trot(cfg, self.task)
+        self._trot_weight = self.task.rewards["trot"].weight if self._first_trot != 1.0 else 0.0
         options: dict[str, Any] = {"array": "torch", "observations": "dict", "compile": cfg.compile}
         options |= {"sim": cfg.sim, "device": cfg.device}
         envs = gym.make_vec(cfg.task_id, num_envs=cfg.num_envs, cfg=self.task, **options)
@@ -166,10 +170,12 @@ class Trainer:
     def _progress(self) -> float:
         if self.cfg.iterations is not None:
             return self.iteration / self.cfg.iterations
+        assert self.cfg.minutes is not None, "complete() was to give what the task has by default"
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def _schedule(self, done: float) -> None:
-        """Set what depends on the part of the training that is ``done``: physics steps and the learning rate."""
+        """Set what depends on the part of the training that is ``done``: physics steps, the learning rate and what a
+        trot earns."""
         steps = self.task.sim.decimation // (2 if done < self._coarse else 1)
         if steps != self.core.decimation:
             self.core.reconfigure({"sim.dt": self.core.step_dt / steps, "sim.decimation": steps})
@@ -178,6 +184,15 @@ class Trainer:
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
             for group in self.algorithm.optimizer.param_groups:
                 group["lr"] = self.algorithm.learning_rate
+
+        if self._first_trot != 1.0:
+            times = np.interp(self.env_steps, TROT_FADES, (self._first_trot, 1.0))
+            self.core.rewards.set_weight("trot", float(times) * self._trot_weight)
+
+    @property
+    def env_steps(self) -> int:
+        """Steps of robots so far."""
+        return self.iteration * self._algo.steps_per_env * self.cfg.num_envs
 
     def _iterate(self) -> dict[str, float]:
         algorithm, steps = self.algorithm, self._algo.steps_per_env
@@ -197,7 +212,7 @@ class Trainer:
         samples = steps * self.cfg.num_envs
         return {
             "iteration": self.iteration,
-            "env_steps": self.iteration * samples,
+            "env_steps": self.env_steps,
             "reward": reward_sum.item() / (steps * self.core.step_dt),
             **self.metrics.training_errors(self.core),
             "steps_per_second": samples / (ended - begun),

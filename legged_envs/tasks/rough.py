@@ -13,7 +13,7 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.goal_command import GoalCommandCfg
 from legged_envs.robots import A1, ANYMAL_C, G1, GO1, GO2, K1, TRON1_PF, RobotCfg
 from legged_envs.sim import SceneCfg
-from legged_envs.tasks.velocity import biped_flat, quadruped_flat
+from legged_envs.tasks.velocity import biped, quadruped_flat
 from legged_envs.terrains.cfg import MIXTURE, KindCfg, TerrainCfg
 
 
@@ -57,7 +57,7 @@ def biped_rough(robot: RobotCfg) -> TaskCfg:
     spikes: dict[str, Any] = {"spread": (round(0.02 * size, 3), round(0.06 * size, 3))}
     kinds = {"slope_up": 0.2, "slope_down": 0.2, "rough": KindCfg(0.2, spikes)}
     kinds |= {name: KindCfg(0.2, low) for name in ("stairs_up", "stairs_down")}
-    cfg = on_terrain(biped_flat(robot), TerrainCfg(kinds, first_levels=(0, 1)))
+    cfg = on_terrain(biped(robot), TerrainCfg(kinds, first_levels=(0, 1)))
     cfg.rewards["base_height"].weight *= 0.2
     cfg.rewards["lin_vel_z"].weight = -0.5
     return cfg
