@@ -61,6 +61,7 @@ class Recorder(StatefulWrapper):
         return observation, reward, terminated, truncated, info
 
 
+GAMMA = 0.99  # costs that come late count
 TERMINATIONS = {"combine": "product", "min_probability": 0.005, "rate": 0.15, "gain": 3.0}
 METHODS = {
     "no constraints": lambda env, limits: env,
@@ -78,7 +79,7 @@ def train(name, part, method, ppo, warm_start=None):
         return METHODS[method](recorders[0], [AIM * limit for limit in env.unwrapped.cost_limits])
 
     cfg = TrainCfg(TASK, args.num_envs, seed=args.seed, changes=CHANGES, video=False, algo=ppo, warm_start=warm_start)
-    cfg.iterations, cfg.episodes = round(part * args.updates), args.episodes
+    cfg.iterations, cfg.episodes, cfg.first_trot = round(part * args.updates), args.episodes, 1.0
     cfg.run_dir = args.out / name.replace(" ", "_")
     trainer = Trainer(cfg, Console(), wrap)
     if warm_start is not None:
@@ -91,10 +92,10 @@ def train(name, part, method, ppo, warm_start=None):
 
 rates = PPOCfg()
 rate = rates.learning_rate + COMMON * (rates.final_learning_rate - rates.learning_rate)  # it falls as in one training
-common, _ = train("common", COMMON, "no constraints", PPOCfg(final_learning_rate=rate))
+common, _ = train("common", COMMON, "no constraints", PPOCfg(gamma=GAMMA, entropy=0.002, final_learning_rate=rate))
 curves, results = {}, {}
 for name in METHODS:
-    ppo = PPOCfg(learning_rate=rate, entropy=0.0)
+    ppo = PPOCfg(gamma=GAMMA, learning_rate=rate, entropy=0.0)
     rows, results[name] = train(name, 1.0 - COMMON, name, ppo, args.out / "common")
     curves[name] = torch.tensor(common + rows)
 

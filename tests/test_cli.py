@@ -340,14 +340,15 @@ def test_a_training_takes_by_default_the_time_that_its_task_calls_for(task_id, m
 
 
 def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():
-    def times(task_id, asked=None, weight=None):
+    def times(task_id, asked=None, weight=None, warm_start=None):
         task = make_task_cfg(task_id)
         if weight is not None:
             task.rewards["trot"].weight = weight
-        return first_trot(TrainCfg(task_id, first_trot=asked), task)
+        return first_trot(TrainCfg(task_id, first_trot=asked, warm_start=warm_start), task)
 
     assert times(GO2) == times("Legged/AnymalC-Flat-v0") == FIRST_TROT and times(GO2, 1.5) == 1.5
     assert times("Legged/Go2-Rough-v0") == times("Legged/G1-Flat-v0") == times(GO2, weight=0.0) == 1.0
+    assert times(GO2, warm_start=Path("run")) == 1.0 and times(GO2, 1.5, warm_start=Path("run")) == 1.5
     with pytest.raises(
         ValueError, match=r"--first-trot is for tasks with a reward 'trot', 'Legged/G1-Flat-v0' has none"
     ):

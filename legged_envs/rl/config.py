@@ -117,7 +117,7 @@ class TrainCfg(Configuration):
     default 0.8 for velocity tasks on flat ground, else 0: on rough ground nothing is learnt so."""
     first_trot: float | None = None
     """How many times its weight a trot earns in the first 1.8 M steps, from where on that falls, to 1 at 3 M; by
-    default 2.5 for velocity tasks on flat ground that reward one."""
+    default 2.5 for velocity tasks on flat ground that reward one, without a --warm-start."""
     compile: bool = False
     """Whether the environment's maths is compiled, which takes about half a minute the first time."""
     threads: int = 0
@@ -232,7 +232,8 @@ def first_trot(cfg: TrainCfg, task: "TaskCfg") -> float:
     fits = task.workflow is None and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
     if cfg.first_trot is not None and not fits:
         raise ValueError(f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none")
-    usual = FIRST_TROT if fits and follows_velocity(task) and task.scene.terrain is None else 1.0
+    begins = follows_velocity(task) and task.scene.terrain is None and cfg.warm_start is None
+    usual = FIRST_TROT if fits and begins else 1.0
     return usual if cfg.first_trot is None else cfg.first_trot
 
 
