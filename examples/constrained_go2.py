@@ -61,7 +61,7 @@ class Recorder(StatefulWrapper):
         return observation, reward, terminated, truncated, info
 
 
-GAMMA = 0.99  # costs that come late count
+GAMMA = 0.99  # with which the figures of docs/how-to/constrained.md were made
 TERMINATIONS = {"combine": "product", "min_probability": 0.005, "rate": 0.15, "gain": 3.0}
 METHODS = {
     "no constraints": lambda env, limits: env,
