@@ -22,7 +22,6 @@ from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.rl import evaluate
-from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import ALGORITHMS, PPOCfg, TrainCfg
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
@@ -42,6 +41,7 @@ from legged_envs.rl.mimic_config import (
 )
 from legged_envs.rl.mimic_metrics import ClipEvaluation, MimicEvaluation, contact_agreement
 from legged_envs.rl.policy import Policy, load_policy, load_shipped_policy, save_policy
+from legged_envs.rl.ppo import HalfMirror
 from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.watch import Scene, make_watched, watch
 from legged_envs.robots import GO2 as GO2_ROBOT
@@ -204,7 +204,7 @@ def test_an_algorithm_for_other_tasks_is_refused(task, algo):
 
 
 def test_each_task_has_its_algorithm():
-    assert isinstance(trainer_of(TrainCfg(FLAT, num_envs=2)).algorithm.symmetry, HalfMirror)
+    assert isinstance(trainer_of(TrainCfg(FLAT, num_envs=2)).algorithm.storage.mirror, HalfMirror)
     assert isinstance(trainer_of(TrainCfg(GO2, num_envs=2)).algorithm, MimicPPO)
 
 

@@ -27,12 +27,12 @@ from safetensors.torch import save_file
 from legged_envs import cli, make_task_cfg
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl import watch
-from legged_envs.rl.algorithm import HalfMirror
 from legged_envs.rl.checkpoint import CHECKPOINT, read_checkpoint
 from legged_envs.rl.config import PPOCfg, TrainCfg, complete
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator
 from legged_envs.rl.metrics import command_ranges, evaluation_cfg, of_episodes
 from legged_envs.rl.policy import load_policy, load_shipped_policy
+from legged_envs.rl.ppo import HalfMirror
 from legged_envs.rl.progress import showing
 from legged_envs.rl.record import read_evaluation
 from legged_envs.rl.train import Trainer, train
@@ -744,12 +744,12 @@ def test_half_of_a_mini_batch_is_mirrored_and_mirroring_twice_restores_it():
         old_distribution_params=(torch.randn(6, 12), torch.rand(6, 12)),
     )
     actions, (mean, std) = batch.actions.clone(), [p.clone() for p in batch.old_distribution_params]
-    mirror.augment_batch(batch, 6)
+    mirror(batch)
     assert torch.equal(batch.observations["policy"][3:], observations["policy"][3:])
     assert not torch.equal(batch.observations["policy"][:3], observations["policy"][:3])
     assert torch.equal(batch.actions[3:], actions[3:])
     assert (batch.old_distribution_params[1] > 0.0).all()
-    mirror.augment_batch(batch, 6)
+    mirror(batch)
     for group, value in observations.items():
         assert torch.equal(batch.observations[group], value)
     assert torch.equal(batch.actions, actions)

@@ -25,7 +25,7 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import is_pure, pure
 from legged_envs.mdp.gait_clock import GaitClockCfg
 from legged_envs.mdp.symmetry import Mirror
-from legged_envs.rl.algorithm import HalfMirror
+from legged_envs.rl.ppo import HalfMirror
 from legged_envs.rng import RandomStreams
 from legged_envs.robots import G1, GO2, TRON1_SF, RobotCfg
 from legged_envs.sim.kinematics import lifted

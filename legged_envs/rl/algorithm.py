@@ -2,14 +2,9 @@
 
 import contextlib
 import warnings
-from typing import Any
-
-import torch
-from rsl_rl.storage import RolloutStorage
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.mdp.symmetry import Mirror
 from legged_envs.rl.config import AlgorithmCfg, PPOCfg, teacher_path
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
@@ -17,6 +12,7 @@ from legged_envs.rl.mimic.ppo import MimicPPO
 from legged_envs.rl.mimic_config import CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy, load_policy
+from legged_envs.rl.ppo import HalfMirror, Model, Rollouts
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
@@ -51,7 +47,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
     assert ppo.hidden is not None, "complete() was to give what the task has by default"
     groups = unwrap(env.env).group_sizes
     network = {"hidden_dims": list(ppo.hidden), "activation": ppo.activation, "obs_normalization": True}
-    model = {"class_name": "rsl_rl.models:MLPModel", **network}
+    model = {"class_name": Model, **network}
     distribution = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": ppo.init_std}
     passes = {"num_learning_epochs": ppo.epochs, "num_mini_batches": ppo.mini_batches}
     optimizer = {"learning_rate": ppo.learning_rate, "schedule": "fixed", "max_grad_norm": ppo.max_grad_norm}
@@ -67,42 +63,15 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
     }
     with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
         algorithm = BootstrapPPO.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+    steps, observations, actions = ppo.steps_per_env, env.get_observations(), [env.num_actions]
+    algorithm.storage = storage = Rollouts("rl", env.num_envs, steps, observations, actions, str(env.device))
+    storage.models = algorithm.actor, algorithm.critic
     if ppo.mirror:
         try:
-            algorithm.symmetry = HalfMirror(unwrap(env.env))
+            storage.mirror = HalfMirror(unwrap(env.env))
         except ValueError as error:
             warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
     return algorithm
-
-
-class HalfMirror:
-    """rsl_rl's ``Symmetry`` for half of each mini-batch, whose log-probabilities stay (Mittal et al. 2024); ValueError
-    if the task does not say how its observations and actions mirror."""
-
-    use_mirror_loss = False
-
-    def __init__(self, env: LeggedVectorEnv):
-        robot, self.observation = env.cfg.robot, dict[str, Mirror]()
-        if env.group_sizes.keys() != env.observations.groups.keys():
-            raise ValueError("the task has no terms for its observations")
-        driven = [joint for term in env.actions.terms.values() for joint in term.joints]
-        for name, cfg in env.cfg.observations.items():
-            terms = [(term, cfg.terms[term].mirror, size) for term, size, _ in env.observations.groups[name].layout]
-            self.observation[name] = Mirror(robot, terms, driven)
-        self.action = Mirror(robot, [("action", "action", len(driven))], driven)
-
-    def augment_batch(self, batch: RolloutStorage.Batch, original_batch_size: int) -> None:
-        half = original_batch_size // 2
-        assert batch.observations is not None and batch.actions is not None and batch.old_distribution_params
-        for group, mirror in self.observation.items():
-            batch.observations[group][:half] = mirror(batch.observations[group][:half])
-        batch.actions[:half] = self.action(batch.actions[:half])
-        mean, std = batch.old_distribution_params
-        mean[:half] = self.action(mean[:half])
-        std[:half] = std[:half, self.action.index]
-
-    def compute_loss(self, *args: Any) -> torch.Tensor:
-        return torch.zeros(())
 
 
 def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: LeggedVectorEnv) -> Policy:

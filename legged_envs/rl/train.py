@@ -219,7 +219,7 @@ class Trainer:
             "rollout_steps_per_second": samples / (collected - begun),
             "update_steps_per_second": samples / (ended - collected),
             "action_std": algorithm.get_policy().output_std.mean().item(),
-            **{f"loss_{name}": value for name, value in losses.items() if name != "symmetry"},
+            **{f"loss_{name}": value for name, value in losses.items()},
             **of_episodes(logs),
         }
 
