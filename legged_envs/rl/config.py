@@ -43,7 +43,7 @@ and the least memory of an environment."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
 _ABOVE_ZERO: tuple[str, ...] = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip")
 _ABOVE_ZERO += ("init_std", "init_free_std", "noise_kept")
-_TO_ONE = ("gamma", "gae_lambda", "coarse")
+_TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse")
 """Integers that may be 0, and other numbers that may not, or not be above 1."""
 
 
@@ -55,6 +55,9 @@ class PPOCfg(OnPolicyCfg):
     gamma: float | None = None
     """Discount of a step; by default 0.99 on rough ground. On flat ground a step pays off within a second: 0.97, with
     a clock 0.98."""
+    final_gamma: float | None = None
+    """Discount at the end of the run, linear in between; by default ``gamma``, but with a clock on flat ground 0.99: a
+    biped that begins badly falls a second or two later."""
     hidden: tuple[int, ...] | None = None
     """Hidden layers of actor and critic; by default 128 128, on rough ground, where a policy sees more, 256 128."""
     activation: Activation = "elu"
@@ -187,8 +190,10 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
             "init_std": 0.2 if clock else 0.5,
             "entropy": 0.002 if rough and not clock else 0.0005,
             "gamma": 0.99 if rough else 0.98 if clock else 0.97,
+            "final_gamma": 0.99 if clock and algo.gamma is None else None,
         }
         algo = replace(algo, **{name: value for name, value in usual.items() if getattr(algo, name) is None})
+        algo = replace(algo, final_gamma=algo.gamma if algo.final_gamma is None else algo.final_gamma)
     name_of = {options: name for name, options in ALGORITHMS.items()}
     fitting = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
     if (given := name_of.get(type(algo))) not in fitting:

@@ -174,8 +174,8 @@ class Trainer:
         return self.seconds / (60.0 * self.cfg.minutes)
 
     def _schedule(self, done: float) -> None:
-        """Set what depends on the part of the training that is ``done``: physics steps, the learning rate and what a
-        trot earns."""
+        """Set what depends on the part of the training that is ``done``: physics steps, the learning rate, the
+        discount and what a trot earns."""
         steps = self.task.sim.decimation // (2 if done < self._coarse else 1)
         if steps != self.core.decimation:
             self.core.reconfigure({"sim.dt": self.core.step_dt / steps, "sim.decimation": steps})
@@ -184,7 +184,9 @@ class Trainer:
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
             for group in self.algorithm.optimizer.param_groups:
                 group["lr"] = self.algorithm.learning_rate
-
+        if isinstance(self._algo, PPOCfg):
+            start, end = self._algo.gamma, self._algo.final_gamma
+            self.algorithm.gamma = start + (end - start) * min(done, 1.0)
         if self._first_trot != 1.0:
             times = np.interp(self.env_steps, TROT_FADES, (self._first_trot, 1.0))
             self.core.rewards.set_weight("trot", float(times) * self._trot_weight)

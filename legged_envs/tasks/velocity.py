@@ -152,11 +152,11 @@ def biped(robot: RobotCfg, frames: int = 1) -> TaskCfg:
 
 
 def biped_flat(robot: RobotCfg, frames: int = 1) -> TaskCfg:
-    """:func:`biped` in short episodes, each with a new command and a push: those that fall do so in their first steps,
-    of which a training then sees twice as many."""
+    """:func:`biped` in short episodes, each with a new command and a push: those that fall do so in their first two
+    seconds, of which a training then sees four times as many."""
     weights = {"rewards.tracking_ang_vel.weight": 4.0}  # that of the linear: with half of it a K1 turns late
-    times = {"commands.velocity.resampling_time_s": (5.0, 5.0), "events.push.interval_s": (5.0, 10.0)}
-    return override(biped(robot, frames), {"episode_length_s": 10.0, **times, **weights})
+    times = {"commands.velocity.resampling_time_s": (3.0, 5.0), "events.push.interval_s": (3.0, 5.0)}
+    return override(biped(robot, frames), {"episode_length_s": 5.0, **times, **weights})
 
 
 g1_flat, h1_flat, t1_flat = (partial(biped_flat, robot) for robot in (G1, H1, T1))
