@@ -315,17 +315,20 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
 @pytest.mark.parametrize(
     ("task_id", "usual"),
     [
-        (GO2, {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.0005, "gamma": 0.97}),
-        ("Legged/Go2-Rough-v0", {"hidden": (256, 128), "init_std": 0.5, "entropy": 0.002, "gamma": 0.99}),
-        ("Legged/Tron1-WF-Flat-v0", {"hidden": (128, 128), "init_std": 0.5, "entropy": 0.0005, "gamma": 0.97}),
-        ("Legged/K1-Flat-v0", {"hidden": (128, 128), "init_std": 0.2, "entropy": 0.0005, "gamma": 0.98}),
-        ("Legged/G1-Rough-v0", {"hidden": (256, 128), "init_std": 0.2, "entropy": 0.0005, "gamma": 0.99}),
+        (GO2, ((128, 128), 0.5, 0.0005, 0.97, 0.97)),
+        ("Legged/Go2-Rough-v0", ((256, 128), 0.5, 0.002, 0.99, 0.99)),
+        ("Legged/Tron1-WF-Flat-v0", ((128, 128), 0.5, 0.0005, 0.97, 0.97)),
+        ("Legged/K1-Flat-v0", ((128, 128), 0.2, 0.0005, 0.98, 0.99)),
+        ("Legged/G1-Rough-v0", ((256, 128), 0.2, 0.0005, 0.99, 0.99)),
     ],
 )
 def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
+    usual = dict(zip(("hidden", "init_std", "entropy", "gamma", "final_gamma"), usual, strict=True))
     task, own = make_task_cfg(task_id), {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9}
     assert complete(TrainCfg(task_id), task)[1] == PPOCfg(**usual)
     assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(learning_rate=1e-4, **usual)
+    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own, final_gamma=0.9)
+    own["final_gamma"] = 0.95
     assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own)
 
 

@@ -149,7 +149,7 @@ def test_the_unbatched_environment_is_of_the_same_task(task, make_vec, make_sing
     assert observation in single.observation_space
     assert [type(x) for x in (reward, terminated, truncated, info["cost"])] == [float, bool, bool, float]
     assert info["costs"].shape == (len(single.unwrapped.cost_names),)
-    assert single.spec.max_episode_steps == {G1: 500}.get(task, 1000)
+    assert single.spec.max_episode_steps == {G1: 250}.get(task, 1000)
 
 
 @MODES
