@@ -154,7 +154,7 @@ def test_physics_is_coarse_for_most_of_a_training_on_flat_ground_and_fine_at_its
     ("algo", "discounts"), [(PPOCfg(), [0.98, 0.985, 0.99]), (PPOCfg(gamma=0.9, final_gamma=0.8), [0.9, 0.85, 0.8])]
 )
 def test_the_discount_moves_linearly_over_a_run(algo, discounts):
-    trainer, got = Trainer(tiny(None, task=G1, algo=algo), Console(quiet=True)), []
+    trainer, got = Trainer(replace(tiny(None, task=G1), algo=algo), Console(quiet=True)), []
     for done in (0.0, 0.5, 1.0):
         trainer._schedule(done)
         got.append(trainer.algorithm.gamma)

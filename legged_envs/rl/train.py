@@ -184,11 +184,9 @@ class Trainer:
             self.algorithm.learning_rate = start + (end - start) * min(done, 1.0)
             for group in self.algorithm.optimizer.param_groups:
                 group["lr"] = self.algorithm.learning_rate
-        if isinstance(self.algorithm, BootstrapPPO):
-            assert (
-                isinstance(self._algo, PPOCfg) and self._algo.gamma is not None and self._algo.final_gamma is not None
-            )
-            self.algorithm.gamma = float(np.interp(done, (0.0, 1.0), (self._algo.gamma, self._algo.final_gamma)))
+        if isinstance(ppo := self._algo, PPOCfg):
+            assert isinstance(self.algorithm, BootstrapPPO) and ppo.gamma is not None and ppo.final_gamma is not None
+            self.algorithm.gamma = float(np.interp(done, (0.0, 1.0), (ppo.gamma, ppo.final_gamma)))
         if self._first_trot != 1.0:
             times = np.interp(self.env_steps, TROT_FADES, (self._first_trot, 1.0))
             self.core.rewards.set_weight("trot", float(times) * self._trot_weight)
