@@ -161,6 +161,15 @@ def test_the_discount_moves_linearly_over_a_run(algo, discounts):
     assert got == pytest.approx(discounts)
 
 
+def test_a_biped_without_ankles_takes_quicker_steps_for_its_height():
+    clocks = {name: make_task_cfg(f"Legged/{name}-Flat-v0") for name in ("G1", "K1", "Tron1-SF", "Tron1-PF")}
+    strides = {
+        name: task.commands["gait"].period / (task.robot.base_height / clocks["G1"].robot.base_height) ** 0.5
+        for name, task in clocks.items()
+    }
+    assert strides == pytest.approx({"G1": 0.8, "K1": 0.8, "Tron1-SF": 0.8, "Tron1-PF": 0.59}, abs=0.01)
+
+
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
     before = read_checkpoint(run, GO2)["algorithm"]
     trainer = Trainer(tiny(None, iterations=1, warm_start=run, seed=5), Console(quiet=True))
