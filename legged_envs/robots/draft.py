@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.robots.files import prepare_urdf
-from legged_envs.robots.robot import RobotCfg
+from legged_envs.robots.robot import RobotCfg, counterpart
 from legged_envs.tables import shortened
 
 GRAVITY = 9.81
@@ -120,18 +120,6 @@ def mirror_sign(pose: Pose, joint: str, partner: str) -> float:
     return float(np.sign(along)) if abs(along) > 0.95 else 0.0
 
 
-def counterpart(name: str, names: Sequence[str]) -> str:
-    """The one of ``names`` that is ``name`` with left in place of right or L in place of R, in words of one or two
-    letters such as FL, or the other way round; ``name`` itself if there is none."""
-    swaps = {"left": "right", "Left": "Right", "LEFT": "RIGHT", "l": "r", "L": "R"}
-    swaps |= {right: left for left, right in swaps.items()}
-    places = [match.span() for match in re.finditer("left|right", name, re.IGNORECASE)]
-    short = re.finditer(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])", name)
-    places += [(i, i + 1) for match in short for i in range(*match.span())]
-    swapped = [name[:i] + swaps[name[i:j]] + name[j:] for i, j in places if name[i:j] in swaps]
-    return next((each for each in swapped if each in names), name)
-
-
 def lowest(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, float]:
     """How far each shape that collides with the ground, which is shape 0, is above it, m, by its number."""
     shapes = [i for i in range(model.ngeom) if model.geom_conaffinity[i] & 1]
@@ -225,7 +213,7 @@ def _find_feet(pose: Pose, height: float) -> list[tuple[str, list[int]]]:
             shapes.setdefault(int(model.geom_bodyid[i]), {})[i] = z
     named = [body for body in shapes if _FOOT.search(model.body(body).name)]
     feet = named if len(named) > 1 else [*shapes]
-    feet = sorted(body for body in feet if not any(body in _way(model, other)[:-1] for other in feet))
+    feet = sorted(body for body in feet if not any(body in way(model, other)[:-1] for other in feet))
     if not feet or feet[0] == 1:
         wrong = "there are no feet: no limb has a collision shape near the ground in the default pose"
         raise ValueError(f"{wrong}; give the last links some, or an MJCF a keyframe called home, in which it stands")
@@ -233,9 +221,9 @@ def _find_feet(pose: Pose, height: float) -> list[tuple[str, list[int]]]:
     return [(model.body(body).name, [i for i, z in shapes[body].items() if z < level[body]]) for body in feet]
 
 
-def _way(model: mujoco.MjModel, body: int) -> list[int]:
+def way(model: mujoco.MjModel, body: int) -> list[int]:
     """The bodies on the way from the base to ``body``."""
-    return [] if body == 0 else [*_way(model, int(model.body_parentid[body])), body]
+    return [] if body == 0 else [*way(model, int(model.body_parentid[body])), body]
 
 
 def _make_foot(spec: mujoco.MjSpec, pose: Pose, name: str, shapes: list[int], height: float) -> str:
@@ -270,7 +258,7 @@ def _rounded(value: float) -> float:
 
 
 def _gains(pose: Pose, height: float, feet: Sequence[str]) -> tuple[float, ...]:
-    (model, data), legs = pose, {body for foot in feet for body in _way(pose[0], pose[0].body(foot).id)}
+    (model, data), legs = pose, {body for foot in feet for body in way(pose[0], pose[0].body(foot).id)}
     reach = np.linalg.norm(data.subtree_com[model.jnt_bodyid] - data.xanchor, axis=1)
     limbs = 10 * model.body_subtreemass[model.jnt_bodyid] * reach
     leg = 2 * model.body_subtreemass[1] * height / len(feet)

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,26 @@ _BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 """Fields of numbers per joint, and what each number must be."""
 
 
+def counterpart(name: str, names: Sequence[str]) -> str:
+    """The one of ``names`` that is ``name`` with left in place of right or L in place of R, in words of one or two
+    letters such as FL, or the other way round; ``name`` itself if there is none."""
+    swaps = {"left": "right", "Left": "Right", "LEFT": "RIGHT", "l": "r", "L": "R"}
+    swaps |= {right: left for left, right in swaps.items()}
+    places = [match.span() for match in re.finditer("left|right", name, re.IGNORECASE)]
+    short = re.finditer(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])", name)
+    places += [(i, i + 1) for match in short for i in range(*match.span())]
+    swapped = [name[:i] + swaps[name[i:j]] + name[j:] for i, j in places if name[i:j] in swaps]
+    return next((each for each in swapped if each in names), name)
+
+
 def mirror_left_and_right(
     joint_names: tuple[str, ...], sideways: tuple[str, ...] = ("roll", "yaw")
 ) -> tuple[tuple[str, float], ...]:
-    """``RobotCfg.mirror`` of a humanoid, whose joints are named after ``left`` or ``right``, or are in the middle: a
-    joint takes the place of its namesake on the other side; those named after one of ``sideways`` change their sign."""
-    swap = {"left": "right", "right": "left", "Left": "Right", "Right": "Left"}
-    mirror = []
-    for name in joint_names:
-        partner = re.sub("|".join(swap), lambda side: swap[side[0]], name)
-        mirror.append((partner, -1.0 if any(part in name.lower() for part in sideways) else 1.0))
-    return tuple(mirror)
+    """``RobotCfg.mirror`` of a robot whose joints are named after ``left`` or ``right``, ``L`` or ``R``, or are in the
+    middle: a joint takes the place of its namesake on the other side; those named after one of ``sideways`` change
+    their sign."""
+    signs = [-1.0 if any(part in name.lower() for part in sideways) else 1.0 for name in joint_names]
+    return tuple((counterpart(name, joint_names), sign) for name, sign in zip(joint_names, signs, strict=True))
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 
-from legged_envs.robots.robot import RobotCfg
+from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
-_SIDES = {"L": "R", "R": "L"}  # each leg, and the one in its place in the mirror
-_LEG = {"abad": -1.0, "hip": -1.0, "knee": -1.0}  # joints, and their signs in the mirror
+_SIDES, _LEG = ("L", "R"), ("abad", "hip", "knee")  # of which each turns the other way in the mirror
+_SF_LEG, _WF_LEG = (*_LEG, "ankle"), (*_LEG, "wheel")
 
 
-def _joint_names(leg: dict[str, float]) -> tuple[str, ...]:
+def _joint_names(leg: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{joint}_{side}_Joint" for side in _SIDES for joint in leg)
-
-
-def _mirror(leg: dict[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple((f"{joint}_{side}_Joint", sign) for side in _SIDES.values() for joint, sign in leg.items())
 
 
 TRON1_PF = RobotCfg(
@@ -34,13 +30,12 @@ TRON1_PF = RobotCfg(
     foot_radius=0.032,
     penalized_bodies=tuple(f"{link}_{side}_Link" for side in _SIDES for link in ("hip", "knee")),
     termination_bodies=("base_Link", *(f"abad_{side}_Link" for side in _SIDES)),
-    mirror=_mirror(_LEG),
+    mirror=mirror_left_and_right(_joint_names(_LEG), _LEG),
     foot_mirror=(1, 0),
 )
 """On two points it cannot stand still without stepping. Bodies that are penalised, thigh (``hip``) and shank
 (``knee``), and those that end an episode are those of LeggedGym-Ex `TRON1PFCfg`; ``tron1_pf.xml`` lists the sources."""
 
-_SF_LEG = {**_LEG, "ankle": 1.0}
 TRON1_SF = replace(
     TRON1_PF,
     name="tron1_sf",
@@ -54,12 +49,12 @@ TRON1_SF = replace(
     velocity_limits=(15.0,) * 8,
     base_height=0.8397,
     foot_radius=0.01,
-    mirror=_mirror(_SF_LEG),
+    mirror=mirror_left_and_right(_joint_names(_SF_LEG), _LEG),
 )
 """A foot is the middle of four balls under the sole; ``tron1_sf.xml`` lists the sources. LeggedGym-Ex `TRON1SFCfg` ends
 no episode for contacts: it penalises base and abduction too."""
 
-_WF_LEG = {**_LEG, "wheel": 1.0}
+
 TRON1_WF = replace(
     TRON1_PF,
     name="tron1_wf",
@@ -74,6 +69,6 @@ TRON1_WF = replace(
     base_height=0.9068,
     foot_radius=0.127,
     wheels=True,
-    mirror=_mirror(_WF_LEG),
+    mirror=mirror_left_and_right(_joint_names(_WF_LEG), _LEG),
 )
 """Its feet are its wheels, whose joints have no limits; it balances on them. ``tron1_wf.xml`` lists the sources."""

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 
 from legged_envs.robots import RobotCfg
+from legged_envs.robots.draft import way
 
 _STEPS, _GAIN, _DAMPING = 200, 0.5, 1e-4
 
@@ -16,7 +17,7 @@ def lifted(robot: RobotCfg, height: float) -> np.ndarray:
     level where they can, rad: the least change, by damped least squares. Joints that move other feet too, and those
     that are not driven to positions, stay. Shape: (num_feet, num_joints). ValueError if a leg is too short for that."""
     model = mujoco.MjModel.from_xml_path(str(robot.path))
-    data, legs = mujoco.MjData(model), [_ancestors(model, name) for name in robot.foot_names]
+    data, legs = mujoco.MjData(model), [{*way(model, model.body(name).id)} for name in robot.foot_names]
     joints = [model.joint(name) for name in robot.joint_names]
     default = {joint.qposadr[0]: value for joint, value in zip(joints, robot.default_joint_pos, strict=True)}
     result, jacobian = np.zeros((len(legs), robot.num_joints)), np.zeros((6, model.nv))
@@ -42,11 +43,3 @@ def lifted(robot: RobotCfg, height: float) -> np.ndarray:
             raise ValueError(f"robot {robot.name!r} cannot lift {name!r} by {height:g} m")
         result[foot, moved] = [data.qpos[at] - default[at] for at in position]
     return result
-
-
-def _ancestors(model: mujoco.MjModel, name: str) -> set[int]:
-    body, found = model.body(name).id, set[int]()
-    while body:
-        found.add(body)
-        body = int(model.body_parentid[body])
-    return found

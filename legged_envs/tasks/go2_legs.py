@@ -1,6 +1,6 @@
 """Go2-Flat for one agent per leg: MaMuJoCo's factorisation of a quadruped, "4x3"."""
 
-from typing import Any
+from collections.abc import Callable
 
 import gymnasium as gym
 import torch
@@ -21,32 +21,16 @@ JOINTS = 3
 
 
 @pure
-def leg_joint_pos(env: Env, leg: int) -> torch.Tensor:
-    """Positions of a leg's joints relative to the default pose, rad."""
-    return _of_leg(env.robot.joint_offset, leg)
+def of_leg(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> torch.Tensor:
+    """The columns of ``term``, which has one per joint, that are of a leg. Shape: (num_envs, 3)."""
+    return term(env)[:, JOINTS * leg : JOINTS * (leg + 1)]
 
 
 @pure
-def leg_joint_vel(env: Env, leg: int) -> torch.Tensor:
-    """Velocities of a leg's joints, rad/s."""
-    return _of_leg(env.robot.joint_vel, leg)
-
-
-@pure
-def leg_action(env: Env, leg: int) -> torch.Tensor:
-    """A leg's last action, clipped to [−1, 1]; 0 after a reset."""
-    return _of_leg(env.actions.current, leg)
-
-
-@pure
-def other_legs_joint_pos(env: Env, leg: int) -> torch.Tensor:
-    """Positions of the other legs' joints relative to the default pose, in the order of the legs, rad."""
-    offset = env.robot.joint_offset
-    return torch.cat((offset[:, : JOINTS * leg], offset[:, JOINTS * (leg + 1) :]), 1)
-
-
-def _of_leg(joints: torch.Tensor, leg: int) -> torch.Tensor:
-    return joints[:, JOINTS * leg : JOINTS * (leg + 1)]
+def of_other_legs(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> torch.Tensor:
+    """The columns of ``term``, which has one per joint, that are of the other legs. Shape: (num_envs, 9)."""
+    joints = term(env)
+    return torch.cat((joints[:, : JOINTS * leg], joints[:, JOINTS * (leg + 1) :]), 1)
 
 
 @configclass
@@ -70,16 +54,19 @@ def go2_legs() -> Go2LegsCfg:
     cfg.terms = {name: getattr(flat, name) for name in ("observations", "rewards", "terminations", "costs")}
     terms: dict[str, ObservationTermCfg] = {}
     for i, leg in enumerate(LEGS):
-        own: dict[str, Any] = {"params": {"leg": i}}
+        pos, vel, action = (
+            {"leg": i, "term": term}
+            for term in (observations.joint_pos, observations.joint_vel, observations.last_action)
+        )
         seen = {
             "command": ObservationTermCfg(observations.command),
             "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05),
             "lin_vel": ObservationTermCfg(observations.base_lin_vel, noise=0.1),
             "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25),
-            "joint_pos": ObservationTermCfg(leg_joint_pos, noise=0.01, **own),
-            "joint_vel": ObservationTermCfg(leg_joint_vel, noise=0.5, scale=0.05, **own),
-            "action": ObservationTermCfg(leg_action, **own),
-            "other_joint_pos": ObservationTermCfg(other_legs_joint_pos, noise=0.01, **own),
+            "joint_pos": ObservationTermCfg(of_leg, noise=0.01, params=pos),
+            "joint_vel": ObservationTermCfg(of_leg, noise=0.5, scale=0.05, params=vel),
+            "action": ObservationTermCfg(of_leg, params=action),
+            "other_joint_pos": ObservationTermCfg(of_other_legs, noise=0.01, params=pos),
         }
         terms |= {f"{leg}_{name}": term for name, term in seen.items()}
     cfg.terms["observations"]["policy"] = ObservationGroupCfg(terms, noisy=True)
