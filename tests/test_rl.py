@@ -201,12 +201,19 @@ def test_a_task_that_shows_more_begins_with_the_actions_and_values_of_a_run(run,
     cfg = tiny(None, task=task, iterations=1, warm_start=run, seed=5)
     trainer = Trainer(replace(cfg, algo=replace(cfg.algo, hidden=(24,))), Console(quiet=True))
     there = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
+    scale, theirs_scale = trainer.core.actions.scale, there.core.actions.scale
+    assert scale.tolist() == pytest.approx([0.6, 0.6, 1.1] * 4) and theirs_scale.tolist() == pytest.approx([0.6] * 12)
     shown = trainer.env.get_observations()
-    action, value = values(trainer, shown)
     flat = shown.clone()
-    flat["policy"], flat["critic"] = (shown[name][:, : there.core.group_sizes[name]] for name in ("policy", "critic"))
-    for ours, theirs in zip((action, value), values(there, flat), strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-6) and ours.abs().max() > 1e-3
+    for name in ("policy", "critic"):
+        shown[name][:, 33:45].uniform_(-0.4, 0.4)  # the last action, in units of its scale
+        flat[name] = shown[name][:, : there.core.group_sizes[name]].clone()
+        flat[name][:, 33:45] *= scale / theirs_scale
+    (action, value), (their_action, their_value) = values(trainer, shown), values(there, flat)
+    assert torch.allclose(action * scale, their_action * theirs_scale, atol=1e-6) and action.abs().max() > 1e-3
+    assert torch.allclose(value, their_value, atol=1e-6) and value.abs().max() > 1e-3
+    noise, their_noise = (each.algorithm.get_policy().distribution.std_param for each in (trainer, there))
+    assert torch.allclose(noise * scale, their_noise * theirs_scale)
     trainer._iterate()
     after = values(trainer, shown)[0]
     blank = shown.clone()

@@ -9,6 +9,7 @@ import torch
 
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import override
+from legged_envs.mdp.observations import last_action
 from legged_envs.rl.checkpoint import read_checkpoint
 from legged_envs.rl.policy import contract, terms_of
 from legged_envs.tasks import make_task_cfg
@@ -16,7 +17,6 @@ from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 MEMORY = 200_000
 """Samples that statistics of observations count at most, for those of new ones to become right soon."""
-_SAME = ("robot", "action", "action_scale")
 State = dict[str, torch.Tensor]
 
 
@@ -24,8 +24,9 @@ def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVec
     """Give actor and critic of ``algorithm`` what those of the run at ``place`` have learnt. What they both see keeps
     its weights; new observations, normalised as ``env`` shows them now, and units of wider layers count for nothing at
     first. So actions and values are those of the run, or, where something is no longer shown, those at its mean; the
-    standard deviation of actions is multiplied by ``noise``. ValueError if the run is of another robot, other actions,
-    larger networks or another algorithm, or shares no observation; FileNotFoundError if there is none."""
+    standard deviation of actions is multiplied by ``noise``. An action of another scale keeps its joint targets, as far
+    as they are in range. ValueError if the run is of another robot, other actions, larger networks or another
+    algorithm, or shares no observation; FileNotFoundError if there is none."""
     state = read_checkpoint(place)
     there_id = state["task_id"]
     if "actor_state_dict" not in state["algorithm"]:
@@ -37,9 +38,11 @@ def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVec
         there = unwrap(envs)
         here, shown = unwrap(env.env), env.get_observations()
         ours, theirs = contract(task_id, here), contract(there_id, there)
-        if odd := next((key for key in _SAME if ours[key] != theirs[key]), None):
+        if odd := next((key for key in ("robot", "action") if ours[key] != theirs[key]), None):
             wrong = f"{str(place)!r} is a run of {there_id!r}, whose {odd} is {theirs[odd]}"
             raise ValueError(f"{wrong}; {task_id!r} has {ours[odd]}, so its networks cannot begin")
+        ratio = there.actions.scale / here.actions.scale
+        shows = {name: term.func for group in there.cfg.observations.values() for name, term in group.terms.items()}
         for name, model in (("actor", algorithm.actor), ("critic", algorithm.critic)):
             known = [group if group in there.group_sizes else "policy" for group in model.obs_groups]
             places = _places(here, model.obs_groups), _places(there, known)
@@ -47,7 +50,9 @@ def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVec
             if not columns:
                 raise ValueError(f"{there_id!r}, of which {str(place)!r} is a run, shows nothing that {task_id!r} does")
             model.obs_normalizer.train().update(torch.cat([shown[group] for group in model.obs_groups], dim=1))
-            model.load_state_dict(_grown(model.state_dict(), state["algorithm"][f"{name}_state_dict"], columns))
+            actions = [at for key, at in places[1].items() if shows.get(key[0]) is last_action]
+            old = _rescaled(state["algorithm"][f"{name}_state_dict"], ratio, actions, model.obs_normalizer.eps)
+            model.load_state_dict(_grown(model.state_dict(), old, columns))
     finally:
         envs.close()
     with torch.no_grad():
@@ -61,6 +66,22 @@ def _places(env: LeggedVectorEnv, groups: Sequence[str]) -> dict[Any, range]:
         key = (term["name"], term.get("steps_ago", 0), term["size"], str(term["scale"]))
         places[key] = range(start, start := start + term["size"])
     return places
+
+
+def _rescaled(state: State, ratio: torch.Tensor, actions: Sequence[range], eps: float) -> State:
+    """``state`` with actions ``ratio`` times what they were, as it sees them in columns ``actions`` and gives them."""
+    state = {name: value.clone() for name, value in state.items()}
+    weights = [value for name, value in state.items() if name.endswith("weight")]
+    for columns in map(list, actions):
+        old = state["obs_normalizer._std"][:, columns]
+        weights[0][:, columns] *= (ratio * old + eps) / (ratio * (old + eps))
+        for name, factor in {"_mean": ratio, "_std": ratio, "_var": ratio.square()}.items():
+            state[f"obs_normalizer.{name}"][:, columns] *= factor
+    if "distribution.std_param" in state:  # the actor, whose output is an action
+        weights[-1].mul_(ratio[:, None])
+        next(value for name, value in reversed(state.items()) if name.endswith("bias")).mul_(ratio)
+        state["distribution.std_param"].mul_(ratio)
+    return state
 
 
 def _grown(new: State, old: State, columns: Sequence[tuple[range, range]]) -> State:

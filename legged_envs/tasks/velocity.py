@@ -96,7 +96,7 @@ def _sideways(robot: RobotCfg) -> tuple[int, ...]:
     return tuple(i for i, (_, sign) in enumerate(robot.mirror) if sign < 0.0)
 
 
-def _reach(robot: RobotCfg) -> list[float]:
+def reach(robot: RobotCfg) -> list[float]:
     """How far off the target of each joint must be for all its torque, rad."""
     return [torque / kp if kp else 0.0 for torque, kp in zip(robot.torque_limits, robot.kp, strict=True)]
 
@@ -108,7 +108,7 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
         how = "write the two pairs of feet that swing together in a trot, or take velocity_task"
         raise ValueError(f"RobotCfg {robot.name!r}: diagonals is {robot.diagonals}; {how}")
     cfg, size = velocity_task(robot), robot.base_height / GO2.base_height
-    cfg.actions["joint_position"] = JointPositionCfg(scale=round(min(_reach(robot)), 1))
+    cfg.actions["joint_position"] = JointPositionCfg(scale=round(min(reach(robot)), 1))
     diagonals = tuple(tuple(map(robot.foot_names.index, pair)) for pair in robot.diagonals)
     step = round(0.16 * math.sqrt(size), 2)
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": step})
@@ -133,7 +133,7 @@ def biped(robot: RobotCfg, frames: int = 1) -> TaskCfg:
     cfg.commands["velocity"] = VelocityCommandCfg((-vx, vx), (-vy, vy), (-0.8, 0.8), standing_fraction=0.15)
     stride = 0.8 if robot.num_joints > 3 * len(robot.foot_names) else 0.59  # without ankles only steps hold it
     cfg.commands["gait"] = GaitClockCfg(period=round(stride * pace, 2), swing=round(0.08 * size, 3))
-    scale = tuple(min(0.5, reach) for reach in _reach(robot))
+    scale = tuple(min(0.5, angle) for angle in reach(robot))
     cfg.actions["joint_position"] = JointPositionCfg(scale=scale, around="gait")
     for group in cfg.observations.values():
         group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
