@@ -3,9 +3,11 @@
 import contextlib
 import warnings
 
+import torch
+
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.config import AlgorithmCfg, PPOCfg, teacher_path
+from legged_envs.rl.config import ARMS, AlgorithmCfg, PPOCfg, teacher_path
 from legged_envs.rl.mimic.algorithm import MimicDistillation
 from legged_envs.rl.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.rl.mimic.ppo import MimicPPO
@@ -13,6 +15,8 @@ from legged_envs.rl.mimic_config import CRITIC_GROUPS, MimicDistillationCfg, Mim
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.rl.ppo import HalfMirror, Model, Rollouts
+from legged_envs.sim.kinematics import in_legs
+from legged_envs.tasks import lifts_feet
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
@@ -44,18 +48,18 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
-    assert ppo.hidden is not None, "complete() was to give what the task has by default"
+    assert ppo.hidden is not None and ppo.init_std is not None, "complete() was to give what the task has by default"
     groups = unwrap(env.env).group_sizes
     network = {"hidden_dims": list(ppo.hidden), "activation": ppo.activation, "obs_normalization": True}
     model = {"class_name": Model, **network}
-    distribution = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": ppo.init_std}
+    gaussian = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": _noise(ppo.init_std, env)}
     passes = {"num_learning_epochs": ppo.epochs, "num_mini_batches": ppo.mini_batches}
     optimizer = {"learning_rate": ppo.learning_rate, "schedule": "fixed", "max_grad_norm": ppo.max_grad_norm}
     returns = {"gamma": ppo.gamma, "lam": ppo.gae_lambda}
     loss = {"clip_param": ppo.clip, "entropy_coef": ppo.entropy, "value_loss_coef": ppo.value_loss}
     cfg = {
         "algorithm": {"class_name": BootstrapPPO, **passes, **optimizer, **returns, **loss},
-        "actor": {**model, "distribution_cfg": distribution},
+        "actor": {**model, "distribution_cfg": gaussian},
         "critic": dict(model),
         "obs_groups": {"actor": ["policy"], "critic": ["critic" if "critic" in groups else "policy"]},
         "num_steps_per_env": ppo.steps_per_env,
@@ -72,6 +76,16 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
         except ValueError as error:
             warnings.warn(f"mini-batches are not mirrored: {error}", stacklevel=2)
     return algorithm
+
+
+def _noise(init_std: float, env: RslRlVecEnv) -> torch.Tensor:
+    """Standard deviation of the first actions. Shape: (num_actions,)."""
+    std, core = torch.full((env.num_actions,), init_std), unwrap(env.env)
+    if lifts_feet(core.cfg):
+        legs = in_legs(core.cfg.robot)
+        driven = [legs[joint] for term in core.actions.terms.values() for joint in term.joints]
+        std[~torch.tensor(driven)] *= ARMS
+    return std
 
 
 def _load_teacher(cfg: MimicPPOCfg | MimicDistillationCfg, core: LeggedVectorEnv) -> Policy:

@@ -12,6 +12,14 @@ _STEPS, _GAIN, _DAMPING = 200, 0.5, 1e-4
 
 
 @lru_cache
+def in_legs(robot: RobotCfg) -> tuple[bool, ...]:
+    """Whether each joint is on the way from the base to a foot: those of arms and heads are not."""
+    model = mujoco.MjModel.from_xml_path(str(robot.path))
+    legs = {body for name in robot.foot_names for body in way(model, model.body(name).id)}
+    return tuple(model.joint(name).bodyid[0] in legs for name in robot.joint_names)
+
+
+@lru_cache
 def lifted(robot: RobotCfg, height: float) -> np.ndarray:
     """How far from the default pose the joints of each leg lift its foot by ``height``, m, straight up, and keep it
     level where they can, rad: the least change, by damped least squares. Joints that move other feet too, and those
