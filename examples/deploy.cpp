@@ -106,6 +106,15 @@ Json parse(const std::string& text) { return Parser{text.c_str()}.value(); }
 
 // --- The network: the tensor operations that the file lists ----------------------------------------------------------
 
+// A finite 16-bit float, the lowest byte first: 1 bit of sign, 5 of exponent, 10 of fraction.
+float of_half(const char* from) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, from, 2);
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent ? std::ldexp(1024.0f + fraction, exponent - 25) : std::ldexp(1.0f * fraction, -24);
+  return bits >> 15 ? -size : size;
+}
+
 struct Network {
   Json steps;
   std::string input, output, contract;
@@ -126,11 +135,15 @@ struct Network {
     steps = network["steps"];
     for (std::size_t i = 0; i < header.keys.size(); ++i) {
       if (header.keys[i] == "__metadata__") continue;
-      if (header.items[i]["dtype"].text != "F32") throw std::runtime_error(header.keys[i] + " is not of float32");
+      const std::string& type = header.items[i]["dtype"].text;
+      if (type != "F32" && type != "F16") throw std::runtime_error(header.keys[i] + " is not of float32 or float16");
       const Numbers place = header.items[i]["data_offsets"].numbers();
+      const char* from = bytes.data() + 8 + size + static_cast<std::size_t>(place[0]);
+      const std::size_t width = type == "F32" ? 4 : 2;
       Row& row = weights[header.keys[i]];
-      row.resize((place[1] - place[0]) / 4);
-      std::memcpy(row.data(), bytes.data() + 8 + size + static_cast<std::size_t>(place[0]), 4 * row.size());
+      row.resize((place[1] - place[0]) / width);
+      if (width == 4) std::memcpy(row.data(), from, 4 * row.size());
+      for (std::size_t j = 0; width == 2 && j < row.size(); ++j) row[j] = of_half(from + 2 * j);
     }
   }
 
