@@ -102,13 +102,14 @@ def reach(robot: RobotCfg) -> list[float]:
 
 
 def quadruped_flat(robot: RobotCfg) -> TaskCfg:
-    """A quadruped tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s at a trot. Lengths, times and torques go with its size.
-    ValueError if the ``RobotCfg`` has no ``diagonals``."""
+    """A quadruped tracks vx ±1 m/s, vy ±0.5 m/s, ωz ±1 rad/s at a trot. Lengths, times and torques go with its size;
+    actions reach until a joint gives all its torque, at least 0.5 rad. ValueError if the ``RobotCfg`` has no
+    ``diagonals``."""
     if len(robot.diagonals) != 2:
         how = "write the two pairs of feet that swing together in a trot, or take velocity_task"
         raise ValueError(f"RobotCfg {robot.name!r}: diagonals is {robot.diagonals}; {how}")
     cfg, size = velocity_task(robot), robot.base_height / GO2.base_height
-    cfg.actions["joint_position"] = JointPositionCfg(scale=round(min(reach(robot)), 1))
+    cfg.actions["joint_position"] = JointPositionCfg(scale=max(0.5, round(min(reach(robot)), 1)))
     diagonals = tuple(tuple(map(robot.foot_names.index, pair)) for pair in robot.diagonals)
     step = round(0.16 * math.sqrt(size), 2)
     cfg.rewards["trot"] = RewardTermCfg(rewards.trot, 1.5, {"pairs": diagonals, "phase_time": step})
