@@ -122,19 +122,19 @@ def test_the_conformance_tests_take_the_name_of_an_engine(tmp_path):
     words = ["-p", "legged_envs.conformance.options", "-p", "no:cacheprovider", "--pyargs", "legged_envs.conformance"]
     command = [sys.executable, "-m", "pytest", "-q", *words, "--sim", "mujoco"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0 and "13 passed" in done.stdout, done.stdout
+    assert done.returncode == 0 and "14 passed" in done.stdout, done.stdout
 
 
 @pytest.fixture
 def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package with two engines; one needs a module that is not there."""
+    """An installed package with three engines; one needs a module that is not there, of one the name is wrong."""
     code = "from legged_envs.sim.mujoco_cpu import MujocoSimulation\n\n\nclass Mine(MujocoSimulation):\n    pass\n"
     (tmp_path / "my_engine.py").write_text(code)
     (tmp_path / "my_other_engine.py").write_text("import nothing_of_that_name\n")
     info = tmp_path / "my_engine-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-engine\nVersion: 1.0\n")
-    entries = "mine = my_engine:Mine\nbroken = my_other_engine:Other\nmujoco = my_engine:Mine\n"
+    entries = "mine = my_engine:Mine\nbroken = my_other_engine:Other\nmujoco = my_engine:Mine\nwrong = my_engine:Min\n"
     (info / "entry_points.txt").write_text(f"[legged_envs.engines]\n{entries}")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "my_engine", raising=False)
@@ -145,7 +145,9 @@ def test_an_engine_of_another_package_is_found_by_its_entry_point(other_package,
     assert type(envs.unwrapped.sim).__name__ == "Mine"
     assert type(make_vec(2).unwrapped.sim) is MujocoSimulation  # nobody replaces this package's own
     assert list(known_engines())[:2] == ["mujoco", "mujoco_warp"] and {"mine", "broken"} <= {*known_engines()}
-    assert "mine" in installed_engines() and "broken" not in installed_engines()
+    assert "mine" in installed_engines() and not {"broken", "wrong"} & {*installed_engines()}
+    with pytest.raises(ImportError, match=r"sim='wrong' cannot be imported from 'my_engine:Min': .*no attribute 'Min'"):
+        find_engine("wrong")
     with pytest.raises(ModuleNotFoundError, match=r"sim='broken' is not installed: .*nothing_of_that_name"):
         find_engine("broken")
     with pytest.raises(ValueError, match=r"sim='mein'; available: 'mujoco', 'mujoco_warp', .*'mine'"):
@@ -330,6 +332,9 @@ def test_runs_are_compared_in_numbers_that_can_be_worked_out():
     # From step 50 on, 30 steps of the robot that falls and 50 of the other; half of the feet are up from step 60 on.
     np.testing.assert_allclose(moved["same_contact"], 1.0 - 0.5 * (20 + 40) / 80)
     np.testing.assert_allclose(moved["duty_factor"], moved["same_contact"])
+    other["joints"][30:, 0] = np.nan
+    _, lost = compare({"a": first, "b": other}, ROBOT, 0.02).values()
+    assert lost["parted"] == 1.0 and lost["parts_after"] == pytest.approx(31 * 0.02)
 
 
 def test_crosscheck_prints_draws_and_writes(tmp_path, monkeypatch, capsys):

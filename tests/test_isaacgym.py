@@ -1,5 +1,6 @@
 """``legged_envs.isaacgym``: its engine against plain ``mj_step`` loops, its names and meanings, bad input."""
 
+import math
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import torch
 import legged_envs.isaacgym as package
 from legged_envs import rotation
 from legged_envs.isaacgym import gymapi, gymtorch, gymutil, terrain_utils, torch_utils
-from legged_envs.isaacgym.scene import height_field, triangle_mesh
+from legged_envs.isaacgym.scene import height_field, plane, triangle_mesh
 
 HERE = Path(__file__).parent
 gym = gymapi.acquire_gym()
@@ -107,6 +108,14 @@ def test_an_mjcf_asset_keeps_its_order_and_loses_its_floor_motors_and_free_joint
     assert [shape.friction for shape in gym.get_asset_rigid_shape_properties(asset)] == [0.3, 1.0, 1.0]
     props = gym.get_asset_dof_properties(asset)
     assert props["hasLimits"].tolist() == [True, False] and props["damping"].tolist() == [0.0, 2.0]
+
+
+def test_pairs_of_shapes_with_rules_of_their_own_are_refused(tmp_path: Path) -> None:
+    shapes = '<body name="a"><geom name="x" size=".1"/><body name="b"><joint/><geom name="y" size=".1"/></body></body>'
+    contact = '<contact><pair geom1="x" geom2="y"/></contact>'
+    (tmp_path / "two.xml").write_text(f"<mujoco><worldbody>{shapes}</worldbody>{contact}</mujoco>")
+    with pytest.raises(ValueError, match=r"two\.xml.*<contact><pair>: take them out"):
+        load(file="two.xml", folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -676,8 +685,9 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
             getattr(owner, name)
     with pytest.raises(AttributeError, match="gymdeps"):
         _ = package.gymdeps
-    with pytest.raises(ImportError, match=r"'VhacdParams' from 'legged_envs\.isaacgym\.gymapi'"):
+    with pytest.raises(ImportError, match=r"gymapi\.VhacdParams of Isaac Gym is not in .* docs/isaacgym\.md"):
         from legged_envs.isaacgym.gymapi import VhacdParams  # noqa: F401
+    assert not hasattr(gymapi, "VhacdParams")
     for name in ("get_actor_tendon_properties", "set_actor_tendon_properties"):
         with pytest.raises(NotImplementedError, match="no tendons"):
             getattr(gym, name)(None, 0)
@@ -691,8 +701,23 @@ BAD_TENSORS = [
     ("set_actor_root_state_tensor", (unwrap(STATES, torch.float64),), TypeError, "got torch.float64"),
     ("set_actor_root_state_tensor", (unwrap(STATES.to("meta")),), ValueError, "on meta"),
     ("set_actor_root_state_tensor", (STATES,), TypeError, "unwrap_tensor.*got Tensor"),
-    ("set_dof_actuation_force_tensor", (unwrap(torch.zeros(2, 7)),), ValueError, r"\(16, 1\) on cpu, for the dofs"),
+    (
+        "set_dof_actuation_force_tensor",
+        (unwrap(torch.zeros(2, 7)),),
+        ValueError,
+        r"\(2, 8\) on cpu, for the dofs",
+    ),
     ("apply_rigid_body_force_tensors", (unwrap(torch.zeros(2, 12, 3)),), ValueError, "bodies of all environments"),
+    ("apply_rigid_body_force_tensors", (unwrap(torch.zeros(2, 13, 3)), None, 7), ValueError, "CoordinateSpace, got 7"),
+    ("set_actor_root_state_tensor", (unwrap(torch.zeros(13, 2)),), ValueError, r"got \(13, 2\)"),
+    ("set_dof_state_tensor", (unwrap(torch.zeros(2, 16)),), ValueError, r"got \(2, 16\) on cpu, expected \(16, 2\)"),
+    ("set_dof_actuation_force_tensor", (unwrap(torch.zeros(8, 2)),), ValueError, r"got \(8, 2\)"),
+    (
+        "set_actor_root_state_tensor_indexed",
+        (unwrap(STATES), unwrap([0, 1], torch.int32), -1),
+        ValueError,
+        "at least 0, got -1",
+    ),
     (
         "set_actor_root_state_tensor_indexed",
         (unwrap(STATES), unwrap([0, 2], torch.int32), 2),
@@ -729,6 +754,24 @@ def test_tensors_that_do_not_fit_are_refused_and_nothing_is_written(function, ar
     assert (sim.state.batch.state == before).all()
 
 
+def test_forces_of_a_call_that_is_refused_do_not_act() -> None:
+    sim = make_sim()
+    good, bad = unwrap(torch.full((2, 13, 3), 300.0)), unwrap(torch.zeros(2, 12, 3))
+    with pytest.raises(ValueError, match=r"got \(2, 12, 3\)"):
+        gym.apply_rigid_body_force_tensors(sim, good, bad)
+    other = make_sim()
+    for each in (sim, other):
+        gym.simulate(each)
+    assert (sim.state.batch.state == other.state.batch.state).all()
+
+
+def test_tensors_with_gradients_leave_none_behind() -> None:
+    sim = make_sim()
+    gym.set_dof_actuation_force_tensor(sim, unwrap(torch.ones(2, 8, requires_grad=True)))
+    gym.simulate(sim)
+    assert not sim.state._ctrl.requires_grad
+
+
 def test_strided_tensors_and_what_is_no_tensor_are_refused() -> None:
     with pytest.raises(ValueError, match=r"contiguous.*\(2, 12\)"):
         gymtorch.unwrap_tensor(STATES[:, 1:])
@@ -750,8 +793,9 @@ def test_calls_out_of_order_are_refused_by_their_name() -> None:
     with pytest.raises(RuntimeError, match="one alone"):
         gym.add_ground(make_sim(prepare=False), gymapi.PlaneParams())
     gym.destroy_sim(sim)
-    with pytest.raises(RuntimeError, match="before prepare_sim"):
-        gym.simulate(sim)
+    for call in (lambda: gym.simulate(sim), lambda: gym.create_env(sim, None, None, 1)):
+        with pytest.raises(RuntimeError, match="after destroy_sim"):
+            call()
 
 
 def test_environments_with_other_actors_than_the_first_are_refused() -> None:
@@ -770,7 +814,11 @@ def test_properties_that_do_not_fit_are_refused() -> None:
     props = gym.get_actor_dof_properties(env, 0)
     for field, value, message in (
         ("driveMode", 2, "DOF_MODE_NONE, _POS or _EFFORT"),
-        ("effort", -1.0, "not be negative"),
+        ("effort", -1.0, "effort must be finite and not negative"),
+        ("velocity", np.nan, "velocity must be finite and not negative"),
+        ("stiffness", np.inf, "stiffness must be finite and not negative"),
+        ("lower", np.nan, "lower must not be above upper"),
+        ("lower", 9.0, "lower must not be above upper"),
     ):
         wrong = props.copy()
         wrong[field][0] = value
@@ -795,7 +843,68 @@ def test_properties_that_do_not_fit_are_refused() -> None:
         gym.set_actor_scale(env, 0, 1.1)
 
 
+def test_limits_can_be_given_and_taken_from_each_dof() -> None:
+    sim = make_sim(2, prepare=False)
+    props = gym.get_actor_dof_properties(sim.envs[0], 0)
+    assert props["hasLimits"].tolist() == [True, False] * 4, "those of the file"
+    props["hasLimits"], props["lower"], props["upper"] = False, -0.5, 0.5
+    gym.set_actor_dof_properties(sim.envs[0], 0, props)
+    props["hasLimits"] = True
+    gym.set_actor_dof_properties(sim.envs[1], 0, props)
+    gym.prepare_sim(sim)
+    for _ in range(40):
+        gym.set_dof_actuation_force_tensor(sim, unwrap(torch.full((2, 8), 2.0)))
+        gym.simulate(sim)
+    free, limited = tensor(sim, "dof_state").view(2, 8, 2)[..., 0]
+    upper = torch.from_numpy(props["upper"].copy())
+    assert (limited < upper + 0.2).all() and (free > upper + 1.0).any()
+    gym.set_actor_dof_properties(sim.envs[0], 0, props)  # also while it runs
+    for _ in range(40):
+        gym.simulate(sim)
+    assert (tensor(sim, "dof_state").view(2, 8, 2)[0, :, 0] < upper + 0.2).all()
+
+
+def test_records_take_finite_numbers_and_records_alone() -> None:
+    for make, error, message in (
+        (lambda: gymapi.Vec3(np.nan), ValueError, "gymapi.Vec3.x must be finite, got nan"),
+        (lambda: gymapi.PlaneParams(dynamic_friction=np.inf), ValueError, "dynamic_friction must be finite"),
+        (lambda: gymapi.SimParams(gravity=[0, 0, -9.81]), TypeError, r"gravity must be a gymapi.Vec3, got \[0, 0"),
+        (lambda: gymapi.Transform(3.0), TypeError, "Transform.p must be a gymapi.Vec3"),
+    ):
+        with pytest.raises(error, match=message):
+            make()
+    sim = make_sim(1, prepare=False)
+    with pytest.raises(TypeError, match=r"what load_asset returns and a gymapi\.Transform, got str and Transform"):
+        gym.create_actor(sim.envs[0], "dog", gymapi.Transform())
+    with pytest.raises(ValueError, match="set_sim_params: dt must be above 0, substeps 1 or more"):
+        gym.set_sim_params(sim, gymapi.SimParams(substeps=0))
+    for options, message in (
+        (gymapi.AssetOptions(default_dof_drive_mode=2), "DOF_MODE_NONE, _POS or _EFFORT .* got 2"),
+        (gymapi.AssetOptions(density=-1.0), "density must not be negative"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            gym.load_asset(sim, str(Path(__file__).parent), "legacy_dog.urdf", options)
+
+
+def test_a_cropped_height_field_lies_as_its_copy_does() -> None:
+    large = np.arange(40 * 50, dtype=np.int16).reshape(40, 50)
+    cropped, params = large[10:30, 5:45], gymapi.HeightFieldParams(0.5, 0.5, 0.01, 20, 40)
+    assert not (cropped.flags.c_contiguous or cropped.flags.f_contiguous)
+    np.testing.assert_array_equal(
+        height_field(cropped, params).terrain.heights, height_field(cropped.copy(), params).terrain.heights
+    )
+
+
 def test_grounds_that_are_no_height_field_are_refused() -> None:
+    turned = gymapi.HeightFieldParams(0.5, 0.5, 0.1, 6, 4, gymapi.Transform(None, gymapi.Quat(0.0, 0.0, 0.7, 0.7)))
+    with pytest.raises(ValueError, match=r"transform\.r must be no turn"):
+        height_field(HEIGHTS, turned)
+    with pytest.raises(ValueError, match="heights must be finite"):
+        height_field(np.where(HEIGHTS > 0, np.nan, HEIGHTS), gymapi.HeightFieldParams(0.5, 0.5, 1, 6, 4))
+    with pytest.raises(ValueError, match="dynamic_friction must not be negative, got -3"):
+        plane(gymapi.PlaneParams(dynamic_friction=-3.0))
+    with pytest.raises(ValueError, match="normal of the plane must not be 0"):
+        plane(gymapi.PlaneParams(gymapi.Vec3()))
     triangle = np.array([0, 0, 0, 1, 0, 0, 0, 1, 0], np.float32)
     with pytest.raises(ValueError, match="3 vertices and 1 triangles are no grid"):
         triangle_mesh(triangle, np.array([0, 1, 2], np.uint32), gymapi.TriangleMeshParams())
@@ -852,16 +961,25 @@ def test_without_a_script_there_is_a_usage() -> None:
 
 def test_the_name_is_not_taken_by_itself_nor_from_a_real_one(tmp_path: Path) -> None:
     (tmp_path / "isaacgym.py").write_text("REAL = True")
+    (tmp_path / "downloads" / "isaacgym" / "docs").mkdir(parents=True)  # a folder without Python in it is no package
     code = """
 import importlib.util, sys
 import legged_envs, legged_envs.isaacgym
 assert importlib.util.find_spec("isaacgym") is None
+sys.path.insert(0, sys.argv[1] + "/downloads")
+assert importlib.util.find_spec("isaacgym") is not None
 legged_envs.isaacgym.install()
 legged_envs.isaacgym.install()
 import isaacgym, isaacgym.torch_utils
 from isaacgym import gymapi, gymutil
 from isaacgym.terrain_utils import *
 assert gymapi is sys.modules["legged_envs.isaacgym.gymapi"] and SubTerrain
+for words in ("import isaacgym.gymdeps", "import isaacgym.sim", "from isaacgym import gymdeps", "isaacgym.gymdeps"):
+    try:
+        exec(words)
+        raise SystemExit(words)
+    except (ImportError, AttributeError) as error:
+        assert "not in legged_envs.isaacgym; docs/isaacgym.md" in str(error), error
 for name in [name for name in sys.modules if name.startswith("isaacgym")]: del sys.modules[name]
 sys.path.insert(0, sys.argv[1])
 try: legged_envs.isaacgym.install()
@@ -878,7 +996,7 @@ assert isaacgym.REAL
 def test_a_camera_sees_the_robot(tmp_path: Path) -> None:
     sim = make_sim(2)
     put_to_pose(sim)
-    properties = gymapi.CameraProperties(width=64, height=48)
+    properties = gymapi.CameraProperties(width=64, height=48, horizontal_fov=58.0)
     cameras = [gym.create_camera_sensor(env, properties) for env in sim.envs]
     root = tensor(sim, "actor_root_state")
     root[1, 2] = 50.0
@@ -891,7 +1009,14 @@ def test_a_camera_sees_the_robot(tmp_path: Path) -> None:
     assert pictures[0].shape == (48, 4 * 64) and pictures[0].dtype == np.uint8
     assert (pictures[0].reshape(48, 64, 4)[..., 3] == 255).all()
     assert (pictures[0] != pictures[1]).mean() > 0.02
-    for camera in cameras:
+    narrow = gym.create_camera_sensor(sim.envs[0], gymapi.CameraProperties(width=64, height=48, horizontal_fov=30.0))
+    gym.set_camera_location(narrow, sim.envs[0], gymapi.Vec3(1.0, 1.0, 0.6), gymapi.Vec3(0.0, 0.0, 0.3))
+    wide = pictures[0].reshape(48, 64, 4)[:, :, :3].astype(float)
+    near = gym.get_camera_image(sim, sim.envs[0], narrow, gymapi.IMAGE_COLOR).reshape(48, 64, 4)[:, :, :3]
+    part = math.tan(math.radians(15.0)) / math.tan(math.radians(29.0))  # of the wide picture, in its middle
+    rows, columns = (np.rint((n - 1) / 2 + (np.arange(n) - (n - 1) / 2) * part).astype(int) for n in (48, 64))
+    assert abs(wide[np.ix_(rows, columns)] - near).mean() < 0.5 * abs(wide - near).mean()
+    for camera in (*cameras, narrow):
         camera.close()
     with pytest.raises(NotImplementedError, match="IMAGE_COLOR alone"):
         gym.get_camera_image(sim, sim.envs[0], cameras[0], 1)

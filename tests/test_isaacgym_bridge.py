@@ -1,7 +1,9 @@
 """``as_vector_env``: tasks written for Isaac Gym as Gymnasium's vector environments."""
 
 import importlib
+import random
 import sys
+from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -148,6 +150,56 @@ def test_a_task_of_four_values_and_dicts_has_final_observations_too() -> None:
     wrong = package.as_vector_env(Counter(resets=False))
     with pytest.raises(RuntimeError, match="did not call reset_idx in that step"):
         [wrong.step(one) for _ in range(2)]
+
+
+class Remembering(Counter):
+    """Its observation is the last three it had, and a little of each kind of noise."""
+
+    def __init__(self):
+        super().__init__()
+        self.history, self.frames = torch.zeros(2, 3), deque([torch.zeros(2)], maxlen=2)
+        self.obs_buf = torch.zeros(2, 4)
+
+    def compute_observations(self):
+        noise = torch.rand(2, 1) + np.random.rand() + random.random()
+        self.history = torch.cat((self.history[:, 1:], self.x + 0.01 * noise), 1)
+        self.frames.append(self.x[:, 0].clone())
+        self.obs_buf[:] = torch.cat((self.history, self.frames[0][:, None]), 1)
+
+
+def test_tasks_with_a_memory_do_by_the_bridge_what_they_do_without() -> None:
+    moves = torch.rand(30, 2, 1, generator=torch.Generator().manual_seed(1))
+
+    def run(bridge: bool) -> list[torch.Tensor]:
+        random.seed(2), np.random.seed(2), torch.manual_seed(2)
+        task = Remembering()
+        env = package.as_vector_env(task) if bridge else task
+        observations = [env.step(move)[0] for move in moves]
+        return observations if bridge else [each["obs"] for each in observations]
+
+    expected = run(False)
+    assert any((each[:, 2] < 0.5).any() for each in expected[5:]), "episodes that end"
+    for got, own in zip(run(True), expected, strict=True):
+        assert torch.equal(got, own)
+
+
+def test_a_masked_reset_leaves_the_memory_of_others_alone_and_its_mask_is_checked() -> None:
+    task = Remembering()
+    env = package.as_vector_env(task)
+    for _ in range(2):
+        env.step(torch.tensor([[0.3], [0.4]]))
+    before = task.history.clone()
+    observation, _ = env.reset(options={"reset_mask": torch.tensor([True, False])})
+    assert torch.equal(task.history[1], before[1]) and not torch.equal(task.history[0], before[0])
+    assert observation[0, 2] < 0.1 and task.frames[-1][1] == pytest.approx(0.8)
+    for mask, error, message in (
+        (torch.tensor([1, 0]), TypeError, "must be boolean"),
+        (torch.tensor([True]), ValueError, r"must have shape \(2,\)"),
+    ):
+        with pytest.raises(error, match=message):
+            env.reset(options={"reset_mask": mask})
+    with pytest.raises(ValueError, match="unknown reset option 'reset_maks'"):
+        env.reset(options={"reset_maks": mask})
 
 
 def test_tasks_and_costs_that_do_not_fit_are_refused() -> None:

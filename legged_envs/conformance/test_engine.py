@@ -124,6 +124,22 @@ def test_every_parameter_acts_in_its_environment_alone_as_on_the_cpu_engine(make
     torch.testing.assert_close(own["joint_pos"][0], own["joint_pos"][-1], atol=1e-4, rtol=0.0)
 
 
+def test_torques_end_at_their_limits_and_joints_at_the_ends_of_their_ranges(make: Make) -> None:
+    sim = make(2)
+    ids, limits = torch.arange(2, device=sim.device), torch.tensor(sim.robot.torque_limits)
+    still, above = torch.zeros(2, 3, device=sim.device), torch.tensor((0.0, 0.0, 3.0), device=sim.device)
+    low, high = sim.joint_pos_limits.unbind(1)
+    for end, towards in ((low, -1.0), (high, 1.0)):
+        begin(sim, [0, 1])
+        sim.write_root_state(ids, sim.root_pos_w + above, sim.root_quat_w.clone(), still, still)
+        sim.forward(ids)
+        sim.set_joint_targets((end + towards * 9.0).expand(2, -1))
+        sim.step(1)
+        torch.testing.assert_close(seen(sim)["joint_torque"], (towards * limits).expand(2, -1), atol=1e-3, rtol=0.0)
+        sim.step(60)
+        assert ((seen(sim)["joint_pos"] - end.cpu()) * towards).abs().max() < 0.1
+
+
 def assert_same(one: dict[str, Tensor], other: dict[str, Tensor], rows: list[int], atol: float = 0.0) -> None:
     for name in one:
         torch.testing.assert_close(one[name][rows], other[name][rows], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from legged_envs.isaacgym.gymapi import DOF_DTYPE, LARGEST, AssetOptions
+from legged_envs.isaacgym.gymapi import DOF_DTYPE, DRIVE_MODES, LARGEST, AssetOptions
 from legged_envs.robots.files import LEAST_INERTIA, LEAST_MASS, read_mjcf, read_urdf
 from legged_envs.tables import shortened
 
@@ -25,6 +25,11 @@ class Asset:
     def __init__(self, path: Path, options: AssetOptions):
         self.path, self.options = path, options
         self._speeds = dict[str, float]()
+        if (mode := options.default_dof_drive_mode) not in DRIVE_MODES:
+            wrong = f"default_dof_drive_mode must be DOF_MODE_NONE, _POS or _EFFORT {DRIVE_MODES}, got {mode!r}"
+            raise ValueError(f"load_asset: {wrong}")
+        if options.density < 0:
+            raise ValueError(f"load_asset: density must not be negative, got {options.density:g}")
         if not path.is_file():
             raise FileNotFoundError(f"load_asset: there is no file {str(path)!r}")
         if path.suffix.lower() not in (".urdf", ".xml"):

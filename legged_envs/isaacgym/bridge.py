@@ -11,6 +11,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
+from legged_envs.envs.arguments import check_reset_options
+from legged_envs.state import contents_kept, put_back_rows, rows_of
+
 Costs = Callable[[Any], Mapping[str, Tensor]]
 _NEEDED = ("num_envs", "num_actions", "obs_buf", "step", "reset", "reset_idx", "compute_observations")
 
@@ -55,10 +58,15 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         if seed is not None:
             seed = int(np.ravel(seed)[0])
             random.seed(seed), np.random.seed(seed % 2**32), torch.manual_seed(seed)
-        if (mask := (options or {}).get("reset_mask")) is None:
+        kind = "numpy" if isinstance((options or {}).get("reset_mask"), np.ndarray) else "torch"
+        mask = check_reset_options(options, self.num_envs, kind, self.device)
+        if mask is None:
             return _policy(self.task.reset()), {}
-        self._reset_idx(torch.as_tensor(mask, device=self.device).nonzero().flatten())
-        return self._observe(), {}
+        self._reset_idx(mask.nonzero().flatten())
+        before = rows_of(vars(self.task), self.num_envs)
+        observation = self._observe().clone()
+        put_back_rows(vars(self.task), before, ~mask)
+        return observation, {}
 
     def step(self, actions: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]:
         before = self._before = {}
@@ -89,9 +97,17 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         if self._before is not None:
             self._before.setdefault("costs", self._costs())
             if len(env_ids):
-                with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-                    self._before["final"] = self._observe().clone()
+                self._before["final"] = self._observe_apart()
         return self._reset_idx(env_ids, *args, **kwargs)
+
+    def _observe_apart(self) -> Tensor:
+        """The observation of this moment; what the task has and what it will draw stay as they are."""
+        generators = random.getstate(), np.random.get_state()
+        gpus = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=gpus), contents_kept(vars(self.task)):
+            observation = self._observe().clone()
+        random.setstate(generators[0]), np.random.set_state(generators[1])
+        return observation
 
     def _observe(self) -> Tensor:
         self.task.compute_observations()

@@ -41,14 +41,15 @@ class Gym:
         params = params or SimParams()
         if type != gymapi.SIM_PHYSX:
             raise ValueError(f"create_sim: there is MuJoCo in place of PhysX and no FleX, use SIM_PHYSX, got {type!r}")
-        if not (params.dt > 0 and int(params.substeps) == params.substeps >= 1):
-            raise ValueError(f"create_sim: dt must be above 0, substeps 1 or more, got {params.dt}, {params.substeps}")
+        params.check("create_sim")
         on_gpu = params.use_gpu_pipeline and torch.cuda.is_available()
+        if on_gpu and not 0 <= compute_device < torch.cuda.device_count():
+            raise ValueError(f"create_sim: there are {torch.cuda.device_count()} GPUs, got {compute_device=}")
         return Sim(params, torch.device("cuda", compute_device) if on_gpu else torch.device("cpu"))
 
     prepare_sim = staticmethod(lambda sim: sim.prepare())
     simulate = staticmethod(lambda sim: sim.running("simulate").simulate())
-    destroy_sim = staticmethod(lambda sim: sim.__dict__.update(state=None, envs=[]))
+    destroy_sim = staticmethod(lambda sim: sim.destroy())
     get_frame_count = staticmethod(lambda sim: sim.state.frame_count if sim.state else 0)
     get_sim_params = staticmethod(lambda sim: copy.deepcopy(sim.params))
     set_sim_params = staticmethod(lambda sim, params: sim.set_params(params))
@@ -87,10 +88,13 @@ class Gym:
         return sim.envs[-1]
 
     def create_actor(
-        self, env: Env, asset: Asset, pose: Transform, name: str = "", group: int = -1, filter: int = -1, *segment: int
+        self, env: Env, asset: Any, pose: Any, name: str = "", group: int = -1, filter: int = -1, *segment: int
     ) -> int:
         """Filter 0 lets the parts of the robot touch each other, above 0 they do not; −1 is 0."""
         env.sim.need_setup("create_actor")
+        if not isinstance(asset, Asset) or not isinstance(pose, Transform):
+            got = f"{type(asset).__name__} and {type(pose).__name__}"
+            raise TypeError(f"create_actor takes what load_asset returns and a gymapi.Transform, got {got}")
         env.actors.append(Actor(asset, pose, name or f"actor_{len(env.actors)}", group, filter))
         return len(env.actors) - 1
 
@@ -121,11 +125,16 @@ class Gym:
         if given.dtype != own.dtype or given.shape != own.shape:
             wrong = f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}"
             raise ValueError(f"{wrong}, expected what get_asset_dof_properties gives, of shape {own.shape}")
-        fits = {name: given[name] >= 0 for name in ("stiffness", "damping", "effort", "armature", "friction")}
-        for name in [name for name in fits if not fits[name].all()]:
-            raise ValueError(f"set_actor_dof_properties: {name} must not be negative, got {given[name].tolist()}")
-        if not np.isin(given["driveMode"], (0, 1, 3)).all():
-            wrong = f"driveMode must be DOF_MODE_NONE, _POS or _EFFORT (0, 1, 3), got {given['driveMode'].tolist()}"
+        for name in ("velocity", "stiffness", "damping", "effort", "armature", "friction"):
+            if not ((given[name] >= 0) & np.isfinite(given[name])).all():
+                wrong = f"{name} must be finite and not negative, got {given[name].tolist()}"
+                raise ValueError(f"set_actor_dof_properties: {wrong}")
+        if not (~given["hasLimits"] | (given["lower"] <= given["upper"])).all():
+            wrong = f"lower must not be above upper, got {given['lower'].tolist()} and {given['upper'].tolist()}"
+            raise ValueError(f"set_actor_dof_properties: {wrong}")
+        if not np.isin(given["driveMode"], gymapi.DRIVE_MODES).all():
+            modes = f"DOF_MODE_NONE, _POS or _EFFORT {gymapi.DRIVE_MODES}"
+            wrong = f"driveMode must be {modes}, got {given['driveMode'].tolist()}"
             raise ValueError(f"set_actor_dof_properties: {wrong}")
         return env.sim.set_actor(env, handle, dofs=given)
 

@@ -3,6 +3,7 @@
 import copy
 from enum import IntEnum
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from legged_envs.checks import did_you_mean
@@ -16,6 +17,7 @@ LARGEST = 3.4028234663852886e38
 ContactCollection = IntEnum("ContactCollection", {"CC_NEVER": 0, "CC_LAST_SUBSTEP": 1, "CC_ALL_SUBSTEPS": 2})
 CoordinateSpace = IntEnum("CoordinateSpace", {"ENV_SPACE": 0, "LOCAL_SPACE": 1, "GLOBAL_SPACE": 2})
 SIM_PHYSX, SIM_FLEX, UP_AXIS_Y, UP_AXIS_Z, DOF_MODE_NONE, DOF_MODE_POS, DOF_MODE_EFFORT = 0, 1, 0, 1, 0, 1, 3
+DRIVE_MODES = DOF_MODE_NONE, DOF_MODE_POS, DOF_MODE_EFFORT
 IMAGE_COLOR, MESH_VISUAL, KEY_ESCAPE, KEY_R, KEY_V = 0, 1, 256, 82, 86
 
 DOF_DTYPE = [("hasLimits", "?"), ("lower", "f4"), ("upper", "f4"), ("driveMode", "i4")]
@@ -25,7 +27,8 @@ DOF_DTYPE += [(name, "f4") for name in ("velocity", "effort", "stiffness", "damp
 
 class Record:
     """``FIELDS`` with defaults, given in their order or by name. What is given for a float, such as a tensor of one
-    element, becomes one; AttributeError for a field that there is not."""
+    element, becomes one; AttributeError for a field that there is not, ValueError for a float that is not finite,
+    TypeError for what is no record where the default is one."""
 
     FIELDS: ClassVar[dict[str, Any]]
 
@@ -41,8 +44,13 @@ class Record:
         if name not in self.FIELDS:
             wrong = f"gymapi.{type(self).__name__} has no field {name!r}"
             raise AttributeError(f"{wrong}; {did_you_mean(name, self.FIELDS)}it has: {', '.join(self.FIELDS)}")
-        if type(self.FIELDS[name]) is float:
+        own, field = type(self.FIELDS[name]), f"gymapi.{type(self).__name__}.{name}"
+        if own is float:
             value = float(value.item() if hasattr(value, "item") else value)
+            if not isfinite(value):
+                raise ValueError(f"{field} must be finite, got {value}")
+        elif issubclass(own, Record) and not isinstance(value, own):
+            raise TypeError(f"{field} must be a gymapi.{own.__name__}, got {value!r}")
         vars(self)[name] = value
 
     if TYPE_CHECKING:
@@ -80,6 +88,12 @@ class PhysXParams(Record):
 class SimParams(Record):
     FIELDS: ClassVar = {"dt": 1 / 60, "substeps": 2, "up_axis": UP_AXIS_Y, "gravity": Vec3(0.0, -9.8, 0.0)}
     FIELDS |= {"use_gpu_pipeline": False, "num_client_threads": 0, "physx": PhysXParams(), "flex": None}
+
+    def check(self, function: str) -> None:
+        """Raise a ValueError unless time can be cut into such steps."""
+        if not (self.dt > 0 and int(self.substeps) == self.substeps >= 1):
+            wrong = f"dt must be above 0, substeps 1 or more, got {self.dt}, {self.substeps}"
+            raise ValueError(f"{function}: {wrong}")
 
 
 class AssetOptions(Record):

@@ -14,9 +14,9 @@ from legged_envs.isaacgym.torch_utils import present_device
 
 def parse_device_str(device: str) -> tuple[str, int]:
     """``"cuda:1"`` → ("cuda", 1), ("cpu", 0) on a machine without CUDA; ValueError for what is no such device."""
-    if not (found := re.fullmatch(r"(cpu|cuda|gpu)(?::(\d+))?", str(device).lower())):
+    if not re.fullmatch(r"(cpu|cuda|gpu)(:\d+)?", str(device).lower()):
         raise ValueError(f"a device must be 'cpu', 'cuda' or 'cuda:<number>', got {device!r}")
-    kind, _, number = present_device("cuda" + str(device)[3:] if found[1] == "gpu" else str(device)).partition(":")
+    kind, _, number = present_device(str(device).lower().replace("gpu", "cuda")).partition(":")
     return kind, int(number or 0)
 
 

@@ -45,14 +45,16 @@ class Part:
 
 
 def plane(params: PlaneParams) -> Ground:
-    return Ground(params.dynamic_friction, params.normal.values, params.distance)
+    if not any(params.normal.values):
+        raise ValueError("add_ground: the normal of the plane must not be 0")
+    return Ground(_friction_of(params), params.normal.values, params.distance)
 
 
 def height_field(samples: Array, params: HeightFieldParams) -> Ground:
     """Heights as they lie in memory, [x, y], whichever of its axes the caller swapped; ValueError if their number is
-    another than ``nbRows`` × ``nbColumns``."""
+    another than ``nbRows`` × ``nbColumns``, or the parameters do not fit."""
     heights = np.asarray(samples)
-    heights = heights if heights.flags.c_contiguous else heights.T
+    heights = heights.T if heights.flags.f_contiguous and not heights.flags.c_contiguous else heights
     if heights.ndim != 2 or sorted(heights.shape) != sorted((int(params.nbRows), int(params.nbColumns))):
         wrong = f"add_heightfield: nbRows={params.nbRows}, nbColumns={params.nbColumns}"
         raise ValueError(f"{wrong} must be the two sides of the samples, got an array of shape {heights.shape}")
@@ -80,10 +82,21 @@ def triangle_mesh(vertices: Array, triangles: Array, params: TriangleMeshParams)
 
 
 def _field(heights: Array, scale: float, low: tuple[float, float], params: Any) -> Ground:
-    x, y, z = params.transform.p.values
+    (x, y, z), turn, name = params.transform.p.values, params.transform.r, type(params).__name__
+    if max(abs(turn.x), abs(turn.y), abs(turn.z)) > 1e-6:
+        raise ValueError(f"{name}.transform.r must be no turn, got {vars(turn)}: turn the heights themselves")
+    if not (scale > 0 and np.isfinite(heights).all()):
+        raise ValueError(f"{name}: heights must be finite and their distances above 0, got scale {scale:g}")
     heights, low = (heights + z).astype(np.float32), (x + low[0], y + low[1])
     terrain = Terrain(heights, scale, low, np.zeros((1, 1, 3), np.float32), ("isaacgym",), 0.0)
-    return Ground(params.dynamic_friction, terrain=terrain)
+    return Ground(_friction_of(params), terrain=terrain)
+
+
+def _friction_of(params: Any) -> float:
+    if params.dynamic_friction < 0:
+        name = f"{type(params).__name__}.dynamic_friction"
+        raise ValueError(f"{name} must not be negative, got {params.dynamic_friction:g}")
+    return params.dynamic_friction
 
 
 def compile_scene(
@@ -123,6 +136,7 @@ def compile_scene(
     spec.stat.extent = 2.0
     model = spec.compile()
     model.dof_damping[:], model.jnt_actfrclimited[:] = 0.0, 0  # the drives have them
+    model.jnt_limited[model.jnt_type != mujoco.mjtJoint.mjJNT_FREE] = 1  # a DOF without limits has the widest range
     return model
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from legged_envs.isaacgym.assets import Array, Asset
-from legged_envs.isaacgym.gymapi import DOF_MODE_EFFORT, DOF_MODE_POS, SimParams, Transform
+from legged_envs.isaacgym.gymapi import DOF_MODE_EFFORT, DOF_MODE_POS, LARGEST, SimParams, Transform
 from legged_envs.isaacgym.scene import Collisions, Ground, Part, compile_scene, find_parts
 from legged_envs.isaacgym.state import State
 
@@ -58,19 +58,29 @@ class Sim:
         self.params, self.device = copy.deepcopy(params), device
         self.ground: Ground | None = None
         self.state: State | None = None
-        self.envs, self.shown = list[Env](), (0.0, 0)
+        self.envs, self.shown, self.destroyed = list[Env](), (0.0, 0), False
 
     def need_setup(self, function: str) -> None:
         """Raise a RuntimeError after ``prepare_sim``."""
+        self._need_existence(function)
         if self.state is not None:
             raise RuntimeError(f"gym.{function} was called after prepare_sim: all actors come before it")
 
     def running(self, function: str) -> State:
         """What runs after ``prepare_sim``, a RuntimeError before it."""
+        self._need_existence(function)
         if self.state is None:
             raise RuntimeError(f"gym.{function} was called before prepare_sim: call gym.prepare_sim(sim) first")
         return self.state
 
+    def destroy(self) -> None:
+        self.state, self.envs, self.destroyed = None, [], True
+
+    def _need_existence(self, function: str) -> None:
+        if self.destroyed:
+            raise RuntimeError(f"gym.{function} was called after destroy_sim: call gym.create_sim for another")
+
+    @torch.inference_mode(False)
     def prepare(self) -> bool:
         """Compile the model, of which every environment must have the same actors, and give each its own parameters:
         what is the same for all goes into the model."""
@@ -124,6 +134,8 @@ class Sim:
         average = friction if self.ground is None else 0.5 * (friction + self.ground.friction)
         mode, kd, effort = dofs["driveMode"], dofs["damping"].astype(float), dofs["effort"].astype(float)
         kp, columns = np.where(mode == DOF_MODE_POS, dofs["stiffness"], 0.0), model.jnt_dofadr[part.joints]
+        limits = np.stack((dofs["lower"], dofs["upper"]), axis=-1).astype(float)
+        limits = np.where(dofs["hasLimits"][..., None], limits, (-LARGEST, LARGEST))
         return [
             ("geom_friction", (part.geoms, 0), average),
             ("body_mass", (part.bodies,), mass),
@@ -135,7 +147,7 @@ class Sim:
             ("actuator_forcerange", (part.dofs,), np.stack((-effort, effort), axis=-1)),
             ("dof_frictionloss", (columns,), dofs["friction"].astype(float)),
             ("dof_armature", (columns,), dofs["armature"].astype(float)),
-            ("jnt_range", (part.joints,), np.stack((dofs["lower"], dofs["upper"]), axis=-1).astype(float)),
+            ("jnt_range", (part.joints,), limits),
         ]
 
     def set_actor(self, env: Env, handle: int, **values: Array) -> bool:
@@ -157,6 +169,7 @@ class Sim:
 
     def set_params(self, params: SimParams) -> None:
         """Gravity at any time, the rest before ``prepare_sim``."""
+        params.check("set_sim_params")
         if self.state is not None:
             given, own = ((each.dt, each.substeps) for each in (params, self.params))
             if given != own:

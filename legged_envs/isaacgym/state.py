@@ -81,13 +81,15 @@ class State:
         self._forces_given |= mode == DOF_MODE_EFFORT
 
     def apply_body_forces(self, forces: Descriptor | None, torques: Descriptor | None, space: int) -> None:
-        for first, given in ((0, forces), (3, torques)):
-            if given is not None:
-                values = self.checked("apply_rigid_body_force_tensors", given, "bodies", 3)
-                values = values.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
-                if space == CoordinateSpace.LOCAL_SPACE:
-                    values = quat_apply(self._update_kinematics()[1][:, 1:, _XYZW], values)
-                self._applied[:, 1:, first : first + 3] = values
+        function, columns = "apply_rigid_body_force_tensors", {0: forces, 3: torques}
+        given = {i: self.checked(function, each, "bodies", 3) for i, each in columns.items() if each is not None}
+        if space not in tuple(CoordinateSpace):
+            raise ValueError(f"gym.{function}: space must be one of gymapi.CoordinateSpace, got {space!r}")
+        for first, tensor in given.items():
+            values = tensor.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
+            if space == CoordinateSpace.LOCAL_SPACE:
+                values = quat_apply(self._update_kinematics()[1][:, 1:, _XYZW], values)
+            self._applied[:, 1:, first : first + 3] = values
         self._body_forces_given = True
 
     def update_constants(self) -> None:
@@ -107,15 +109,21 @@ class State:
         return Descriptor(self._buffers[name])
 
     def checked(self, function: str, given: Descriptor, kind: str, columns: int) -> Tensor:
-        """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs."""
+        """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs, in rows of
+        ``columns`` or, of one, in rows of all or of an environment's."""
         tensor, rows = self._unwrapped(function, given, torch.float32), self.num_envs * self.sizes[kind]
-        if tensor.numel() != rows * columns or tensor.device != self.device:
-            got = f"{tuple(tensor.shape)} on {tensor.device}, expected as many numbers as {(rows, columns)}"
-            raise ValueError(f"gym.{function}: got {got} on {self.device}, for the {kind} of all environments")
+        shape = tuple(tensor.shape)
+        fits = shape[-1:] == (columns,) if columns > 1 else shape[:1] in ((rows,), (self.num_envs,))
+        if not fits or tensor.numel() != rows * columns or tensor.device != self.device:
+            expected = f"{(rows, columns) if columns > 1 else (self.num_envs, self.sizes[kind])} on {self.device}"
+            got = f"{shape} on {tensor.device}, expected {expected}"
+            raise ValueError(f"gym.{function}: got {got}, for the {kind} of all environments")
         return tensor
 
     def checked_actors(self, function: str, given: Descriptor, count: int) -> Tensor:
         """The first ``count`` indices of a descriptor; ValueError unless they are int32 and those of actors."""
+        if count < 0:
+            raise ValueError(f"gym.{function} takes a number of indices of at least 0, got {count}")
         ids = self._unwrapped(function, given, torch.int32).flatten()[:count].to("cpu", torch.int64)
         actors = self.num_envs * len(self.parts)
         if len(ids) < count or len(wrong := ids[(ids < 0) | (ids >= actors)]):
@@ -127,7 +135,7 @@ class State:
         if not isinstance(given, Descriptor) or given.tensor.dtype != dtype:
             got = given.tensor.dtype if isinstance(given, Descriptor) else type(given).__name__
             raise TypeError(f"gym.{function} takes gymtorch.unwrap_tensor(tensor) of a {dtype} tensor, got {got}")
-        return given.tensor
+        return given.tensor.detach()
 
     def refresh(self, name: str) -> None:
         """Fill the buffer of a tensor."""

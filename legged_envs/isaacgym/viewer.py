@@ -1,5 +1,6 @@
 """Cameras and the window, on the package's renderer and a model in which the robots look as in their files."""
 
+import math
 import os
 import sys
 from typing import Any
@@ -37,6 +38,9 @@ class Camera:
         if self._renderer is None:
             running, model = self.sim.running("get_camera_image"), self.sim.compile(visuals=True)
             model.vis.global_.offwidth, model.vis.global_.offheight = 4096, 4096
+            across = math.tan(math.radians(self.properties.horizontal_fov) / 2)
+            tall = across * int(self.properties.height) / int(self.properties.width)
+            model.vis.global_.fovy = math.degrees(2 * math.atan(tall))
 
             def load(env_id: int, data: mujoco.MjData) -> None:
                 state = running.batch.state[env_id]

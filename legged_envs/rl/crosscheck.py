@@ -38,7 +38,7 @@ def installed_engines() -> tuple[str, ...]:
     """Names of all engines that can be imported."""
     names = []
     for name in known_engines():
-        with suppress(ModuleNotFoundError):
+        with suppress(ImportError):
             find_engine(name)
             names.append(name)
     return tuple(names)
@@ -119,11 +119,11 @@ def compare(runs: Mapping[str, Recording], robot: RobotCfg, step_dt: float) -> d
         error = run["command"] - np.concatenate((run["lin_vel"][..., :2], run["twist"][..., 5:]), axis=2)
         bases = np.linalg.norm(run["root"][..., :3] - first["root"][..., :3], axis=2)
         joints = abs(run["joints"] - first["joints"])
-        apart = np.concatenate((bases[..., None] > BASE_APART, joints > JOINT_APART), axis=2)
+        apart = ~np.concatenate((bases[..., None] <= BASE_APART, joints <= JOINT_APART), axis=2)  # so is what is NaN
         places, where = np.argwhere(apart), "" if run is first else f"never: bases at most {bases.max():.1g} m apart"
         if len(places):
             _, i, part = places[0]
-            where = f"robot {i}, {('base', *robot.joint_names)[part]}; bases {bases.max():.2g} m apart at most"
+            where = f"robot {i}, {('base', *robot.joint_names)[part]}; bases {np.nanmax(bases):.2g} m apart at most"
         row = {
             "lin_vel_error": _mean(np.linalg.norm(error[..., :2], axis=2), counted),
             "ang_vel_error": _mean(abs(error[..., 2]), counted),

@@ -95,7 +95,9 @@ def read_mjcf(path: Path, visuals: bool) -> mujoco.MjSpec:
         raise ValueError(f"it must have one outermost body, got {[body.name for body in outer]}")
     if couplings := [*spec.equalities, *spec.tendons]:
         raise ValueError(f"it has equalities or tendons, {[part.name for part in couplings]}: take them out")
-    unused = [*spec.keys, *spec.actuators, *spec.sensors, *spec.pairs, *spec.lights, *spec.cameras]
+    if spec.pairs:
+        raise ValueError("it has pairs of shapes that touch by rules of their own, <contact><pair>: take them out")
+    unused = [*spec.keys, *spec.actuators, *spec.sensors, *spec.lights, *spec.cameras]
     unused += [geom for geom in spec.geoms if not (visuals or geom.contype or geom.conaffinity)]
     unused += [joint for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     for part in (*unused, *spec.worldbody.geoms):

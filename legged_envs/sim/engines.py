@@ -34,7 +34,7 @@ def known_engines() -> dict[str, str | Engine]:
 
 def find_engine(name: str) -> Engine:
     """The constructor of an engine; ValueError if there is none of that name, ModuleNotFoundError, with the pip
-    command, if it is not installed."""
+    command, if it is not installed, ImportError if its file does not load."""
     known = ENGINES if name in ENGINES else known_engines()
     if name not in known:
         raise ValueError(f"unknown simulation engine sim={name!r}; available: {', '.join(map(repr, known))}")
@@ -44,10 +44,10 @@ def find_engine(name: str) -> Engine:
     except ModuleNotFoundError as error:
         how = f": pip install 'legged-envs[{EXTRAS[name]}]'" if name in EXTRAS else ""
         raise ModuleNotFoundError(f"sim={name!r} is not installed: {error}{how}", name=error.name) from error
-    except (AttributeError, OSError, RuntimeError) as error:  # MuJoCo loads OpenGL when it is imported
-        if "mujoco" in sys.modules:
-            raise
-        raise rendering_error("MuJoCo cannot be imported", error) from error
+    except (AttributeError, ImportError, OSError, RuntimeError) as error:
+        if "mujoco" not in sys.modules:  # MuJoCo loads OpenGL when it is imported
+            raise rendering_error("MuJoCo cannot be imported", error) from error
+        raise ImportError(f"sim={name!r} cannot be imported from {make!r}: {error}", name=name) from error
 
 
 def find_device(device: str | torch.device) -> torch.device:

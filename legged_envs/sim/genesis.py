@@ -190,8 +190,9 @@ def _start(device: torch.device) -> None:
     """Start Genesis, once in a process; ValueError if it runs on another device."""
     if not gs._initialized:
         gs.init(backend=gs.cpu if device.type == "cpu" else gs.cuda, logging_level="error")
-    if gs.device.type != device.type:
-        wrong = f"Genesis runs on device={gs.device.type!r} in this process, which has one, got {device.type!r}"
+    own, given = ((each.type, each.index or 0) for each in (gs.device, device))
+    if own != given:
+        wrong = f"Genesis runs on device={str(gs.device)!r} in this process, which has one, got {str(device)!r}"
         raise ValueError(f"{wrong}: start another process")
 
 
