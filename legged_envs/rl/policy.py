@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,18 @@ def contract(
     return meaning
 
 
+def same_meaning(one: Any, other: Any) -> bool:
+    """Whether two values, as JSON has them, are equal but for the last digits of numbers: processors round lengths and
+    angles that follow from a model in their own ways."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_meaning(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_meaning, one, other))
+    if isinstance(one, float) and isinstance(other, (int, float)):
+        return isclose(one, other, rel_tol=1e-5, abs_tol=1e-7)
+    return bool(one == other)
+
+
 def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
@@ -128,7 +141,7 @@ class Policy(Shown):
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
         needed = Policy(self._network, ours)._in_common()
         for key, theirs in self._in_common().items():
-            if theirs != (has := needed[key]):
+            if not same_meaning(theirs, has := needed[key]):
                 wrong = f"was trained with {key} = {theirs}, this environment has {has}"
                 how = "if it was trained with --changes, this environment needs the same"
                 raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
