@@ -16,7 +16,7 @@ from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy, load_policy
 from legged_envs.rl.ppo import HalfMirror, Model, Rollouts
 from legged_envs.sim.kinematics import in_legs
-from legged_envs.tasks import lifts_feet
+from legged_envs.tasks import balances
 from legged_envs.wrappers.rsl_rl import BootstrapPPO, RslRlVecEnv
 
 Algorithm = BootstrapPPO | MimicPPO | MimicDistillation
@@ -81,7 +81,7 @@ def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
 def _noise(init_std: float, env: RslRlVecEnv) -> torch.Tensor:
     """Standard deviation of the first actions. Shape: (num_actions,)."""
     std, core = torch.full((env.num_actions,), init_std), unwrap(env.env)
-    if lifts_feet(core.cfg):
+    if balances(core.cfg):
         legs = in_legs(core.cfg.robot)
         driven = [legs[joint] for term in core.actions.terms.values() for joint in term.joints]
         std[~torch.tensor(driven)] *= ARMS

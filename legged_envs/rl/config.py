@@ -54,19 +54,19 @@ class PPOCfg(OnPolicyCfg):
 
     mini_batches: int = 3
     gamma: float | None = None
-    """Discount of a step; by default 0.99 on rough ground. On flat ground a step pays off within a second: 0.97, with
-    a clock 0.98."""
+    """Discount of a step; by default 0.99 on rough ground. On flat ground a step pays off within a second: 0.97, of
+    a biped 0.98."""
     final_gamma: float | None = None
-    """Discount at the end of the run, linear in between; by default ``gamma``, but with a clock on flat ground 0.99: a
-    biped that begins badly falls a second or two later."""
+    """Discount at the end of the run, linear in between; by default ``gamma``, but of a biped on flat ground 0.99:
+    one that begins badly falls a second or two later."""
     hidden: tuple[int, ...] | None = None
     """Hidden layers of actor and critic; by default 128 128, on rough ground, where a policy sees more, 256 128."""
     activation: Activation = "elu"
     init_std: float | None = None
     """Standard deviation of the first actions, 1 is the whole action range; by default 0.5, on rough ground 0.4. Arms
-    and heads begin with 0.4 of it where a clock lifts the feet: their swings turn the trunk."""
+    and heads of bipeds begin with 0.4 of it: their swings turn the trunk."""
     entropy: float | None = None
-    """Weight of the entropy; by default 0.0005, on rough ground without a clock 0.002."""
+    """Weight of the entropy; by default 0.0005, of quadrupeds on rough ground 0.002."""
     noise_kept: float = 1.0
     """With --warm-start: which part of the run's standard deviation of actions to begin with, for less exploration."""
     mirror: bool = True
@@ -85,15 +85,18 @@ class TrainCfg(Configuration):
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     num_envs: int = 768
+    """Robots that learn at once."""
     sim: str = "mujoco"
+    """Physics engine, also of the evaluation; the film is made with mujoco."""
     device: str = "cpu"
-    """Physics engine, and where it runs, such as cuda:0; evaluations too, the film not."""
+    """Where the engine and the learning run, such as cuda:0."""
     minutes: float | None = None
-    """Training time, wall clock, after which the policy is exported and evaluated; by default 4, with a clock 40, on
+    """Training time, wall clock, after which the policy is exported and evaluated; by default 4, of a biped 40, on
     rough ground 60, for motions 10."""
     iterations: int | None = None
     """Number of updates in place of a time: the run is then the same on every machine of one kind."""
     seed: int = 1
+    """Of the task's random numbers and of the networks."""
     run_dir: Path | None = None
     """Where to write; by default runs/<task>/<date>, or the folder that is resumed."""
     resume: Path | None = None
@@ -151,9 +154,11 @@ class RecordCfg(Configuration):
     policy: Path | None = None
     """A policy.safetensors, or the run folder with it; by default the one that ships with the package."""
     episodes: int = 1000
+    """How many to record."""
     num_envs: int = 128
     """Robots at once. All give as many episodes, so that short episodes are not preferred."""
     seed: int = 1
+    """Of the task's random numbers and of the noise."""
     noise: float = 0.0
     """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]: data from beside its own way."""
     changes: dict[str, Value] = field(default_factory=dict)
@@ -176,22 +181,22 @@ class RecordCfg(Configuration):
 def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that, with what it has by default for ``task``; all options are
     checked."""
-    from legged_envs.tasks import is_mimic, lifts_feet
+    from legged_envs.tasks import balances, is_mimic
 
     mimic = is_mimic(task)
     check_choice("--tracker", cfg.tracker, tuple(TRACKERS))
     check_installed(*MODULES)
     check_installed(cfg.tracker, extra="train" if cfg.tracker == "tensorboard" else "track")
     algo = cfg.algo or (MimicPPOCfg() if mimic else PPOCfg())
-    clock, rough = lifts_feet(task), task.scene.terrain is not None
-    minutes = 10.0 if mimic else 60.0 if rough else 40.0 if clock else 4.0
+    biped, rough = balances(task), task.scene.terrain is not None
+    minutes = 10.0 if mimic else 60.0 if rough else 40.0 if biped else 4.0
     if isinstance(algo, PPOCfg):
         usual: dict[str, Any] = {
             "hidden": (256, 128) if rough else (128, 128),
             "init_std": 0.4 if rough else 0.5,
-            "entropy": 0.002 if rough and not clock else 0.0005,
-            "gamma": 0.99 if rough else 0.98 if clock else 0.97,
-            "final_gamma": 0.99 if clock and algo.gamma is None else None,
+            "entropy": 0.002 if rough and not biped else 0.0005,
+            "gamma": 0.99 if rough else 0.98 if biped else 0.97,
+            "final_gamma": 0.99 if biped and algo.gamma is None else None,
         }
         algo = replace(algo, **{name: value for name, value in usual.items() if getattr(algo, name) is None})
         algo = replace(algo, final_gamma=algo.gamma if algo.final_gamma is None else algo.final_gamma)

@@ -1,11 +1,10 @@
 """Tasks: which robot, terms and weights make which registered id."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from legged_envs.checks import check_known
+from legged_envs.checks import check_known, import_named
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
@@ -43,8 +42,8 @@ def plain_id(task_id: str) -> str:
     """The registered id of a task: ``task_id``, or what stands behind the colon of ``module:Id``, whose module is then
     imported to register it, as in Gymnasium. ValueError if no task has that id."""
     module, _, name = task_id.rpartition(":")
-    if module:
-        import_module(module)
+    if ":" in task_id:
+        import_named(module, task_id)
     check_known("unknown task", (name,), TASKS, "tasks (another package's are module:Id)")
     return name
 
@@ -62,11 +61,9 @@ def follows_velocity(cfg: "TaskCfg") -> bool:
     return isinstance(cfg.commands.get("velocity"), VelocityCommandCfg)
 
 
-def lifts_feet(cfg: "TaskCfg") -> bool:
-    """Whether action 0 of a task already lifts the feet in turn: a clock is what its actions are around."""
-    from legged_envs.mdp.gait_clock import GaitClockCfg
-
-    return any(isinstance(cfg.commands.get(getattr(term, "around", "")), GaitClockCfg) for term in cfg.actions.values())
+def balances(cfg: "TaskCfg") -> bool:
+    """Whether the robot of a task falls unless it balances: it has two feet, or two wheels."""
+    return len(cfg.robot.foot_names) == 2
 
 
 def is_mimic(cfg: "TaskCfg") -> bool:
