@@ -6,8 +6,10 @@ import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dis import opmap
+from importlib import import_module
 from importlib.util import find_spec
 from math import inf, isfinite
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -108,12 +110,20 @@ def check_port(host: str, port: int) -> None:
     """Raise a ``ValueError`` unless a page can be served there."""
     import socket
 
+    whole_number("--port", port, least=1, most=65535)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             raise ValueError(f"cannot serve at {host}, --port {port}: {error}; choose another") from None
+
+
+def import_named(module: str, given: str) -> ModuleType:
+    """The module that ``given`` names before its colon; ValueError if that is no name of a module."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError(f"before the colon must be the whole name of a module, got {given!r}")
+    return import_module(module)
 
 
 def is_mistake(error: Exception) -> bool:

@@ -2,6 +2,7 @@
 import takes seconds; it is one line and exit status 2."""
 
 import io
+import keyword
 import math
 import os
 import re
@@ -10,7 +11,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial, wraps
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, NoReturn
@@ -409,6 +409,8 @@ def check(
     name = re.sub(r"\W|^(?=\d)", "_", (write or path or Path()).stem).lower()
     checks.check_output("--write", write, endings=(".py",))
     if write is not None:
+        if not write.stem.isidentifier() or keyword.iskeyword(write.stem):
+            raise ValueError(f"--write must name a module that Python can import, got {write.name!r}")
         if path is None:
             raise ValueError(f"--write is for a URDF or MJCF file, got {robot!r}")
         if there := [str(new) for new in (write, write.with_name(f"{name}.xml")) if new.exists()]:
@@ -438,11 +440,12 @@ def _named_robot(name: str) -> Any:
     from legged_envs.robots import ROBOTS, RobotCfg
 
     module, _, attribute = name.partition(":")
-    known = vars(import_module(module)) if attribute else ROBOTS
+    known = vars(checks.import_named(module, name)) if ":" in name else ROBOTS
     names = [each for each, value in known.items() if isinstance(value, RobotCfg)]
-    where = f"robots of {module}" if attribute else "robots, beside module:NAME and files, .urdf or .xml"
-    checks.check_known("unknown robot", [attribute or module], names, where)
-    return known[attribute or module]
+    where = f"robots of {module}" if ":" in name else "robots, beside module:NAME and files, .urdf or .xml"
+    wanted = attribute if ":" in name else name
+    checks.check_known("unknown robot", [wanted], names, where)
+    return known[wanted]
 
 
 VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}

@@ -187,7 +187,9 @@ def _change(field: str, value: Any, i: int = 0) -> dict[str, Any]:
     ("change", "problem"),
     [
         (_change("default_joint_pos", 1.047), "default_joint_pos of 'FR_hip_joint', 1.047, is at an end of -1.0472 to"),
-        ({"kp": (5.0,) * 12}, r"kp of 'FR_calf_joint': it sags by .* write \d+"),
+        ({"kp": (5.0,) * 12}, r"kp of 'FR_calf_joint': it sags by .* write (2[5-9]|[3-9]\d)"),
+        ({"kp": (5.0,) * 12}, r"kp: the robot sinks by .*: for legs write about 25, 2 m g base_height / feet"),
+        ({"torque_limits": (0.5,) * 12}, "kp: the robot sinks by .*: see torque_limits"),
         ({"kp": (5.0,) * 12}, "the robot sinks by 0.2.* m"),
         (_change("torque_limits", 2.0, 2), "torque_limits of 'FR_calf_joint': .*% of 2 N m to stand"),
         ({"base_height": 0.36}, "foot 'FR_foot' is 0.025 m above the ground"),
@@ -415,6 +417,7 @@ _KNEE = '<child link="FL_calf"/>'
 _IMU = 'name="imu_fixed" type="fixed"'
 _CLOSED = '<connect body1="fl_lleg" body2="fr_lleg" anchor="0 0 0"/>'
 _BOX = '<box size="0.4 0.2 0.1"/>'
+_TENDON = '<tendon><fixed name="t"><joint joint="fl_kn" coef="1"/></fixed></tendon>'
 
 
 @pytest.mark.parametrize(
@@ -425,6 +428,10 @@ _BOX = '<box size="0.4 0.2 0.1"/>'
         ("dog.urdf", _IMU, _IMU.replace("fixed", "floating"), "'imu_floating' is floating.*fixed"),
         ("dog.urdf", _IMU, _IMU.replace("fixed", "planar"), "'imu_planar' is planar"),
         ("dog.urdf", '<child link="FL_foot"/>', '<child link="FR_foot"/>', "'FR_foot_fixed' closes a loop.*'FR_foot'"),
+        ("dog.urdf", _KNEE, '<child link="knee"/>', "'FL_calf_joint' has a link 'knee', which there is not"),
+        ("dog.urdf", "</robot>", '<link name="trunk"/></robot>', "several links 'trunk': give each a name of its own"),
+        ("dog.urdf", 'velocity="', 'velocity="fast', "the limit of joint 'FL_.*' has no numbers: .*'fast"),
+        ("spot.xml", "<actuator>", _TENDON + "<actuator>", r"tendons \['t'\] couple joints, .*take them out"),
         ("dog.urdf", _BOX, '<mesh filename="trunk.stl"/>', "collision of link 'trunk' has .* 'trunk.stl', .* no such"),
         ("dog.urdf", _BOX, '<mesh filename="package://d/t.dae"/>', "'package://d/t.dae', .* no such .*write a path"),
         ("dog.urdf", '<mass value="0.5"/>', '<mass value="0"/>', "larger than mjMINVAL .*'FL_hip'.*write its <in"),
@@ -461,6 +468,32 @@ def test_a_robot_of_a_module_that_does_not_fit_its_model_is_refused(here: Path, 
     (here / "mine.py").write_text(f"{code}BAD = replace(GO2, default_joint_pos=(2.0,) + GO2.default_joint_pos[1:])\n")
     assert "'FR_hip_joint' is 2.0, outside of its range in go2.xml, -1.0472 to 1.0472" in check("mine:BAD", capsys, 2)
     sys.modules.pop("mine")
+
+
+def test_a_robot_on_a_fixed_base_and_names_that_are_none_are_one_line(here: Path, capsys) -> None:
+    code = "from dataclasses import replace\nfrom legged_envs.robots import GO2\n"
+    (here / "fixed.xml").write_text(GO2.path.read_text().replace('<freejoint name="root"/>', ""))
+    (here / "mine.py").write_text(f"{code}FIXED = replace(GO2, xml={str(here / 'fixed.xml')!r})\n")
+    assert 'has no free joint: put <freejoint name="root"/> first' in check("mine:FIXED", capsys, 2)
+    sys.modules.pop("mine")
+    for name in (".mine:FIXED", ":FIXED", "my-robots:FIXED"):
+        assert f"must be the whole name of a module, got {name!r}" in check(name, capsys, 2)
+    for name in ("class.py", "3dog.py", "my-robot.py"):
+        assert f"must name a module that Python can import, got {name!r}" in check(
+            f"dog.urdf --write {name}", capsys, 2
+        )
+    with pytest.raises(ValueError, match="foot_names is empty"):
+        replace(GO2, foot_names=())
+
+
+def test_all_that_a_urdf_lacks_is_told(here: Path, capsys) -> None:
+    seen = '<visual><geometry><mesh filename="gone.stl"/></geometry></visual>'
+    text = quadruped().replace("<inertial>", f"{seen}<inertial>", 2)
+    text = re.sub(r'lower="[^"]*" upper="[^"]*"', "", text, count=1)
+    (here / "dog.urdf").write_text(text)
+    told = draft(here / "dog.urdf", "dog", here / "new")[1]["xml"]
+    assert told.count("gone.stl") == 2
+    assert re.search(r"joint 'FL_\w+' moves without an end: write <limit", told)
 
 
 def test_models_are_drafted_without_pytorch() -> None:

@@ -247,7 +247,7 @@ def test_of_several_tasks_the_tasks_are_not_compared(run, tmp_path):
         (["report"], "report needs at least one RUN"),
         (["compare", "nothing"], "there is no run in 'nothing': it has no config.json"),
         (["report", "broken"], "is not JSON as legged-envs train writes it"),
-        (["report", "foreign"], "is not the configuration of a run"),
+        (["report", "foreign"], "'foreign/config.json' is not what legged-envs train writes: it has no t"),
         (["report", "foreign", "--out", "report.pdf"], r"the ending of --out must be one of \('.html',\)"),
         (["train", GO2, "--tracker", "wand"], r"--tracker.* Expected one of \('tensorboard', 'wandb', 'mlflow'\)"),
         (["record", GO2, "--name", "walk"], r"Minari refuses the name 'walk'; it must be \[NAMESPACE/\]NAME-vN"),
@@ -265,6 +265,24 @@ def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, c
         Path(name, "config.json").write_text(text)
     with pytest.raises(SystemExit) as stop:
         cli.main(words)
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("curve.jsonl", '{"iteration": 1}\n{"iter\n', r"curve.jsonl', line 2, is no row of a curve"),
+        ("eval.json", '{"a": 1}', "eval.json' is not what legged-envs train writes: it has no"),
+        ("eval.json", "[]", "eval.json' is not what legged-envs train writes: it has no"),
+        ("config.json", '{"training": {}, "task": {}}', "config.json' has no training with task_id, iterations and"),
+    ],
+)
+def test_a_damaged_run_is_told_by_its_file(name, text, message, run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "damaged")
+    (tmp_path / "damaged" / name).write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["report", str(tmp_path / "damaged"), "--out", str(tmp_path / "page.html")])
     error = capsys.readouterr().err
     assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
 
@@ -358,7 +376,14 @@ def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
     [
         ({}, "Legged/G1-Flat-v0", rf"the dataset '{DATASET}' is of {GO2}, not of 'Legged/G1-Flat-v0'"),
         ({"task_id": "Legged/Go2-Flat-v1"}, GO2, "is of Legged/Go2-Flat-v1, not of"),
-        ({"cost_names": ["slip"]}, GO2, r"is of another version of .*, with \['slip'\], now \['joint_position'"),
+        (
+            {"cost_names": ["slip"]},
+            GO2,
+            r"of another version .* cost_names \['slip'\], now \['joint_position'",
+        ),
+        ({"cost_limits": [0.5] * 6}, GO2, r"with cost_limits \[0.5, 0.5.* now \[0.025"),
+        ({"contract": {"control_dt": 0.01}}, GO2, r"with control_dt 0.01, now 0.02; record it anew"),
+        ({"contract": {"action_scale": [1.0]}}, GO2, r"with action_scale \[1.0\], now \[0.6"),
         ({"minari_version": "9.9"}, GO2, "does not support the dataset"),
     ],
 )

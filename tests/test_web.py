@@ -329,7 +329,7 @@ def test_a_mistake_is_one_line_before_anything_is_made(capsys, monkeypatch):
         assert f"cannot serve at 127.0.0.1, --port {port}: " in told and told.endswith("already in use; choose another")
     assert "--num-envs 3 needs --web" in refused(f"play {ID} --num-envs 3", capsys)
     assert "it takes no --video" in refused(f"play {ID} --web --video a.mp4", capsys)
-    assert "port must be 0-65535" in refused(f"play {ID} --web --port 70000", capsys)
+    assert "--port must be a positive integer and at most 65535" in refused(f"play {ID} --web --port 70000", capsys)
     monkeypatch.setitem(sys.modules, "viser", None)
     assert "no module viser: pip install 'legged-envs[web]'" in refused(f"play {ID} --web", capsys)
 

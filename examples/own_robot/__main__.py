@@ -46,4 +46,7 @@ def copy_project(name: str, folder: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
         sys.exit(f"usage: python {sys.argv[0]} NAME [FOLDER]")
-    copy_project(sys.argv[1], Path(sys.argv[-1]))
+    try:
+        copy_project(sys.argv[1], Path(sys.argv[-1]))
+    except OSError as error:
+        sys.exit(f"{NAME}: cannot write to {sys.argv[-1]!r}: {error}")

@@ -19,7 +19,8 @@ class LeggedEnv(Shown, gym.Env):
     ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
     def __init__(self, cfg: Any, make_core: Callable[..., CoreVectorEnv] = LeggedVectorEnv, **kwargs: Any):
-        batch = self._batch = make_core(cfg, 1, array="numpy", **kwargs)
+        batch = self.core = make_core(cfg, 1, array="numpy", **kwargs)
+        """The vector environment of this one robot."""
         self.cfg, self.render_mode = batch.cfg, batch.render_mode
         self.metadata = {key: value for key, value in batch.metadata.items() if key != "autoreset_mode"}
         self.observation_space, self.action_space = batch.single_observation_space, batch.single_action_space
@@ -31,7 +32,7 @@ class LeggedEnv(Shown, gym.Env):
         super().reset(seed=None if seed is None else index(seed))
         if options and "reset_mask" in options:
             raise ValueError("reset_mask is for vector environments: gymnasium.make_vec")
-        observation, _ = self._batch.reset(seed=seed, options=options)
+        observation, _ = self.core.reset(seed=seed, options=options)
         return self._first(observation), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -42,28 +43,28 @@ class LeggedEnv(Shown, gym.Env):
         elif not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
             action = action_array(action, self.action_space.shape)
         batch = action[None] if isinstance(action, np.ndarray) else mapped(lambda part: part[None], action)
-        observation, reward, terminated, truncated, info = self._batch.step(batch)
+        observation, reward, terminated, truncated, info = self.core.step(batch)
         info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
         return self._first(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def render(self) -> np.ndarray | None:
         """A picture, (480, 640, 3) uint8; None without a render mode."""
-        return None if self.render_mode is None else self._batch.render()[0]
+        return None if self.render_mode is None else self.core.render()[0]
 
     def close(self) -> None:
-        self._batch.close()
+        self.core.close()
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the future of this environment depends on, copied."""
-        return self._batch.get_state()
+        return self.core.get_state()
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state from :meth:`get_state`; ValueError, and nothing changed, if it is of another
         task."""
-        self._batch.set_state(state)
+        self.core.set_state(state)
 
     def _as_tables(self) -> list[Table]:
-        return [(repr(self), (), ()), *self._batch._as_tables()]
+        return [(repr(self), (), ()), *self.core._as_tables()]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}<{self.spec.id if self.spec else self.cfg.robot.name}>>"

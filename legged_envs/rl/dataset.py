@@ -1,6 +1,7 @@
 """Minari datasets of what a policy does: recorded from many robots at once, costs included, and read back."""
 
 import copy
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
@@ -11,9 +12,9 @@ import torch
 from rich.console import Console
 
 from legged_envs import __version__
-from legged_envs.envs import unwrap
+from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.config import RecordCfg
-from legged_envs.rl.policy import Policy, policy_and_task
+from legged_envs.rl.policy import Policy, contract, policy_and_task, same_meaning
 from legged_envs.rl.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.rl.run import describe_session
 from legged_envs.storage.episodes import INFOS, Episode, MinariDatasetHandler, PresentEpisodes, dataset_folder
@@ -35,8 +36,8 @@ def main(cfg: RecordCfg) -> None:
 
 def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
     """Record a Minari dataset, and give it back: vectors if the policy takes the group ``policy`` alone, else dicts of
-    all groups. Its metadata have ``task_id``, ``policy``, ``noise``, ``seed``, ``made_with``, ``cost_names`` and
-    ``cost_limits``. An interruption leaves the episodes that were over."""
+    all groups. Its metadata have ``task_id``, ``policy``, ``noise``, ``seed``, ``made_with``, ``contract``,
+    ``cost_names`` and ``cost_limits``. An interruption leaves the episodes that were over."""
     cfg.check()
     policy, task, changes = policy_and_task(cfg.task_id, cfg.policy, cfg.changes)
     if is_mimic(task):
@@ -52,7 +53,8 @@ def record(cfg: RecordCfg, show: Show = show_nothing) -> Any:
         policy.check(core)
         about: dict[str, Any] = {"observation_space": core.single_observation_space} if grouped else {}
         about |= {"env": spec, "requirements": [f"legged-envs>={__version__}"]}
-        file = MinariDatasetHandler("", cfg.name, core, {**own, "made_with": describe_session()}, **about)
+        own |= {"made_with": describe_session(), "contract": _meaning(cfg.task_id, core)}
+        file = MinariDatasetHandler("", cfg.name, core, own, **about)
         names = {group: f"obs/{group}" for group in core.group_sizes} if grouped else {"policy": "obs"}
         for done, episode in enumerate(_episodes(envs, policy, cfg, names), start=1):
             file.write([(episode, None)])
@@ -86,7 +88,8 @@ def _episodes(envs: Any, policy: Policy, cfg: RecordCfg, names: dict[str, str]) 
 
 def load_dataset(name: str, task_id: str) -> Any:
     """A Minari dataset of a task. FileNotFoundError if there is none of this name; ValueError if Minari cannot read it,
-    or if it is of another task, or of a version of the task with other observations, actions or costs."""
+    or if it is of another task, or of a version of the task with other observations, actions or costs: other spaces,
+    another meaning of their numbers, other costs or limits."""
     if not (folder := dataset_folder(name)).is_dir():
         raise FileNotFoundError(f"there is no dataset {name!r} at {str(folder)!r}: legged-envs record makes one")
     dataset = import_module("minari").load_dataset(name)  # which refuses other versions of its own format
@@ -94,9 +97,20 @@ def load_dataset(name: str, task_id: str) -> Any:
     if about["task_id"].rpartition(":")[2] != plain_id(task_id):
         raise ValueError(f"the dataset {name!r} is of {about['task_id']}, not of {task_id!r}")
     with closing(dataset.recover_environment()) as env:
-        ours = [env.observation_space, env.action_space, [*env.unwrapped.cost_names]]
-    if ours != (theirs := [dataset.observation_space, dataset.action_space, about["cost_names"]]):
-        differing = next(f"{own}, now {new}" for own, new in zip(theirs, ours, strict=True) if own != new)
-        wrong = f"the dataset {name!r} is of another version of {task_id!r}"
-        raise ValueError(f"{wrong}, with {shortened(differing, 400)}; record it anew")
+        core = env.unwrapped
+        ours = {"observations": env.observation_space, "actions": env.action_space, "cost_names": [*core.cost_names]}
+        ours |= {"cost_limits": [*core.cost_limits], **_meaning(about["task_id"], core.core)}
+    theirs = {"observations": dataset.observation_space, "actions": dataset.action_space, **about}
+    theirs |= about.get("contract", {})  # which datasets of older versions have not
+    for part in ours.keys() & theirs.keys():
+        if not same_meaning(ours[part], theirs[part]):
+            differing = f"{part} {shortened(str(theirs[part]), 200)}, now {shortened(str(ours[part]), 200)}"
+            wrong = f"the dataset {name!r} is of another version of {task_id!r}"
+            raise ValueError(f"{wrong}, with {differing}; record it anew")
     return dataset
+
+
+def _meaning(task_id: str, core: LeggedVectorEnv) -> dict[str, Any]:
+    """What the numbers of observations and actions mean, as JSON has it."""
+    meaning: dict[str, Any] = json.loads(json.dumps(contract(task_id, core)))
+    return {name: value for name, value in meaning.items() if name not in ("task_id", "changes", "clips")}

@@ -3,7 +3,7 @@
 import base64
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from html import escape
 from io import StringIO
@@ -39,11 +39,13 @@ class Run:
         if not (path / CONFIG).is_file():
             raise FileNotFoundError(f"there is no run in {str(path)!r}: it has no {CONFIG} of legged-envs train")
         self.path = path
-        self.config = self._read(CONFIG)
-        self.evaluation, self.sessions = self._read(EVALUATION), self._read(ABOUT)
-        if not isinstance(self.config, dict) or not {"training", "task"} <= self.config.keys():
-            raise ValueError(f"{str(path / CONFIG)!r} is not the configuration of a run: it has no training and task")
-        self.task_id = str(self.config["training"]["task_id"])
+        self.config = self._read(CONFIG, {"training", "task"})
+        self.evaluation = self._read(EVALUATION, {"env_steps", "costs", "cost_limits"})
+        self.sessions = self._read(ABOUT, set())
+        training = self.config["training"]
+        if not isinstance(training, dict) or not {"task_id", "iterations", "minutes"} <= training.keys():
+            raise ValueError(f"{str(path / CONFIG)!r} has no training with task_id, iterations and minutes")
+        self.task_id = str(training["task_id"])
         self.curve = self._read_curve()
         """A row for each update."""
         self.last: dict[str, float] = self.curve[-1] if self.curve else {}
@@ -51,17 +53,27 @@ class Run:
         self.results = numbers({**self.evaluation, **now, "cost_limits": None})
         """Numbers of the last update; and what there is to tell of the run, with names such as ``costs/foot_slip``."""
 
-    def _read(self, name: str) -> Any:
-        path = self.path / name
+    def _read(self, name: str, needed: Collection[str]) -> Any:
+        """What is in a file, an empty dict without one."""
+        if not (path := self.path / name).is_file():
+            return {}
         try:
-            return json.loads(path.read_text()) if path.is_file() else {}
+            values = json.loads(path.read_text())
         except ValueError as error:
             raise ValueError(f"{str(path)!r} is not JSON as legged-envs train writes it: {error}") from error
+        if missing := [key for key in needed if not isinstance(values, dict) or key not in values]:
+            raise ValueError(f"{str(path)!r} is not what legged-envs train writes: it has no {', '.join(missing)}")
+        return values
 
     def _read_curve(self) -> list[dict[str, float]]:
         if (path := self.path / CURVE).is_file():
-            lines = path.read_text().splitlines(keepends=True)
-            return [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be half written
+            rows = list[dict[str, float]]()
+            for i, line in enumerate(path.read_text().splitlines(keepends=True), 1):
+                try:
+                    rows += [json.loads(line)] if line.endswith("\n") else []  # the last may be half written
+                except ValueError as error:
+                    raise ValueError(f"{str(path)!r}, line {i}, is no row of a curve: {error}") from error
+            return rows
         from legged_envs.rl.checkpoint import read_checkpoint
 
         with suppress(FileNotFoundError, ValueError):  # a run without the file has the rows in its checkpoint

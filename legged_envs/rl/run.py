@@ -35,9 +35,11 @@ def as_json(value: Any) -> Any:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write a file, in a folder that is made if it has to be."""
+    """Write a file, in a folder that is made if it has to be. Who reads it meanwhile finds the old one or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(values, indent=1, default=as_json) + "\n")
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(values, indent=1, default=as_json) + "\n")
+    part.replace(path)
 
 
 def numbers(values: Any, path: str = "") -> dict[str, float]:

@@ -30,7 +30,18 @@ from legged_envs.rl.plots import plot_learning_curve, plot_tracking
 from legged_envs.rl.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, showing
 from legged_envs.rl.record import record_evaluation
-from legged_envs.rl.run import ABOUT, CONFIG, CURVE, EVALUATION, TRACKERS, Track, as_json, describe_session, numbers
+from legged_envs.rl.run import (
+    ABOUT,
+    CONFIG,
+    CURVE,
+    EVALUATION,
+    TRACKERS,
+    Track,
+    as_json,
+    describe_session,
+    numbers,
+    write_json,
+)
 from legged_envs.rl.warm_start import begin_with
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import is_mimic, make_task_cfg
@@ -308,7 +319,7 @@ class Trainer:
             plot_tracking(curves, self._run_dir / "tracking.png")
 
     def _write(self, name: str, values: Any) -> None:
-        (self._run_dir / name).write_text(json.dumps(values, indent=1, default=as_json) + "\n")
+        write_json(self._run_dir / name, values)
 
     def _save(self) -> None:
         state = {name: getattr(self, name) for name in OF_A_CHECKPOINT}

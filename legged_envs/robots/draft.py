@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from legged_envs.robots.files import prepare_urdf
+from legged_envs.robots.files import load_mesh, prepare_urdf
 from legged_envs.robots.robot import RobotCfg, counterpart
 from legged_envs.tables import shortened
 
@@ -51,7 +51,8 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
         height = _UP - min(lowest(*pose).values(), default=0.0)
         feet = _find_feet(pose, height)
     except (ElementTree.ParseError, ValueError) as error:
-        how = ": write its <inertial>" if "mjMINVAL" in str(error) else ""
+        hints = {"mjMINVAL": ": write its <inertial>", "opening file": f": write a path from {str(path.parent)!r}"}
+        how = "".join(hint for words, hint in hints.items() if words in str(error))
         raise ValueError(f"cannot read {str(path)!r}: {shortened(str(error), 400)}{how}") from error
     base, foot_names = spec.worldbody.bodies[0], [_make_foot(spec, pose, *foot, height) for foot in feet]
     base.add_site(name="imu")
@@ -135,6 +136,8 @@ def _read(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, fl
     if is_urdf := root.tag == "robot":
         speeds = prepare_urdf(root, here, gaps)
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(root)) if is_urdf else mujoco.MjSpec.from_file(str(path))
+    for mesh in spec.meshes if is_urdf else ():
+        load_mesh(spec, mesh)
     for part in (*spec.meshes, *spec.textures, *spec.hfields):
         inside = spec.texturedir if isinstance(part, mujoco.MjsTexture) else spec.meshdir
         part.file = part.file and str(here / inside / part.file)
@@ -156,6 +159,9 @@ def _put_in_order(spec: mujoco.MjSpec) -> tuple[dict[str, float], dict[str, floa
     for pair in spec.equalities:
         what = f"{pair.type.name.removeprefix('mjEQ_').lower()} of {pair.name1!r} and {pair.name2!r}"
         raise ValueError(f"the {what} closes a loop or couples joints, and each must have its own motor: take it out")
+    if coupled := [part.name for part in spec.tendons]:
+        how = "each joint must have its own motor: take them out"
+        raise ValueError(f"tendons {coupled} couple joints, and {how}")
     limits: dict[str, float] = {}
     for i, body in enumerate(spec.bodies):
         body.name = body.name or f"body_{i}"
@@ -183,7 +189,7 @@ def _put_in_order(spec: mujoco.MjSpec) -> tuple[dict[str, float], dict[str, floa
     for motor in spec.actuators:
         most = motor.forcerange[1] or motor.ctrlrange[1] * (motor.biastype == mujoco.mjtBias.mjBIAS_NONE)
         limits[motor.target] = most * abs(motor.gear[0]) or limits.get(motor.target, 0.0)
-    parts = (spec.keys, spec.actuators, spec.sensors, spec.tendons, spec.excludes, spec.pairs, spec.lights, spec.sites)
+    parts = (spec.keys, spec.actuators, spec.sensors, spec.excludes, spec.pairs, spec.lights, spec.sites)
     for part in (*(each for kind in parts for each in kind), *spec.worldbody.geoms, *spec.worldbody.cameras):
         spec.delete(part)
     spec.nkey = 0

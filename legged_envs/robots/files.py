@@ -19,11 +19,14 @@ def prepare_urdf(
     root: ElementTree.Element, here: Path, gaps: dict[str, str], meshes: tuple[str, ...] = MESHES
 ) -> dict[str, float]:
     """Make MuJoCo read all of a URDF in the folder ``here`` that it can: meshes by their absolute paths, nothing fused.
-    The velocity limits, which it does not read. A visual without a file that ends like one of ``meshes`` is left out
-    and told in ``gaps``; ValueError, naming the part, for what cannot be kept."""
+    The velocity limits, which it does not read. Visuals without a file that ends like one of ``meshes`` are left out
+    and told in ``gaps``, as are joints that lack a range; ValueError, naming the part, for what cannot be kept."""
     if any("xacro" in element.tag for element in root.iter()):
         raise ValueError("it has elements of xacro: write the output of the command xacro to a file, and read that")
-    children, speeds = [""], {}
+    children, speeds, notes = [""], {}, list[str]()
+    links = [link.get("name", "") for link in root.findall("link")]
+    if twice := sorted({name for name in links if links.count(name) > 1}):
+        raise ValueError(f"there are several links {twice[0]!r}: give each a name of its own")
     for joint in root.findall("joint"):
         link, limit, mimic = (getattr(joint.find(tag), "attrib", {}) for tag in ("child", "limit", "mimic"))
         name, kind = joint.get("name", ""), joint.get("type")
@@ -35,8 +38,16 @@ def prepare_urdf(
             raise ValueError(f"joint {name!r} is {kind}, it must be revolute, continuous, prismatic or fixed: {how}")
         if link.get("link") in children:
             raise ValueError(f"joint {name!r} closes a loop: link {link['link']!r} has two parents, take one joint out")
+        parent = getattr(joint.find("parent"), "attrib", {})
+        if lost := [each.get("link") for each in (parent, link) if each.get("link") not in links]:
+            raise ValueError(f"joint {name!r} has a link {lost[0]!r}, which there is not: write the name of one")
         children.append(link.get("link", ""))
-        speeds[name] = float(limit.get("velocity", 0))
+        try:
+            low, high, speeds[name] = (float(limit.get(key, 0)) for key in ("lower", "upper", "velocity"))
+        except ValueError as error:
+            raise ValueError(f"the limit of joint {name!r} has no numbers: {error}") from error
+        if kind in ("revolute", "prismatic") and not low < high:
+            notes.append(f'joint {name!r} moves without an end: write <limit lower="…" upper="…"/>, in rad or m')
     options = root.find("mujoco/compiler")
     if options is None:
         options = ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler")
@@ -55,9 +66,11 @@ def prepare_urdf(
                     mesh.set("filename", str(found[0]))
                 elif shape.tag == "visual":
                     link.remove(shape)
-                    gaps["xml"] = f"{what}, which is left out: {how}"
+                    notes.append(f"{what}, which is left out: {how}")
                 else:
                     raise ValueError(f"{what}, and {how}")
+    if notes:
+        gaps["xml"] = "; ".join(notes)
     return {joint: speed for joint, speed in speeds.items() if speed > 0}
 
 
@@ -81,7 +94,7 @@ def read_urdf(path: Path, visuals: bool, density: float) -> tuple[mujoco.MjSpec,
     if len(spec.worldbody.bodies) != 1:
         raise ValueError(f"it must have one link that is nobody's child, got {len(spec.worldbody.bodies)}")
     for mesh in spec.meshes:
-        _load_mesh(spec, mesh)
+        load_mesh(spec, mesh)
     for geom in spec.geoms:
         geom.density = density
     return spec, speeds, not_collapsed
@@ -126,7 +139,7 @@ def _mend_inertia(link: ElementTree.Element) -> None:
             inertia |= {key: f"{value:.17g}" for key, value in zip(keys, matrix.ravel(), strict=True)}
 
 
-def _load_mesh(spec: mujoco.MjSpec, mesh: Any) -> None:
+def load_mesh(spec: mujoco.MjSpec, mesh: Any) -> None:
     """Let trimesh read what MuJoCo does not, COLLADA files and STL files of text. What it cannot read is not seen."""
     path = Path(mesh.file)
     if path.suffix.lower() != ".dae" and not (path.suffix.lower() == ".stl" and path.read_bytes()[:5] == b"solid"):

@@ -82,8 +82,9 @@ class RobotCfg(Configuration):
             value, times = getattr(self, entry.name), f" * {len(self.joint_names)}" if entry.name in _BOUNDS else ""
             if "tuple" in str(entry.type) and (isinstance(value, str) or not isinstance(value, Sized)):
                 raise self._error(f"{entry.name} must be a tuple, such as ({value!r},){times}, got {value!r}")
-        if not self.joint_names:
-            raise self._error("joint_names is empty")
+        for field in ("joint_names", "foot_names"):
+            if not getattr(self, field):
+                raise self._error(f"{field} is empty")
         object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))
         for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
             names = getattr(self, field)

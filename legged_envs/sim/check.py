@@ -11,7 +11,7 @@ import numpy as np
 
 from legged_envs.robots.draft import GRAVITY, Pose, lowest, mirror_sign
 from legged_envs.robots.robot import RobotCfg
-from legged_envs.sim.scene import build_scene, spec_on_ground
+from legged_envs.sim.scene import RobotView, build_scene, no_free_joint, spec_on_ground
 from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, Table
 
@@ -53,14 +53,18 @@ def _check_gains(pickled: bytes) -> None:
     if (falls := sinks > _FALL * robot.base_height) or gives_way > _HANG:
         how = f"write a kp of {kp * gives_way / 0.1:.2g}"
         if falls:
-            weight = GRAVITY * stand(robot)[0].body_subtreemass[1]
-            enough = 2 * weight * robot.base_height / len(robot.foot_names)
-            how = f"for legs write kp of about 2 m g base_height / feet, {enough:.0f}"
+            how = f"for legs write kp of about 2 m g base_height / feet, {gain_of_legs(robot):.0f}"
         if load[i] > _LOAD:
             how = f"its torque reaches its limit of {limit:g} N m: raise torque_limits, or bend the legs less"
         wrong = f"the default pose is not held: in {GLANCE:g} s the base sinks by {sinks:.2f} m"
         given = f"joint {joint!r}, with kp = {kp:g}, gives way by {gives_way:.2f} rad"
         raise ValueError(f"RobotCfg {robot.name!r}: {wrong}; {given}; {how} (legged-envs check reports on a robot)")
+
+
+def gain_of_legs(robot: RobotCfg) -> float:
+    """The kp that keeps upright legs from falling over together, twice, N m/rad."""
+    weight = GRAVITY * stand(robot)[0].body_subtreemass[1]
+    return float(2 * weight * robot.base_height / len(robot.foot_names))
 
 
 def settle(robot: RobotCfg, seconds: float = SECONDS) -> tuple[float, np.ndarray, np.ndarray]:
@@ -95,7 +99,8 @@ class Report(Shown):
     """What is wrong: which, where and what to write."""
 
     def __init__(self, robot: RobotCfg, gaps: dict[str, str]) -> None:
-        build_scene(robot, SimCfg())
+        if RobotView.find(build_scene(robot, SimCfg()), robot).root_qpos is None:
+            raise no_free_joint(robot)
         self.robot, (self.model, self.data) = robot, stand(robot)
         self.problems = [f"{field}: {guess}" for field, guess in gaps.items()]
         self.tables = [self._masses(), *self._joints_and_stance(), self._feet(), self._overlaps()]
@@ -113,6 +118,7 @@ class Report(Shown):
     def _joints_and_stance(self) -> tuple[Table, Table]:
         robot, rows = self.robot, []
         sinks, sags, loads = settle(robot)
+        most = _SINK * robot.base_height
         for i, (joint, part, sag, load) in enumerate(zip(robot.joint_names, robot.mirror, sags, loads, strict=True)):
             at, kp, limit = robot.default_joint_pos[i], robot.kp[i], robot.torque_limits[i]
             low, high = self.model.joint(joint).range if self.model.joint(joint).limited else (-inf, inf)
@@ -121,10 +127,15 @@ class Report(Shown):
             rows.append((joint, *map(float, numbers), *(f"{x:.3f}" for x in (end, sag, load))))
             span = f"{low:g} to {high:g}"
             self._add(end < _END, f"default_joint_pos of {joint!r}, {at:g}, is at an end of {span}: move it")
-            self._add(abs(sag) > _SAG, f"kp of {joint!r}: it sags by {sag:.2f} rad: write {kp * abs(sag) / 0.1:.2g}")
-            self._add(load > _LOAD, f"torque_limits of {joint!r}: {load:.0%} of {limit:g} N m to stand: bend it less")
+            enough = max(kp * abs(sag) / 0.1, gain_of_legs(robot) if sinks > most else 0.0)
+            sags_much = abs(sag) > _SAG and load <= _LOAD
+            self._add(sags_much, f"kp of {joint!r}: it sags by {sag:.2f} rad: write {enough:.2g}")
+            how = "bend it less, or raise them"
+            self._add(load > _LOAD, f"torque_limits of {joint!r}: {load:.0%} of {limit:g} N m to stand: {how}")
             self._add(sign not in (0, part[1]), f"mirror of {joint!r} is {part}, but its axis has the sign {sign:g}")
-        self._add(sinks > _SINK * robot.base_height, f"kp: the robot sinks by {sinks:.3f} m, it needs larger gains")
+        weak = f"for legs write about {gain_of_legs(robot):.0f}, 2 m g base_height / feet"
+        how = "see torque_limits" if max(loads) > _LOAD else weak
+        self._add(sinks > most, f"kp: the robot sinks by {sinks:.3f} m: {how}")
         touching = robot.base_height - min(lowest(self.model, self.data).values())
         heads = ("low", "high", "default", "kp", "kd", "torque", "velocity", "to the end", "sag", "load")
         what = (robot.base_height, touching, sinks, float(max(abs(sags))), f"{max(loads):.0%}")

@@ -17,7 +17,7 @@ from legged_envs.sim.cfg import SceneCfg
 from legged_envs.sim.ground import Ground
 from legged_envs.sim.quantities import ROOT_QUANTITIES, FreeBody
 from legged_envs.sim.render import SceneRenderer
-from legged_envs.sim.scene import RobotView, build_scene
+from legged_envs.sim.scene import RobotView, build_scene, no_free_joint
 from legged_envs.sim.simulation import Simulation
 from legged_envs.terrains import make_terrain
 
@@ -131,8 +131,7 @@ class ModelSimulation(ModelBody, Simulation):
         """Be the simulation of ``robot``, whose names in the model begin with ``prefix``, and put it to its start."""
         model, view = self.model, RobotView.find(self.model, robot, prefix)
         if view.root_qpos is None or view.root_qvel is None:
-            wrong = f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint"
-            raise ValueError(f'{wrong}: put <freejoint name="root"/> first into that body')
+            raise no_free_joint(robot)
         self.robot, self.robot_view, self.start = robot, view, start
         self.parameters, self._default_parameters = SimpleNamespace(), {}
         self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel

@@ -77,6 +77,12 @@ class RobotView(Shown):
         )
 
 
+def no_free_joint(robot: RobotCfg) -> ValueError:
+    """What is wrong with a robot on a fixed base."""
+    wrong = f"{robot.xml}: base_body {robot.base_body!r} of RobotCfg {robot.name!r} has no free joint"
+    return ValueError(f'{wrong}: put <freejoint name="root"/> first into that body')
+
+
 def build_scene(
     robot: RobotCfg,
     cfg: SimCfg,

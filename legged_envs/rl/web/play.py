@@ -118,7 +118,7 @@ def play(
         page = f"localhost:{port}"
         print(f"{task_id} at http://{page} (from elsewhere: ssh -L {port}:{page} here); Ctrl-C ends", flush=True)
         seconds = cpu_seconds = frames = 0.0
-        figures = ""
+        figures, due = "", time.perf_counter()
         try:
             while seconds < end:
                 if math.isinf(end) and not server.get_clients():
@@ -126,7 +126,9 @@ def play(
                     continue
                 begun, cpu = time.perf_counter(), time.process_time()
                 panel.frame(figures)
-                time.sleep(max(0.0, begun + 1.0 / FRAMES_PER_SECOND - time.perf_counter()))
+                # A frame that was late shortens the wait for the next; none is made up for after a second.
+                due = max(due + 1.0 / FRAMES_PER_SECOND, begun - 1.0)
+                time.sleep(max(0.0, due - time.perf_counter()))
                 frames, seconds = frames + 1, seconds + time.perf_counter() - begun
                 cpu_seconds += time.process_time() - cpu
                 figures = f"{frames / seconds:.1f} frames a second, {1000.0 * cpu_seconds / frames:.0f} ms of CPU each"
