@@ -95,6 +95,8 @@ class Stream(Stateful):
         return bits.view(torch.int32)[..., :size].bitwise_right_shift(8)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from ``state_dict``: the numbers that followed it are drawn again. KeyError if a part is
+        missing."""
         super().load_state_dict(state)
         self._next = _NONE
 
@@ -115,6 +117,8 @@ class RandomStreams:
         self._env_keys = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     def stream(self, name: str) -> Stream:
+        """The random numbers of the purpose ``name``, independent of those of other names; the same object each time,
+        made on first use."""
         if name not in self._streams:
             with torch.inference_mode(False):  # also where it is first asked for in a step
                 stream = Stream(name, self.num_envs, self.device)
@@ -131,9 +135,14 @@ class RandomStreams:
             stream.rekey(self._env_keys[env_ids], env_ids)
 
     def state_dict(self) -> dict[str, object]:
+        """The keys of the environments and the state of each stream that was made, by name, copied."""
         return {"env_keys": self._env_keys.clone(), "streams": copied(self._streams)}
 
     def load_state_dict(self, state: dict) -> None:
+        """Return to a state from :meth:`state_dict`. Streams that were made after it begin anew, as they did then;
+        KeyError if a part is missing."""
         self._env_keys.copy_(state["env_keys"])
+        for stream in self._streams.values():
+            stream.rekey(self._env_keys.clone(), torch.arange(self.num_envs, device=self.device))
         for name, stream_state in state["streams"].items():
             self.stream(name).load_state_dict(stream_state)

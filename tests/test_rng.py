@@ -217,3 +217,17 @@ def test_a_saved_state_does_not_change_when_the_streams_go_on():
     random.seed(4, torch.arange(2))
     random.load_state_dict(state)
     assert torch.equal(random.stream("push").uniform(0.0, 1.0, 2), following)
+
+
+def test_a_stream_that_is_first_used_after_a_state_draws_the_same_again_from_there():
+    random = RandomStreams(3, torch.device("cpu"))
+    random.seed(5, torch.arange(3))
+    random.stream("old").uniform(0.0, 1.0, 2)
+    state = random.state_dict()
+
+    def draw() -> torch.Tensor:
+        return torch.cat([random.stream(name).uniform(0.0, 1.0, 2) for name in ("old", "new", "new")], 1)
+
+    expected = draw()
+    random.load_state_dict(state)
+    assert torch.equal(draw(), expected)
