@@ -112,4 +112,5 @@ class Copied(Configuration):
         return dataclasses.replace(self.copy(), **changes)
 
     def copy(self) -> Any:
+        """A copy that shares nothing with this one."""
         return copy.deepcopy(self)

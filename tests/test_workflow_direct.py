@@ -25,11 +25,13 @@ from legged_envs.mdp.context import pure
 from legged_envs.mdp.noise import (
     ConstantNoiseCfg,
     GaussianNoiseCfg,
+    NoiseModel,
     NoiseModelCfg,
     NoiseModelWithAdditiveBiasCfg,
     UniformNoiseCfg,
 )
 from legged_envs.mdp.scene_entity import SceneEntityCfg
+from legged_envs.rng import RandomStreams
 from legged_envs.robots import GO2
 from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.sim.contact_sensor import ContactSensor, ContactSensorCfg
@@ -752,3 +754,11 @@ def test_configclass():
     with pytest.raises(AttributeError, match=re.escape("Derived has no field 'name'; did you mean 'names'")):
         first.name = 1
     assert replace(GO2) == GO2 and JointPositionCfg is not None
+
+
+def test_the_offset_of_an_episode_is_drawn_anew_and_not_added_to_the_last_one():
+    cfg = NoiseModelWithAdditiveBiasCfg(bias_noise_cfg=UniformNoiseCfg(n_min=-1.0, n_max=1.0))
+    model = NoiseModel(cfg, RandomStreams(64, torch.device("cpu")).stream("noise"), 3)
+    for _ in range(50):
+        model.reset(torch.arange(64))
+    assert model.bias.abs().max() <= 1.0 and model.bias.std() > 0.4

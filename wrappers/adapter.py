@@ -20,6 +20,7 @@ class AdapterEnv(ShowsEnv):
     """An environment ``env`` in the form that a library wants."""
 
     def close(self) -> None:
+        """Close the environment; it cannot be reset or stepped afterwards."""
         self.env.close()
 
 

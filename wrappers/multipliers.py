@@ -70,9 +70,11 @@ class PIDMultipliers:
         self._state = old | {name: xp.where(measured, array, old[name]) for name, array in updated.items()}
 
     def state_dict(self) -> dict[str, Any]:
+        """λ, I and e' as ``multipliers``, ``integral`` and ``last_excess``, copied. Shapes: that of ``initial``."""
         return copy.deepcopy(self._state)
 
     def check_state(self, state: dict[str, Any]) -> None:
+        """Raise a ``ValueError`` unless ``state`` has the arrays of :meth:`state_dict`, of the shape of ``initial``."""
         for name, own in self._state.items():
             got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
             if got != tuple(own.shape):

@@ -110,10 +110,12 @@ class LeggedCMDP(AdapterEnv, CMDP):
 
     @property
     def max_episode_steps(self) -> int | None:
+        """Control steps of a full episode; None without a ``TimeLimit``."""
         limit = find_layer(self.env, TimeLimit)
         return None if limit is None else limit.time_limit
 
     def set_seed(self, seed: int) -> None:
+        """Start new episodes with the random numbers of ``seed``."""
         self.reset(seed=seed)
 
     def reset(self, seed: int | None = None, options: Options = None) -> tuple[Tensor, Info]:

@@ -35,11 +35,15 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
         self.action_space = env.single_action_space
 
     def reset(self) -> dict[str, torch.Tensor]:
+        """Start new episodes, the first ones with ``seed``; returns ``{"obs", "states"}``, (num_envs, …). A
+        ``ValueError`` if the environment's arrays are not tensors."""
         observation, _ = checked_reset(self.env, "rl_games", "torch", self._seed)
         self._seed = None
         return self._split(observation)
 
     def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, Info]:
+        """Advance by a step with ``actions`` (num_envs, num_actions). Returns ``{"obs", "states"}``, of a new episode
+        where one ended, rewards (num_envs,) float32, whose episode ended (num_envs,) bool, and ``infos``."""
         observation, reward, terminated, truncated, info = self.env.step(actions)
         infos: Info = {"time_outs": truncated & ~terminated, **{key: info[key] for key in COSTS if key in info}}
         if "final_obs" in info:
@@ -49,10 +53,12 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
         return self._split(observation), reward.float(), terminated | truncated, infos
 
     def get_env_info(self) -> dict[str, Any]:
+        """The spaces of one environment, and that it has one agent, whose value is one number."""
         spaces = {name: getattr(self, name) for name in ("observation_space", "state_space", "action_space")}
         return {**spaces, "agents": 1, "value_size": 1}
 
     def render(self, mode: str | None = None) -> Any:
+        """Pictures, as the environment's own ``render_mode`` says; ``mode`` is not read."""
         return self.env.render()
 
     def _split(self, observation: Tree) -> dict[str, torch.Tensor]:
@@ -106,6 +112,8 @@ class BootstrapPPO(A2CAgent):
         self._cut_off: torch.Tensor | None = None
 
     def env_step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, Info]:
+        """Take a step; with ``value_bootstrap`` the shaping of its rewards, (num_envs, 1), adds γ V(s_{t+1}) where an
+        episode timed out. ``infos`` comes without ``time_outs``."""
         observation, rewards, dones, infos = super().env_step(actions)
         time_outs = infos.pop("time_outs")  # rl_games would bootstrap these itself
         self._cut_off = None

@@ -59,6 +59,7 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
         return {"env": self.env.get_state(), "observation": self._observation.clone().to_dict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Return to a state from :meth:`get_state`; one of another environment or stack is a ``ValueError``."""
         self.env.set_state(state["env"])
         self._observation = self._tensordict(state["observation"]).clone()
 

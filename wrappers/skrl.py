@@ -44,6 +44,8 @@ class _SkrlEnv(AdapterEnv):
         return self._observation, self._info
 
     def state(self) -> Any:
+        """The state that belongs to the last observation, (num_envs, size), of several agents by agent; None without
+        one."""
         return self._state
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
@@ -136,6 +138,7 @@ class FinalObservations:
     ValueError if it is given a part of the environments."""
 
     def record_transition(self, *, infos: Any, **transition: Any) -> None:
+        """Record a transition, on steps that end episodes with the true next observations and states of ``infos``."""
         if "final_obs" in infos:
             given, expected = len(transition["next_observations"]), len(infos["final_obs"])
             if given != expected:

@@ -12,6 +12,9 @@ from legged_envs.mdp.context import Env
 
 @dataclass
 class JointActionCfg(Configuration):
+    """A part of the action, one number for each of some joints, as targets ``centre + scale · action`` of these. A
+    subclass has the kind of the targets, which gives their unit."""
+
     kind: ClassVar[str] = ""
     """What the joints' actuators take: an entry of ``RobotCfg.actuators``."""
     scale: float | tuple[float, ...] = 0.5
@@ -21,6 +24,8 @@ class JointActionCfg(Configuration):
     """Names of the joints, or regular expressions that match whole names, and bounds of their targets."""
 
     def build(self, env: Env) -> "JointAction":
+        """Make the action term of an environment; ValueError, naming the field or the joint, if it does not fit the
+        robot."""
         return JointAction(self, env)
 
 

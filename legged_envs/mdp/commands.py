@@ -42,6 +42,8 @@ class CommandTerm(Stateful, ABC):
 
 
 class CommandTermCfg(Protocol):
+    """What the configuration of a command has: a method that makes its term."""
+
     def build(self, env: Env) -> CommandTerm:
         """The term of an environment; ``env.random.stream(name)`` has its random numbers."""
 
@@ -69,6 +71,8 @@ class VelocityCommandCfg(Configuration):
     """Whether the heading is the fourth column of the command (legged_gym ``commands[:, 3]``)."""
 
     def build(self, env: Env) -> "VelocityCommand":
+        """Make the velocity commands of an environment; ValueError, naming the field, if a range is not (low, high) or
+        a fraction not in [0, 1]."""
         return VelocityCommand(self, env)
 
 

@@ -25,6 +25,8 @@ class GaitClockCfg(Configuration):
     ``JointPositionCfg.around``."""
 
     def build(self, env: Env) -> "GaitClock":
+        """Make the clocks of an environment; ValueError, naming the field, if a number is out of its range or
+        ``offsets`` has not one entry for each foot."""
         return GaitClock(self, env)
 
 

@@ -24,6 +24,7 @@ class GoalCommandCfg(Configuration):
     """Of the base above the ground there, m; None is that in which the robot stands."""
 
     def build(self, env: Env) -> "GoalCommand":
+        """Make the goals of an environment; ValueError, naming the field, if a range is not (low, high)."""
         return GoalCommand(self, env)
 
 

@@ -1,7 +1,40 @@
 """Terms under the names and with the parameters that Isaac Lab's ``mdp`` documents. All of :data:`TERMS` are pure: a
-step replays their recording. Events draw from the random stream "event" of each environment."""
+step replays their recording. Events draw from the random stream "event" of each environment. :data:`TERMS` are:
+
+- ``base_lin_vel``: Velocity of the base in its own frame, m/s. Shape: (num_envs, 3).
+- ``base_ang_vel``: Angular velocity of the base in its own frame, rad/s. Shape: (num_envs, 3).
+- ``projected_gravity``: Direction of gravity in the base frame; (0, 0, −1) when upright. Shape: (num_envs, 3).
+- ``base_pos_z``: Height of the base in the world frame, m. Shape: (num_envs, 1).
+- ``lin_vel_z_l2``: v_z², v the base's velocity in its own frame, m²/s². Shape: (num_envs,).
+- ``ang_vel_xy_l2``: ω_x² + ω_y², ω the base's angular velocity in its own frame, rad²/s². Shape: (num_envs,).
+- ``flat_orientation_l2``: g_x² + g_y², g the unit vector of gravity in the base frame. Shape: (num_envs,).
+- ``base_height_l2``: (z − target_height)², z the height of the base above the ground, m². Shape: (num_envs,).
+- ``bad_orientation``: Whether the base is tilted by more than ``limit_angle`` rad. Shape: (num_envs,), bool.
+- ``joint_pos_rel``: q − q0 of the joints of ``asset_cfg``, q0 the default pose, rad; 0 for wheels.
+  Shape: (num_envs, joints).
+- ``joint_vel_rel``: Velocities of the joints of ``asset_cfg``, rad/s. Shape: (num_envs, joints).
+- ``joint_torques_l2``: Σ τ² over the joints of ``asset_cfg``, τ what the actuators applied, N²·m². Shape: (num_envs,).
+- ``joint_deviation_l1``: Σ |q − q0| over the joints of ``asset_cfg``, q0 the default pose, rad; 0 for wheels.
+  Shape: (num_envs,).
+- ``joint_pos_limits``: Σ over the joints of ``asset_cfg`` of how far they are outside of their hard limits, rad.
+  Shape: (num_envs,).
+- ``generated_commands``: The present command ``command_name``; KeyError if there is none. Shape: (num_envs, size).
+- ``track_lin_vel_xy_exp``: exp(−‖c_xy − v_xy‖² / std²), c the command and v the velocity in the base frame, both and
+  ``std`` in m/s. Shape: (num_envs,).
+- ``track_ang_vel_z_exp``: exp(−(c_ω − ω_z)² / std²), c the command and ω the angular velocity in the base frame, both
+  and ``std`` in rad/s. Shape: (num_envs,).
+- ``last_action``: The action of the last step, clipped; 0 after a reset. Shape: (num_envs, num_actions).
+- ``action_rate_l2``: Σ (a_t − a_{t−1})² of the actions of this control step and the one before. Shape: (num_envs,).
+- ``is_alive``: 1 where no failure ended the episode in this step, else 0. Shape: (num_envs,), float32.
+- ``undesired_contacts``: On how many bodies of ``sensor_cfg`` a force in the sensor's history is above ``threshold`` N.
+  Shape: (num_envs,), float32.
+- ``illegal_contact``: Whether a force in the sensor's history is above ``threshold`` N on one of the bodies of
+  ``sensor_cfg``. Shape: (num_envs,), bool.
+- ``height_scan``: Height of the base above the end of each ray of ``sensor_cfg`` − offset, m. Shape: (num_envs, rays).
+"""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import MISSING
 from functools import partial
@@ -80,8 +113,9 @@ TERMS: dict[str, Term] = {
     "illegal_contact": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).any(1),
     "height_scan": lambda env, sensor_cfg, offset=0.5: env.scene.sensors[sensor_cfg.name].data.heights - offset,
 }
+_TOLD = dict(re.findall(r"^- ``(\w+)``: (.+(?:\n  .+)*)", __doc__ or "", re.M))
 for _name, _term in TERMS.items():
-    _term.__name__ = _term.__qualname__ = _name
+    _term.__name__, _term.__qualname__, _term.__doc__ = _name, _name, _TOLD.get(_name)
     globals()[_name] = pure(_term)
 
 
@@ -134,10 +168,16 @@ def randomize_rigid_body_material(env: Any, env_ids: Tensor, static_friction_ran
 
 
 def randomize_rigid_body_mass(env: Any, env_ids: Tensor, asset_cfg: Any, **params: Any) -> None:
+    """Change the masses that the bodies of ``asset_cfg`` have in the model, kg, by U(``mass_distribution_params``),
+    drawn for each body; ``operation`` is ``"add"``, ``"scale"`` or ``"abs"``, ``distribution`` ``"uniform"``, else
+    ValueError."""
+    check_choice("distribution", params.get("distribution", "uniform"), ("uniform",))
     _vary(env, env_ids, "body_mass", asset_cfg.body_ids, params["mass_distribution_params"], params["operation"])
 
 
 def randomize_rigid_body_com(env: Any, env_ids: Tensor, com_range: Any, asset_cfg: Any) -> None:
+    """Move the centres of mass of the bodies of ``asset_cfg`` from where the model has them, m, all by the same drawn
+    vector. ``com_range`` is (low, high), or these by ``"x"``, ``"y"`` and ``"z"``, 0 along an axis that is left out."""
     _vary(env, env_ids, "com", asset_cfg.body_ids, com_range)
 
 
@@ -179,6 +219,8 @@ def _reset_joints(
 
 
 reset_joints_by_scale, reset_joints_by_offset = partial(_reset_joints, True), partial(_reset_joints, False)
+"""Joint positions of the default pose times, or plus, U(``position_range``) rad, within their limits; velocities are 0,
+or plus U(``velocity_range``) rad/s."""
 
 
 @configclass
@@ -187,6 +229,8 @@ class UniformVelocityCommandCfg:
 
     @configclass
     class Ranges:
+        """Bounds of vx and vy, m/s, of ωz, rad/s, and of the heading, rad."""
+
         lin_vel_x: Any = MISSING
         lin_vel_y: Any = MISSING
         ang_vel_z: Any = MISSING
@@ -202,6 +246,7 @@ class UniformVelocityCommandCfg:
     debug_vis: bool = False
 
     def translated(self) -> VelocityCommandCfg:
+        """The configuration of our velocity command that says the same."""
         *ranges, heading = vars(self.ranges).values()
         ours: Any = *ranges, self.resampling_time_range, self.rel_standing_envs, 0.0, self.heading_command
         steering: Any = self.heading_control_stiffness, heading, self.rel_heading_envs
@@ -219,6 +264,8 @@ class JointPositionActionCfg:
     debug_vis: bool = False
 
     def build(self, env: Any) -> JointAction:
+        """Make the action term of an environment; ValueError if ``use_default_offset`` is not True, an expression
+        matches no joint, or two match the same one."""
         check_choice("JointPositionActionCfg.use_default_offset", self.use_default_offset, (True,))
         joints = match_names("joint", self.joint_names, env.sim.robot.joint_names)[1]
         table = self.scale if isinstance(self.scale, dict) else {".*": self.scale}

@@ -39,6 +39,8 @@ class MotionCommandCfg(Configuration):
     """Where episodes start. Adaptive starts depend on all failures so far, also those before a seeded ``reset``."""
 
     def build(self, env: Env) -> "MotionCommand":
+        """Make the motion commands of an environment; ValueError, naming the field or the clip, if the window or a
+        fraction makes no sense, or a clip does not fit the robot."""
         return MotionCommand(self, env)
 
     def load(self, robot: RobotCfg) -> list[Motion]:
@@ -190,6 +192,7 @@ class MotionCommand(CommandTerm):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Return to a state from ``state_dict``, of which targets and window follow; KeyError if a part is missing."""
         super().load_state_dict(state)
         self._set(self._targets(slice(None)))
 

@@ -36,28 +36,36 @@ class NoiseCfg:
 
 @configclass
 class ConstantNoiseCfg(NoiseCfg):
+    """The same ``bias`` in every row, without a draw, in the unit of the data."""
+
     bias: Any = 0.0
 
     def draw(self, uniform: Uniform) -> Any:
+        """``bias`` as it is. Shape: () or (size,)."""
         return self.bias
 
 
 @configclass
 class UniformNoiseCfg(NoiseCfg):
+    """Noise that is uniform in [``n_min``, ``n_max``), in the unit of the data."""
+
     n_min: Any = -1.0
     n_max: Any = 1.0
 
     def draw(self, uniform: Uniform) -> Tensor:
+        """n_min + (n_max − n_min) u, u uniform in [0, 1). Shape: (n, size)."""
         return uniform(self.n_min, self.n_max)
 
 
 @configclass
 class GaussianNoiseCfg(NoiseCfg):
+    """Normal noise of mean ``mean`` and standard deviation ``std``, in the unit of the data."""
+
     mean: Any = 0.0
     std: Any = 1.0
 
     def draw(self, uniform: Uniform) -> Tensor:
-        """√2 erf⁻¹(u) is normal where u is uniform in (−1, 1)."""
+        """mean + std · √2 erf⁻¹(u), which is normal where u is uniform in (−1, 1). Shape: (n, size)."""
         return torch.erfinv(uniform(-1.0, 1.0).clamp_min_(2.0**-24 - 1.0)) * (math.sqrt(2.0) * self.std) + self.mean
 
 
@@ -80,7 +88,7 @@ class NoiseModel(Stateful):
     def reset(self, env_ids: Tensor) -> None:
         """Begin the episodes of ``env_ids``."""
         if self._cfg.bias_noise_cfg is not None:
-            self.bias[env_ids] = self._draw(self._cfg.bias_noise_cfg, self.bias[env_ids], env_ids)
+            self.bias[env_ids] = self._draw(self._cfg.bias_noise_cfg, torch.zeros_like(self.bias[env_ids]), env_ids)
 
     def _draw(self, cfg: Any, data: Tensor, env_ids: Tensor | None) -> Tensor:
         return cfg.func(data, cfg, partial(self._stream.uniform, env_ids=env_ids))
@@ -88,12 +96,20 @@ class NoiseModel(Stateful):
 
 @configclass
 class NoiseModelCfg:
+    """Noise on the rows of an observation or action: in each step that of ``noise_cfg``, then an offset is added."""
+
     class_type: Any = NoiseModel
+    """``class_type(cfg, stream, size)`` makes the model, as :class:`NoiseModel`."""
     noise_cfg: Any = ConstantNoiseCfg()
     bias_noise_cfg: Any = None
+    """What draws the offset of each episode, from an offset of 0; None without one. Isaac Lab's goes on from that of
+    the episode before, so that ``operation="add"`` wanders off."""
     sample_bias_per_component: bool = True
+    """Whether each number of a row has an offset of its own, or all have the same."""
 
 
 @configclass
 class NoiseModelWithAdditiveBiasCfg(NoiseModelCfg):
+    """Noise with an offset for each episode; by default that is 0."""
+
     bias_noise_cfg: Any = ConstantNoiseCfg()

@@ -82,6 +82,8 @@ TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
 
 @dataclass
 class TrainCfg(Configuration):
+    """What ``legged-envs train`` can be told."""
+
     task_id: TaskId
     """Registered id, or module:Id of another package's task."""
     num_envs: int = 768

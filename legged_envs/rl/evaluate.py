@@ -22,6 +22,8 @@ SECONDS = 10.0
 
 
 def metrics_of(cfg: TaskCfg) -> type[TaskMetrics]:
+    """What measures policies on a task: :class:`MimicMetrics` if it imitates motions, else :class:`VelocityMetrics` or,
+    on rough ground, :class:`TerrainMetrics` if it has a velocity command, else :class:`TaskMetrics`."""
     if follows_velocity(cfg) and not is_mimic(cfg):
         return VelocityMetrics if cfg.scene.terrain is None else TerrainMetrics
     return MimicMetrics if is_mimic(cfg) else TaskMetrics
@@ -76,4 +78,5 @@ class Evaluator:
         return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(alive)
 
     def close(self) -> None:
+        """Close the environments; nothing can be evaluated afterwards."""
         self._envs.close()

@@ -61,8 +61,10 @@ class ClipEvaluation:
 
 @dataclass
 class MimicEvaluation:
+    """How well a policy imitates each clip, and how it follows velocity commands without a reference."""
+
     episodes: int
-    """Per clip."""
+    """Episodes of each clip, and as many without a reference."""
     clips: dict[str, ClipEvaluation]
     command: dict[str, float]
     """Without a reference: mean ‖v_xy − c_xy‖ [m/s] and |ω_z − c_ω| [rad/s] after the first second, and falls."""
@@ -73,12 +75,15 @@ class MimicEvaluation:
     """``phase``, ``joint_error`` and ``lin_vel_error`` of each clip. Shape: (steps, episodes), NaN after a fall."""
 
     def as_dict(self) -> dict[str, Any]:
+        """The fields by name, in dicts and numbers alone, without ``curves``."""
         return {name: value for name, value in asdict(self).items() if name != "curves"}
 
     def mean(self, field: str) -> float:
+        """Mean over the clips of a field of :class:`ClipEvaluation`, in its unit; NaN if that of one clip is."""
         return sum(getattr(clip, field) for clip in self.clips.values()) / len(self.clips)
 
     def print(self, console: Console) -> None:
+        """Print a table with a row for each clip, the errors without a reference, and a table of the costs."""
         title = f"{self.episodes} episodes per clip, from random times in it"
         shown = {name: hint.__metadata__ for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()}
         columns = [Column("clip", no_wrap=True), *(Column(head, justify="right") for head, _ in shown.values())]

@@ -90,6 +90,9 @@ def same_meaning(one: Any, other: Any) -> bool:
 
 
 def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
+    """The terms of an observation group in the order of its vector, as a contract has them: ``name``, ``size``,
+    ``scale``, ``noise``, ``clip`` and, in a group that shows the past, ``steps_ago``. A group that no manager makes is
+    one term. KeyError if there is no such group."""
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
     own, terms = env.observations.groups[group], env.cfg.observations[group].terms
@@ -195,6 +198,8 @@ def save_onnx(path: Path, policy: torch.nn.Module | Policy, contract: dict[str, 
 
 
 def policy_file(path: Path | str) -> Path:
+    """The file of the policy at ``path``: ``policy.safetensors`` in a run folder, else ``path`` itself, whether there
+    is one or not."""
     return Path(path) / POLICY_FILE if Path(path).is_dir() else Path(path)
 
 

@@ -14,9 +14,11 @@ from legged_envs.rl.metrics import mean_over_steps, print_costs
 
 @dataclass
 class TaskEvaluation:
+    """How a policy does on a task with neither a velocity command nor motions: means over ``episodes`` of them."""
+
     episodes: int
     reward: float
-    """Per second, while the episode lasts."""
+    """Reward per second, while the episode lasts."""
     falls: float
     """Fraction of the episodes that the task ended."""
     costs: dict[str, float]
@@ -24,9 +26,11 @@ class TaskEvaluation:
     cost_limits: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
+        """The fields by name, in dicts and numbers alone."""
         return asdict(self)
 
     def print(self, console: Console) -> None:
+        """Print episodes, reward and falls in a line, and a table of the costs."""
         console.print(f"{self.episodes} episodes; reward {self.reward:.3f}/s; ended early {self.falls:.1%}")
         print_costs(self.costs, self.cost_limits, console)
 
@@ -46,6 +50,8 @@ class TaskMetrics:
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        """Means over the robots of a training in this moment, by the names and in the units of :attr:`ERRORS`: columns
+        of its learning curve."""
         return {}
 
     @staticmethod

@@ -17,12 +17,16 @@ SPEEDS = (0.6, 1.0)
 
 @dataclass
 class TerrainEvaluation(Evaluation):
+    """How a policy follows velocity commands on rough ground, and which tiles it crosses."""
+
     crossed: Annotated[float, "%"] = 0.0
     """Fraction of the episodes in which the robot left its tile before it fell."""
     crossings: dict[str, list[float]] | None = None
     """Kind of terrain → that fraction at each level, NaN where no episode was."""
 
     def print(self, console: Console) -> None:
+        """Print the tables of :class:`Evaluation`, and one of the episodes that crossed their tile, %, by kind of
+        terrain and level."""
         super().print(console)
         assert self.crossings is not None
         levels = range(len(next(iter(self.crossings.values()))))
@@ -53,6 +57,7 @@ class TerrainMetrics(VelocityMetrics):
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        """The means of :class:`VelocityMetrics`, m/s and rad/s, and the mean level of the robots' tiles."""
         assert core.sim.ground is not None
         level = core.sim.ground.levels.float().mean().item()
         return {**VelocityMetrics.training_errors(core), "level": level}

@@ -46,12 +46,15 @@ class Evaluation:
     cost_limits: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
+        """The fields by name, in dicts and numbers alone."""
         return asdict(self)
 
     def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
+        """Whether errors, m/s and rad/s, and the fraction of falls are at most those given."""
         return self.lin_vel_error <= lin_vel_error and self.ang_vel_error <= ang_vel_error and self.falls <= falls
 
     def print(self, console: Console) -> None:
+        """Print the ranges of the commands, a table of the means with their units, and one of the costs."""
         ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
         console.print(f"{self.episodes} episodes; commands: {ranges}")
         table = Table("quantity", Column("mean", justify="right"))
@@ -85,6 +88,7 @@ class VelocityMetrics(TaskMetrics):
 
     @staticmethod
     def training_errors(core: LeggedVectorEnv) -> dict[str, float]:
+        """Means over the robots, in this moment, of ‖v_xy − c_xy‖, m/s, and |ω_z − c_ω|, rad/s."""
         return {name: error.mean().item() for name, error in command_errors(core).items()}
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:

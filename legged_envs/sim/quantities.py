@@ -7,6 +7,8 @@ from torch import Tensor
 
 
 class RootQuantities:
+    """What a simulation says of whatever moves freely: a robot by its base, or an object."""
+
     root_pos_w: Tensor
     root_quat_w: Tensor
     root_lin_vel_w: Tensor
@@ -18,18 +20,21 @@ class RootQuantities:
 
 
 class RobotQuantities(RootQuantities):
-    """What terms read."""
+    """What a simulation says of a robot in every control step, and terms read of ``env.robot``."""
 
     joint_pos: Tensor
     joint_vel: Tensor
     joint_torque: Tensor
-    """rad, rad/s, and the torques that the actuators applied, within limits, N·m. Shape: (num_envs, num_joints)."""
+    """Joint positions, rad, velocities, rad/s, and the torques that the actuators applied, within limits, N·m. Shape:
+    (num_envs, num_joints)."""
     foot_pos_w: Tensor
     foot_lin_vel_w: Tensor
     """Foot origins, m, and velocities, m/s. Shape: (num_envs, num_feet, 3)."""
 
 
 class Quantities(RobotQuantities):
+    """All that a simulation says of a robot; what :class:`RobotQuantities` lacks is read from ``env.sim``."""
+
     joint_acc: Tensor
     """Joint accelerations, rad/s². Shape: (num_envs, num_joints)."""
     body_pos_w: Tensor

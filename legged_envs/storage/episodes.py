@@ -38,9 +38,11 @@ class PresentEpisodes:
         self._steps[name][self._now % self._longest] = value
 
     def end_step(self) -> None:
+        """End the present step: tensors that are added from now on are of the next one."""
         self._now += 1
 
     def begin(self, env_ids: Tensor) -> None:
+        """Let the episodes of ``env_ids`` (n,) begin with the present step."""
         self._first[env_ids.cpu()] = self._now
 
     def take(self, env_id: int) -> Episode:

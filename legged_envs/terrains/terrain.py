@@ -28,7 +28,7 @@ class Terrain:
     size: float
     """Side of a tile, m; that of a source is the shorter one."""
     env_length = env_width = property(lambda self: self.size)
-    """The same in legged_gym's words."""
+    """Side of a tile, m, in legged_gym's words."""
     slope_threshold: float = 0.75
     """Slope above which the way from a point to its neighbour is an edge."""
     first_levels: tuple[int, int] = (0, 0)

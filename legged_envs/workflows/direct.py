@@ -70,6 +70,8 @@ class DirectRLEnvCfg:
         return {"policy": self.space("observation_space"), **state, "action": self.space("action_space", 1.0)}
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
+        """The space of the field ``name``, numbers without bounds within ±``bound``; ValueError, naming the field, if
+        it stands for none."""
         return space_from(getattr(self, name), -bound, bound, f"{type(self).__name__}.{name}")
 
 

@@ -126,6 +126,8 @@ class LeggedRobot(BaseTask):
     actions = property(lambda self: self.core.actions.current)
     last_actions = property(lambda self: self.core.actions.previous)
     last_last_actions = llast_actions = property(lambda self: self.core.actions.before_previous)
+    """The actions that act in this step, and those of one and two steps before, 0 where the episode had none. Shape:
+    (num_envs, num_actions)."""
 
     def _pre_sim_step(self, actions: Tensor) -> Tensor:
         """Clip the actions; what is returned acts, and is ``actions`` from then on. (num_envs, num_actions)."""

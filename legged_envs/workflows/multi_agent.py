@@ -166,6 +166,7 @@ class DirectMARLEnv(DirectRLEnv):
 
     num_agents = property(lambda self: len(self.agents))
     max_num_agents = property(lambda self: len(self.possible_agents))
+    """How many agents act in at least one environment, and how many the task has."""
 
     def _space(self, name: str, agent: str) -> gym.Space[Any]:
         check_known(f"{type(self).__name__}: there is no agent", (agent,), self.possible_agents, "agents")
@@ -173,6 +174,7 @@ class DirectMARLEnv(DirectRLEnv):
 
     observation_space = partialmethod(_space, "observation_spaces")
     action_space = partialmethod(_space, "action_spaces")
+    """The space of one agent of one environment, by its name; ValueError if there is no such agent."""
 
     def state(self) -> Any:
         """The state (num_envs, …) that belongs to the last observation; None if ``cfg.state_space`` is 0."""

@@ -24,10 +24,21 @@ TILES: dict[str, tuple[str, dict[str, str]]] = {
     "HfPyramidSlopedTerrainCfg": ("slope_down", SLOPE),
     "HfInvertedPyramidSlopedTerrainCfg": ("slope_up", SLOPE),
 }
-"""Their classes → our generator, and fields → its parameters; ranges are values at difficulties 0 and 1, that of noise
-its least and greatest height."""
-for _name, (_, _words) in TILES.items():
-    globals()[_name] = configclass(type(_name, (), COMMON | {"__annotations__": dict.fromkeys(_words, Any)}))
+"""Their classes → our generator, and fields → its parameters."""
+FIELDS = {
+    "slope_range": "slopes, rise / run, at difficulties 0 and 1",
+    "step_height_range": "heights of a step at difficulties 0 and 1, m",
+    "step_width": "width of a step, m",
+    "platform_width": "side of the platform in the middle, m",
+    "grid_height_range": "how far boxes reach up and down at difficulties 0 and 1, m",
+    "grid_width": "side of a box, m",
+    "noise_range": "(low, high) of noise that reaches (high − low) / 2 up and down at every difficulty, m",
+}
+"""Fields of these classes → what they say."""
+for _name, (_kind, _words) in TILES.items():
+    _told = f"Tiles of our kind ``{_kind}``. " + "; ".join(f"``{field}``: {FIELDS[field]}" for field in _words) + "."
+    _body = COMMON | {"__annotations__": dict.fromkeys(_words, Any), "__doc__": _told}
+    globals()[_name] = configclass(type(_name, (), _body))
 
 
 @configclass
@@ -76,6 +87,8 @@ class RayCasterCfg:
 
     @configclass
     class OffsetCfg:
+        """Where the middle of the pattern is from the base, x ahead and y to the left, m; z is not read."""
+
         pos = (0.0, 0.0, 0.0)
 
     prim_path, offset, pattern_cfg, ray_alignment = "", OffsetCfg(), patterns.GridPatternCfg(), "base"
@@ -96,8 +109,8 @@ class RayCaster:
         self._points = self._robot.table(self, lambda: [part.flatten().to(core.device) for part in grid])
 
     pos_w = property(lambda self: self._robot.root_pos_w)
-    """Where the base is, m. Shape: (num_envs, 3)."""
+    """Where the base is in the world, m. Shape: (num_envs, 3)."""
     ray_hits_w = property(lambda self: torch.stack(looked_up(self._robot, "height", *self._points), dim=-1))
-    """Where the rays end, m. Shape: (num_envs, rays, 3)."""
+    """Where the rays end in the world, m. Shape: (num_envs, rays, 3)."""
     heights = property(lambda self: self.pos_w[:, 2:] - self.ray_hits_w[..., 2])
-    """Of the base above those, m. Shape: (num_envs, rays)."""
+    """Height of the base above the end of each ray, m. Shape: (num_envs, rays)."""
