@@ -2,8 +2,11 @@
 each policy that ships and of each kind of terrain. ``python -m tools.gallery``, or ``--pictures`` for these alone."""
 
 import argparse
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 
 from legged_envs import cli
@@ -13,9 +16,8 @@ from legged_envs.terrains.cfg import MIXTURE
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"
 WIDTH, COLOURS = 1000, 128
 """Of the pictures, pixels and colours: a few hundred kilobytes each."""
-SECONDS = "2.5"
-LEVEL = "5"
-"""For which each command or motion of a film holds, s; and how hard the ground of a terrain's film is, 0 to 9."""
+SECONDS, RESOLUTION = "1.5", "(560, 360)"
+"""For which each command or motion of a film holds, s, and the size of its pictures."""
 
 
 def main() -> None:
@@ -30,10 +32,19 @@ def main() -> None:
         picture.quantize(COLOURS).save(path, optimize=True)
     if not parser.parse_args().pictures:
         for task_id, policy in SHIPPED.items():
-            cli.main(["play", task_id, "--video", str(FOLDER / f"{policy.stem}.mp4"), "--seconds", SECONDS])
+            film(task_id, policy.stem, "--seconds", SECONDS)
         for kind in (*MIXTURE, "rubble"):
-            ground = ["--terrain", kind, "--level", LEVEL, "--seconds", SECONDS]
-            cli.main(["play", "Legged/Go2-Rough-v0", *ground, "--video", str(FOLDER / f"terrain_{kind}.mp4")])
+            film("Legged/Go2-Rough-v0", f"terrain_{kind}", "--terrain", kind, "--level", "5", "--seconds", "6")
+
+
+def film(task_id: str, name: str, *options: str) -> None:
+    """Film the policy that ships for a task, about a hundred kilobytes."""
+    path = FOLDER / f"{name}.mp4"
+    with TemporaryDirectory() as folder:
+        large = f"{folder}/film.mp4"
+        cli.main(["play", task_id, "--video", large, "--changes", "viewer.resolution", RESOLUTION, *options])
+        small = ("-crf", "32", "-preset", "slow", "-movflags", "+faststart")
+        subprocess.run([get_ffmpeg_exe(), "-y", "-loglevel", "error", "-i", large, *small, str(path)], check=True)
 
 
 if __name__ == "__main__":
