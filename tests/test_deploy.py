@@ -207,7 +207,7 @@ def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: P
     [
         (f"export {GO2} --folder full", "--folder must be empty or new, got 'full': nothing is overwritten"),
         (f"export {GO2} --folder full/mine", "--folder must name a folder that can be written, got 'full/mine'"),
-        (f"export {WHEELS} --folder new", f"no policy ships for '{WHEELS}'"),
+        ("export Legged/Go2-Nav-v0 --folder new", "no policy ships for 'Legged/Go2-Nav-v0'"),
         (f"export {GO2} --folder new --policy nowhere", "there is no policy file 'nowhere'"),
         ("export Legged/Go2-Flat --folder new", f"unknown task 'Legged/Go2-Flat'; did you mean '{GO2}'"),
     ],

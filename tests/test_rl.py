@@ -846,8 +846,8 @@ def test_the_shipped_mimic_policy_imitates_and_follows_commands():
 
 
 def test_a_task_without_a_shipped_policy_says_so():
-    with pytest.raises(ValueError, match=r"no policy ships for 'Legged/G1-Mimic-v0'.*--policy"):
-        load_shipped_policy("Legged/G1-Mimic-v0")
+    with pytest.raises(ValueError, match=r"no policy ships for 'Legged/Go2-Nav-v0'.*--policy"):
+        load_shipped_policy("Legged/Go2-Nav-v0")
 
 
 def test_the_command_lists_the_tasks(capsys):
