@@ -39,10 +39,12 @@ BLOCK = re.compile(r"(<!-- not run here: [^>]+ -->\n)?\n```(\w+)(?: title=\"(.+?
 """Whether only to compile it, its language, the file that it is, and its text."""
 INLINE = re.compile(r"`(legged-envs [^`]+)`")
 FAST = {"list": "", "terrain": "", "check": "", "record": "--num-envs 2 --episodes 2 --changes episode_length_s 0.4"}
-"""Commands of ``legged-envs`` that are run, with what makes them fast; the others are parsed."""
+FAST |= {"eval": "--episodes 1", "export": ""}
+"""Commands of ``legged-envs`` that are run, with what makes them fast, unless they leave a name to the reader, "…"; the
+others are parsed."""
 ELSEWHERE = ("docs/workflows/legged_robot.md",)
 """Pages whose code another test runs."""
-FEW = 8
+FEW = 16
 """Most environments of a batch."""
 INDICES = ("feet", "penalized_bodies", "termination_bodies", "undesired_bodies")
 """Attributes of a robot that are indices of its bodies."""
@@ -100,7 +102,7 @@ def check_command(line: str) -> None:
     if words[:3] == ["python", "-m", "legged_envs"]:
         words = ["legged-envs", *words[3:]]
     if words[0] == "legged-envs":
-        if words[1] in FAST and line not in _run:
+        if words[1] in FAST and "…" not in "".join(words) and line not in _run:
             _run.add(line)
             try:
                 cli.main([*words[1:], *FAST[words[1]].split()])
