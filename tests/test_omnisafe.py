@@ -200,7 +200,8 @@ def test_every_registered_id_is_known_and_has_one_limit_for_an_episode() -> None
     for name in ids:
         cmdp = make_cmdp(name)
         steps = make_task_cfg(name).max_episode_length
-        shorter = {f"Legged/{biped}-Flat-v0": 250 for biped in ("G1", "H1", "K1", "T1", "Tron1-PF", "Tron1-SF")}
+        bipeds = ("G1", "H1", "K1", "T1", "Tron1-PF", "Tron1-SF", "Tron1-WF")
+        shorter = {f"Legged/{biped}-Flat-v0": 250 for biped in bipeds}
         shorter |= {"Legged/Go2-Pair-v0": 500, "Legged/Go2-Nav-v0": 400}
         assert cmdp.max_episode_steps == steps == shorter.get(name, 1000)
         assert adapter.episode_cost_limit(name) == pytest.approx(steps * sum(cmdp.cost_limits))
