@@ -31,6 +31,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.throughput import check_output, machine
+from legged_envs.checks import whole_number
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.rl.evaluate import SECONDS, Evaluator
@@ -44,8 +45,6 @@ from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.sim.scene import build_scene
 from legged_envs.tasks import is_mimic, make_task_cfg
 
-NUM_ENVS = 256
-"""Batch size of the timing."""
 CHUNK_STEPS = 10
 """Control steps that a variant goes on from a recorded state: too few to leave the walk."""
 CHUNKS = 4
@@ -162,9 +161,9 @@ _Stretch = tuple[np.ndarray, list[np.ndarray]]
 """A piece of a recorded walk: state rows at its beginning, and the joint targets of each control step, rad."""
 
 
-def _record(task_id: str, cfg: TaskCfg, policy: Policy) -> list[_Stretch]:
+def _record(task_id: str, cfg: TaskCfg, policy: Policy, num_envs: int) -> list[_Stretch]:
     """Let the policy walk in the default physics."""
-    envs = gym.make_vec(task_id, num_envs=NUM_ENVS, cfg=evaluation_cfg(cfg), array="torch")
+    envs = gym.make_vec(task_id, num_envs=num_envs, cfg=evaluation_cfg(cfg), array="torch")
     policy.check(unwrap(envs))
     batch = cast(MujocoSimulation, unwrap(envs).sim).batch
     observation, _ = envs.reset(seed=0)
@@ -184,8 +183,8 @@ def _record(task_id: str, cfg: TaskCfg, policy: Policy) -> list[_Stretch]:
 class _Loop:
     """Physics of one variant without an environment around it."""
 
-    def __init__(self, variant: Variant, cfg: TaskCfg):
-        self._batch = mujoco.batch.Batch(variant.build(cfg.robot, cfg.sim), NUM_ENVS, cfg.sim.num_threads)
+    def __init__(self, variant: Variant, cfg: TaskCfg, num_envs: int):
+        self._batch = mujoco.batch.Batch(variant.build(cfg.robot, cfg.sim), num_envs, cfg.sim.num_threads)
         self._ctrl = self._batch.bind("ctrl")
         self._decimation = replace(cfg.sim, **variant.sim).decimation
 
@@ -201,17 +200,17 @@ class _Loop:
         return seconds
 
 
-def measure_times(task_id: str, cfg: TaskCfg, policy: Policy, rounds: int) -> dict[str, np.ndarray]:
+def measure_times(task_id: str, cfg: TaskCfg, policy: Policy, rounds: int, num_envs: int) -> dict[str, np.ndarray]:
     """Variant → wall-clock and CPU seconds of an environment step. Shape: (rounds, 2)."""
-    stretches = _record(task_id, cfg, policy)
-    loops = {variant.name: _Loop(variant, cfg) for variant in variants()}
+    stretches = _record(task_id, cfg, policy, num_envs)
+    loops = {variant.name: _Loop(variant, cfg, num_envs) for variant in variants()}
     seconds = {name: np.zeros((rounds + 1, 2)) for name in loops}
     for i in track(range(rounds + 1), "time", transient=True):
         for turn, stretch in enumerate(stretches):
             shift = (i * CHUNKS + turn) % len(loops)
             for name in [*loops][shift:] + [*loops][:shift]:
                 seconds[name][i] += loops[name].run(stretch)
-    env_steps = CHUNKS * CHUNK_STEPS * NUM_ENVS
+    env_steps = CHUNKS * CHUNK_STEPS * num_envs
     return {name: values[1:] / env_steps for name, values in seconds.items()}  # the first round warms up
 
 
@@ -280,19 +279,21 @@ def main(
     policy: Path | None = None,
     rounds: int = 7,
     episodes: int = 256,
+    num_envs: int = 256,
     markdown: Path | None = None,
 ) -> None:
     """Measure what solver, integrator, friction cone, time step and the like cost, and what they do to a walk.
 
     Args:
         task_id: Registered id of a velocity task.
-        policy: A policy.pt, or the run folder with it; by default the one that ships with the package.
+        policy: A policy.safetensors, or the run folder with it; by default the one that ships with the package.
         rounds: Paired rounds of the timing; medians are reported.
         episodes: Walks of each variant.
+        num_envs: Robots of the timing.
         markdown: Where to write the table.
     """
-    if rounds < 1 or episodes < 1:
-        raise ValueError(f"rounds and episodes must be positive, got rounds={rounds}, episodes={episodes}")
+    for name, number in {"rounds": rounds, "episodes": episodes, "num_envs": num_envs}.items():
+        whole_number(name, number)
     if markdown is not None:
         check_output("--markdown", markdown)
     if is_mimic(make_task_cfg(task_id)):
@@ -300,7 +301,7 @@ def main(
     loaded, cfg, _ = policy_and_task(task_id, policy)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine().items())
     with warnings_counted() as warnings:
-        times = measure_times(task_id, cfg, loaded, rounds)
+        times = measure_times(task_id, cfg, loaded, rounds, num_envs)
         rows = []
         for variant in track(variants(), "walk", transient=True):
             walk = measure_walk(task_id, cfg, loaded, variant, episodes) if variant.walks else None
@@ -310,7 +311,7 @@ def main(
         f"`python -m benchmarks.physics {task_id} --rounds {rounds} --episodes {episodes}`, "
         f"policy: {policy or 'shipped'}.",
         f"Machine: {facts}.",
-        f"Time: physics of a control step ({1e3 * cfg.sim.step_dt:g} ms) of {NUM_ENVS} walking robots, median of "
+        f"Time: physics of a control step ({1e3 * cfg.sim.step_dt:g} ms) of {num_envs} walking robots, median of "
         f"{rounds} paired rounds, relative to the default, which takes {default_us:.1f} µs of CPU time per robot. What "
         '"default again" has instead of 1 is noise.',
         f"Walk: {episodes} episodes of {SECONDS:g} s with one policy, trained in the default physics. Foot depth: of "

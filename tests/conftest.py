@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 
 os.environ.setdefault("GOMP_SPINCOUNT", "20000")  # read once, when torch is loaded
 
@@ -117,3 +119,17 @@ def random_actions() -> Callable[..., np.ndarray]:
         return rng.uniform(-1.0, 1.0, (num_steps, num_envs, num_joints)).astype(np.float32)
 
     return draw
+
+
+@pytest.fixture
+def legacy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module of a task that imports ``isaacgym``; the name is free again afterwards."""
+    import legged_envs.isaacgym
+
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    before = {*sys.modules}
+    legged_envs.isaacgym.install()
+    yield importlib.import_module("legacy_task")
+    for name in {*sys.modules} - before:
+        if name.startswith("isaacgym") or name == "legacy_task":
+            del sys.modules[name]

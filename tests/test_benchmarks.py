@@ -72,19 +72,18 @@ def test_raw_physics_goes_the_way_of_the_environment() -> None:
 
 def test_physics_are_not_compared_on_a_mimic_task() -> None:
     with pytest.raises(ValueError, match=r"'Legged/Go2-Mimic-v0' imitates motions.*velocity task"):
-        physics.main(MIMIC, None, 1, 1, None)
+        physics.main(MIMIC, rounds=1, episodes=1)
 
 
 def test_bad_physics_is_counted_and_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """MuJoCo would append each warning to MUJOCO_LOG.TXT in the working directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(physics, "NUM_ENVS", 4)
     monkeypatch.setattr(physics, "SETTLING_STEPS", 1)
     monkeypatch.setattr(physics, "CHUNKS", 1)
 
     unstable = physics.Variant("unstable", option={"gravity": (0.0, 0.0, -1e12)}, walks=False)
     monkeypatch.setattr(physics, "variants", lambda: [physics.Variant("default", walks=False), unstable])
-    physics.main(GO2, rounds=1, episodes=1, markdown=tmp_path / "table.md")
+    physics.main(GO2, rounds=1, episodes=1, num_envs=4, markdown=tmp_path / "table.md")
     assert [path.name for path in tmp_path.iterdir()] == ["table.md"]
     assert "MuJoCo warned" in (tmp_path / "table.md").read_text()
     assert mujoco.get_mju_user_warning() is None

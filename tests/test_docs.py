@@ -4,54 +4,40 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import inspect
 import json
 import re
 import shlex
+import shutil
 import sys
-import tomllib
+import textwrap
 import zlib
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-import gymnasium as gym
 import pytest
 import torch
 from safetensors import safe_open
-from test_check import quadruped
+from terminal import make_terminal
 
 from legged_envs import cli
-from legged_envs.rl.config import check_run
 from legged_envs.rl.policy import SHIPPED
 from legged_envs.sim.quantities import ROBOT_QUANTITIES
 from legged_envs.sim.robot_state import RobotState
-from legged_envs.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-BLOCK = re.compile(r"(<!-- not run here: [^>]+ -->\n)?\n```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re.M)
-"""Whether only to compile it, its language, the file that it is, and its text."""
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("examples/*/*.md"), *sorted(DOCS.rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re.M)
+"""The language of a block, the file that it is, and its text."""
 INLINE = re.compile(r"`(legged-envs [^`]+)`")
-FAST = {"list": "", "terrain": "", "check": "", "record": "--num-envs 2 --episodes 2 --changes episode_length_s 0.4"}
-FAST |= {"eval": "--episodes 1", "export": ""}
-"""Commands of ``legged-envs`` that are run, with what makes them fast, unless they leave a name to the reader, "…"; the
-others are parsed."""
-ELSEWHERE = ("docs/workflows/legged_robot.md",)
-"""Pages whose code another test runs."""
-FEW = 16
-"""Most environments of a batch."""
 INDICES = ("feet", "penalized_bodies", "termination_bodies", "undesired_bodies")
 """Attributes of a robot that are indices of its bodies."""
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-"""What ``pip install 'legged-envs[…]'`` can name."""
-OTHERS = ("sudo", "git", "source", "python3", "pytest", ".venv/bin/pytest")
-_run: set[str] = set()
 
 
 def name_of(page: Path) -> str:
@@ -59,94 +45,36 @@ def name_of(page: Path) -> str:
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with what pages speak of: the clone's package, and the file of a robot. Few robots are made, and what
-    is registered or imported from here is forgotten."""
-    (tmp_path / "legged_envs").symlink_to(ROOT / "legged_envs")
-    (tmp_path / "spot.urdf").write_text(quadruped())
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
-    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
-    made, tasks, ids, threads = [], dict(TASKS), set(gym.registry), torch.get_num_threads()
-    make_vec = gym.make_vec
-
-    def make_few(task: str, num_envs: int = 1, *args: Any, **kwargs: Any) -> Any:
-        made.append(make_vec(task, min(num_envs, FEW), *args, **kwargs))
-        return made[-1]
-
-    monkeypatch.setattr(gym, "make_vec", make_few)
-    monkeypatch.setitem(sys.modules, "legged_envs.rl.train", ModuleType("train"))
-    sys.modules["legged_envs.rl.train"].train = check_run  # a training as far as its options tell
-    yield tmp_path
-    for env in made:
-        env.close()
-    torch.set_num_threads(threads)
-    TASKS.clear()
-    TASKS.update(tasks)
-    for task_id in gym.registry.keys() - ids:
-        del gym.registry[task_id]
-    for module in [name for name in sys.modules if name.split(".")[0] in ("my_robots", "my_tasks")]:
-        del sys.modules[module]
+def terminal(tmp_path, monkeypatch):
+    yield from make_terminal(tmp_path, monkeypatch)
 
 
-def run_python(text: str, page: Path, names: dict[str, Any], only_compile: bool) -> None:
-    code = compile(text, name_of(page), "exec", dont_inherit=True)
-    if not only_compile:
-        exec(code, names)
-
-
-def check_command(line: str) -> None:
-    """Run a command line, or look whether what it names is there."""
-    words = shlex.split(line, comments=True)
-    if words[:3] == ["python", "-m", "legged_envs"]:
-        words = ["legged-envs", *words[3:]]
-    if words[0] == "legged-envs":
-        if words[1] in FAST and "…" not in "".join(words) and line not in _run:
-            _run.add(line)
-            try:
-                cli.main([*words[1:], *FAST[words[1]].split()])
-            except SystemExit as stop:
-                assert stop.code in (None, 0, 1), line
-        assert cli._parse(words[1:]), line
-    elif words[:2] == ["python", "-m"]:
-        spec = importlib.util.find_spec(words[2])
-        assert spec is not None and spec.origin, line
-        check_options(words[3:], Path(spec.origin), line)
-    elif words[0] == "python":
-        check_options(words[2:], ROOT / words[1], line)
-    elif words[0] == "make":
-        assert re.search(rf"^{words[1]}.*:|^[\w ]*\b{words[1]}\b[\w ]*:", (ROOT / "Makefile").read_text(), re.M), line
-    elif words[:2] == ["pip", "install"]:
-        assert set(re.findall(r"[\w-]+", "".join(re.findall(r"\[(.+?)\]", line)))) <= set(EXTRAS), line
-    else:
-        assert words[0] in OTHERS, line
-
-
-def check_options(words: list[str], script: Path, line: str) -> None:
-    if words and words[0].endswith(".py"):  # a script of others, and its options
-        return
-    for option in (word for word in words if word.startswith("--")):
-        text, parameter = script.read_text(), f"{option[2:].replace('-', '_')}: "  # as tyro reads it
-        assert f'"{option}"' in text or ("tyro" in text and parameter in text), f"{script.name} has no {option}: {line}"
+def run_python(text: str, page: Path, names: dict[str, Any]) -> None:
+    exec(compile(text, name_of(page), "exec", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_what_a_page_shows_runs(page, place, capsys):
-    names: dict[str, Any] = {"__name__": "page", "__file__": str(place / "page.py")}
+def test_what_a_page_shows_runs(page, terminal, request, capsys):
+    names: dict[str, Any] = {"__name__": "page", "__file__": str(terminal.folder / "page.py")}
     text = page.read_text()
-    for only_compile, language, file, block in BLOCK.findall(text):
+    if page.name == "omnisafe.md":
+        pytest.importorskip("legged_envs.wrappers.omnisafe", reason="make omnisafe", exc_type=ImportError)
+    if page.name == "isaacgym.md":
+        names["task"] = request.getfixturevalue("legacy").Task(4)
+    if page.parent != ROOT and page.parent.parent == ROOT / "examples":
+        terminal.run(f"cd {name_of(page.parent)}")
+    for language, file, block in BLOCK.findall(text):
         if file:
-            (place / file).write_text(block)
-        if language == "python" and name_of(page) not in ELSEWHERE:
-            run_python(block, page, names, bool(only_compile))
-        if language in ("bash", "sh"):  # "sh" needs what is not here: only what is of this package is looked at
-            for line in filter(str.strip, block.splitlines()):
-                for command in line.split(" && "):
-                    if language == "bash":
-                        check_command(command)
-                    elif command.startswith("legged-envs "):
-                        assert cli._parse(shlex.split(command, comments=True)[1:]), command
+            (terminal.folder / file).write_text(block)
+        if language == "python":
+            run_python(block, page, names)
+        elif language == "bash":
+            for line in block.splitlines():
+                terminal.run(line)
+        elif language == "sh" and shutil.which("c++"):
+            terminal.script(block)
+        elif language == "toml":
+            terminal.entry_points(block)
     for words in map(shlex.split, INLINE.findall(text)):
         if words[1:2] == ["--version"] or words[2:]:
             with suppress(SystemExit) if "--help" in words else nullcontext():
@@ -155,19 +83,29 @@ def test_what_a_page_shows_runs(page, place, capsys):
             assert words[1] in cli.VERBS, words
 
 
-def test_few_blocks_are_not_run():
-    skipped = [name_of(page) for page in PAGES for block in BLOCK.findall(page.read_text()) if block[0]]
-    assert len(skipped) <= 5, skipped
+@pytest.mark.parametrize(
+    "line",
+    [
+        "legged-envs train --minuts 3",
+        "legged-envs eval Legged/Go2-Flat-v0 --policy nothing",
+        "make nothing",
+        "python -m benchmarks.nothing",
+        "python examples/sb3_ppo.py --fast",
+        "python3 -c 'raise SystemExit(1)'",
+        "pip install 'legged-envs[nothing]'",
+        "pip install nothing-like-this",
+        "pytest tests/nothing.py",
+        "rm nothing",
+    ],
+)
+def test_a_command_that_is_wrong_is_found(line, terminal):
+    with pytest.raises((AssertionError, ImportError)):
+        terminal.run(line)
 
 
-def test_a_page_that_is_wrong_is_found(place):
-    for line in ("legged-envs train --minuts 3", "make nothing", "python -m benchmarks.nothing", "pip install 'x[y]'"):
-        with pytest.raises((AssertionError, ValueError)):
-            check_command(line)
-    with pytest.raises(AssertionError, match="has no --fast"):
-        check_command("python examples/sb3_ppo.py --fast")
+def test_code_that_is_wrong_is_found():
     with pytest.raises(ZeroDivisionError):
-        run_python("1 / 0", PAGES[0], {}, only_compile=False)
+        run_python("1 / 0", PAGES[0], {})
 
 
 def test_readme_is_short():
@@ -292,7 +230,7 @@ def check_pages(site: Path) -> None:
 
 def modules_on_pages() -> Iterator[ModuleType]:
     """The modules that pages show, without adapters to libraries that are not installed."""
-    for name in {name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}:
+    for name in sorted({name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}):
         try:
             yield importlib.import_module(name)
         except ImportError as error:
@@ -338,20 +276,113 @@ def test_every_public_name_has_a_docstring():
     assert not bare
 
 
-def test_docstrings_tell_what_is_raised():
-    silent = []
-    for module in public_modules():
+CONSTRUCTORS = ("__init__", "__post_init__")
+
+
+class Documented(NamedTuple):
+    """A public function, method or property."""
+
+    name: str
+    function: Any
+    said: tuple[str, str, str]
+    """Its docstring, and those of its class and module, which say what holds for all in them."""
+
+
+@cache
+def documented() -> list[Documented]:
+    found: dict[Any, Documented] = {}
+    for module in modules_on_pages():
         for name in public_names(module):
             thing = getattr(module, name)
-            parts = {name: thing, **{f"{name}.{part}": value for part, value in getattr(thing, "__dict__", {}).items()}}
-            for where, function in parts.items():
-                shown = "._" not in where or where.endswith(".__init__")
-                if not (shown and inspect.isfunction(function) and Path(function.__code__.co_filename).exists()):
-                    continue
-                if re.search(r"raise (Value|Type|Runtime|FileNotFound|Motion)Error", inspect.getsource(function)):
-                    said = f"{inspect.getdoc(thing)} {inspect.getdoc(function)}"
-                    silent += [] if "Error" in said else [f"{module.__name__}.{where}"]
-    assert not silent
+            inside = vars(thing).items() if inspect.isclass(thing) else ()
+            parts = {f"{name}.{part}": value for part, value in inside if part[0] != "_" or part in CONSTRUCTORS}
+            for where, part in {name: thing, **parts}.items():
+                function = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
+                ours = inspect.isfunction(function) and function.__module__.startswith("legged_envs.")
+                if (
+                    ours
+                    and function.__code__.co_filename != "<string>"
+                    and inspect.getsource(function).lstrip().startswith(("def ", "@"))
+                ):
+                    own = inspect.getdoc(function if where == name else getattr(thing, where.partition(".")[2]))
+                    about = module if module.__doc__ else sys.modules[function.__module__]
+                    said = (own or "", inspect.getdoc(thing) or "", about.__doc__ or "")
+                    found.setdefault(function, Documented(f"{module.__name__}.{where}", function, said))
+    return [*found.values()]
+
+
+CHECKS = {"check_number", "check_range", "check_choice", "check_known", "check_inputs", "check_output", "whole_number"}
+"""Functions of ``legged_envs.checks`` that raise a ValueError."""
+
+
+def raised_by(function: Any) -> set[str]:
+    """The errors that a function's own lines raise, and those of ``checks`` that it calls, but for what it catches, and
+    what is to be overridden."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    caught = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try)
+        for inner in map(ast.walk, node.body)
+        for inner in inner
+    }
+    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and id(node) not in caught]
+    names = {ast.unparse(error.func if isinstance(error, ast.Call) else error) for error in raised if error}
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names |= {"ValueError"} if called & CHECKS else set()
+    return {name.split(".")[-1] for name in names if name[0].isupper()} - {"NotImplementedError"}
+
+
+def test_docstrings_name_what_is_raised():
+    raising = {each.name: (raised_by(each.function), " ".join(each.said)) for each in documented()}
+    assert sum(bool(errors) for errors, _ in raising.values()) > 80
+    silent = {name: [e for e in errors if e not in said] for name, (errors, said) in raising.items()}
+    assert not {name: errors for name, errors in silent.items() if errors}
+
+
+SHAPE = re.compile(r"\((?:\d|\w+(?: · \w+)*|…)(?:,[^()]*)\)|[Ss]hape|[Ss]ize|\ba number\b")
+TENSORS = re.compile(r"\bTensor\b|ndarray|\bArray\b")
+
+
+def test_docstrings_have_the_shapes_of_tensors_that_are_returned():
+    returning = [
+        each for each in documented() if TENSORS.search(str(inspect.get_annotations(each.function).get("return")))
+    ]
+    assert len(returning) > 100
+    bare = [each.name for each in returning if not any(map(SHAPE.search, each.said))]
+    assert not bare
+    terms = [each for each in returning if each.name.startswith("legged_envs.mdp.observations.")]
+    assert len(terms) > 20 and not [each.name for each in terms if not re.search("size|its|Shape", each.said[0], re.I)]
+
+
+KIND = re.compile(
+    r"(?<![\w/])(?:m|mm|s|ms|min|rad|kg|N|W|Hz|°|%|m²|m/s²?|rad/s²?|N·m\S*|N m|1/s|\(w, x, y, z\)|0 to 1)(?![\w/])|"
+    r"\b(?:weight|factor|times|multiplier|discount|λ|w|probability|fraction|share|part|range|per (?:step|second)|rate|"
+    r"friction|coefficient|deviation|divergence|slope|norm|ratio|sign|scaled?|unit|number|threshold|value|action)\w*\b",
+    re.IGNORECASE,
+)
+"""A unit, or what a number without one is."""
+
+
+def numbers_told(cls: type) -> Iterator[tuple[str, str]]:
+    """The fields of a configuration that are numbers, and the docstring under each, or under those of its group."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body
+    for i, node in enumerate(body):
+        if isinstance(node, ast.AnnAssign) and re.search(r"\bfloat\b", ast.unparse(node.annotation)):
+            below = next((each for each in body[i:] if not isinstance(each, ast.AnnAssign)), None)
+            text = ast.unparse(below) if isinstance(below, ast.Expr) else ""
+            yield ast.unparse(node.target), ast.unparse(node.annotation) + text
+
+
+def test_numbers_of_configurations_have_a_unit_or_say_what_they_are():
+    things = [getattr(module, name) for module in modules_on_pages() for name in public_names(module)]
+    classes = [each for each in things if inspect.isclass(each) and is_dataclass(each)]
+    told: dict[str, str] = {}
+    for kind in (each for each in classes if each.__module__.startswith("legged_envs.")):
+        with suppress(OSError):  # made by a table
+            told |= {f"{kind.__name__}.{name}": text for name, text in numbers_told(kind)}
+    assert len(told) > 150
+    assert not [name for name, text in told.items() if not KIND.search(text)]
 
 
 def test_broken_links_are_found(tmp_path):

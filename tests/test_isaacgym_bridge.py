@@ -1,10 +1,7 @@
 """``as_vector_env``: tasks written for Isaac Gym as Gymnasium's vector environments."""
 
-import importlib
 import random
-import sys
 from collections import deque
-from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -17,18 +14,6 @@ import legged_envs.isaacgym as package
 from legged_envs.wrappers import EpisodeStatistics, ObsNormalize, ToNumpy
 
 CLIP, N = 100.0, 6
-
-
-@pytest.fixture
-def legacy(monkeypatch: pytest.MonkeyPatch):
-    """The module of a task that imports ``isaacgym``; the name is free again afterwards."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    before = {*sys.modules}
-    package.install()
-    yield importlib.import_module("legacy_task")
-    for name in {*sys.modules} - before:
-        if name.startswith("isaacgym") or name == "legacy_task":
-            del sys.modules[name]
 
 
 def costs(task) -> dict[str, torch.Tensor]:

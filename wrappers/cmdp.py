@@ -23,7 +23,8 @@ class VectorCMDP(StatefulWrapper):
 
     ``cost`` has shape (num_envs,) and belongs to this transition, also in environments whose episode it ended. In mode
     SAME_STEP the true last observations are ``info["final_observation"]``, marked by ``info["_final_observation"]``:
-    Safety-Gymnasium's names of ``final_obs``. The first step of an environment that reports no cost is a ValueError."""
+    Safety-Gymnasium's names of ``final_obs``. The first step of an environment that reports no cost is a
+    ValueError, one that is no vector environment a TypeError."""
 
     outermost = True
     STATE = {"reports_costs": None}  # noqa: RUF012

@@ -23,7 +23,7 @@ class EpisodeStatistics(StatefulWrapper):
     (num_envs,), and ``costs`` (num_envs, K), the sums of the cost terms if there are such; all are 0 in rows that go
     on. ``info["_episode"]`` (num_envs,) marks the rows that ended, which count nothing until their reset. Sums are
     float64, what is reported float32 and int64. It goes below :class:`AutoReset` or around an environment that resets
-    by itself. ``means`` and the windows cover the last ``window`` episodes.
+    by itself. ``means`` and the windows cover the last ``window`` episodes; ValueError for less than one.
 
     >>> import gymnasium as gym
     >>> env = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=5)

@@ -61,7 +61,8 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
     observation (``OBSERVATIONS`` in a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a
     time-out alone, without the episodes that fall as they time out. ``infos`` is the environment's; on steps that end
     episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of every environment, for
-    :class:`FinalObservations`. Set the trainer's ``environment_info`` to ``"log"`` to log the environment's means."""
+    :class:`FinalObservations`. Rewards, ``terminated`` and ``truncated`` are (num_envs, 1). Set the trainer's
+    ``environment_info`` to ``"log"`` to log the environment's means."""
 
     observation_space: Any = None
     state_space: Any = None

@@ -19,7 +19,7 @@ class ArrayConversion(StatefulWrapper):
 
     @abstractmethod
     def convert(self, array: Array) -> Array:
-        """An array of the environment as the kind that this wrapper gives."""
+        """An array of the environment, of any shape, as the kind that this wrapper gives."""
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         return super().reset(seed=seed, options=self._for_env(options))

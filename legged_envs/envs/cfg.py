@@ -85,7 +85,8 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
 
 
 def replaced(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
-    """A copy of a configuration with fields replaced, with the errors of :func:`override`."""
+    """A copy of a configuration with fields replaced, with the errors of :func:`override`: a TypeError
+    or a ValueError."""
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
         if not isinstance(path, str):

@@ -21,7 +21,8 @@ _NEEDED = ("num_envs", "num_actions", "obs_buf", "step", "reset", "reset_idx", "
 def as_vector_env(
     task: Any, costs: Costs | None = None, cost_limits: Mapping[str, float] | None = None
 ) -> VectorEnv[Tensor, Tensor, Tensor]:
-    """A task of legged_gym's kind as a ``gymnasium.vector.VectorEnv``; see :class:`LegacyVectorEnv`."""
+    """A task of legged_gym's kind as a ``gymnasium.vector.VectorEnv``; see :class:`LegacyVectorEnv`, which has
+    shapes and errors."""
     return LegacyVectorEnv(task, costs, cost_limits or {})
 
 

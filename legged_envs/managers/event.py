@@ -70,7 +70,8 @@ class EventManager(Manager):
             self._restart(name, env_ids)
 
     def advance(self) -> list[torch.Tensor]:
-        """Let one control step pass; apply the interval terms that are due. Returns to which environments."""
+        """Let one control step pass; apply the interval terms that are due. Returns to which environments, (n,)
+        each."""
         applied = []
         for name, timer in self._timers.items():
             if (env_ids := timer.advance()) is not None:

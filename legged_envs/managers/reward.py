@@ -43,7 +43,8 @@ class RewardTermCfg(Configuration):
 
 
 class RewardManager(EpisodeSums):
-    """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do)."""
+    """Weighted sum of the reward terms, times the control time step (as LeggedGym-Ex and Isaac Lab do). ValueError for
+    a weight that is no number."""
 
     STATE = (*EpisodeSums.STATE, "weights")
 

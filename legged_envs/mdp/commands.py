@@ -77,7 +77,8 @@ class VelocityCommandCfg(Configuration):
 
 
 class VelocityCommand(CommandTerm):
-    """The velocity commands of every environment. Each draws on its own, as do the standing ones."""
+    """The velocity commands of every environment. Each draws on its own, as do the standing ones. ValueError for a
+    range that is none."""
 
     STATE = ("value", "moving", "still", "heading", "path", "progress", "_steering", "_low", "_high", "_resampling")
 
@@ -111,7 +112,8 @@ class VelocityCommand(CommandTerm):
         return torch.stack((self._low, self._high), dim=1)
 
     def set_range(self, name: str, low: float, high: float) -> None:
-        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on."""
+        """Draw ``lin_vel_x``, ``lin_vel_y`` or ``ang_vel_z`` from other bounds from the next draw on;
+        ValueError for another name or a range that is none."""
         check_choice("set_range: name", name, RANGES)
         check_range(f"set_range: {name}", (low, high))
         self._low[RANGES.index(name)], self._high[RANGES.index(name)] = low, high

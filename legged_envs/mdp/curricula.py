@@ -37,7 +37,8 @@ def terrain_levels(
     to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
     and that was at least half a tile, down who went less than ``down`` of it, so that turning commands do not count
     against a robot. ``by="distance"``: up who is half a tile away from where it began, down who is not and less than
-    ``down`` of what the last command makes in a whole episode (legged_gym). Returns the mean level of all."""
+    ``down`` of what the last command makes in a whole episode (legged_gym). Returns the mean level of all; ValueError
+    for another ``by``."""
     check_choice("terrain_levels: by", by, ("path", "distance"))
     ground, term = env.sim.ground, env.commands.terms[command]
     half = 0.5 * ground.terrain.size if ground is not None else 0.0

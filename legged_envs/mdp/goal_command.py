@@ -30,7 +30,7 @@ class GoalCommandCfg(Configuration):
 
 class GoalCommand(CommandTerm):
     """``value``: the way to the goal in the frame of the base's heading, x, y and z, m, how far the heading is to turn,
-    rad, and the time left, s. Shape: (num_envs, 5)."""
+    rad, and the time left, s. Shape: (num_envs, 5). ValueError for a range that is none."""
 
     STATE = ("value", "moving", "still", "goal_w", "heading", "elapsed")
 

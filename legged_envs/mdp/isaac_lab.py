@@ -238,10 +238,13 @@ class UniformVelocityCommandCfg:
 
     asset_name: str = "robot"
     resampling_time_range: Any = MISSING
+    """s."""
     rel_standing_envs: float = 0.0
     rel_heading_envs: float = 1.0
+    """Fraction of the commands that are to stand still, and of those that steer towards a heading."""
     heading_command: bool = False
     heading_control_stiffness: float = 1.0
+    """ωz is this times the way to the heading, 1/s."""
     ranges: Any = MISSING
     debug_vis: bool = False
 

@@ -20,7 +20,8 @@ OPERATIONS["abs"] = lambda data, noise: torch.zeros_like(data) + noise
 
 
 def draw_noise(data: Tensor, cfg: Any, uniform: Uniform) -> Tensor:
-    """Combine rows (n, size) with what ``cfg.draw(uniform)`` gives, a number, (size,) or (n, size)."""
+    """Combine rows (n, size) with what ``cfg.draw(uniform)`` gives, a number, (size,) or (n, size); ValueError for an
+    unknown ``operation``."""
     check_choice(f"{type(cfg).__name__}.operation", cfg.operation, OPERATIONS)
     return OPERATIONS[cfg.operation](data, cfg.draw(partial(uniform, size=data.shape[1])))
 

@@ -10,97 +10,97 @@ from legged_envs.mdp.scan import SCAN_X, SCAN_Y, around, scanned
 
 @pure
 def command(env: Env, name: str = "velocity") -> Tensor:
-    """The present command: (vx m/s, vy m/s, ωz rad/s) for a velocity command."""
+    """The present command, of its own size: (vx m/s, vy m/s, ωz rad/s) for a velocity command."""
     return env.commands[name]
 
 
 @pure
 def projected_gravity(env: Env) -> Tensor:
-    """Direction of gravity in the base frame; (0, 0, −1) when upright."""
+    """Direction of gravity in the base frame, size 3; (0, 0, −1) when upright."""
     return env.robot.projected_gravity
 
 
 @pure
 def base_ang_vel(env: Env) -> Tensor:
-    """Angular velocity in the base frame, rad/s."""
+    """Angular velocity in the base frame, size 3, rad/s."""
     return env.robot.ang_vel_b
 
 
 @pure
 def base_lin_vel(env: Env) -> Tensor:
-    """Velocity of the base in the base frame, m/s."""
+    """Velocity of the base in the base frame, size 3, m/s."""
     return env.robot.lin_vel_b
 
 
 @pure
 def joint_pos(env: Env) -> Tensor:
-    """Joint positions relative to the default pose, rad."""
+    """Joint positions relative to the default pose, size num_joints, rad."""
     return env.robot.joint_offset
 
 
 @pure
 def joint_vel(env: Env) -> Tensor:
-    """Joint velocities, rad/s."""
+    """Joint velocities, size num_joints, rad/s."""
     return env.robot.joint_vel
 
 
 @pure
 def last_action(env: Env) -> Tensor:
-    """The action of the last step, clipped to [−1, 1]; 0 after a reset."""
+    """The action of the last step, size num_actions, clipped to [−1, 1]; 0 after a reset."""
     return env.actions.current
 
 
 @pure
 def before_previous_action(env: Env) -> Tensor:
-    """The action two steps before that of :func:`last_action`; 0 where the episode had none."""
+    """The action two steps before that of :func:`last_action`, of its size; 0 where the episode had none."""
     return env.actions.before_previous
 
 
 @pure
 def last_push_velocity(env: Env) -> Tensor:
-    """What the last push of the episode added to the base's velocity, m/s; 0 before the first."""
+    """What the last push of the episode added to the base's velocity, size 3, m/s; 0 before the first."""
     return env.robot.last_push_velocity
 
 
 @pure
 def base_height(env: Env) -> Tensor:
-    """Height of the base above the ground, m."""
+    """Height of the base above the ground, size 1, m."""
     return env.robot.base_height.unsqueeze(1)
 
 
 @pure
 def foot_contact(env: Env) -> Tensor:
-    """1 for each foot that stands."""
+    """1 for each foot that stands, else 0, size num_feet."""
     return env.robot.foot_contact.float()
 
 
 @pure
 def foot_height(env: Env) -> Tensor:
-    """Height of each foot's origin above the ground, m."""
+    """Height of each foot's origin above the ground, size num_feet, m."""
     return env.robot.foot_height
 
 
 @pure
 def foot_air_time(env: Env) -> Tensor:
-    """Duration of each foot's swing, s."""
+    """Duration of each foot's swing, size num_feet, s."""
     return env.robot.foot_air_time
 
 
 @pure
 def friction(env: Env) -> Tensor:
-    """Sliding friction of the feet on the ground."""
+    """Coefficient of sliding friction of the feet on the ground, size 1."""
     return env.sim.get_parameter("friction").unsqueeze(1)
 
 
 @pure
 def base_mass_offset(env: Env) -> Tensor:
-    """What randomisation added to the base's mass, kg."""
+    """What randomisation added to the base's mass, size 1, kg."""
     return env.sim.get_parameter("body_mass")[:, :1] - env.sim.default_parameter("body_mass")[:, :1]
 
 
 @pure
 def base_com_offset(env: Env) -> Tensor:
-    """How far randomisation moved the base's centre of mass, m."""
+    """How far randomisation moved the base's centre of mass, size 3, m."""
     return env.sim.get_parameter("com")[:, 0] - env.sim.default_parameter("com")[:, 0]
 
 
@@ -118,19 +118,20 @@ def gain_scale(env: Env) -> Tensor:
 
 @pure
 def reference_window(env: Env, motion: str = "motion") -> Tensor:
-    """The reference of the steps to come, 0 where there is none: see :class:`~legged_envs.mdp.MotionCommand`."""
+    """The reference of the steps to come, 0 where there is none; its size, units and order are those of
+    :class:`~legged_envs.mdp.MotionCommand`."""
     return env.commands[motion]
 
 
 @pure
 def reference_available(env: Env, motion: str = "motion") -> Tensor:
-    """1 where there is a reference to imitate, else 0."""
+    """1 where there is a reference to imitate, else 0, size 1."""
     return env.commands.terms[motion].available.unsqueeze(1)
 
 
 @pure
 def command_or_reference_velocity(env: Env, command: str = "velocity", motion: str = "motion") -> Tensor:
-    """(vx, vy, ωz) in the base frame: of the reference where there is one, else as commanded, m/s and rad/s."""
+    """(vx, vy, ωz) in the base frame, size 3: of the reference where there is one, else as commanded, m/s and rad/s."""
     reference = env.commands.terms[motion]
     velocity = torch.cat((reference.target_lin_vel_b[:, :2], reference.target_ang_vel_b[:, 2:]), dim=1)
     return torch.where(reference.available.unsqueeze(1) > 0.0, velocity, env.commands[command])
@@ -139,7 +140,7 @@ def command_or_reference_velocity(env: Env, command: str = "velocity", motion: s
 @pure
 def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     """Each frame of :func:`reference_window`, then where the base is to be from where it is: the way there in the base
-    frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small]."""
+    frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small]: its size and 6 for each frame."""
     reference, robot = env.commands.terms[motion], env.robot
     to_base = rotation.conjugate(robot.root_quat_w).unsqueeze(1)
     way = rotation.rotate(to_base, reference.window_root_pos_w - robot.root_pos_w.unsqueeze(1))
@@ -151,7 +152,8 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
 
 @pure
 def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
-    """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference."""
+    """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference. Size:
+    3 for each key body."""
     reference = env.commands.terms[motion]
     error = reference.target_key_pos_b - env.robot.bodies(reference.key_bodies).pos_b
     return error.flatten(1) * reference.available.unsqueeze(1)
@@ -167,8 +169,9 @@ def height_scan(
     lookup: str = "lowest",
 ) -> Tensor:
     """How far the ground at each (x, y) ahead and to the left of the base, m, is below it, less ``offset``, clipped to
-    ±``limit``, m (legged_gym ``heights``). The points turn with the heading, those of one x stand together. ``lookup``
-    is a method of :class:`~legged_envs.sim.ground.Ground`: ``"lowest"``, ``"bilinear"`` or ``"height"``."""
+    ±``limit``, m (legged_gym ``heights``). Size len(x) · len(y): the points turn with the heading, those of one x stand
+    together. ``lookup`` is a method of :class:`~legged_envs.sim.ground.Ground`: ``"lowest"``, ``"bilinear"`` or
+    ``"height"``."""
     below = env.robot.root_pos_w[:, 2:] - scanned(env, x, y, lookup)[2]
     return (below - offset).clamp(-limit, limit)
 
@@ -197,7 +200,8 @@ def foot_ground_normal(env: Env) -> Tensor:
 
 @pure
 def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:
-    """How far each foot is from an edge, steeper than the terrain's ``slope_threshold``, at most ``limit``, m."""
+    """How far each foot is from an edge, steeper than the terrain's ``slope_threshold``, at most ``limit``, m. Size
+    num_feet."""
     x, y, _ = env.robot.foot_pos_w.unbind(-1)
     if env.sim.ground is None:
         return torch.full_like(x, limit)

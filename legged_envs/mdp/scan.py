@@ -47,7 +47,7 @@ def scan_points(
 
 
 def scanned(env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str) -> tuple[Tensor, Tensor, Tensor]:
-    """World x, y and height of the points of a scan, (num_envs, k) each."""
+    """World x, y and height of the points of a scan, (num_envs, k) each; ValueError for another ``lookup``."""
     check_choice("height_scan: lookup", lookup, ("lowest", "bilinear", "height"))
     return looked_up(env.robot, lookup, *grid(env, x, y))
 
@@ -60,7 +60,7 @@ def ray_distances(
 ) -> Tensor:
     """How far the ground or an object is from ``position`` in the base frame along each of ``directions`` there, at
     most ``farthest``, m. :func:`lidar` and :func:`depth_camera` give directions. Not recorded: rays cost what
-    docs/physics.md says."""
+    docs/physics.md says. Shape: (num_envs, len(directions))."""
 
     def unit() -> Tensor:
         return normalize(torch.tensor(directions, device=env.device), dim=1)
@@ -74,7 +74,8 @@ def ray_distances(
 
 
 def lidar(beams: int = 16, pitch: float = 0.0) -> tuple[tuple[float, float, float], ...]:
-    """Directions of ``beams`` all around, from ahead to the left, ``pitch`` rad below the horizontal."""
+    """Directions of ``beams`` all around, from ahead to the left, ``pitch`` rad below the horizontal; ValueError
+    for less than one."""
     whole_number("lidar: beams", beams)
     angles = [2.0 * math.pi * i / beams for i in range(beams)]
     level, down = math.cos(pitch), -math.sin(pitch)
@@ -85,7 +86,7 @@ def depth_camera(
     width: int = 16, height: int = 12, view: float = 1.5, pitch: float = 0.5
 ) -> tuple[tuple[float, float, float], ...]:
     """Directions of the pixels of a camera, rows from top left to bottom right, whose horizontal angle of view is
-    ``view`` rad and which looks ``pitch`` rad below ahead."""
+    ``view`` rad and which looks ``pitch`` rad below ahead; ValueError for less than one."""
     whole_number("depth_camera: width", width)
     whole_number("depth_camera: height", height)
     size = 2.0 * math.tan(0.5 * view) / width

@@ -45,6 +45,7 @@ class BodySample:
     quat_w: torch.Tensor
     lin_vel_w: torch.Tensor
     ang_vel_w: torch.Tensor
+    """m, (w, x, y, z), m/s and rad/s."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class MotionLibrary(Shown):
     rest, likewise the first pose before time 0) or *looped*: the first frame follows, moved and turned on the ground to
     where the last one was. ``end`` says which: ``"loop"`` and ``"hold"`` treat all alike, ``"clip"`` does as each
     :attr:`Motion.loop` says; a clip that was not made for it jumps where it loops. MotionError where a clip does not
-    fit ``robot``, or has the name of another or another frame rate."""
+    fit ``robot``, or has the name of another or another frame rate; ValueError for another ``end``, and for a body that
+    the robot has not got."""
 
     def __init__(
         self, motions: Sequence[Motion], robot: RobotCfg, device: str | torch.device = "cpu", end: End = "clip"

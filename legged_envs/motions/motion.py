@@ -48,7 +48,7 @@ class Motion:
     """Whether the last frame is the first of the next repetition, up to a displacement and a turn on the ground."""
     weight: float = 1.0
     source: str = ""
-    """How often the clip is drawn, relative to others, and the file or function it is from, for error messages."""
+    """Weight with which the clip is drawn, and the file or function it is from, for error messages."""
 
     def __post_init__(self) -> None:
         check_frame_rate(self.frame_rate, self.origin)

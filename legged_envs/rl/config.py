@@ -93,7 +93,7 @@ class TrainCfg(Configuration):
     device: str = "cpu"
     """Where the engine and the learning run, such as cuda:0."""
     minutes: float | None = None
-    """Training time, wall clock, after which the policy is exported and evaluated; by default 4, of a biped 40, on
+    """Training time, wall clock, min, after which the policy is exported and evaluated; by default 4, of a biped 40, on
     rough ground 60, for motions 10."""
     iterations: int | None = None
     """Number of updates in place of a time: the run is then the same on every machine of one kind."""
@@ -132,7 +132,7 @@ class TrainCfg(Configuration):
     threads: int = 0
     """Torch threads of the update; 0 takes every core."""
     checkpoint_minutes: float = 2.0
-    """Time between two checkpoints."""
+    """Time between two checkpoints, min."""
     keep: int | None = None
     """How many checkpoints with a number, e.g. checkpoint_000250.pt, to keep beside the last; by default none."""
     episodes: int = 256
@@ -167,7 +167,8 @@ class RecordCfg(Configuration):
     """Changes to the task beside the policy's own, e.g. --changes events.push None"""
 
     def check(self) -> None:
-        """Raise what a recording would, as far as its options and files tell it."""
+        """Raise what a recording would, as far as its options and files tell it: ValueError, or FileExistsError if
+        there is such a dataset."""
         from legged_envs.rl.policy import policy_and_task
         from legged_envs.storage.episodes import dataset_folder
 
@@ -181,8 +182,8 @@ class RecordCfg(Configuration):
 
 
 def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
-    """A copy of ``cfg`` with its algorithm, and that, with what it has by default for ``task``; all options are
-    checked."""
+    """A copy of ``cfg`` with its algorithm, and that, with what it has by default for ``task``; ValueError for an
+    option that cannot be."""
     from legged_envs.tasks import balances, is_mimic
 
     mimic = is_mimic(task)
@@ -280,7 +281,8 @@ def check_size(option: str, number: int) -> None:
 
 
 def check_run(cfg: TrainCfg) -> None:
-    """Raise what a training would, as far as its options, its task and the files that it begins with tell it."""
+    """Raise what a training would, mostly a ValueError, as far as its options, its task and the files that it begins
+    with tell it."""
     from legged_envs.envs.cfg import override
     from legged_envs.rl.checkpoint import checkpoint_file, run_folder
     from legged_envs.rl.policy import load_policy

@@ -64,9 +64,9 @@ class AmpCfg(Configuration):
     """Hidden layers of the discriminator."""
     activation: Activation = "elu"
     learning_rate: float = 1e-4
-    """Of the discriminator's own optimiser, constant."""
+    """Learning rate of the discriminator's own optimiser, constant."""
     gradient_penalty: float = 10.0
-    """w of the loss's term w/2 · E‖∇D‖² at the expert's pairs (Peng et al. 2021)."""
+    """Weight w of the loss's term w/2 · E‖∇D‖² at the expert's pairs (Peng et al. 2021)."""
 
 
 @dataclass
@@ -116,9 +116,9 @@ class LearningCfg(Configuration):
     epochs: int = 5
     """Passes over a rollout."""
     learning_rate: float = 1e-3
-    """At the start."""
+    """Learning rate at the start."""
     final_learning_rate: float = 1e-4
-    """At the end."""
+    """Learning rate at the end."""
     max_grad_norm: float = 1.0
     """Largest norm of each network's gradient."""
 
@@ -130,8 +130,11 @@ class OnPolicyCfg(LearningCfg):
     mini_batches: int = 4
     """Parts of a pass over a rollout, one step of the optimiser for each."""
     gae_lambda: float = 0.95
+    """λ of the advantages, a factor for each step."""
     clip: float = 0.2
+    """How far the ratio of the new policy's probability to the old one's counts from 1, and a value from the old."""
     value_loss: float = 1.0
+    """Weight of the value function's loss."""
 
 
 @dataclass
@@ -139,7 +142,9 @@ class MimicPPOCfg(OnPolicyCfg, MimicNetworkCfg):
     """Motion-mimic PPO."""
 
     gamma: float = 0.99
+    """Discount of a step."""
     entropy: float = 0.002
+    """Weight of the entropy."""
     schedule: Literal["fixed", "adaptive"] = "fixed"
     """``adaptive`` divides or multiplies the learning rate by 1.5 where the KL divergence leaves [½, 2] desired_kl."""
     desired_kl: float = 0.01

@@ -69,8 +69,8 @@ class MimicEvaluation:
     command: dict[str, float]
     """Without a reference: mean ‖v_xy − c_xy‖ [m/s] and |ω_z − c_ω| [rad/s] after the first second, and falls."""
     costs: dict[str, float]
-    """Mean of each cost per step over the clips."""
     cost_limits: dict[str, float]
+    """Mean of each cost per step over the clips, and what it may be."""
     curves: dict[str, dict[str, torch.Tensor]] = field(default_factory=dict, repr=False)
     """``phase``, ``joint_error`` and ``lin_vel_error`` of each clip. Shape: (steps, episodes), NaN after a fall."""
 
@@ -131,7 +131,7 @@ class MimicMetrics(TaskMetrics):
         return override(cfg, {f"commands.{name}.reference_fraction": 0.0}), num_envs
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Start each episode at a time drawn uniformly in its clip."""
+        """Start each episode at a time drawn uniformly in its clip; returns the first observation, (num_envs, …)."""
         library = self.motion.player.library
         clips = self._clip.clamp(max=library.num_clips - 1)
         share = torch.rand(len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

@@ -22,8 +22,8 @@ class TaskEvaluation:
     falls: float
     """Fraction of the episodes that the task ended."""
     costs: dict[str, float]
-    """Mean of each cost per step."""
     cost_limits: dict[str, float]
+    """Mean of each cost per step, and what it may be."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, in dicts and numbers alone."""
@@ -60,7 +60,7 @@ class TaskMetrics:
         return cfg, episodes
 
     def start(self, envs: VectorEnv, seed: int, still: bool) -> dict[str, torch.Tensor]:
-        """Reset the environments, if ``still`` to the zero command. Returns the first observation."""
+        """Reset the environments, if ``still`` to the zero command; returns the first observation, (num_envs, …)."""
         observation, _ = envs.reset(seed=seed)
         return observation
 

@@ -42,8 +42,8 @@ class Evaluation:
     still_contact: Annotated[float, "%"]
     """With the command zero: mean |q̇|, where drumming shows, and fraction of the time that a foot stands."""
     costs: dict[str, float]
-    """Mean of each cost per step."""
     cost_limits: dict[str, float]
+    """Mean of each cost per step, and what it may be."""
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, in dicts and numbers alone."""

@@ -44,6 +44,7 @@ class ObjectCfg(Configuration):
     quat: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Where its centre is after a reset, m, and its orientation (w, x, y, z)."""
     rgba: tuple[float, float, float, float] = (0.72, 0.52, 0.32, 1.0)
+    """Colour and opacity, from 0 to 1."""
 
     def check(self, name: str) -> None:
         """Raise a ValueError that names the field of the object ``name`` that is wrong."""

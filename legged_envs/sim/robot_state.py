@@ -58,7 +58,8 @@ class _Derived(Shown, ABC):
 
 
 class Bodies(_Derived):
-    """Some bodies of every robot, as terms see them; :meth:`RobotState.bodies` makes it and keeps it current."""
+    """Some bodies of every robot, as terms see them; :meth:`RobotState.bodies` makes it and keeps it current.
+    ValueError without names, or for bodies that the robot has not got."""
 
     pos_b: Tensor
     """Positions in the base frame, of body and base in the last physics step, m. Shape: (num_envs, num_bodies, 3)."""

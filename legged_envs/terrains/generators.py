@@ -1,4 +1,5 @@
-"""Kinds of tiles, each a function of difficulty d and a random stream.
+"""Kinds of tiles, each a function of difficulty d and a random stream that gives heights, m, (n, n) float32, at the
+points of a grid; ValueError for parameters that cannot be.
 
 A pair of numbers among the parameters is the value at d = 0, and that at d = 1, towards which it goes linearly. Robots
 start on a flat platform in the middle, its side a part of the tile's: 3/8 are 3 m of 8 m.
@@ -51,7 +52,7 @@ class Grid:
         return self.ring > distance + _EPS * self.horizontal_scale
 
     def middle(self, platform: float) -> float:
-        """Half of the side of a platform, m, that is a part of the tile's."""
+        """Half of the side of a platform, m, that is a part of the tile's; ValueError outside of [0, 1)."""
         check_number("platform", platform, 0.0, below=1.0)
         return platform * self.half
 

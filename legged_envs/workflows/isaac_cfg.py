@@ -35,6 +35,7 @@ class SimulationCfg(Copied):
     render_interval: int = 1
     """Is accepted: pictures are drawn when they are asked for."""
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    """m/s²; no other is accepted."""
     device: str = "cpu"
     physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
     iterations: int = 10

@@ -70,13 +70,14 @@ class BaseTask(Workflow):
             self.stack.reset(options={"reset_mask": mask} if self.core._begun else None)
 
     def reset(self, seed: int | None = None) -> tuple[Tensor, Tensor | None]:
-        """Reset all environments."""
+        """Reset all environments; their observations (num_envs, num_obs), and those of the critic or None."""
         self.stack.reset(seed=seed)
         return self.get_observations()
 
     def step(self, actions: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor, dict[str, Any]]:
-        """Observation, privileged observation or None, reward, whose episode ended, and ``extras``: statistics of those
-        episodes under ``"episode"``, who ran out of time under ``"time_outs"``, and what ``info`` of the core has."""
+        """Observation (num_envs, num_obs), privileged observation or None, reward (num_envs,), whose episode ended
+        (num_envs,), and ``extras``: statistics of those episodes under ``"episode"``, who ran out of time under
+        ``"time_outs"``, and what ``info`` of the core has."""
         self.extras = {}
         observation, reward, terminated, truncated, info = cast(Any, self.stack.step(actions))
         self.reset_buf, self.time_out_buf = terminated | truncated, truncated

@@ -229,7 +229,8 @@ class DirectMARLEnv(DirectRLEnv):
         return torch.cat([values[agent].unsqueeze(-1).flatten(1) for agent in self.possible_agents], 1)
 
     def without_over(self, rows: Tensor, spaces: dict[str, Box]) -> Tensor:
-        """What the vector environment has of all agents in a row, zero for those that act no more."""
+        """What the vector environment has of all agents in a row, (num_envs, size) of all, zero for those that act no
+        more."""
         sizes = torch.tensor([gym.spaces.flatdim(space) for space in spaces.values()], device=rows.device)
         return rows.masked_fill(self.agent_over.repeat_interleave(sizes, 1), 0.0)
 

@@ -120,7 +120,8 @@ class RLTask(Workflow):
     ``_num_actions``, and calls ``RLTask.__init__(self, name, env)``, which takes the :class:`SimConfig`, dict or None
     that the subclass was given, unless that sets ``_sim_config``. Episodes begin by ``reset_idx(env_ids)``: in the step
     after the one that flagged them where :class:`VecEnvBase` steps, as the autoreset mode says in Gymnasium.
-    Views are made in ``set_up_scene`` and show the robots from ``scene.add(view)`` on."""
+    Views are made in ``set_up_scene`` and show the robots from ``scene.add(view)`` on. ValueError for a configuration
+    that cannot be."""
 
     CORE = RLTaskCore
 

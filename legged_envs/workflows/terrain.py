@@ -97,7 +97,8 @@ class RayCasterCfg:
 
 
 class RayCaster:
-    """The heights of the ground around a robot, as they are when they are asked for."""
+    """The heights of the ground around a robot, as they are when they are asked for. ValueError for an alignment that
+    does not turn with the heading alone."""
 
     def __init__(self, cfg: Any):
         core, size, step = scene_of(self).core, cfg.pattern_cfg.size, cfg.pattern_cfg.resolution

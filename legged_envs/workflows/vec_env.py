@@ -71,7 +71,7 @@ class VecEnvBase:
     def set_task(self, task: Any, backend: str = "numpy", sim_params: Any = None, init_sim: bool = True) -> None:
         """Step ``task``, whose scene is set up. ``backend``, ``"numpy"`` or ``"torch"``, is the kind of arrays that
         ``step`` returns. The parameters of the simulation are those of the task's configuration, whatever
-        ``sim_params`` are."""
+        ``sim_params`` are. ValueError for another ``backend``."""
         check_choice("set_task: backend", backend, ("numpy", "torch"))
         self.task = self._task = task
         self._world, self._env, self._backend = task.world, task.stack.env, backend
@@ -79,7 +79,8 @@ class VecEnvBase:
             self._seed = seed
 
     def seed(self, seed: int = -1) -> int:
-        """Begin all random numbers anew with the next reset of all environments; −1 draws a seed. Returns it."""
+        """Begin all random numbers anew with the next reset of all environments; −1 draws a seed. Returns it;
+        ValueError for another negative one."""
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed == -1 else whole_number("seed", seed, 0)
         torch.manual_seed(self._seed)
         return self._seed

@@ -1,0 +1,233 @@
+"""What pages show in a terminal, run: few robots, for a moment, and nothing that needs a network or a display."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+import torch
+from rich.console import Console
+from test_check import quadruped
+
+from benchmarks import loops
+from legged_envs import cli, registration
+from legged_envs.rl.config import TrainCfg
+from legged_envs.rl.train import Trainer
+from legged_envs.tasks import TASKS
+from legged_envs.workflows import LeggedRobotCfg
+
+ROOT = Path(__file__).parents[1]
+FEW = 64
+"""Most environments of a batch."""
+SMALL = {
+    "legged-envs bench": "--rounds 1 --sizes 4",
+    "legged-envs crosscheck": "--robots 2 --seconds 1.1",
+    "legged-envs eval": "--episodes 1",
+    "legged-envs play": "--seconds 0.1",
+    "legged-envs record": "--num-envs 2 --episodes 2 --changes episode_length_s 0.4",
+    "python -m benchmarks.ab": "--rounds 1 --sizes 1 --cycles 0",
+    "python -m benchmarks.isaacgym": "--num-envs 4 --steps 2",
+    "python -m benchmarks.physics": "--rounds 1 --episodes 1 --num-envs 4",
+    "python -m benchmarks.storage": "--rounds 1",
+    "python -m benchmarks.throughput": "--rounds 1 --quick",
+    "python examples/offline.py": "--updates 10 --episodes 2",
+    "pytest tests": "--collect-only",
+}
+"""Beginning of a command → the options that make it small. Trainings are made small by :func:`small_train`."""
+SCRIPT_FOR_ISAAC_GYM = """
+from isaacgym import gymapi, gymutil
+args = gymutil.parse_arguments(custom_parameters=[{"name": "--task"}, {"name": "--headless", "action": "store_true"}])
+assert args.headless and args.task == "a1"
+gymapi.acquire_gym().create_sim(0, -1, args.physics_engine, gymapi.SimParams())
+"""
+"""Stands where the page has the script of another repository."""
+ENGINE = "from legged_envs.sim.mujoco_cpu import MujocoSimulation as MySimulation\n"
+"""Stands where the page has the engine of another package."""
+
+OWN = ("my_robots", "my_tasks", "my_robot", "own_robot")
+"""Packages that pages make; those without a file of their own are known by these names."""
+
+
+def small_train(cfg: TrainCfg) -> Path:
+    """One update of four robots, a short evaluation and a short film, whatever ``cfg`` asks for."""
+    return Trainer(replace(cfg, num_envs=4, iterations=1, episodes=1, video_seconds=0.2), Console()).run()
+
+
+class Terminal:
+    """A folder that looks like a clone with a robot in it, ``spot.urdf``, and what is done there.
+
+    Commands of this package and scripts run in this process, as it takes seconds to import what they need; each begins
+    without the tasks and modules of the folder, as a new process does.
+    """
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch):
+        self.folder, self._patch = folder, patch
+        self._tasks, self._ids = dict(TASKS), set(gym.registry)
+        self._paths: list[str] = []
+
+    def run(self, line: str) -> None:
+        """Run a line; AssertionError if one of its commands fails or cannot be run here."""
+        for command in line.split(" && "):
+            words = shlex.split(command, comments=True)
+            if words:
+                self._run([words[0].removeprefix(".venv/bin/"), *words[1:]])
+
+    def _run(self, words: list[str]) -> None:
+        if words[:3] == ["python", "-m", "legged_envs"]:
+            words = ["legged-envs", *words[3:]]
+        line = " ".join(words)
+        words += next((more for start, more in SMALL.items() if line.startswith(start)), "").split()
+        run = {"legged-envs": self._verb, "python": self._python, "make": self._make, "pip": self._pip, "cd": self._cd}
+        if words[0] in run:
+            run[words[0]](*words[1:])
+        elif words[0] == "pytest":
+            self._process(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:])
+        else:
+            self.script(shlex.join(words))
+
+    def script(self, text: str) -> None:
+        """Run a script of bash, which stops where something fails."""
+        self._process("bash", "-euc", text)
+
+    def _process(self, *words: str, cwd: Path | None = None) -> str:
+        scripts = sysconfig.get_path("scripts")
+        env = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "PYTHONPATH": ":".join(map(str, self._paths))}
+        done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+    def _cd(self, folder: str) -> None:
+        self._patch.chdir(folder)
+
+    def _verb(self, verb: str, *words: str) -> None:
+        self.forget()
+        registration.register_tasks()
+        if verb == "play":
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                port = taken.getsockname()[1]
+            words += ("--port", str(port)) if "--web" in words else ("--video", "play.mp4")
+        try:
+            cli.main([verb, *words])
+        except SystemExit as stop:  # check says by 1 that a robot has problems
+            assert stop.code in ((None, 0, 1) if verb == "check" else (None, 0)), (verb, *words)
+
+    def _python(self, *words: str) -> None:
+        if words[:2] == ("-m", "legged_envs.isaacgym"):  # which takes a name for good
+            self._process(sys.executable, *words)
+            return
+        module, what, given = (True, words[1], words[2:]) if words[0] == "-m" else (False, words[0], words[1:])
+        self._patch.setattr(sys, "argv", [what, *given])
+        self._patch.setattr(sys, "path", [*sys.path])
+        try:
+            if module:
+                runpy.run_module(what, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(what, run_name="__main__")
+        except SystemExit as stop:
+            assert stop.code in (None, 0), (what, *given, stop.code)
+
+    def _make(self, *words: str) -> None:
+        """What a target runs of this package; tools are those that the tests are run by, releases take minutes."""
+        for line in self._process("make", "-n", *words, cwd=ROOT).splitlines():
+            if line.startswith(".venv/bin/legged-envs "):
+                self.run(line)
+
+    def _pip(self, *words: str) -> None:
+        """Packages of others must be installed in the versions that are asked for, one of ours is."""
+        if "-e" in words:
+            folder, _, extras = words[words.index("-e") + 1].partition("[")
+            about = tomllib.loads((Path(folder) / "pyproject.toml").read_text())["project"]
+            if about["name"] != "legged-envs":
+                self._install(Path(folder).resolve(), about["name"])
+                return
+            words = tuple(word for word in words if word != "-e" and not word.startswith(folder))
+            words += (f"legged-envs[{extras.removesuffix(']')}]",)
+        said = self._process(sys.executable, "-m", "pip", *words, "--dry-run", "--no-index", cwd=ROOT)
+        assert "Would install" not in said and "does not provide" not in said, said
+
+    def _install(self, folder: Path, name: str) -> None:
+        options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--prefix", str(self.folder / "venv")]
+        self._process(sys.executable, "-m", "pip", "install", *options, "-e", str(folder))
+        self.add_path(sysconfig.get_path("purelib", vars={"base": str(self.folder / "venv")}))
+        self.add_path(folder / "src")
+
+    def add_path(self, path: Any) -> None:
+        """Let this process and those that it starts import from there."""
+        self._paths.insert(0, str(path))
+        self._patch.syspath_prepend(path)
+
+    def entry_points(self, text: str) -> None:
+        """Name entry points, given as in a pyproject.toml, as an installed package does."""
+        lines = []
+        for group, points in tomllib.loads(text)["project"]["entry-points"].items():
+            lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+        about = self.folder / "page-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: page\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+    def forget(self) -> None:
+        """Forget the tasks that were registered, and the modules that were imported, from the folder."""
+        TASKS.clear()
+        TASKS.update(self._tasks)
+        for task_id in gym.registry.keys() - self._ids:
+            del gym.registry[task_id]
+        for name, module in [*sys.modules.items()]:
+            if str(getattr(module, "__file__", None)).startswith(str(self.folder)) or name.partition(".")[0] in OWN:
+                del sys.modules[name]
+
+
+def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    """A terminal in a new folder; what is made there is closed and forgotten after it."""
+    folder = folder / "clone"
+    folder.mkdir()
+    (folder.parent / "before").symlink_to(ROOT)
+    for name in ("legged_envs", "benchmarks", "pyproject.toml", "constraints.txt", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    (folder / "spot.urdf").write_text(quadruped())
+    for name, text in {"legged_gym/scripts/train.py": SCRIPT_FOR_ISAAC_GYM, "my_package/engine.py": ENGINE}.items():
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text)
+    terminal = Terminal(folder, patch)
+    patch.chdir(folder)
+    terminal.add_path(folder)
+    patch.delenv("DISPLAY", raising=False)
+    patch.setenv("MINARI_DATASETS_PATH", str(folder / "datasets"))
+    patch.setenv("WANDB_MODE", "offline")
+    patch.setenv("WANDB_SILENT", "true")
+    patch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
+    patch.setattr("legged_envs.rl.terrain_metrics.TerrainMetrics.SECONDS", 1.2)
+    patch.setattr(LeggedRobotCfg.env, "num_envs", 4)
+    patch.setattr(loops, "ROUND_ENV_STEPS", 48)
+    made, threads = [], torch.get_num_threads()
+    make, make_vec, loop = gym.make, gym.make_vec, loops.EnvLoop.__init__
+
+    def make_few(task: str, num_envs: int = 1, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("device") == "cuda:0" and not torch.cuda.is_available():
+            kwargs["device"] = "cpu"
+        made.append(make_vec(task, min(num_envs, FEW), *args, **kwargs))
+        return made[-1]
+
+    patch.setattr(gym, "make_vec", make_few)
+    patch.setattr(gym, "make", lambda task, compile=False, **kwargs: make(task, **kwargs))  # compiled in a minute
+    patch.setattr(loops.EnvLoop, "__init__", lambda self, task, num, *more: loop(self, task, min(num, FEW), *more))
+    patch.setattr("legged_envs.rl.train.train", small_train)
+    yield terminal
+    for env in made:
+        env.close()
+    torch.set_num_threads(threads)
+    terminal.forget()
