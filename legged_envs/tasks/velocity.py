@@ -123,17 +123,18 @@ def quadruped_flat(robot: RobotCfg) -> TaskCfg:
 go2_flat, go1_flat, a1_flat, anymal_c_flat = (partial(quadruped_flat, robot) for robot in (GO2, GO1, A1, ANYMAL_C))
 
 
-def biped(robot: RobotCfg, frames: int = 1) -> TaskCfg:
+def biped(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
     """A biped tracks velocities, the G1 vx ±0.8 m/s, vy ±0.4 m/s, ωz ±0.8 rad/s, walking at the pace of a clock, which
     it sees, also on the spot when it is to stand still (LeggedGym-Ex ``g1``). Action 0 lifts the feet in turn. Lengths
     go with its height, speeds and times with the root of that (Froude's law), torques with what its motors give. Steps
-    of 0.3 s hold it better than LeggedGym-Ex's of 0.4 s. It sees the last ``frames`` steps."""
+    of 0.3 s hold it better than LeggedGym-Ex's of 0.4 s. It sees the last ``frames`` steps. Targets reach ``beyond``
+    times what takes all of a joint's torque, at most 0.5 rad."""
     cfg, size = velocity_task(robot), robot.base_height / G1.base_height
     pace, strength = math.sqrt(size), max(robot.torque_limits) / max(G1.torque_limits)
     vx, vy = round(0.8 * pace, 1), round(0.4 * pace, 1)
     cfg.commands["velocity"] = VelocityCommandCfg((-vx, vx), (-vy, vy), (-0.8, 0.8), standing_fraction=0.15)
     cfg.commands["gait"] = GaitClockCfg(period=round(0.6 * pace, 2), swing=round(0.08 * size, 3))
-    scale = tuple(min(0.5, angle) for angle in reach(robot))
+    scale = tuple(min(0.5, beyond * angle) for angle in reach(robot))
     cfg.actions["joint_position"] = JointPositionCfg(scale=scale, around="gait")
     for group in cfg.observations.values():
         group.terms["clock"] = ObservationTermCfg(observations.command, params={"name": "gait"}, mirror="clock")
@@ -159,12 +160,13 @@ def in_short_episodes(cfg: TaskCfg) -> TaskCfg:
     return override(cfg, {"episode_length_s": 5.0, **times})
 
 
-def biped_flat(robot: RobotCfg, frames: int = 1) -> TaskCfg:
+def biped_flat(robot: RobotCfg, frames: int = 1, beyond: float = 1.0) -> TaskCfg:
     """:func:`biped` in short episodes, turns as heavy as speeds: with half of that a K1 turns late."""
-    return override(in_short_episodes(biped(robot, frames)), {"rewards.tracking_ang_vel.weight": 4.0})
+    return override(in_short_episodes(biped(robot, frames, beyond)), {"rewards.tracking_ang_vel.weight": 4.0})
 
 
-g1_flat, h1_flat, t1_flat = (partial(biped_flat, robot) for robot in (G1, H1, T1))
+g1_flat, h1_flat = (partial(biped_flat, robot) for robot in (G1, H1))
+t1_flat = partial(biped_flat, T1, beyond=2.0)  # its gains are stiff: all the torque of a hip is 0.12 rad
 k1_flat, tron1_pf_flat = (partial(biped_flat, robot, frames=5) for robot in (K1, TRON1_PF))  # as LeggedGym-Ex
 
 
