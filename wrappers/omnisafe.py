@@ -119,7 +119,8 @@ class LeggedCMDP(AdapterEnv, CMDP):
         self.reset(seed=seed)
 
     def reset(self, seed: int | None = None, options: Options = None) -> tuple[Tensor, Info]:
-        """Start new episodes; the first ones, where OmniSafe gives no seed, with one from torch's generator."""
+        """Start new episodes; the first ones, where OmniSafe gives no seed, with one from torch's generator. Returns
+        observations (num_envs, size) and ``info``."""
         if seed is None and not self._seeded:
             seed = int(torch.randint(2**31, ()))
         self._seeded = True
@@ -163,7 +164,8 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
     gets ``num_envs`` and ``render_mode`` (and ``env_cfgs`` of PPOLag) as keywords, and returns a vector environment of
     torch tensors that resets in the same step and reports ``info["cost"]``, such as
     ``partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=200)``. An id that was registered
-    here before is replaced; one of another of OmniSafe's environments is a ``ValueError``."""
+    here before is replaced; one of another of OmniSafe's environments is a ``ValueError``, a ``make`` that is no
+    function a ``TypeError``."""
     if not callable(make):
         raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")
     if env_id in support_envs() and env_id not in LeggedCMDP.makers:
