@@ -105,7 +105,10 @@ def make_vector_env(
 
     core = make_core(_resolve_cfg(task_id, cfg), num_envs, **kwargs)
     steps = core.max_episode_length if max_episode_steps is None else max_episode_steps
-    env: VectorEnv = core if steps is None else TimeLimit(core, steps, is_finite_horizon=core.cfg.is_finite_horizon)
+    env: VectorEnv = core
+    if steps is not None:
+        own = core.max_episode_length is not None and steps >= core.max_episode_length
+        env = TimeLimit(core, steps, is_finite_horizon=core.cfg.is_finite_horizon and own)
     if statistics:
         env = EpisodeStatistics(env)
     return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)

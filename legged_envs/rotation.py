@@ -34,12 +34,18 @@ def rotate_inverse(q: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     return torch.addcmul(vectors, w, twice_cross).sub_(torch.linalg.cross(axis, twice_cross))
 
 
+def atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """``torch.atan2``, in float32 the same whatever stands beside a number: on a CPU that rounds blocks in one way, and
+    what remains of them in another."""
+    return torch.atan2(y.double(), x.double()).to(y.dtype)
+
+
 def slerp(start: torch.Tensor, end: torch.Tensor, blend: torch.Tensor) -> torch.Tensor:
     """The rotation a fraction ``blend`` (...,) of the shorter way from ``start`` to ``end`` (..., 4) (Shoemake 1985).
     Sum and difference give the angle accurately in float32; an arc cosine would not."""
     end = torch.where((start * end).sum(-1, keepdim=True) < 0.0, -end, end)
     difference = torch.linalg.vector_norm(end - start, dim=-1)
-    angle = 2.0 * torch.atan2(difference, torch.linalg.vector_norm(end + start, dim=-1)) / torch.pi
+    angle = 2.0 * atan2(difference, torch.linalg.vector_norm(end + start, dim=-1)) / torch.pi
     # sin(bθ) / sin θ = b sinc(bθ) / sinc θ has no 0 / 0 at θ = 0; θ is at most π/2, where sinc is 2/π.
     whole = torch.sinc(angle)
     to_end = blend * torch.sinc(blend * angle) / whole
@@ -58,7 +64,7 @@ def to_rotation_vector(q: torch.Tensor) -> torch.Tensor:
     q = torch.where(q[..., :1] < 0.0, -q, q)
     sine = torch.linalg.vector_norm(q[..., 1:], dim=-1, keepdim=True)
     tiny = sine < 1e-8
-    angle = 2.0 * torch.atan2(sine, q[..., :1])
+    angle = 2.0 * atan2(sine, q[..., :1])
     return q[..., 1:] * torch.where(tiny, 2.0, angle / torch.where(tiny, 1.0, sine))
 
 
@@ -76,11 +82,11 @@ def from_pitch(pitch: torch.Tensor) -> torch.Tensor:
 
 def twist_about_z(q: torch.Tensor) -> torch.Tensor:
     """Angle of the part of ``q`` that turns about z, in (−π, π] (swing-twist decomposition) → (...,)."""
-    angle = 2.0 * torch.atan2(q[..., 3], q[..., 0])
+    angle = 2.0 * atan2(q[..., 3], q[..., 0])
     return torch.remainder(angle + torch.pi, 2.0 * torch.pi) - torch.pi
 
 
 def heading(q: torch.Tensor) -> torch.Tensor:
     """Yaw of the frame's x axis over the ground, rad in [−π, π] → (...,)."""
     w, x, y, z = q.unbind(-1)
-    return torch.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+    return atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))

@@ -25,6 +25,7 @@ from hand_written import StandUp
 from legged_envs import make_task_cfg
 from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.registration import make_core
+from legged_envs.tasks import TASKS
 from legged_envs.terrains import TerrainCfg
 from legged_envs.wrappers import AutoReset, EpisodeStatistics, TimeLimit
 
@@ -295,3 +296,65 @@ def test_the_single_environment_of_a_form_passes_the_checkers_of_gymnasium_and_s
         check_env(env.unwrapped, skip_render_check=True)
         stable_baselines3.common.env_checker.check_env(env, warn=True)
     env.close()
+
+
+@pytest.mark.parametrize("task", sorted(task_id for task_id in TASKS if task_id.startswith("Legged/")))
+def test_robots_beyond_a_block_of_vectorized_maths_are_the_same(task):
+    """float32 functions may round in one way in blocks of 32 numbers, and in another what remains."""
+    few, many = (make_core(make_task_cfg(task), n) for n in (5, 70))
+    (seen, _), (whole, _) = few.reset(seed=3), many.reset(seed=3)
+    for _ in range(8):
+        np.testing.assert_array_equal(seen, whole[:5])
+        size = few.single_action_space.shape[0]
+        steps = [env.step(np.clip(rows[:, :size], -1.0, 1.0)) for env, rows in ((few, seen), (many, whole))]
+        seen, whole = steps[0][0], steps[1][0]
+        np.testing.assert_array_equal(steps[0][1], steps[1][1][:5])
+
+
+def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions):
+    later, same = (stack(LeggedVectorEnv, mode, limit=4) for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP))
+    for env in (later, same):
+        env.reset(seed=0)
+        run(env, random_actions(4, 3))
+    before = same.step(random_actions(1, 3)[0])[0].copy()
+    with pytest.raises(ValueError, match="another autoreset mode"):
+        same.set_state(later.get_state())
+    assert before.shape == same.step(random_actions(1, 3)[0])[0].shape and same.unwrapped._episode_steps.min() > 0
+
+
+@pytest.mark.parametrize("seed", [-1, [1, -2, 3], np.array([-1, 2, 3])])
+def test_a_negative_seed_is_refused_and_changes_nothing(seed, random_actions, assert_same):
+    env = stack(LeggedVectorEnv, AutoresetMode.SAME_STEP)
+    env.reset(seed=0)
+    run(env, random_actions(2, 3))
+    other = copy.deepcopy(env)
+    with pytest.raises(ValueError, match="seeds must not be negative"):
+        env.reset(seed=seed)
+    for action in random_actions(3, 3, seed=1):
+        assert_same(env.step(action)[:4], other.step(action)[:4])
+
+
+def test_a_refused_state_with_changes_changes_nothing(random_actions, assert_same):
+    one = make(LeggedVectorEnv)
+    one.reset(seed=0)
+    one.reconfigure({"rewards.torques.weight": -0.5})
+    cfg = make_task_cfg(TASK)
+    cfg.rewards = {"power" if name == "torques" else name: term for name, term in cfg.rewards.items()}
+    env = LeggedVectorEnv(cfg, 3)
+    env.reset(seed=5)
+    other = copy.deepcopy(env)
+    with pytest.raises(ValueError, match="torques"):
+        env.set_state(one.get_state())
+    for action in random_actions(3, 3):
+        assert_same(env.step(action)[:4], other.step(action)[:4])
+
+
+def test_observing_again_remembers_this_moment_once():
+    env = LeggedVectorEnv(make_task_cfg("Legged/K1-Flat-v0"), 2)
+    env.reset(seed=0)
+    for i in range(6):
+        env.step(np.full(env.action_space.shape, 0.1 * i, np.float32))
+    group = env.observations.groups["critic"]
+    before = group.past.clone()
+    env.observe_again()
+    torch.testing.assert_close(env.observations.groups["critic"].past[:, :-1], before[:, :-1], rtol=0.0, atol=0.0)

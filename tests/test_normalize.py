@@ -1289,3 +1289,11 @@ def test_upstreams_defects_that_ours_has_not(omnisafe):
     ours.push(np.zeros((0, 2)))
     ours.push(np.zeros((1, 2)))
     assert ours.std.tolist() == [np.sqrt(0.5)] * 2
+
+
+def test_a_pushed_row_is_normalized_as_one_that_is_not_to_the_last_bit() -> None:
+    """An autoreset compares the two: rows that go on equal the observation."""
+    normalizer, rng = Normalizer((4,)), np.random.default_rng(0)
+    for _ in range(50):
+        samples = rng.normal(size=(3, 4)) * 7.0 + 100.0
+        assert np.array_equal(normalizer.push_and_normalize(samples.copy()), normalizer.normalize(samples))

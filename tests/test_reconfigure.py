@@ -1,11 +1,13 @@
 """Changing a task while it runs, and schedules that do so."""
 
+import copy
 from typing import Any
 
 import pytest
 import torch
 
-from legged_envs.managers import CurriculumTermCfg
+from legged_envs import make_task_cfg
+from legged_envs.managers import CurriculumTermCfg, RewardTermCfg
 from legged_envs.mdp import curricula
 
 CHANGES = {
@@ -76,9 +78,9 @@ def test_weights_that_were_set_stay_and_limits_change(make_vec: Any) -> None:
         ("commands.velocity.heading", True, "must be one of"),
         ("sim.dt", 0.01, "4 physics steps of 0.01 s must take as long as a control step, 0.02 s"),
         ("sim.iterations", 3, "of sim only dt and decimation"),
-        ("rewards.torques.weight", 0.0, "reconfigure: state"),
+        ("rewards.torques.weight", 0.0, "terms of rewards would come or go: torques"),
         ("observations.policy.history", 3, "reconfigure: state"),
-        ("observations.policy.terms.gravity", None, "other sizes"),
+        ("observations.policy.terms.gravity", None, "terms of observations.policy would come or go: gravity"),
         ("costs.body_contact.limit", -1.0, "at least 0"),
     ],
 )
@@ -116,3 +118,36 @@ def test_a_schedule_moves_any_path_piece_by_piece_and_is_resumed(make_vec: Any) 
     envs[1].set_state(envs[0].get_state())
     assert envs[1].unwrapped.events.cfg["push"].params["velocity"] == 1.0
     assert equal(*map(rollout, envs))
+
+
+def test_a_term_that_comes_as_another_goes_is_refused(make_vec: Any) -> None:
+    """As many weights as before would be those of other terms."""
+    env = make_vec(2, cfg={"rewards.lin_vel_z.weight": 0.0})
+    env.reset(seed=0)
+    before = env.unwrapped.rewards.weights
+    with pytest.raises(ValueError, match="terms of rewards would come or go: base_height, lin_vel_z"):
+        env.unwrapped.reconfigure({"rewards.lin_vel_z.weight": -1.0, "rewards.base_height.weight": 0.0})
+    assert env.unwrapped.rewards.weights == before
+
+
+def _moving(env: Any, weight: float = 1.0) -> torch.Tensor:
+    return env.robot.joint_vel.abs().sum(1) * weight
+
+
+def test_a_parameter_called_weight_is_no_weight(make_vec: Any) -> None:
+    cfg = make_task_cfg("Legged/Go2-Flat-v0")
+    cfg.rewards["moving"] = RewardTermCfg(_moving, weight=0.5, params={"weight": 1.0})
+    env = make_vec(2, cfg=cfg).unwrapped
+    env.reset(seed=0)
+    env.reconfigure({"rewards.moving.params.weight": 7.0})
+    assert dict(zip(env.rewards.names, env.rewards.weights, strict=True))["moving"] == 0.5
+
+
+def test_a_copy_made_before_the_first_reset_has_the_changes(make_vec: Any) -> None:
+    env = make_vec(2)
+    env.unwrapped.reconfigure({"rewards.tracking_lin_vel.weight": 5.0})
+    other = copy.deepcopy(env)
+    assert other.unwrapped.rewards.weights == env.unwrapped.rewards.weights
+    with pytest.raises(RuntimeError, match="before reset"):
+        other.step(other.action_space.sample())
+    assert (other.reset(seed=1)[0] == env.reset(seed=1)[0]).all()

@@ -347,3 +347,16 @@ def test_no_two_groups_share_a_term(task_id):
     terms = [term for group in cfg.observations.values() for term in group.terms.values()]
     assert len({id(term) for term in terms}) == len(terms)
     assert len({id(term.params) for term in terms}) == len(terms)
+
+
+def test_a_shorter_limit_of_a_finite_task_truncates_one_robot_and_many_alike(make_vec: Any, make_single: Any) -> None:
+    options = {"cfg": {"is_finite_horizon": True, "episode_length_s": 0.1}, "max_episode_steps": 3}
+    one, many = make_single(**options), make_vec(1, autoreset_mode="Disabled", **options)
+    for env in (one, many):
+        env.reset(seed=0)
+    for _ in range(3):
+        (_, _, *single, _), (_, _, *batch, _) = (
+            one.step(np.zeros(12, np.float32)),
+            many.step(np.zeros((1, 12), np.float32)),
+        )
+    assert single == [False, True] == [bool(flag[0]) for flag in batch]

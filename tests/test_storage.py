@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import io
+import pickle
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -950,3 +951,23 @@ def test_the_storage_needs_nothing_but_torch() -> None:
                 assert name.split(".")[0] in allowed or name.startswith(
                     ("legged_envs.storage", "legged_envs.checks", "legged_envs.tables")
                 ), (path.name, name)
+
+
+def test_a_storage_with_a_replaced_buffer_or_of_another_default_dtype_is_copied() -> None:
+    storage = RolloutStorageMM("rl", 4, 3, (5,), None, None, None, (2,))
+    storage.observations = storage.observations.double() + 1.0
+    for other in (copy.deepcopy(storage), pickle.loads(pickle.dumps(storage))):
+        assert torch.equal(other.observations, storage.observations) and other.observations.dtype == torch.float64
+    saved = pickle.dumps(storage)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert pickle.loads(saved).actions.dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_hidden_states_of_another_storage_are_refused() -> None:
+    one, state = fill(make(), hidden=True), fill(make(), hidden=True).state_dict()
+    state["hidden_states"] = [(False, [torch.zeros(2, 9, 1, 6)])] * 2
+    with pytest.raises(ValueError, match=r"hidden_states: expected \(\d+, \d+, num_layers, size\)"):
+        one.load_state_dict(state)

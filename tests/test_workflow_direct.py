@@ -762,3 +762,34 @@ def test_the_offset_of_an_episode_is_drawn_anew_and_not_added_to_the_last_one():
     for _ in range(50):
         model.reset(torch.arange(64))
     assert model.bias.abs().max() <= 1.0 and model.bias.std() > 0.4
+
+
+class DictCfg(StandCfg):
+    action_space = Dict(legs=Box(-1.0, 1.0, (12,)), pair=Tuple((Box(-0.5, 2.0, (1,)), Discrete(3))))
+    observation_space = 12
+
+
+class ByParts(Stand):
+    def _pre_physics_step(self, actions):
+        self.actions = actions
+
+    def _apply_action(self):
+        self.core.sim.set_joint_targets(self.core.robot.default_joint_pos + 0.2 * self.actions["legs"])
+
+    def _get_observations(self):
+        return {"policy": self.actions["legs"].clone(), "critic": self.commands["velocity"]}
+
+
+def test_parts_of_actions_are_clipped_to_their_bounds_and_belong_to_the_environment():
+    legged_envs.register("Test/ByParts-v0", ByParts, configclass(DictCfg))
+    env = gym.make_vec("Test/ByParts-v0", num_envs=2, array="torch", autoreset_mode="Disabled")
+    env.reset(seed=0)
+    action = {"legs": torch.full((2, 12), 5.0), "pair": (torch.full((2, 1), -3.0), torch.tensor([0, 2]))}
+    env.step(action)
+    seen = env.unwrapped.task.actions
+    assert (seen["legs"] == 1.0).all() and (seen["pair"][0] == -0.5).all() and seen["pair"][1].tolist() == [0, 2]
+    action["legs"].fill_(0.5)
+    env.step(action)
+    action["legs"].fill_(-77.0)
+    assert (env.unwrapped.task.actions["legs"] == 0.5).all()
+    env.close()

@@ -74,9 +74,11 @@ class Episodes:
         return arrays.copied(self._over) if self.some_over else None
 
     def check_state(self, state: Any) -> None:
-        """Raise a ValueError unless this is such a mask or None."""
+        """Raise a ValueError unless this is such a mask or None, and of the same mode."""
         if state is not None and "bool" not in str(getattr(state, "dtype", None)):
             raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
+        if state is not None and self.mode is AutoresetMode.SAME_STEP and arrays.any_row(state):
+            raise ValueError(f"the state is of another autoreset mode than {self.mode}: episodes wait for their reset")
 
     def load_state_dict(self, state: Array | None) -> None:
         """Return to a state from :meth:`state_dict`."""

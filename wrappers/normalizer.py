@@ -64,10 +64,8 @@ class Normalizer:
         if samples.shape[1:] != self.shape or not samples.ndim or self.count + samples.shape[0] < 2:
             self.push(samples)
             return self.normalize(samples)
-        deviations, change = self._merge(samples)
-        deviations -= change
-        deviations *= self._factor()
-        return self._clip(deviations, samples.dtype)
+        self._merge(samples)
+        return self._clip((arrays.float64(samples) - self.mean) * self._factor(), samples.dtype)
 
     def normalize(self, values: Array) -> Array:
         """``(values − mean) / std`` in their own floating dtype or float32; only clipped before the second sample."""
@@ -123,8 +121,7 @@ class Normalizer:
                 raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
             self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
 
-    def _merge(self, samples: Array) -> tuple[Any, Any]:
-        """Add samples; returns their float64 deviations from the mean before (at first their own), and its change."""
+    def _merge(self, samples: Array) -> None:
         self._adopt(samples)
         xp: Any = self._xp
         deviations: Any = arrays.float64(samples)  # NumPy takes longer to subtract arrays of two types
@@ -140,7 +137,6 @@ class Normalizer:
         change = total / float(self.count)
         self.mean = self.mean + change
         self.m2 = self.m2 + (squares - total * change)
-        return deviations, change
 
     def _factor(self) -> Any:
         """1 / std of two samples or more. Rounding can leave M2 of a constant just below zero."""

@@ -101,11 +101,14 @@ def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
     if seed is None:
         return None
     try:
-        if not isinstance(seed, (list, tuple, np.ndarray)):
-            return operator.index(seed)
-        seeds = [operator.index(s) for s in seed]
+        one = not isinstance(seed, (list, tuple, np.ndarray))
+        seeds = [operator.index(s) for s in ([seed] if one else seed)]
     except TypeError:
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}") from None
+    if min(seeds, default=0) < 0:
+        raise ValueError(f"seeds must not be negative, got {seed!r}")
+    if one:
+        return seeds[0]
     if len(seeds) != num_envs:
         raise ValueError(f"a list of seeds needs num_envs={num_envs} entries, got {len(seeds)}")
     return seeds

@@ -191,6 +191,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     def observe_again(self) -> Any:
         """The observation of this moment, after what it shows was changed from outside; noise is drawn anew."""
         with _TorchMode(self.INFERENCE):
+            self._forget_this_moment()
             observation = self._observe(None)
         self._last_observation = {name: observation[name] for name in self._last_observation}
         return self._export_observation()
@@ -215,6 +216,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         """Everything that the future of this environment depends on, copied."""
         if not self._begun:
             raise RuntimeError("get_state() was called before reset()")
+        return self._whole_state()
+
+    def _whole_state(self) -> dict[str, Any]:
         return {"sim": self.sim.get_state(), "random": self.random.state_dict(), **self._state()}
 
     def _state(self) -> dict[str, Any]:
@@ -229,7 +233,13 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             ours["ended_rows"] = ours["ended_rows"].new_zeros(len(state.get("ended_rows", ())), len(self._log_names))
             check_same_structure(state, ours, "the state")
             self._check_own_state(state["own"])
-            self.sim.set_state(state["sim"])
+            own = ours["own"]
+            self._load_own_changes(state["own"])
+            try:
+                self.sim.set_state(state["sim"])
+            except ValueError:
+                self._load_own_changes(own)
+                raise
             self.random.load_state_dict(state["random"])
             for key, name in STATE.items():
                 setattr(self, name, restored(getattr(self, name), state.get(key)))
@@ -238,7 +248,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
 
     def __getstate__(self) -> dict[str, Any]:
         # The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
-        state = pickle.dumps(self.get_state()) if self._begun else None
+        state = pickle.dumps((self._begun, self._whole_state()))
         return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -246,8 +256,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             cfg, num_envs, arguments = state["made_from"]
             self.__init__(cfg, num_envs, **arguments)  # type: ignore[misc]
         self.spec = state["spec"]
-        if state["state"] is not None:
-            self.set_state(pickle.loads(state["state"]))
+        begun, saved = pickle.loads(state["state"])
+        self.set_state(saved)
+        self._begun = begun
 
     def _start_episodes(self, env_ids: torch.Tensor, seed: int | list[int] | None) -> None:
         if seed is None and not self._begun:

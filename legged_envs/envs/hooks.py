@@ -67,5 +67,11 @@ class TaskHooks(ABC):
     def _check_own_state(self, state: dict[str, Any]) -> None:
         """Raise ValueError if a state of the structure of :meth:`_own_state` is of another environment."""
 
+    def _load_own_changes(self, state: dict[str, Any]) -> None:
+        """Make what a state from :meth:`_own_state` needs; ValueError, and nothing changed, if that cannot be."""
+
+    def _forget_this_moment(self) -> None:
+        """Drop what observations remember of this step, which is observed once more."""
+
     def _load_own_state(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`_own_state`, whose structure is checked."""

@@ -149,11 +149,17 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _own_state(self) -> dict[str, Any]:
         return {**copied(self.managers), "changes": SimpleNamespace(**self.changes)}  # of which there may be any
 
-    def _load_own_state(self, state: dict[str, Any]) -> None:
-        own = {name: part for name, part in state.items() if name != "changes"}
+    def _load_own_changes(self, state: dict[str, Any]) -> None:
+        own = {name: part for name, part in state.items() if name in self.managers}
         if (changes := vars(state["changes"])) != self.changes:
             self._make_anew(changes, own)
-        restored(self.managers, own)
+
+    def _load_own_state(self, state: dict[str, Any]) -> None:
+        restored(self.managers, {name: part for name, part in state.items() if name != "changes"})
+
+    def _forget_this_moment(self) -> None:
+        for group in self.observations.groups.values():
+            group.forget_last()
 
     def reconfigure(self, changes: Mapping[str, Any]) -> None:
         """Change the task from now on, by paths as in ``cfg`` of make_vec, in the terms that it has of what
@@ -168,7 +174,9 @@ class LeggedVectorEnv(CoreVectorEnv):
             check_choice(f"reconfigure: the first part of {path!r}", str(path).partition(".")[0], CHANGEABLE)
         state = copied(self.managers)
         weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
-        weights |= {path.split(".")[1]: value for path, value in changes.items() if path.endswith(".weight")}
+        for path, value in changes.items():
+            if path.startswith("rewards.") and path.endswith(".weight") and path.count(".") == 2:
+                weights[path.split(".")[1]] = value
         state["rewards"]["weights"] = tuple(map(weights.get, self.rewards.names))
         self._make_anew({**self.changes, **changes}, state)
         restored(self.managers, state)
@@ -176,7 +184,7 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _make_anew(self, changes: Mapping[str, Any], state: dict[str, Any]) -> None:
         """Make the managers of :data:`CHANGEABLE` of the task with ``changes``; ValueError, and nothing changed, unless
         what they are to have of a ``state`` fits them."""
-        before, random = dict(vars(self)), self.random.state_dict()
+        before, random, names = dict(vars(self)), self.random.state_dict(), self._term_names()
         with torch.inference_mode(False):
             try:
                 cfg = override(self.cfg, changes)
@@ -187,6 +195,10 @@ class LeggedVectorEnv(CoreVectorEnv):
                     raise ValueError(f"{wrong} must take as long as a control step, {self.step_dt:g} s")
                 self._act_and_happen(self, cfg)
                 self._evaluate_and_observe(self, cfg)
+                for kind, terms in self._term_names().items():
+                    if terms != names[kind]:
+                        differing = ", ".join(sorted({*terms} ^ {*names[kind]}))
+                        raise ValueError(f"reconfigure: terms of {kind} would come or go: {differing}")
                 sizes = {name: group.size for name, group in self.observations.groups.items()}
                 check_same_structure(state, copied(self.managers), "reconfigure: state", "has {}, but now needs {}")
                 if (sizes, self.actions.size) != (self.group_sizes, before["actions"].size):
@@ -201,6 +213,10 @@ class LeggedVectorEnv(CoreVectorEnv):
         if cfg.sim.decimation != self.decimation:
             self.sim.set_timestep(cfg.sim.dt)
             self.decimation = cfg.sim.decimation
+
+    def _term_names(self) -> dict[str, tuple[str, ...]]:
+        groups = {f"observations.{name}": tuple(group.names) for name, group in self.observations.groups.items()}
+        return {**{kind: tuple(manager.names) for kind, manager in self.managers.items()}, **groups}
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what is large at once: a circle of references would wait for the garbage collector."""

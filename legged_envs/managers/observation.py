@@ -166,6 +166,12 @@ class ObservationGroup(TermColumns):
         """A ``value`` of the group as the environment gives it: a vector, or a dict of the terms'."""
         return value if self.concatenate else dict(zip(self.names, value.split(self.widths, dim=1), strict=True))
 
+    def forget_last(self) -> None:
+        """Drop the last step of what is remembered, and let the first stand twice, which the next drops."""
+        for name in ("past", "before"):
+            if (steps := getattr(self, name, None)) is not None and steps.shape[1:2] > (0,):
+                setattr(self, name, torch.cat((steps[:, :1], steps[:, :-1]), dim=1))
+
     def overwrite(self, observation: torch.Tensor, term: str, value: torch.Tensor) -> None:
         """Write the ``value`` of a term to an observation of this moment and to what is remembered of it."""
         first = sum(self.sizes[: self.names.index(term)])

@@ -299,6 +299,7 @@ class RolloutStorageMM(Shown):
                 raise ValueError(f"{name}: expected {expected}, the state's is {got}: it is of another storage")
         step = whole_number("state['step']", state["step"], 0)
         check_number("state['step']", step, 0, self.num_transitions_per_env)
+        self._hidden.check_state(state["hidden_states"])
         for name, buffer in buffers.items():
             buffer.copy_(saved[name])
         self.step = step
@@ -313,4 +314,6 @@ class RolloutStorageMM(Shown):
         # torch.load(map_location=...) moves the buffers, and the storage goes with them.
         arguments = state["arguments"] | {"device": state["state"]["buffers"]["observations"].device}
         self.__init__(**arguments)  # type: ignore[misc]
+        for name, buffer in state["state"]["buffers"].items():  # of which one may have been replaced
+            setattr(self, name, torch.empty_like(buffer))
         self.load_state_dict(state["state"])

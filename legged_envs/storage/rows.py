@@ -92,6 +92,14 @@ class HiddenStates:
     def state_dict(self) -> list[tuple[bool, list[torch.Tensor]]]:
         return copy.deepcopy(self._networks)
 
+    def check_state(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:
+        """Raise a ValueError unless the states are of as many steps and environments."""
+        own = self._num_steps, self._num_envs
+        for part in (part for _, buffers in state for part in buffers):
+            if part.ndim != 4 or tuple(part.shape[:2]) != own:
+                expected, got = f"({own[0]}, {own[1]}, num_layers, size)", tuple(part.shape)
+                raise ValueError(f"hidden_states: expected {expected}, the state's is {got}: it is of another storage")
+
     def load_state_dict(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:
         with torch.inference_mode(False):
             self._networks = [(i, [part.to(self._device, copy=True) for part in buffers]) for i, buffers in state]

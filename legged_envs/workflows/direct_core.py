@@ -37,9 +37,8 @@ class DirectCore(IsaacCore):
         self.seen = SimpleNamespace()
         self.task_costs = SimpleNamespace(**{name: torch.zeros(self.num_envs, device=self.device) for name in costs})
         """What the task returned last: observation groups, and costs."""
-        bounds = (action.low, action.high) if isinstance(action, gym.spaces.Box) else ()
-        self._action_bounds = [torch.from_numpy(bound).to(self.device) for bound in bounds]
-        self.moves_joints = bool(bounds) and action.shape == (self.actions.size,)
+        self._action_bounds = _bounds(action, self.device)
+        self.moves_joints = isinstance(action, gym.spaces.Box) and action.shape == (self.actions.size,)
         self._expected = self._results(torch.zeros(self.num_envs))
 
     def _results(self, number: Tensor) -> dict[str, Any]:
@@ -77,8 +76,7 @@ class DirectCore(IsaacCore):
 
     def _act(self, action: Any) -> None:
         task, decimation = self.task, self.cfg.sim.decimation
-        if self._action_bounds:
-            action = action.clamp(*self._action_bounds)
+        action = _clamped(action, self._action_bounds)
         action = task.noisy("action", action)
         if self.moves_joints:
             task.joint_targets = self.actions.process(action)
@@ -147,3 +145,20 @@ class DirectCore(IsaacCore):
         self.commands.reset(env_ids)
         self.scene.reset(env_ids)
         self.task._reset_idx(env_ids)
+
+
+def _bounds(space: gym.Space[Any], device: torch.device) -> Any:
+    """The bounds of each box, in the structure of ``space``; None for what is discrete."""
+    if isinstance(space, gym.spaces.Box):
+        return [torch.from_numpy(bound).to(device) for bound in (space.low, space.high)]
+    if isinstance(space, gym.spaces.Dict):
+        return {key: _bounds(part, device) for key, part in space.items()}
+    return tuple(_bounds(part, device) for part in space) if isinstance(space, gym.spaces.Tuple) else None
+
+
+def _clamped(action: Any, bounds: Any) -> Any:
+    if isinstance(bounds, dict):
+        return {key: _clamped(action[key], part) for key, part in bounds.items()}
+    if isinstance(bounds, tuple):
+        return tuple(map(_clamped, action, bounds))
+    return action.clamp(*bounds) if bounds else action

@@ -163,7 +163,7 @@ BUFFERS = {"policy": ("obs_buf", "num_observations"), "critic": ("privileged_obs
 
 def _euler(c: Any) -> Tensor:
     x, y, z = c.robot.projected_gravity.unbind(1)
-    return torch.stack((torch.atan2(-y, -z), torch.asin(x.clamp(-1.0, 1.0)), c.robot.heading()), 1)
+    return torch.stack((rotation.atan2(-y, -z), torch.asin(x.clamp(-1.0, 1.0)), c.robot.heading()), 1)
 
 
 ROBOT = {"dof_pos": "joint_pos", "dof_vel": "joint_vel", "last_dof_vel": "previous_joint_vel", "base_pos": "root_pos_w"}
