@@ -276,6 +276,8 @@ def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, c
         ("eval.json", '{"a": 1}', "eval.json' is not what legged-envs train writes: it has no"),
         ("eval.json", "[]", "eval.json' is not what legged-envs train writes: it has no"),
         ("config.json", '{"training": {}, "task": {}}', "config.json' has no training with task_id, iterations and"),
+        ("about.json", "[1]", "a file of .*damaged' is not what legged-envs train writes: AttributeError"),
+        ("curve.jsonl", "[1]\n", "a file of .*damaged' is not what legged-envs train writes: TypeError"),
     ],
 )
 def test_a_damaged_run_is_told_by_its_file(name, text, message, run, tmp_path, capsys):
@@ -285,6 +287,32 @@ def test_a_damaged_run_is_told_by_its_file(name, text, message, run, tmp_path, c
         cli.main(["report", str(tmp_path / "damaged"), "--out", str(tmp_path / "page.html")])
     error = capsys.readouterr().err
     assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
+
+
+def test_a_run_in_a_folder_with_dollars_is_drawn(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "a$b_$_c")
+    cli.main(["report", str(tmp_path / "a$b_$_c"), "--out", str(tmp_path / "page.html")])
+    assert "a$b_$_c" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("content", [[1], {"a": 1}, {"task_id": GO2}, b"junk", b"Q\x81"], ids=repr)
+def test_a_file_that_is_no_checkpoint_is_one_line(content: object, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    for option in ("--resume", "--warm-start"):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["train", GO2, option, str(tmp_path), "--run-dir", str(tmp_path / "new"), "--no-video"])
+        error = capsys.readouterr().err
+        assert stop.value.code == 2 and "is no checkpoint" in error and error.count("\n") == 1, error
+
+
+def test_a_run_that_mlflow_does_not_know_here_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    (tmp_path / "mlflow.id").write_text("0" * 32)
+    tracker = TRACKERS["mlflow"](tmp_path, {"training": {"task_id": GO2}}, True)
+    with pytest.raises(ValueError, match=r"there is no run 0+ in .*set MLFLOW_TRACKING_URI"):
+        tracker.__enter__()
 
 
 # --- datasets ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Checkpoints of a training run: files of tensors and plain data, which run no code when they are read."""
 
 import datetime
-import pickle
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,9 +49,12 @@ def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
     try:
         with torch.serialization.safe_globals(_READABLE):
             state = torch.load(path, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        reason = next((line for line in str(error).splitlines() if "GLOBAL" in line), str(error).split("\n")[0])
+    except Exception as error:  # of any kind, as a damaged file may hold anything
+        text = str(error) or type(error).__name__
+        reason = next((line for line in text.splitlines() if "GLOBAL" in line), text.split("\n")[0])
         raise ValueError(f"{str(path)!r} is no checkpoint that this version can read safely: {reason}") from error
+    if not isinstance(state, dict) or not {"task_id", "algorithm"} <= state.keys():
+        raise ValueError(f"{str(path)!r} is no checkpoint of legged-envs train: it has no task_id and algorithm")
     if task_id is not None and state["task_id"].split(":")[-1] != task_id.split(":")[-1]:
         raise ValueError(f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}")
     return state

@@ -3,8 +3,8 @@
 import base64
 import json
 import time
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from html import escape
 from io import StringIO
 from math import isfinite
@@ -128,7 +128,8 @@ def report(runs: Runs, out: Path = Path("report.html")) -> None:
         out: The page, .html, one file that needs no network; one that is there is replaced."""
     checks.check_output("--out", out, endings=(".html",))
     checks.check_installed("matplotlib")
-    text = page(_read("report", runs))
+    with _as_written(*runs):
+        text = page(_read("report", runs))
     out.parent.mkdir(parents=True, exist_ok=True)
     print(f"wrote {out}, {out.write_text(text, encoding='utf-8') / 1e6:.1f} MB")
 
@@ -140,7 +141,8 @@ def compare(runs: Runs) -> None:
         runs: Run folders."""
     from rich import console, table
 
-    _, header, rows = comparison(_read("compare", runs))
+    with _as_written(*runs):
+        _, header, rows = comparison(_read("compare", runs))
     grid = table.Table(*(table.Column(head, overflow="fold") for head in header))
     for row in rows:
         grid.add_row(*map(cell, row))
@@ -150,7 +152,22 @@ def compare(runs: Runs) -> None:
 def _read(verb: str, paths: Sequence[Path]) -> list[Run]:
     if not paths:
         raise ValueError(f"{verb} needs at least one RUN, a folder that legged-envs train wrote")
-    return [Run(path) for path in dict.fromkeys(paths)]
+    loaded = []
+    for path in dict.fromkeys(paths):
+        with _as_written(path):
+            loaded.append(Run(path))
+    return loaded
+
+
+@contextmanager
+def _as_written(*paths: Path) -> Iterator[None]:
+    """A ValueError that names the runs for anything in their files that no training writes."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
+        places = ", ".join(repr(str(path)) for path in paths)
+        reason = shortened(f"{type(error).__name__}: {error}", 200)
+        raise ValueError(f"a file of {places} is not what legged-envs train writes: {reason}") from error
 
 
 def seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:

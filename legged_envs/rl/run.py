@@ -114,6 +114,14 @@ def _mlflow(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Tra
 
     if (known := _known(folder / "mlflow.id", resumed)) is None:
         mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", config["training"]["task_id"]))
+    else:
+        try:
+            mlflow.get_run(known)
+        except mlflow.MlflowException as error:
+            how = "go on where it was begun, or set MLFLOW_TRACKING_URI to where it is"
+            raise ValueError(
+                f"--tracker mlflow: there is no run {known} in {mlflow.get_tracking_uri()}; {how}"
+            ) from error
     with mlflow.start_run(known, run_name=folder.name) as run:
         (folder / "mlflow.id").write_text(run.info.run_id)
         if known is None:  # the options of an MLflow run cannot change
