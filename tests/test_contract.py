@@ -311,15 +311,16 @@ def test_robots_beyond_a_block_of_vectorized_maths_are_the_same(task):
         np.testing.assert_array_equal(steps[0][1], steps[1][1][:5])
 
 
-def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions):
+def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions, assert_same):
     later, same = (stack(LeggedVectorEnv, mode, limit=4) for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP))
     for env in (later, same):
         env.reset(seed=0)
         run(env, random_actions(4, 3))
-    before = same.step(random_actions(1, 3)[0])[0].copy()
+    other = copy.deepcopy(same)
     with pytest.raises(ValueError, match="another autoreset mode"):
         same.set_state(later.get_state())
-    assert before.shape == same.step(random_actions(1, 3)[0])[0].shape and same.unwrapped._episode_steps.min() > 0
+    for action in random_actions(5, 3, seed=1):
+        assert_same(same.step(action)[:4], other.step(action)[:4])
 
 
 @pytest.mark.parametrize("seed", [-1, [1, -2, 3], np.array([-1, 2, 3])])
@@ -345,6 +346,19 @@ def test_a_refused_state_with_changes_changes_nothing(random_actions, assert_sam
     other = copy.deepcopy(env)
     with pytest.raises(ValueError, match="torques"):
         env.set_state(one.get_state())
+    for action in random_actions(3, 3):
+        assert_same(env.step(action)[:4], other.step(action)[:4])
+
+
+def test_a_state_whose_physics_does_not_fit_takes_its_changes_back(random_actions, assert_same):
+    one, larger, env = make(LeggedVectorEnv), make(LeggedVectorEnv, 4), make(LeggedVectorEnv)
+    for each in (one, larger, env):
+        each.reset(seed=0)
+    other = copy.deepcopy(env)
+    one.reconfigure({"rewards.torques.weight": -0.5})
+    with pytest.raises(ValueError):
+        env.set_state({**one.get_state(), "sim": larger.get_state()["sim"]})
+    assert not env.changes
     for action in random_actions(3, 3):
         assert_same(env.step(action)[:4], other.step(action)[:4])
 
