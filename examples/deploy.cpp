@@ -157,7 +157,10 @@ struct Network {
         of.push_back(&(values.count(value) ? values : weights).at(value));
       }
       Row result = *of[0];
-      for (std::size_t i = 0; i < result.size() && name != "linear"; ++i) {
+      const bool linear = name == "linear", two = name == "sub" || name == "truediv";
+      const std::size_t size = linear ? of[2]->size() * result.size() : two ? result.size() : 0;
+      if (size && of[1]->size() != size) throw std::runtime_error("the numbers of " + step["name"].text + " do not fit");
+      for (std::size_t i = 0; i < result.size() && !linear; ++i) {
         float& x = result[i];
         if (name == "sub") x -= (*of[1])[i];
         else if (name == "truediv") x /= (*of[1])[i];
@@ -166,7 +169,7 @@ struct Network {
         else if (name == "tanh") x = std::tanh(x);
         else throw std::runtime_error("this network has the operation " + name + ", add it here");
       }
-      if (name == "linear") {
+      if (linear) {
         const Row &x = *of[0], &weight = *of[1];
         result = *of[2];
         for (std::size_t i = 0; i < result.size(); ++i)
@@ -187,15 +190,29 @@ struct Measured {
 struct Controller {
   Network network;
   Json about;
-  Numbers fallback, scale;
+  Numbers fallback, scale, rest, action;
+  std::vector<std::size_t> driven;  // the joint of each action
   double time = 0.0;
-  Numbers action;
+  std::size_t kept = 1;
   std::deque<std::map<std::string, Numbers>> past;  // the newest first
 
   explicit Controller(const std::string& path) : network(path), about(parse(network.contract)) {
     fallback = about["default_joint_pos"].numbers();
     scale = about["action_scale"].numbers();
     action.assign(scale.size(), 0.0);
+    for (std::size_t i = 0; i < fallback.size(); ++i)
+      rest.push_back(about["actuators"].items.at(i).text == "position" ? fallback[i] : 0.0);
+    const std::vector<Json>& names = about["joint_names"].items;
+    for (const Json& joint : about["action_joints"].items) {
+      const auto same = [&](const Json& name) { return name.text == joint.text; };
+      driven.push_back(std::find_if(names.begin(), names.end(), same) - names.begin());
+      if (driven.back() >= fallback.size()) throw std::runtime_error("there is no joint " + joint.text);
+    }
+    if (driven.size() != scale.size() || about["target_clip"].items.size() != scale.size())
+      throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
+    for (const Json& term : about["observation"].items)
+      if (term.has("steps_ago")) kept = std::max(kept, 1 + static_cast<std::size_t>(term["steps_ago"].number));
+    if (about.has("reference")) throw std::runtime_error("this loop cannot observe reference motions");
   }
 
   Numbers operator()(const Numbers& command, const Measured& robot) {
@@ -211,7 +228,7 @@ struct Controller {
     for (std::size_t i = 0; i < fallback.size(); ++i) now["joint_pos"][i] -= fallback[i];
     now["clock"] = {std::sin(2 * mjPI * stride), std::cos(2 * mjPI * stride)};
     past.push_front(now);
-    if (past.size() > 20) past.pop_back();
+    if (past.size() > kept) past.pop_back();
 
     Row observation;
     for (const Json& term : about["observation"].items) {
@@ -228,11 +245,8 @@ struct Controller {
     }
 
     const Row output = network(observation);
-    Numbers target = fallback;
-    for (std::size_t i = 0; i < target.size(); ++i) {
-      action[i] = std::clamp(output[i], -1.0f, 1.0f);
-      target[i] += scale[i] * action[i];
-    }
+    if (output.size() != action.size()) throw std::runtime_error("the network gives another number of actions");
+    Numbers target = rest;
     time += about["control_dt"].number;
     if (about.has("gait")) {  // the feet that swing are lifted
       const Json& gait = about["gait"];
@@ -243,6 +257,14 @@ struct Controller {
         for (std::size_t i = 0; i < target.size(); ++i)
           target[i] += lift * gait["swing"].items[foot][about["joint_names"].items[i].text].number;
       }
+    }
+    const double limit = about["action_limit"].number;
+    for (std::size_t i = 0; i < action.size(); ++i) {
+      const Json &clip = about["target_clip"].items[i], &low = clip.items.at(0), &high = clip.items.at(1);
+      double& joint = target[driven[i]];
+      action[i] = std::clamp(static_cast<double>(output[i]), -limit, limit);
+      joint += scale[i] * action[i];
+      if (low.kind == 'd') joint = std::clamp(joint, low.number, high.number);
     }
     return target;
   }
@@ -262,20 +284,14 @@ struct Robot {
     if (!model) throw std::runtime_error(error);
     data = mj_makeData(model);
     mj_resetDataKeyframe(model, data, 0);
-    const Numbers kp = about["kp"].numbers(), kd = about["kd"].numbers(), limits = about["torque_limits"].numbers();
-    for (std::size_t i = 0; i < kp.size(); ++i) {
-      const std::string& name = about["joint_names"].items[i].text;
+    for (const Json& each : about["joint_names"].items) {
+      const std::string& name = each.text;
       const int joint = mj_name2id(model, mjOBJ_JOINT, name.c_str());
       const int motor = mj_name2id(model, mjOBJ_ACTUATOR, name.c_str());
       if (joint < 0 || motor < 0) throw std::runtime_error(path + " has no joint and actuator " + name);
       motors.push_back(motor);
       positions.push_back(model->jnt_qposadr[joint]);
       velocities.push_back(model->jnt_dofadr[joint]);
-      model->actuator_gainprm[motor * mjNGAIN] = kp[i] > 0.0 ? kp[i] : kd[i];  // without kp the target is a velocity
-      model->actuator_biasprm[motor * mjNBIAS + 1] = -kp[i];
-      model->actuator_biasprm[motor * mjNBIAS + 2] = -kd[i];
-      model->actuator_forcerange[motor * 2] = -limits[i];
-      model->actuator_forcerange[motor * 2 + 1] = limits[i];
     }
     steps = static_cast<int>(std::lround(about["control_dt"].number / model->opt.timestep));
   }
@@ -296,6 +312,17 @@ struct Robot {
   }
 };
 
+double finite(const std::string& word) {
+  std::size_t end = 0;
+  double number = NAN;
+  try {
+    number = std::stod(word, &end);
+  } catch (const std::logic_error&) {
+  }
+  if (end != word.size() || !std::isfinite(number)) throw std::runtime_error(word + " is no finite number");
+  return number;
+}
+
 int main(int count, char** words) {
   if (count < 5) {
     std::fprintf(stderr, "usage: %s FOLDER VX VY WZ [TARGETS.csv]\n", words[0]);
@@ -303,11 +330,12 @@ int main(int count, char** words) {
   }
   try {
     const std::string folder = words[1];
+    const Numbers command = {finite(words[2]), finite(words[3]), finite(words[4])};
     Controller controller(folder + "/policy.safetensors");
     Robot robot(folder + "/scene.xml", controller.about);
-    const Numbers command = {std::atof(words[2]), std::atof(words[3]), std::atof(words[4])};
     std::ofstream table;
     if (count > 5) table.open(words[5]);
+    if (!table) throw std::runtime_error(std::string(words[5]) + " cannot be written");
     table.precision(17);
     while (controller.time < 10.0) {
       const Numbers target = controller(command, robot.read());

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 
-import mujoco
 import mujoco.viewer
 import numpy as np
 import onnxruntime
@@ -17,27 +16,31 @@ class Controller:  # from a command and what a robot measures to the targets of 
     def __init__(self, path):
         self.network, self.time, self.past = onnxruntime.InferenceSession(path), 0.0, []
         texts = self.network.get_modelmeta().custom_metadata_map
-        self.about = {k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()}
-        self.default, self.scale = np.array(self.about["default_joint_pos"]), np.array(self.about["action_scale"])
-        self.action, self.gait = 0.0 * self.scale, self.about.get("gait", {"period": 1.0, "offsets": (), "swing": ()})
+        self.about = about = {k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()}
+        self.default, self.scale = np.array(about["default_joint_pos"]), np.array(about["action_scale"])
+        self.rest, self.limit = self.default * (np.array(about["actuators"]) == "position"), about["action_limit"]
+        self.driven = [about["joint_names"].index(name) for name in about["action_joints"]]
+        self.low, self.high = np.array(about["target_clip"], float).T  # NaN where there is none
+        self.action, self.gait = 0.0 * self.scale, about.get("gait", {"period": 1.0, "offsets": (), "swing": ()})
+        self.kept = 1 + max(term.get("steps_ago", 0) for term in about["observation"])
 
     def __call__(self, command, quat, gyro, q, dq):
-        (w, x, y, z), stride, gait = quat, self.time / self.gait["period"], self.gait
+        (w, x, y, z), stride, gait, about = quat, self.time / self.gait["period"], self.gait, self.about
         gravity = (2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1)
         now = {"command": command, "gravity": gravity, "ang_vel": gyro, "joint_pos": q - self.default, "joint_vel": dq}
         now |= {"action": self.action, "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25))))}
-        if strange := {term["name"] for terms in self.about["inputs"].values() for term in terms} - {*now}:
+        if strange := {term["name"] for terms in about["inputs"].values() for term in terms} - {*now}:
             sys.exit(f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}")
-        self.past, parts = [now, *self.past[:20]], []
-        for term in self.about["observation"]:
-            value = self.past[min(term.get("steps_ago", 0), len(self.past) - 1)][term["name"]]
-            parts.append(np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"])
+        self.past = [now, *(self.past or [now] * self.kept)][: self.kept]
+        parts = [(self.past[term.get("steps_ago", 0)][term["name"]], term) for term in about["observation"]]
+        parts = [np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"] for value, term in parts]
         self.observation = np.concatenate(parts, dtype=np.float32)
-        self.action = np.clip(self.network.run(None, {"obs": self.observation[None]})[0][0], -1.0, 1.0)
-        target, self.time = self.default + self.scale * self.action, self.time + self.about["control_dt"]
+        self.action = np.clip(self.network.run(None, {"obs": self.observation[None]})[0][0], -self.limit, self.limit)
+        target, self.time = self.rest.copy(), self.time + about["control_dt"]
         for offset, swing in zip(gait["offsets"], gait["swing"], strict=True):  # the feet that swing are lifted
             swung = max(((stride + offset) % 1.0 - gait["stance"]) / (1.0 - gait["stance"]), 0.0)
-            target += np.sin(np.pi * swung) ** 2 * np.array([swing[name] for name in self.about["joint_names"]])
+            target += np.sin(np.pi * swung) ** 2 * np.array([swing[name] for name in about["joint_names"]])
+        target[self.driven] = np.fmax(self.low, np.fmin(self.high, target[self.driven] + self.scale * self.action))
         return target
 
 
@@ -46,16 +49,11 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
         self.model, names = mujoco.MjModel.from_xml_path(path), about["joint_names"]
         self.data, self.motors = mujoco.MjData(self.model), [self.model.actuator(name).id for name in names]
         mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
-        self.joints = np.array([(joint.qposadr[0], joint.dofadr[0]) for joint in map(self.model.joint, names)]).T
-        kp, kd, limits = (np.array(about[name]) for name in ("kp", "kd", "torque_limits"))
-        self.model.actuator_gainprm[self.motors, 0] = np.where(kp > 0, kp, kd)  # without kp the target is a velocity
-        self.model.actuator_biasprm[self.motors, 1:3] = -np.stack((kp, kd), 1)
-        self.model.actuator_forcerange[self.motors] = np.stack((-limits, limits), 1)
+        self.angles, self.speeds = np.array([(j.qposadr[0], j.dofadr[0]) for j in map(self.model.joint, names)]).T
         self.steps = round(about["control_dt"] / self.model.opt.timestep)
 
     def read(self):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s
-        position, velocity = self.data.qpos.copy(), self.data.qvel.copy()
-        return position[3:7], velocity[3:6], position[self.joints[0]], velocity[self.joints[1]]
+        return self.data.qpos[3:7], self.data.qvel[3:6].copy(), self.data.qpos[self.angles], self.data.qvel[self.speeds]
 
     def write(self, target):
         self.data.ctrl[self.motors] = target
@@ -63,12 +61,14 @@ class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends t
 
 
 if __name__ == "__main__":
-    folder, vx, vy, wz, *window = sys.argv[1:] if len(sys.argv) > 4 else sys.exit(__doc__)
-    controller = Controller(f"{folder}/policy.onnx")
+    sys.tracebacklimit = 0  # a mistake is one line
+    folder, *command, window = (*sys.argv[1:], "")[:5] if len(sys.argv) > 4 else sys.exit(__doc__)
+    command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
+    np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
     robot = Robot(f"{folder}/scene.xml", controller.about)
     viewer, begin = mujoco.viewer.launch_passive(robot.model, robot.data) if window else None, time.perf_counter()
     while viewer.is_running() if viewer else controller.time < 10.0:
-        robot.write(controller((float(vx), float(vy), float(wz)), *robot.read()))
+        robot.write(controller(command, *robot.read()))
         if viewer:
             viewer.sync()
             time.sleep(max(begin + controller.time - time.perf_counter(), 0.0))

@@ -256,7 +256,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Po
     return export
 
 
-@pytest.mark.parametrize("task_id", [GO2, G1])
+@pytest.mark.parametrize("task_id", [GO2, G1, "Legged/Tron1-WF-Flat-v0"])
 def test_a_plain_loop_walks_as_the_environment_by_the_contract_alone(task_id, exported):
     options = CrosscheckCfg(task_id, sims=("mujoco",), robots=2, seconds=0.6)
     runs, remark = crosscheck(options, make_task_cfg(task_id), *exported(task_id))
@@ -295,7 +295,9 @@ def test_what_a_plain_loop_cannot_observe_is_told(exported):
     bare, other = onnx.load(str(exported(GO2)[1])), path.with_name("bare.onnx")
     del bare.metadata_props[:]
     onnx.save(bare, str(other))
-    with pytest.raises(ValueError, match=r"bare.onnx' has no contract in its metadata: there is no 'kp'"):
+    with pytest.raises(
+        ValueError, match=r"bare.onnx' has no contract of this version in its metadata: no 'joint_names'"
+    ):
         PlainLoop(other, ROBOT, SimCfg())
     terms = [dict(term, size=6) if term["name"] == "gravity" else term for term in policy.inputs["policy"]]
     loop = PlainLoop(exported(GO2, observation=terms[:6])[1], ROBOT, SimCfg())
@@ -393,3 +395,16 @@ def test_the_file_of_a_run_is_the_one_that_is_checked(tmp_path, exported, capsys
     words = f"crosscheck {GO2} --policy {run} --sims mujoco --robots 1 --seconds 1.1"
     cli.main([*words.split(), "--picture", str(tmp_path / "a.png"), "--json", str(numbers)])
     assert json.loads(numbers.read_text())["runs"][PLAIN]["parted"] == 1.0
+    (run / "policy.safetensors").rename(run / "other.safetensors")  # of which policy.onnx is not the file
+    cli.main(
+        [
+            *words.split(),
+            "--policy",
+            f"{run}/other.safetensors",
+            "--picture",
+            str(run / "a.png"),
+            "--json",
+            str(numbers),
+        ]
+    )
+    assert json.loads(numbers.read_text())["runs"][PLAIN]["parted"] == 0.0

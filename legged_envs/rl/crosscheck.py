@@ -19,7 +19,7 @@ from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.metrics import EVALUATED, SETTLING_SECONDS, evaluation_cfg
 from legged_envs.rl.plain_loop import PlainLoop, Recording
-from legged_envs.rl.policy import Policy, policy_and_task, policy_file, save_onnx
+from legged_envs.rl.policy import POLICY_FILE, Policy, policy_and_task, policy_file, save_onnx
 from legged_envs.rl.run import write_json
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.engines import find_device, find_engine, known_engines
@@ -186,9 +186,10 @@ def plot_crosscheck(runs: Mapping[str, Recording], feet: Sequence[str], step_dt:
 def main(options: CrosscheckCfg) -> None:
     """Compare, print and draw. The ONNX file is that of the run folder, else the policy is exported."""
     policy, cfg, _ = policy_and_task(options.task_id, options.policy, options.changes)
-    onnx = options.policy and policy_file(options.policy).with_name("policy.onnx")
+    file = options.policy and policy_file(options.policy)
+    onnx = file and file.with_name("policy.onnx")
     with TemporaryDirectory() as folder:
-        if onnx is None or not onnx.is_file():
+        if onnx is None or file.name != POLICY_FILE or not onnx.is_file():
             onnx = Path(folder) / "policy.onnx"
             save_onnx(onnx, policy, {"inputs": policy.inputs, **policy.contract})
         runs, remark = crosscheck(options, cfg, policy, onnx)

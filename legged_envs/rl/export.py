@@ -4,15 +4,28 @@ import shutil
 from pathlib import Path
 
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.policy import POLICY_FILE, halve, load_policy, policy_and_task, policy_file, save_onnx, shipped_file
+from legged_envs.rl.policy import (
+    POLICY_FILE,
+    SINCE,
+    halve,
+    load_policy,
+    policy_and_task,
+    policy_file,
+    save_onnx,
+    shipped_file,
+)
 from legged_envs.sim.scene import spec_on_ground
 
 
 def export(task_id: str, policy: Path | None, folder: Path, half: bool = False) -> tuple[Path, Path, Path]:
     """Write ``policy.onnx`` and ``policy.safetensors``, of a file or run folder (None: what ships), both with its
     contract, and ``scene.xml``, that of its task; with ``half`` the weights are rounded to 16-bit floats. Where these
-    are; errors as :func:`policy_and_task`."""
-    cfg = policy_and_task(task_id, policy, weights=False)[1]
+    are; errors as :func:`policy_and_task`, and a ValueError for a contract of earlier versions, which lacks something.
+    """
+    given, cfg, _ = policy_and_task(task_id, policy, weights=False)
+    if missing := [name for name in SINCE if name not in given.contract]:
+        wrong = f"{str(policy)!r} was written by an earlier version, its contract has no {', '.join(missing)}"
+        raise ValueError(f"{wrong}: go on with its run for an update, train --resume, which writes it anew")
     onnx, weights, scene = (folder / name for name in ("policy.onnx", POLICY_FILE, "scene.xml"))
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)

@@ -10,6 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from legged_envs.rl.policy import OF_THE_ROBOT, SINCE
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.robot_state import CONTACT_FORCE
 from legged_envs.sim.scene import build_scene
@@ -18,9 +19,8 @@ from legged_envs.sim.simulation import SimCfg
 Recording = dict[str, Any]
 """What robots did: of each step, or one moment, the arrays (num_robots, …) of :meth:`PlainLoop.look`."""
 TEXTS = ("task_id", "robot", "action")
-_FIELDS = ("kp", "kd", "torque_limits", "default_joint_pos")
+"""Entries of a contract that are no JSON in an ONNX file."""
 _DOWN = (0.0, 0.0, -1.0)
-"""Entries of a contract that are no JSON in an ONNX file, and those that replace fields of a ``RobotCfg``."""
 TERMS: dict[str, Callable[[Any, mujoco.MjData, int], Any]] = {
     "command": lambda loop, data, i: loop.command[i],
     "gravity": lambda loop, data, i: _to_base(data, _DOWN),
@@ -51,8 +51,8 @@ class PlainLoop:
 
         model = onnx.load(str(path))
         about = {e.key: e.value if e.key in TEXTS else json.loads(e.value) for e in model.metadata_props}
-        if missing := [name for name in (*_FIELDS, "joint_names", "inputs", "action_scale") if name not in about]:
-            raise ValueError(f"{str(path)!r} has no contract in its metadata: there is no {missing[0]!r}")
+        if missing := [name for name in (*OF_THE_ROBOT, "inputs", "action_scale", *SINCE) if name not in about]:
+            raise ValueError(f"{str(path)!r} has no contract of this version in its metadata: no {missing[0]!r}")
         self._network: Any = ReferenceEvaluator(model)
         self._dt = float(about["control_dt"])
         if len(about["inputs"]) != 1 or "reference" in about:
@@ -60,14 +60,15 @@ class PlainLoop:
         self._terms: list[dict[str, Any]] = about["observation"]
         if unknown := [term["name"] for term in self._terms if term["name"] not in TERMS]:
             raise ValueError(f"it observes {unknown[0]!r}, and this loop knows {', '.join(TERMS)}")
-        if {*robot.actuators} != {"position"}:
-            raise ValueError(f"its joints have {', '.join({*robot.actuators})} actuators, and this loop has servos")
         names = about["joint_names"]
         order = [names.index(name) for name in robot.joint_names]
-        own: dict[str, Any] = {field: tuple(about[field][i] for i in order) for field in _FIELDS}
+        own: dict[str, Any] = {field: tuple(about[field][i] for i in order) for field in OF_THE_ROBOT}
         self.model = build_scene(replace(robot, **own), cfg)
         self._substeps = round(self._dt / cfg.dt)
         self.default, self._scale = np.array(about["default_joint_pos"]), np.array(about["action_scale"])
+        self._rest = np.where([kind == "position" for kind in about["actuators"]], self.default, 0.0)
+        self._driven, self._limit = [names.index(name) for name in about["action_joints"]], about["action_limit"]
+        self._low, self._high = np.array(about["target_clip"], float).T  # NaN, which fmin and fmax pass over, for None
         joints = [self.model.joint(name) for name in names]
         self.joint_qpos, self.joint_qvel = (np.array([getattr(j, a)[0] for j in joints]) for a in ("qposadr", "dofadr"))
         self._actuators = [self.model.actuator(name).id for name in names]
@@ -79,7 +80,7 @@ class PlainLoop:
     def start(self, state: Recording, command: np.ndarray, phase: np.ndarray) -> None:
         """Put robots where ``state`` has them, with a velocity ``command`` (n, 3) and, where there is a gait, a time of
         the stride, ``phase`` (n,)."""
-        self.command, self.phase, self.action = command, phase, np.zeros((len(command), len(self.default)))
+        self.command, self.phase, self.action = command, phase, np.zeros((len(command), len(self._scale)))
         self.data = [mujoco.MjData(self.model) for _ in command]
         for i, data in enumerate(self.data):
             data.qpos[:7], data.qpos[self.joint_qpos] = state["root"][i], state["joints"][i]
@@ -103,9 +104,12 @@ class PlainLoop:
 
     def step(self) -> Recording:
         """One control step; gives what :meth:`look` sees then."""
-        self.action = np.clip(self._network.run(None, {"obs": self.observe()})[0], -1.0, 1.0)
+        self.action = np.clip(self._network.run(None, {"obs": self.observe()})[0], -self._limit, self._limit)
         for i, data in enumerate(self.data):
-            data.ctrl[self._actuators] = self.default + self._lift(i) + self._scale * self.action[i]
+            target = self._rest + self._lift(i)
+            moved = target[self._driven] + self._scale * self.action[i]
+            target[self._driven] = np.fmax(np.fmin(moved, self._high), self._low)
+            data.ctrl[self._actuators] = target
             mujoco.mj_step(self.model, data, self._substeps)
         if self._gait:
             self.phase = (self.phase + self._dt / self._gait["period"]) % 1.0

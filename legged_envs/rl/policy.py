@@ -17,7 +17,7 @@ from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
-from legged_envs.mdp.observations import height_scan
+from legged_envs.mdp.observations import height_scan, joint_pos
 from legged_envs.rl.network import Network, describe
 from legged_envs.tables import Shown
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
@@ -25,8 +25,10 @@ from legged_envs.tasks.mimic import clip_names, imitating
 
 POLICY_FILE = "policy.safetensors"
 _CONTRACT, _NETWORK = "contract", "network"
-OF_THE_ROBOT = ("joint_names", "default_joint_pos", "kp", "kd", "torque_limits")
+OF_THE_ROBOT = ("joint_names", "default_joint_pos", "actuators", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
+SINCE = ("actuators", "action_joints", "action_limit", "target_clip")
+"""Entries that contracts of earlier versions have not, without which a loop must guess."""
 Inputs = dict[str, list[dict[str, Any]]]
 """Observation group → its terms, each with its name, size, scale, noise and clip; of the past also ``steps_ago``."""
 _FOLDER = Path(__file__).parents[1] / "policies"
@@ -42,31 +44,31 @@ def contract(
     ``groups``, one argument each; ``changes``, values that JSON has, make its task of the registered one."""
     robot, commands = env.cfg.robot, env.commands.terms.values()
     inputs = {group: terms_of(env, group) for group in groups}
-    around = [getattr(term.cfg, "around", None) for term in env.actions.terms.values()]
-    reference = env.commands.terms.get(around[0] or "")
-    centre = "default_joint_pos"
-    if isinstance(reference, MotionCommand):
-        centre = "(joint_pos of the reference one control step ahead where there is one, else default_joint_pos)"
-    elif isinstance(reference, GaitClock):
-        centre = "(default_joint_pos + the gait's lift of each foot)"
+    driven = [(robot.joint_names[joint], term) for term in env.actions.terms.values() for joint in term.joints]
     meaning = {
         "task_id": task_id,
         "changes": dict(changes or {}),
         "robot": robot.name,
         "control_dt": env.step_dt,
         **{name: list(getattr(robot, name)) for name in OF_THE_ROBOT},
+        "action_joints": [name for name, _ in driven],
         "action_scale": env.actions.scale.tolist(),
-        "action": f"joint target = {centre} + action_scale * clip(action, -1, 1)",
+        "action_limit": env.actions.limit,
+        "target_clip": [term.cfg.clip or (None, None) for _, term in driven],
+        "action": _formula(env),
         "observation": inputs[groups[0]],
         "inputs": inputs,
     }
     if motion := next((term for term in commands if isinstance(term, MotionCommand)), None):
         meaning["clips"] = list(motion.player.library.names)
         meaning["reference"] = {"control_steps_ahead": list(motion.cfg.window), "frame": motion.frame_sizes}
-    if clock := next((term for term in commands if isinstance(term, GaitClock)), None):
+    if found := next(((name, term) for name, term in env.commands.terms.items() if isinstance(term, GaitClock)), None):
+        gait, clock = found
+        lifted = {joint for joint, term in driven if getattr(term.cfg, "around", None) == gait}
+        turns = [dict(zip(robot.joint_names, each, strict=True)) for each in clock.swing.tolist()]
         meaning["gait"] = {
             **asdict(clock.cfg),
-            "swing": [dict(zip(robot.joint_names, turns, strict=True)) for turns in clock.swing.tolist()],
+            "swing": [{name: turn if name in lifted else 0.0 for name, turn in each.items()} for each in turns],
             "clock": "sin, cos of 2 pi phase; phase = time / period mod 1, that of a foot (phase + its offset) mod 1",
             "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
         }
@@ -75,6 +77,23 @@ def contract(
         defaults = {name: each.default for name, each in [*signature(height_scan).parameters.items()][1:]}
         meaning["scan"] = {**defaults, **scans[0]}
     return meaning
+
+
+def _formula(env: LeggedVectorEnv) -> str:
+    terms, limit = env.actions.terms.values(), env.actions.limit
+    around = [getattr(term.cfg, "around", None) for term in terms]
+    reference = env.commands.terms.get(next(filter(None, around), ""))
+    centre = "default_joint_pos"
+    if isinstance(reference, MotionCommand):
+        centre = "(joint_pos of the reference one control step ahead where there is one, else default_joint_pos)"
+    elif isinstance(reference, GaitClock):
+        centre = "(default_joint_pos + the gait's lift of each foot)"
+    if any(term.cfg.kind != "position" for term in terms):
+        centre = f"({centre} where actuators has position, else 0)"
+    target = f"{centre} + action_scale * clip(action, -{limit:g}, {limit:g})"
+    if any(term.cfg.clip for term in terms):
+        target = f"clip({target}, target_clip)"
+    return f"joint target = {target}"
 
 
 def same_meaning(one: Any, other: Any) -> bool:
@@ -91,14 +110,17 @@ def same_meaning(one: Any, other: Any) -> bool:
 
 def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     """The terms of an observation group in the order of its vector, as a contract has them: ``name``, ``size``,
-    ``scale``, ``noise``, ``clip`` and, in a group that shows the past, ``steps_ago``. A group that no manager makes is
-    one term. KeyError if there is no such group."""
+    ``scale``, ``noise``, ``clip`` and, in a group that shows the past, ``steps_ago``. Positions of wheels, which are
+    shown as 0, have scale 0. A group that no manager makes is one term. KeyError if there is no such group."""
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
     own, terms = env.observations.groups[group], env.cfg.observations[group].terms
-    of_past = own.history > 1
+    of_past, endless = own.history > 1, env.robot.endless
+    scales: dict[str, Any] = {name: term.scale for name, term in terms.items()}
+    for name in [name for name, term in terms.items() if term.func is joint_pos and endless.any()]:
+        scales[name] = (torch.as_tensor(scales[name]) * ~endless.cpu()).tolist()
     return [
-        {"name": name, "size": size, "scale": terms[name].scale, "noise": terms[name].noise, "clip": terms[name].clip}
+        {"name": name, "size": size, "scale": scales[name], "noise": terms[name].noise, "clip": terms[name].clip}
         | ({"steps_ago": age} if of_past else {})
         for name, size, age in own.layout
     ]
@@ -150,7 +172,8 @@ class Policy(Shown):
                 raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
 
     def _in_common(self) -> dict[str, Any]:
-        keys = ("robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "scan", "action")
+        keys = ["robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "scan", "action"]
+        keys += [key for key in SINCE if key in self.contract]
         layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
         return {key: self.contract.get(key) for key in keys} | {"observation": layout}
 

@@ -115,8 +115,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         self.joint_pos_limits = sim.joint_pos_limits.to(device)
         """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
         driven = torch.tensor([kind == "velocity" for kind in robot.actuators], device=device)
-        endless = driven & self.joint_pos_limits.isinf().all(1)
-        self._endless = endless if endless.any() else None
+        self.endless = driven & self.joint_pos_limits.isinf().all(1)
+        """Which joints are driven to a velocity and have no limits, as wheels. Shape: (num_joints,), bool."""
+        self._any_endless = bool(self.endless.any())
         self.feet = _index(sim.body_ids(robot.foot_names), device)
         self.penalized_bodies = _index(sim.body_ids(robot.penalized_bodies), device)
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
@@ -173,7 +174,7 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             "lin_vel_b": lin_vel_b,
             "projected_gravity": gravity,
             "base_height": self._height_above_ground(quantities.root_pos_w),
-            "joint_offset": offset if self._endless is None else offset.masked_fill(self._endless, 0.0),
+            "joint_offset": offset.masked_fill(self.endless, 0.0) if self._any_endless else offset,
             "contact_force": torch.linalg.vector_norm(quantities.contact_force_w, dim=-1),
             "foot_height": self._height_above_ground(quantities.foot_pos_w),
             "foot_speed": self._speed_along_ground(quantities.foot_pos_w, self._sole_velocity(quantities)),
