@@ -114,7 +114,7 @@ def play(
     appearance: str | None = None,
     web: bool = False,
     num_envs: int = 1,
-    port: int = 8080,
+    port: int | None = None,
 ) -> None:
     """Watch a policy walk, or imitate motions, in a window that arrows, Home, End and Enter drive, in a browser or as a
     video.
@@ -136,10 +136,14 @@ def play(
             install mujoco-menagerie, or set MENAGERIE_ROOT to a checkout), or an MJCF file with the same bodies.
         web: Serve a page for a browser, with plots and everything to play with; for --seconds, else until Ctrl-C.
         num_envs: Robots on that page.
-        port: Port of that page, which only this machine reaches: from elsewhere, ssh -L 8080:localhost:8080 HOST."""
+        port: Port of that page, by default 8080, which only this machine reaches: from elsewhere, ssh -L
+            8080:localhost:8080 HOST."""
     plain_id(task_id)
     checks.check_inputs("--motions", motions)
-    checks.whole_number("--num-envs", num_envs)
+    check_size("--num-envs", num_envs)
+    if port is not None and not web:
+        raise ValueError(f"--port {port} needs --web: a window or a video has none")
+    port = 8080 if port is None else port
     if web:
         if video is not None:
             raise ValueError("--web shows the robots in a browser: it takes no --video")
@@ -490,7 +494,9 @@ def _stop(message: str, status: int) -> NoReturn:
 
 def _parse(words: list[str]) -> Callable[[], None]:
     """The call that ``words`` ask for. ValueError, with what tyro prints in a box of several paragraphs, if none."""
-    if words == ["--version"]:
+    if words[:1] == ["--version"]:
+        if len(words) > 1:
+            raise ValueError(f"--version stands alone, got {' '.join(words[1:])!r} after it")
         return partial(print, f"legged-envs {__version__}")
     verb = words[0] if words and not words[0].startswith("-") else ""
     checks.check_known("unknown command", [verb] if verb else [], VERBS, "commands")

@@ -323,6 +323,12 @@ def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions, a
         assert_same(same.step(action)[:4], other.step(action)[:4])
 
 
+@pytest.mark.parametrize("seed", [True, [0, True, 2], np.array([True, False, True]), 1.5, "one"])
+def test_a_seed_that_is_no_integer_is_refused(seed):
+    with pytest.raises(TypeError, match="seed must be an integer or a list of them, got"):
+        stack(LeggedVectorEnv, AutoresetMode.SAME_STEP).reset(seed=seed)
+
+
 @pytest.mark.parametrize("seed", [-1, [1, -2, 3], np.array([-1, 2, 3])])
 def test_a_negative_seed_is_refused_and_changes_nothing(seed, random_actions, assert_same):
     env = stack(LeggedVectorEnv, AutoresetMode.SAME_STEP)

@@ -363,7 +363,12 @@ def test_crosscheck_prints_draws_and_writes(tmp_path, monkeypatch, capsys):
     ("words", "message"),
     [
         (f"{GO2} --robots 0", "--robots must be a positive integer, got 0"),
-        (f"{GO2} --seconds 0.5", "--seconds must be a finite number above 1, got 0.5"),
+        (f"{GO2} --seconds 0.5", "--seconds must be a finite number above 1 and at most 3600, got 0.5"),
+        (f"{GO2} --seconds 1.005", "--seconds must be at least 1.02, a control step more than is left out, got 1.005"),
+        (
+            f"{GO2} --seconds 1e12",
+            "--seconds must be a finite number above 1 and at most 3600, got 10000",
+        ),
         (f"{GO2} --picture runs.jpg", r"the ending of --picture must be one of \('.png',\), got '.jpg'"),
         (f"{GO2} --policy nowhere", "there is no policy file 'nowhere'"),
         (f"{GO2} --sims bullet", "unknown simulation engine sim='bullet'; available: 'mujoco', 'mujoco_warp'"),
@@ -396,15 +401,6 @@ def test_the_file_of_a_run_is_the_one_that_is_checked(tmp_path, exported, capsys
     cli.main([*words.split(), "--picture", str(tmp_path / "a.png"), "--json", str(numbers)])
     assert json.loads(numbers.read_text())["runs"][PLAIN]["parted"] == 1.0
     (run / "policy.safetensors").rename(run / "other.safetensors")  # of which policy.onnx is not the file
-    cli.main(
-        [
-            *words.split(),
-            "--policy",
-            f"{run}/other.safetensors",
-            "--picture",
-            str(run / "a.png"),
-            "--json",
-            str(numbers),
-        ]
-    )
+    words = words.replace(str(run), f"{run}/other.safetensors")
+    cli.main([*words.split(), "--picture", str(tmp_path / "b.png"), "--json", str(numbers)])
     assert json.loads(numbers.read_text())["runs"][PLAIN]["parted"] == 0.0

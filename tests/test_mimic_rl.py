@@ -446,7 +446,9 @@ def test_a_written_policy_is_read_back_bit_for_bit(encoder, tmp_path):
     cfg = MimicPPOCfg(encoder=encoder, encoder_heads=2, hidden=(16,), encoder_hidden=(16,), encoder_size=8)
     network = MimicNetwork((45, 136), 4, 12, cfg).eval()
     network.update_normalizers(torch.randn(9, 45), torch.randn(9, 136), torch.ones(9, 1))
-    meaning = {"task_id": GO2, "inputs": {group: [] for group in ACTOR_GROUPS}}
+    sizes = zip(ACTOR_GROUPS, (45, 136, 1), strict=True)
+    inputs = {group: [{"name": group, "size": size, "scale": 1.0}] for group, size in sizes}
+    meaning = {"task_id": GO2, "action_scale": [1.0] * 12, "inputs": inputs}
     save_policy(tmp_path / "policy.safetensors", network, meaning)
     policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.contract == meaning

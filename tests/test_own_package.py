@@ -27,6 +27,7 @@ TASK = "my_robot/Flat-v0"
     ("name", "told"),
     [
         ("my-robot", "must be an identifier, a to z, 0 to 9 and _, got 'my-robot'; did you mean 'my_robot'?"),
+        ("Ünïtree 2", "got 'Ünïtree 2'; did you mean 'unitree_2'?"),
         ("3 Dogs!", "got '3 Dogs!'; did you mean 'dogs'?"),
         ("class", "must be an identifier, a to z, 0 to 9 and _, got 'class'"),
         ("", "got ''"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -111,6 +112,67 @@ def test_a_file_with_a_network_that_nobody_knows_is_refused(network, message, tm
     save_file({"w": torch.zeros(1)}, path, {"network": json.dumps(network), "contract": "{}"})
     with pytest.raises(ValueError, match=rf"is not a policy as legged-envs train writes it.*{message}"):
         load_policy(path)
+
+
+GO2 = "Legged/Go2-Flat-v0"
+
+
+def rewritten(path: Path, contract: Any = None, **weights: Any) -> Path:
+    """The policy of Go2 at ``path``, with other entries in its contract, or another contract, and each of ``weights``,
+    by the end of its name, as a function makes it."""
+    with safe_open(SHIPPED[GO2], "pt") as file:
+        about, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    given = json.loads(about["contract"]) | contract if isinstance(contract, dict) else contract
+    about["contract"] = about["contract"] if contract is None else json.dumps(given)
+    made = [(name, make) for name in tensors for end, make in weights.items() if name.endswith(end)]
+    assert len(made) >= len(weights)
+    save_file(tensors | {name: make(tensors[name]) for name, make in made}, path, about)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("contract", "message"),
+    [
+        ([], r"its contract is no JSON object: \[\]"),
+        ("x", "its contract is no JSON object: x"),
+        (5, "its contract is no JSON object: 5"),
+        ({"inputs": [1]}, r"inputs of its contract is no dict: \[1\]"),
+        ({"inputs": {"policy": 3}}, "'policy' of its contract is no list of terms, each with a name"),
+        ({"inputs": {"policy": [{"name": "a", "size": "3", "scale": 1}]}}, "'policy' of its contract is no list of"),
+        ({"inputs": {"policy": [{"name": "a", "size": 3, "scale": 1}]}}, "mat1 and mat2|size of tensor"),
+        ({"changes": [1]}, "changes of its contract is no dict"),
+        ({"clips": "trot"}, "clips of its contract is no list"),
+        ({"task_id": 3}, "task_id of its contract is no str"),
+        ({"action_scale": [1.0]}, r"finite actions of shape \(2, 1\), and gives \(2, 12\)"),
+    ],
+    ids=str,
+)
+def test_a_contract_of_other_kinds_is_told(contract, message, tmp_path):
+    with pytest.raises(ValueError, match=rf"is not a policy as legged-envs train writes it.*: .*({message})"):
+        load_policy(rewritten(tmp_path / "policy.safetensors", contract))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda bias: bias[:-1].contiguous(), "must match|shape"),
+        (lambda bias: bias.new_full(bias.shape, float("nan")), r"must give finite actions of shape \(2, 12\)"),
+        (lambda bias: bias.reshape(1, 1, -1), r"finite actions|must match|shape|dim"),
+    ],
+    ids=["too few", "NaN", "too many axes"],
+)
+def test_weights_that_do_not_fit_are_told(make, message, tmp_path):
+    with pytest.raises(ValueError, match=rf"is not a policy as legged-envs train writes it.*: .*({message})"):
+        load_policy(rewritten(tmp_path / "policy.safetensors", **{"bias": make}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_weights_of_any_precision_are_read(dtype, tmp_path):
+    file = rewritten(tmp_path / "policy.safetensors", **{"weight": lambda weight: weight.to(dtype)})
+    observation = torch.randn(5, 45)
+    actions, expected = load_policy(file)(observation), load_shipped_policy(GO2)(observation)
+    assert actions.dtype == torch.float32
+    torch.testing.assert_close(actions, expected, atol=0.1, rtol=0.0)
 
 
 @pytest.mark.parametrize("task_id", SHIPPED)

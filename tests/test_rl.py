@@ -35,6 +35,7 @@ from legged_envs.rl.policy import load_policy, load_shipped_policy
 from legged_envs.rl.ppo import HalfMirror
 from legged_envs.rl.progress import showing
 from legged_envs.rl.record import read_evaluation
+from legged_envs.rl.run import alone
 from legged_envs.rl.train import Trainer, train
 from legged_envs.rl.velocity_metrics import hold_velocity
 from legged_envs.rl.watch import LABEL_HEIGHT, Scene, film_policy, make_watched, scenes, tour
@@ -607,6 +608,20 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
     }.items():
         with pytest.raises(ValueError, match=f"--{option}"):
             resume(**options)
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path):
+    with alone(tmp_path), pytest.raises(FileExistsError, match=r"another training is writing to .*: wait .* --run-dir"):
+        Trainer(tiny(tmp_path, iterations=1), Console(quiet=True)).run()
+    assert not [*tmp_path.iterdir()]
+    with alone(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("less", [{"iterations": 1}, {"minutes": 1e-5}])
+def test_a_run_does_not_go_on_to_less_than_it_has(less, run):
+    with pytest.raises(ValueError, match=r"those of the whole run, which has 2 and 0\.\d behind it: give more"):
+        Trainer(TrainCfg(GO2, resume=run, **less), Console(quiet=True))
 
 
 def test_a_checkpoint_without_the_options_of_its_run_is_refused(tmp_path):

@@ -28,8 +28,9 @@ from legged_envs import cli
 from legged_envs.rl.checkpoint import read_checkpoint
 from legged_envs.rl.config import PPOCfg, RecordCfg, TrainCfg
 from legged_envs.rl.dataset import load_dataset, record
+from legged_envs.rl.plots import draw_curves
 from legged_envs.rl.policy import load_shipped_policy
-from legged_envs.rl.report import Run, comparison, page
+from legged_envs.rl.report import Run, _read, comparison, page
 from legged_envs.rl.run import TRACKERS
 from legged_envs.rl.train import Trainer
 
@@ -233,6 +234,17 @@ def test_runs_are_compared_in_what_differs(run, tmp_path, capsys, monkeypatch):
     assert "training.episodes" not in printed and "mean ±" not in printed
 
 
+def test_a_run_by_several_of_its_names_is_one(run, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(run)
+    monkeypatch.chdir(run.parent)
+    assert len(_read("compare", [run, tmp_path / "link", Path(run.name), run / ".." / run.name])) == 1
+
+
+def test_a_run_whose_path_begins_with_an_underscore_has_its_place_in_the_legend(run):
+    figure = draw_curves({"_own": [Run(run).curve], "other": [Run(run).curve]})
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["./_own", "other"]
+
+
 def test_of_several_tasks_the_tasks_are_not_compared(run, tmp_path):
     other = Run(altered(run, tmp_path / "two", task_id="Other/Task-v0"))  # which is not registered
     other.config["task"]["robot"]["name"] = "other"
@@ -413,6 +425,9 @@ def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
         ({"contract": {"control_dt": 0.01}}, GO2, r"with control_dt 0.01, now 0.02; record it anew"),
         ({"contract": {"action_scale": [1.0]}}, GO2, r"with action_scale \[1.0\], now \[0.6"),
         ({"minari_version": "9.9"}, GO2, "does not support the dataset"),
+        ({"task_id": 5}, GO2, rf"the dataset '{DATASET}' is not what legged-envs record writes: AttributeError"),
+        ({"contract": [1]}, GO2, "is not what legged-envs record writes: TypeError"),
+        ({"action_space": 5}, GO2, "is not what legged-envs record writes: "),
     ],
 )
 def test_a_dataset_of_another_task_or_version_is_refused(change, task, message, dataset, tmp_path, monkeypatch):
@@ -422,6 +437,18 @@ def test_a_dataset_of_another_task_or_version_is_refused(change, task, message, 
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(ValueError, match=message):
         load_dataset(DATASET, task)
+
+
+def test_a_dataset_that_is_not_whole_is_told(dataset, tmp_path, monkeypatch):
+    shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    file = tmp_path / DATASET / "data" / "main_data.hdf5"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: OSError"):
+        load_dataset(DATASET, GO2)
+    (file.parent / "metadata.json").unlink()
+    with pytest.raises(ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: "):
+        load_dataset(DATASET, GO2)
 
 
 @pytest.mark.usefixtures("dataset")

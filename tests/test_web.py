@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ from viser import _messages as messages
 
 from legged_envs import cli
 from legged_envs.rl import watch
-from legged_envs.rl.policy import load_shipped_policy
+from legged_envs.rl.policy import Policy, load_shipped_policy
 from legged_envs.rl.watch import KEYS, Keys, Scene, make_watched
 from legged_envs.rl.web.panel import Panel
 from legged_envs.rl.web.play import Session, serving
@@ -206,6 +207,27 @@ def test_weights_policies_and_mistakes_from_the_page(tmp_path):
         page.set("load policy", True)
         view.frame()
         assert view.session.policy is not before and view.panel.controls["policy"].value == str(tmp_path)
+
+
+def test_a_policy_that_gives_no_numbers_here_is_told_and_the_old_one_stays():
+    with viewing() as view:
+        page, begun = Page(view).read(), view.session.policy
+        wait(lambda: len(view.server.get_clients()) == 1)
+        view.panel._policies["broken"] = Policy(lambda seen: torch.full((2, 12), torch.nan), begun.contract)
+        view.panel.controls["policy"].options = ("as begun", "broken")
+        page.set("policy", "broken")
+        view.frame()
+        assert page.read().told == [f"the policy of '{ID}' gives no finite actions here"]
+        view.frame()
+        assert view.session.policy is begun
+
+
+def test_a_command_that_only_windows_take_is_kept_on_the_page():
+    """0 is a command also where the task's ranges begin above it."""
+    with viewing(**{"commands.velocity.lin_vel_x": (0.3, 1.0)}) as view:
+        slow = replace(AHEAD, command=(0.0, 0.0, 0.0))
+        panel = Panel(view.server, Session(view.envs, view.policy, slow), view.envs.unwrapped.cfg, [slow])
+        assert panel.controls["vx [m/s]"].value == panel.controls["vx [m/s]"].min == 0.0
 
 
 def test_a_level_puts_every_robot_on_its_tiles_and_the_ground_is_drawn_there():

@@ -6,6 +6,7 @@ import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from unicodedata import normalize
 
 HERE = Path(__file__).resolve().parent
 NAME = HERE.name
@@ -21,7 +22,8 @@ def copy_project(name: str, folder: Path) -> None:
     name cannot be that of a package or the folder is taken."""
     sys.path[:] = [place for place in sys.path if Path(place).resolve() != HERE]  # else this package is found
     if not is_name(name):
-        better = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_").lstrip("_0123456789")
+        plain = normalize("NFKD", name.lower()).encode("ascii", "ignore").decode()
+        better = re.sub("[^a-z0-9]+", "_", plain).strip("_").lstrip("_0123456789")
         meant = f"; did you mean {better!r}?" if is_name(better) else ""
         sys.exit(f"{NAME}: a project's name must be an identifier, a to z, 0 to 9 and _, got {name!r}{meant}")
     if find_spec(name):

@@ -103,6 +103,8 @@ def check_seed(seed: Any, num_envs: int) -> int | list[int] | None:
     try:
         one = not isinstance(seed, (list, tuple, np.ndarray))
         seeds = [operator.index(s) for s in ([seed] if one else seed)]
+        if any(isinstance(s, bool) for s in ([seed] if one else seed)):
+            raise TypeError
     except TypeError:
         raise TypeError(f"seed must be an integer or a list of them, got {seed!r}") from None
     if min(seeds, default=0) < 0:

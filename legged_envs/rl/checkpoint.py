@@ -84,6 +84,10 @@ def going_on(cfg: TrainCfg) -> tuple[TrainCfg, dict[str, Any] | None]:
     given = {name: getattr(cfg, name) for name in FREE if getattr(cfg, name) != getattr(usual, name)}
     if "minutes" in given:
         given.setdefault("iterations", None)  # those of the run would hide the time that was asked for
+    done, minutes = checkpoint["iteration"], checkpoint["seconds"] / 60.0
+    if (given.get("iterations") or done) < done or ("minutes" in given and given["minutes"] < 0.99 * minutes):
+        wrong = f"--iterations and --minutes are those of the whole run, which has {done} and {minutes:.1f} behind it"
+        raise ValueError(f"{wrong}: give more, or nothing to go on as begun")
     merged = replace(checkpoint["cfg"], run_dir=cfg.run_dir, resume=resume, **given)
     _check_same(cfg, merged, usual)
     return merged, checkpoint

@@ -39,8 +39,10 @@ FIRST_TROT = 2.5
 ARMS = 0.4
 LARGEST_SEED = 2**63 - 1
 BYTES_PER_ROBOT = 20_000
+MOST_THREADS = 256
 """Share of a training with coarse physics, how many times its weight a trot earns at first, how much of the first noise
-arms and heads get, what torch takes as a seed, and the least memory of an environment."""
+arms and heads get, what torch takes as a seed, the least memory of an environment, and how many threads a machine with
+fewer cores may have."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
 _ABOVE_ZERO: tuple[str, ...] = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip")
 _ABOVE_ZERO += ("init_std", "init_free_std", "noise_kept")
@@ -220,6 +222,7 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
     _check_numbers(cfg)
     _check_numbers(algo)
     whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
+    whole_number("--threads", cfg.threads, least=0, most=max(MOST_THREADS, os.cpu_count() or 1))
     check_size("--num-envs", cfg.num_envs)
     check_size("--episodes", cfg.episodes)
     samples, mini_batches = cfg.num_envs * algo.steps_per_env, getattr(algo, "mini_batches", 1)

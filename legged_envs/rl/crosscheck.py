@@ -186,10 +186,13 @@ def plot_crosscheck(runs: Mapping[str, Recording], feet: Sequence[str], step_dt:
 def main(options: CrosscheckCfg) -> None:
     """Compare, print and draw. The ONNX file is that of the run folder, else the policy is exported."""
     policy, cfg, _ = policy_and_task(options.task_id, options.policy, options.changes)
-    file = options.policy and policy_file(options.policy)
-    onnx = file and file.with_name("policy.onnx")
+    if options.seconds < (least := SETTLING_SECONDS + cfg.sim.step_dt):
+        wrong = f"--seconds must be at least {least:g}, a control step more than is left out, got {options.seconds:g}"
+        raise ValueError(wrong)
+    file = policy_file(options.policy or "")
+    onnx = file.with_name("policy.onnx")
     with TemporaryDirectory() as folder:
-        if onnx is None or file.name != POLICY_FILE or not onnx.is_file():
+        if options.policy is None or file.name != POLICY_FILE or not onnx.is_file():
             onnx = Path(folder) / "policy.onnx"
             save_onnx(onnx, policy, {"inputs": policy.inputs, **policy.contract})
         runs, remark = crosscheck(options, cfg, policy, onnx)

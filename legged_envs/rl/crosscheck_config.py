@@ -34,7 +34,7 @@ class CrosscheckCfg(Configuration):
     def check(self) -> None:
         plain_id(self.task_id)
         check_size("--robots", self.robots)
-        checks.check_number("--seconds", self.seconds, above=1.0)
+        checks.check_number("--seconds", self.seconds, above=1.0, most=3600.0)
         checks.whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)
         checks.check_output("--picture", self.picture, endings=(".png",))
         checks.check_output("--json", self.json)

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 
 from legged_envs import __version__
+from legged_envs.checks import is_mistake
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.config import RecordCfg
 from legged_envs.rl.policy import Policy, contract, policy_and_task, same_meaning
@@ -92,7 +93,18 @@ def load_dataset(name: str, task_id: str) -> Any:
     another meaning of their numbers, other costs or limits."""
     if not (folder := dataset_folder(name)).is_dir():
         raise FileNotFoundError(f"there is no dataset {name!r} at {str(folder)!r}: legged-envs record makes one")
+    try:
+        return _load(name, task_id)
+    except Exception as error:  # of any kind, as damaged files may hold anything
+        if is_mistake(error) and not isinstance(error, OSError):
+            raise
+        reason = shortened(f"{type(error).__name__}: {error}", 300)
+        raise ValueError(f"the dataset {name!r} is not what legged-envs record writes: {reason}") from error
+
+
+def _load(name: str, task_id: str) -> Any:
     dataset = import_module("minari").load_dataset(name)  # which refuses other versions of its own format
+    dataset[-1]  # an error if its file is not whole
     about = {"cost_names": [], "task_id": "another package's task", **dataset.storage.metadata}
     if about["task_id"].rpartition(":")[2] != plain_id(task_id):
         raise ValueError(f"the dataset {name!r} is of {about['task_id']}, not of {task_id!r}")

@@ -60,9 +60,14 @@ def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colo
     lines = [np.array([(row["env_steps"] / 1e6, row[name]) for row in curve if name in row]).T for curve in curves]
     steps = np.linspace(max(x[0] for x, _ in lines), max(x[-1] for x, _ in lines), _POINTS)
     values = np.array([np.interp(steps, x, y, right=np.nan) for x, y in lines])
-    axis.plot(steps, np.nanmean(values, axis=0), color=colour, label=label.replace("$", r"\$"))  # else maths
+    axis.plot(steps, np.nanmean(values, axis=0), color=colour, label=_literal(label))
     low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
     axis.fill_between(steps, low, high, color=colour, alpha=0.25, linewidth=0.0)
+
+
+def _literal(label: str) -> str:
+    """A path as a legend shows it: what it begins with or holds is no sign to hide it, and no maths."""
+    return ("./" if label.startswith("_") else "") + label.replace("$", r"\$")
 
 
 def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:

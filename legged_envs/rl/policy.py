@@ -19,7 +19,7 @@ from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.mdp.observations import height_scan, joint_pos
 from legged_envs.rl.network import Network, describe
-from legged_envs.tables import Shown
+from legged_envs.tables import Shown, shortened
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
 
@@ -239,15 +239,46 @@ def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> 
             tensors: dict[str, Any] = {name: _read(file.get_tensor(name)) if weights else None for name in names}
         if missing := {_CONTRACT, _NETWORK} - about.keys():
             raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
-        return Policy(Network(json.loads(about[_NETWORK]), tensors), json.loads(about[_CONTRACT]))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        message = f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {error}"
+        policy = Policy(Network(json.loads(about[_NETWORK]), tensors), _checked(json.loads(about[_CONTRACT])))
+        if weights and "action_scale" in policy.contract:
+            _try(policy, device)
+        return policy
+    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+        reason = shortened(str(error).split("\n")[0], 300)
+        message = f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {reason}"
         raise ValueError(message) from error
 
 
 def _read(weight: torch.Tensor) -> torch.Tensor:
     """A copy, which lies in memory as torch aligns it: the last digits of a product depend on that."""
-    return weight.float() if weight.dtype == torch.float16 else weight.clone()
+    return weight.float() if weight.is_floating_point() and weight.dtype != torch.float32 else weight.clone()
+
+
+def _checked(contract: Any) -> dict[str, Any]:
+    """``contract``; ValueError if an entry that this package reads is not of the kind that it writes."""
+    if not isinstance(contract, dict):
+        raise ValueError(f"its contract is no JSON object: {shortened(str(contract), 100)}")
+    for name, kind in {"task_id": str, "changes": dict, "clips": list, "inputs": dict, "observation": list}.items():
+        if not isinstance(contract.get(name, kind()), kind):
+            raise ValueError(f"{name} of its contract is no {kind.__name__}: {shortened(str(contract[name]), 100)}")
+    for group, terms in (contract.get("inputs") or {"observation": contract.get("observation", [])}).items():
+        if not isinstance(terms, list) or not all(map(_is_term, terms)):
+            raise ValueError(f"{group!r} of its contract is no list of terms, each with a name, a size and a scale")
+    return contract
+
+
+def _is_term(term: Any) -> bool:
+    return isinstance(term, dict) and {"name", "size", "scale"} <= term.keys() and type(term["size"]) is int
+
+
+def _try(policy: Policy, device: str) -> None:
+    """Raise what a policy raises whose weights do not fit its contract."""
+    sizes = [sum(term["size"] for term in terms) for terms in policy.inputs.values()]
+    actions = policy(*(torch.zeros(2, size, device=device) for size in sizes))
+    expected = (2, len(policy.contract["action_scale"]))
+    if not isinstance(actions, torch.Tensor) or actions.shape != expected or not actions.isfinite().all():
+        shape = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
+        raise ValueError(f"for zeros its network must give finite actions of shape {expected}, and gives {shape}")
 
 
 def shipped_file(task_id: str) -> Path:

@@ -153,7 +153,7 @@ def _read(verb: str, paths: Sequence[Path]) -> list[Run]:
     if not paths:
         raise ValueError(f"{verb} needs at least one RUN, a folder that legged-envs train wrote")
     loaded = []
-    for path in dict.fromkeys(paths):
+    for path in {path.resolve(): path for path in paths}.values():  # one run has several names
         with _as_written(path):
             loaded.append(Run(path))
     return loaded

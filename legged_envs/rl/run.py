@@ -1,5 +1,6 @@
 """What a training tells of itself as it runs: files in its run folder, and trackers, each through its own library."""
 
+import fcntl
 import json
 import os
 import platform
@@ -40,6 +41,23 @@ def write_json(path: Path, values: Any) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(values, indent=1, default=as_json) + "\n")
     part.replace(path)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a run folder, which is made if it has to be, until this is over or the process has ended. FileExistsError if
+    a training holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            how = "wait until it is over, or choose another --run-dir"
+            raise FileExistsError(f"another training is writing to {str(folder)!r}: {how}") from error
+        yield
+    finally:
+        os.close(handle)
 
 
 def numbers(values: Any, path: str = "") -> dict[str, float]:

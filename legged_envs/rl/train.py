@@ -37,6 +37,7 @@ from legged_envs.rl.run import (
     EVALUATION,
     TRACKERS,
     Track,
+    alone,
     as_json,
     describe_session,
     numbers,
@@ -114,8 +115,12 @@ class Trainer:
 
     def run(self) -> Path:
         """Train, export, evaluate, draw and film. Returns the run folder. SIGINT (Ctrl-C) and SIGTERM end a run with a
-        KeyboardInterrupt, in training once the update is done and the policy and a checkpoint are saved."""
-        self._run_dir.mkdir(parents=True, exist_ok=True)
+        KeyboardInterrupt, in training once the update is done and the policy and a checkpoint are saved.
+        FileExistsError if another training writes to the folder."""
+        with alone(self._run_dir):
+            return self._run()
+
+    def _run(self) -> Path:
         config: dict[str, Any] = {"training": self.cfg, "task": self.task}
         self._write(CONFIG, config)
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")

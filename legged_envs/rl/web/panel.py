@@ -57,7 +57,7 @@ class Panel:
         self._commands = COMMANDS if follows_velocity(cfg) else ()
         for label, name, value in zip(self._commands, RANGES, session.scene.command or (), strict=False):
             low, high = getattr(cfg.commands["velocity"], name)
-            self._slider(label, low, high, 0.05, min(max(value, low), high))
+            self._slider(label, min(low, value), max(high, value), 0.05, value)
         if clips := tuple(scene.clip for scene in shown if scene.clip is not None):
             self.controls["clip"] = gui.add_dropdown("clip", clips)
         if ground is not None:

@@ -83,6 +83,8 @@ class Session:
         stays, if there is none or it does not fit."""
         policy = load_policy(policy) if isinstance(policy, Path) else policy
         policy.check(self.core)
+        if not policy(*(self.observation[group] for group in policy.inputs)).isfinite().all():
+            raise ValueError(f"the policy of {policy.task_id!r} gives no finite actions here")
         self.policy = policy
 
 
