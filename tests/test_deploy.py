@@ -117,6 +117,11 @@ def test_the_loop_observes_and_acts_as_the_environment_and_walks_at_its_command(
 
 
 CHANGED: dict[str, dict[str, Any]] = {
+    "some joints of a gait": {
+        "actions.joint_position.joints": (".*knee_joint", ".*hip_pitch_joint"),
+        "actions.joint_position.scale": 0.4,
+    },
+    "a gait that lifts no foot": {"actions.joint_position.around": None},
     "the past of the group": {
         "observations.policy.history": 3,
         "observations.policy.terms.joint_vel.clip": (-0.5, 0.5),
@@ -144,7 +149,7 @@ def write_changed(folder: Path, task_id: str, changes: dict[str, Any]) -> tuple[
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_what_changes_change_is_in_the_contract_and_in_the_loop(name: str, tmp_path: Path) -> None:
-    core, policy = write_changed(tmp_path, GO2, CHANGED[name])
+    core, policy = write_changed(tmp_path, G1 if "gait" in name else GO2, CHANGED[name])
     controller = deploy.Controller(str(tmp_path / "policy.onnx"))
     robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
     assert_same_observations_and_actions(controller, robot, core, policy)
@@ -230,7 +235,7 @@ def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: P
     cases = [(folders[task_id], command) for task_id, command in WALKS]
     for name, changes in CHANGED.items():
         (folder := tmp_path / name.replace(" ", "_")).mkdir()
-        write_changed(folder, GO2, changes)
+        write_changed(folder, G1 if "gait" in name else GO2, changes)
         cases.append((folder, (0.5, 0.0, 0.0)))
     for folder, command in cases:
         words = [str(program), str(folder), *map(str, command), str(tmp_path / "targets.csv")]

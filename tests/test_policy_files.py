@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from contextlib import closing
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from torch import nn
 
 from legged_envs.envs import unwrap
 from legged_envs.rl.network import Network, describe
-from legged_envs.rl.policy import SHIPPED, load_policy, load_shipped_policy, save_policy
+from legged_envs.rl.policy import SHIPPED, SINCE, Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.record import headline, read_evaluation, record_evaluation
 
 ACTIVATIONS = (
@@ -128,6 +129,16 @@ def rewritten(path: Path, contract: Any = None, **weights: Any) -> Path:
     assert len(made) >= len(weights)
     save_file(tensors | {name: make(tensors[name]) for name, make in made}, path, about)
     return path
+
+
+def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
+    shipped = load_shipped_policy(GO2)
+    older = Policy(shipped, {name: value for name, value in shipped.contract.items() if name not in SINCE})
+    with closing(gym.make_vec(GO2, num_envs=1, observations="dict")) as env:
+        older.check(unwrap(env))
+    clipped = gym.make_vec(GO2, num_envs=1, cfg={"actions.joint_position.clip": (-1.0, 1.0)})
+    with closing(clipped), pytest.raises(ValueError, match=r"environment has joint target = clip.*, target_clip"):
+        shipped.check(unwrap(clipped))
 
 
 @pytest.mark.parametrize(
