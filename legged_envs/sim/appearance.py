@@ -74,6 +74,7 @@ def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
     for part in (*look.worldbody.bodies, *look.worldbody.geoms, *look.keys, *look.lights, *look.cameras):
         look.delete(part)
     look.option = spec.option  # else MuJoCo warns about differences
+    spec.compiler.usethread = True  # for its meshes
     spec.attach(look, frame=spec.worldbody.add_frame(), prefix=_PREFIX)
     bodies, shapes = (_poses(each, robot.base_body) for each in (own, model))
     for i in np.flatnonzero((model.geom_contype | model.geom_conaffinity == 0) & (model.geom_group < 3)):

@@ -221,6 +221,8 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
         reason = shortened(str(error), 200)
         raise ValueError(f"RobotCfg {robot.name!r}: cannot read {str(robot.path)!r}: {reason}") from error
     _check_file(spec, robot)
+    # Threads of the compiler load meshes; where none can be made, it fails without a reason.
+    spec.compiler.usethread = len(spec.meshes) > 1
     for geom in spec.geoms:
         geom.priority = 1  # the robot's friction decides, not the larger one
     _add_actuators(spec, robot)
