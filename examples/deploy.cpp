@@ -15,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -129,7 +130,6 @@ struct Network {
     const Json header = parse(bytes.substr(8, size)), &about = header["__metadata__"];
     const Json network = parse(about["network"].text);
     contract = about["contract"].text;
-    if (network["inputs"].items.size() != 1) throw std::runtime_error(path + " takes more than one observation");
     input = network["inputs"].items[0].text;
     output = network["outputs"].items[0].text;
     steps = network["steps"];
@@ -138,6 +138,8 @@ struct Network {
       const std::string& type = header.items[i]["dtype"].text;
       if (type != "F32" && type != "F16") throw std::runtime_error(header.keys[i] + " is not of float32 or float16");
       const Numbers place = header.items[i]["data_offsets"].numbers();
+      if (place.size() != 2 || place[0] < 0 || place[1] < place[0] || place[1] > bytes.size() - 8 - size)
+        throw std::runtime_error(path + " is not whole: there is no " + header.keys[i]);
       const char* from = bytes.data() + 8 + size + static_cast<std::size_t>(place[0]);
       const std::size_t width = type == "F32" ? 4 : 2;
       Row& row = weights[header.keys[i]];
@@ -183,9 +185,18 @@ struct Network {
 
 // --- From a command and what a robot measures to the targets of its joints -------------------------------------------
 
+// A number within a pair of bounds, where there are such.
+double clipped(double number, const Json& bounds) {
+  const Json &low = bounds.items.at(0), &high = bounds.items.at(1);
+  if (low.kind == 'd') number = std::max(number, low.number);
+  return high.kind == 'd' ? std::min(number, high.number) : number;
+}
+
 struct Measured {
   Numbers quat, ang_vel, joint_pos, joint_vel;  // of the base (w, x, y, z), and in its frame, rad/s; rad, rad/s
 };
+
+const std::set<std::string> KNOWN = {"command", "gravity", "ang_vel", "joint_pos", "joint_vel", "action", "clock"};
 
 struct Controller {
   Network network;
@@ -212,7 +223,11 @@ struct Controller {
       throw std::runtime_error("action_joints, action_scale and target_clip differ in size");
     for (const Json& term : about["observation"].items)
       if (term.has("steps_ago")) kept = std::max(kept, 1 + static_cast<std::size_t>(term["steps_ago"].number));
-    if (about.has("reference")) throw std::runtime_error("this loop cannot observe reference motions");
+    for (const Json& terms : about["inputs"].items)
+      for (const Json& term : terms.items)
+        if (term.has("own") || !KNOWN.count(term["name"].text))
+          throw std::runtime_error("this loop cannot observe " + term["name"].text);
+    if (about["inputs"].items.size() != 1) throw std::runtime_error("this loop makes one observation, not several");
   }
 
   Numbers operator()(const Numbers& command, const Measured& robot) {
@@ -231,16 +246,17 @@ struct Controller {
     if (past.size() > kept) past.pop_back();
 
     Row observation;
+    const double bound = about["observation_limit"].number;
     for (const Json& term : about["observation"].items) {
       const std::string& name = term["name"].text;
-      if (!now.count(name)) throw std::runtime_error("this loop cannot observe " + name);
       const std::size_t age = term.has("steps_ago") ? static_cast<std::size_t>(term["steps_ago"].number) : 0;
       const Json &clip = term["clip"], &factor = term["scale"];
       const Numbers& value = past[std::min(age, past.size() - 1)].at(name);
+      if (value.size() != term["size"].number) throw std::runtime_error("this loop cannot observe such a " + name);
       for (std::size_t i = 0; i < value.size(); ++i) {
-        double number = value[i];
-        if (clip.kind == 'a') number = std::clamp(number, clip.items[0].number, clip.items[1].number);
-        observation.push_back(number * (factor.kind == 'a' ? factor.items[i].number : factor.number));
+        const double number = clip.kind == 'a' ? clipped(value[i], clip) : value[i];
+        const double scaled = number * (factor.kind == 'a' ? factor.items.at(i).number : factor.number);
+        observation.push_back(std::clamp(scaled, -bound, bound));
       }
     }
 
@@ -252,7 +268,7 @@ struct Controller {
       const Json& gait = about["gait"];
       const double stance = gait["stance"].number;
       for (std::size_t foot = 0; foot < gait["swing"].items.size(); ++foot) {
-        const double phase = std::fmod(stride + gait["offsets"].items[foot].number, 1.0);
+        const double turns = stride + gait["offsets"].items[foot].number, phase = turns - std::floor(turns);
         const double lift = std::pow(std::sin(mjPI * std::max(phase - stance, 0.0) / (1.0 - stance)), 2);
         for (std::size_t i = 0; i < target.size(); ++i)
           target[i] += lift * gait["swing"].items[foot][about["joint_names"].items[i].text].number;
@@ -260,11 +276,9 @@ struct Controller {
     }
     const double limit = about["action_limit"].number;
     for (std::size_t i = 0; i < action.size(); ++i) {
-      const Json &clip = about["target_clip"].items[i], &low = clip.items.at(0), &high = clip.items.at(1);
       double& joint = target[driven[i]];
       action[i] = std::clamp(static_cast<double>(output[i]), -limit, limit);
-      joint += scale[i] * action[i];
-      if (low.kind == 'd') joint = std::clamp(joint, low.number, high.number);
+      joint = clipped(joint + scale[i] * action[i], about["target_clip"].items[i]);
     }
     return target;
   }

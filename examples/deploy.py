@@ -19,22 +19,22 @@ class Controller:  # from a command and what a robot measures to the targets of 
         self.about = about = {k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()}
         self.default, self.scale = np.array(about["default_joint_pos"]), np.array(about["action_scale"])
         self.rest, self.limit = self.default * (np.array(about["actuators"]) == "position"), about["action_limit"]
-        self.driven = [about["joint_names"].index(name) for name in about["action_joints"]]
+        self.driven, self.bound = [*map(about["joint_names"].index, about["action_joints"])], about["observation_limit"]
         self.low, self.high = np.array(about["target_clip"], float).T  # NaN where there is none
         self.action, self.gait = 0.0 * self.scale, about.get("gait", {"period": 1.0, "offsets": (), "swing": ()})
-        self.kept = 1 + max(term.get("steps_ago", 0) for term in about["observation"])
+        self.terms = [term for terms in about["inputs"].values() for term in terms]
 
     def __call__(self, command, quat, gyro, q, dq):
         (w, x, y, z), stride, gait, about = quat, self.time / self.gait["period"], self.gait, self.about
         gravity = (2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1)
         now = {"command": command, "gravity": gravity, "ang_vel": gyro, "joint_pos": q - self.default, "joint_vel": dq}
         now |= {"action": self.action, "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25))))}
-        if strange := {term["name"] for terms in about["inputs"].values() for term in terms} - {*now}:
+        if strange := {t["name"] for t in self.terms if "own" in t or np.size(now.get(t["name"], ())) != t["size"]}:
             sys.exit(f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}")
-        self.past = [now, *(self.past or [now] * self.kept)][: self.kept]
+        self.past = [now, *(self.past or [now] * len(self.terms))][: len(self.terms)]  # there is a term for each step
         parts = [(self.past[term.get("steps_ago", 0)][term["name"]], term) for term in about["observation"]]
         parts = [np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"] for value, term in parts]
-        self.observation = np.concatenate(parts, dtype=np.float32)
+        self.observation = np.concatenate(parts, dtype=np.float32).clip(-self.bound, self.bound)
         self.action = np.clip(self.network.run(None, {"obs": self.observation[None]})[0][0], -self.limit, self.limit)
         target, self.time = self.rest.copy(), self.time + about["control_dt"]
         for offset, swing in zip(gait["offsets"], gait["swing"], strict=True):  # the feet that swing are lifted

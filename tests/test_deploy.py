@@ -1,6 +1,8 @@
 """Policies outside of the package: what is exported, the loops in Python and C++ that drive it, and the page on it."""
 
 import ast
+import json
+import math
 import re
 import runpy
 import shutil
@@ -122,6 +124,12 @@ CHANGED: dict[str, dict[str, Any]] = {
         "actions.joint_position.scale": 0.4,
     },
     "a gait that lifts no foot": {"actions.joint_position.around": None},
+    "a gait with a foot behind": {"commands.gait.offsets": (0.0, -0.5)},
+    "clips on one side": {
+        "actions.joint_position.clip": (-math.inf, 0.85),
+        "observations.policy.terms.ang_vel.clip": (-0.1, math.inf),
+    },
+    "numbers beyond the limit": {"observations.policy.terms.command.scale": 300.0},
     "the past of the group": {
         "observations.policy.history": 3,
         "observations.policy.terms.joint_vel.clip": (-0.5, 0.5),
@@ -152,8 +160,28 @@ def test_what_changes_change_is_in_the_contract_and_in_the_loop(name: str, tmp_p
     core, policy = write_changed(tmp_path, G1 if "gait" in name else GO2, CHANGED[name])
     controller = deploy.Controller(str(tmp_path / "policy.onnx"))
     robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+    json.dumps(controller.about, allow_nan=False)
     assert_same_observations_and_actions(controller, robot, core, policy)
-    assert len(controller.past) <= 30
+
+
+def of_its_own(env: Any) -> torch.Tensor:
+    return env.robot.joint_pos
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"observations.policy.terms.joint_pos.func": of_its_own}, "joint_pos"),
+        ({"commands.velocity.heading_column": True}, "command"),
+    ],
+    ids=["a function of its own", "a size of its own"],
+)
+def test_what_only_has_the_name_of_a_quantity_is_refused(changes: dict[str, Any], name: str, tmp_path: Path) -> None:
+    write_changed(tmp_path, GO2, changes)
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+    with pytest.raises(SystemExit, match=f"this loop cannot observe {name}, only"):
+        controller((0.0, 0.0, 0.0), *robot.read())
 
 
 def test_a_wheel_without_an_action_stands_still(tmp_path: Path) -> None:
@@ -192,7 +220,7 @@ def test_a_scene_has_its_meshes_wherever_it_is_written(tmp_path: Path) -> None:
 
 def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> None:
     controller = deploy.Controller(str(folders[GO2] / "policy.onnx"))
-    controller.about["inputs"]["policy"].append({"name": "height_scan"})
+    controller.terms.append({"name": "height_scan", "size": 187})
     robot = deploy.Robot(str(folders[GO2] / "scene.xml"), controller.about)
     with pytest.raises(SystemExit, match="this loop cannot observe height_scan, only command, gravity, ang_vel"):
         controller((0.0, 0.0, 0.0), *robot.read())
@@ -252,7 +280,19 @@ def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: P
             continue
         places = [float(number) for number in re.findall(r"= (\S+) m", told)]
         np.testing.assert_allclose(places, robot.data.qpos[:2], atol=0.3)
+    (cut := tmp_path / "cut").mkdir()
+    for file in folders[GO2].iterdir():
+        (cut / file.name).write_bytes(file.read_bytes())
+    with (cut / "policy.safetensors").open("rb+") as file:
+        file.truncate((cut / "policy.safetensors").stat().st_size - 4)
+    (own := tmp_path / "own").mkdir()
+    write_changed(own, GO2, {"observations.policy.terms.joint_pos.func": of_its_own})
+    (mimic := tmp_path / "mimic").mkdir()
+    (mimic / "policy.safetensors").write_bytes(SHIPPED[MIMIC].read_bytes())
     for words, code, message in (
+        (f"{cut} 0 0 0", 1, "is not whole: there is no "),
+        (f"{own} 0 0 0", 1, "this loop cannot observe joint_pos"),
+        (f"{mimic} 0 0 0", 1, "this loop cannot observe command"),
         (f"{tmp_path} 0 0 0", 1, "is no safetensors file"),
         ("", 2, "usage: "),
         (f"{folders[GO2]} 0.5 fast 0", 1, "fast is no finite number"),
@@ -292,6 +332,36 @@ def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
         cli.main(words.split())
     told = capsys.readouterr().err
     assert stop.value.code == 2 and message in told and told.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_policy_whose_weights_do_not_fit_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meaning = load_shipped_policy(GO2, weights=False).contract
+    save_policy(tmp_path / "policy.safetensors", torch.nn.Linear(45, 11), meaning)
+    with pytest.raises(SystemExit):
+        cli.main(["export", GO2, "--policy", str(tmp_path), "--folder", str(tmp_path / "new")])
+    assert "must give finite actions of shape (2, 12)" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("task_id", ["Legged/Go2-Pair-v0", "Legged/Go2-Legs-v0"])
+def test_a_task_of_several_agents_is_trained_and_exported_if_terms_move_it(
+    task_id: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two robots of twelve joints, whose targets the task sets; and one, whose legs the action terms move."""
+    small = "--iterations 1 --num-envs 8 --episodes 2 --no-video --changes episode_length_s 0.1"
+    cli.main(["train", task_id, "--run-dir", str(tmp_path / "run"), *small.split()])
+    about = load_policy(tmp_path / "run").contract
+    pair = task_id == "Legged/Go2-Pair-v0"
+    assert about["action_size"] == (24 if pair else 12) and ("action_joints" in about) is not pair
+    export = ["export", task_id, "--policy", str(tmp_path / "run"), "--folder", str(tmp_path / "new")]
+    if not pair:
+        cli.main(export)
+        return
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        cli.main(export)
+    assert "methods of 'Legged/Go2-Pair-v0' make joint targets of its actions" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

@@ -13,13 +13,14 @@ import sys
 import textwrap
 import zlib
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import gymnasium as gym
 import pytest
 import torch
 from safetensors import safe_open
@@ -144,6 +145,9 @@ def test_keys_of_info_are_those_of_their_table(make_vec):
         *_, info = env.step(env.action_space.sample())
         keys |= info.keys()
         log = info.get("log", log)
+    with closing(gym.make_vec("Legged/Go2-Legs-v0", num_envs=2)) as agents:
+        agents.reset(seed=0)
+        keys |= agents.step(agents.action_space.sample())[4].keys()
     listed = {key.strip() for row in table("reference/info.md", "key") for key in row[0].split(",")}
     assert listed - keys == {"original_obs", "original_reward", "original_cost", "…"} and keys <= listed
     rows = [row[0].split(",") for row in table("reference/info.md", "key of the log")]

@@ -20,6 +20,7 @@ from legged_envs import cli
 from legged_envs.conformance import test_engine as tests
 from legged_envs.conformance.conftest import begin
 from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import override
 from legged_envs.rl import bench
 from legged_envs.rl.crosscheck import PLAIN, Policy, compare, crosscheck, installed_engines
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
@@ -267,6 +268,13 @@ def test_a_plain_loop_walks_as_the_environment_by_the_contract_alone(task_id, ex
         np.testing.assert_allclose(runs[PLAIN][name], runs["mujoco"][name], atol=1e-3, err_msg=name)
     assert (runs[PLAIN]["contact"] == runs["mujoco"]["contact"]).all()
     assert float(remark.split(" is off by ")[1].split()[0]) < 1e-5
+
+
+def test_sensors_that_are_late_in_training_are_not_in_a_crosscheck(exported):
+    cfg = override(make_task_cfg(GO2), {"observations.policy.terms.joint_pos.delay": 2})
+    options = CrosscheckCfg(GO2, sims=("mujoco",), robots=2, seconds=0.6)
+    runs, _ = crosscheck(options, cfg, *exported(GO2))
+    np.testing.assert_allclose(runs[PLAIN]["root"], runs["mujoco"]["root"], atol=1e-5)
 
 
 @pytest.mark.parametrize(

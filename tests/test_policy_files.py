@@ -137,7 +137,10 @@ def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
     with closing(gym.make_vec(GO2, num_envs=1, observations="dict")) as env:
         older.check(unwrap(env))
     clipped = gym.make_vec(GO2, num_envs=1, cfg={"actions.joint_position.clip": (-1.0, 1.0)})
-    with closing(clipped), pytest.raises(ValueError, match=r"environment has joint target = clip.*, target_clip"):
+    with (
+        closing(clipped),
+        pytest.raises(ValueError, match=r"with target_clip = .*, this environment has \[\[-1.0, 1.0"),
+    ):
         shipped.check(unwrap(clipped))
 
 
@@ -154,7 +157,7 @@ def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
         ({"changes": [1]}, "changes of its contract is no dict"),
         ({"clips": "trot"}, "clips of its contract is no list"),
         ({"task_id": 3}, "task_id of its contract is no str"),
-        ({"action_scale": [1.0]}, r"finite actions of shape \(2, 1\), and gives \(2, 12\)"),
+        ({"action_size": 1}, r"finite actions of shape \(2, 1\), and gives \(2, 12\)"),
     ],
     ids=str,
 )

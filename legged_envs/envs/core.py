@@ -226,7 +226,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         return {"own": self._own_state(), **{key: copied(part) for key, part in parts.items() if part is not None}}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it is of another."""
+        """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it has another
+        structure. What numbers of the configuration, such as gains, were is not compared."""
         with torch.inference_mode(False):
             # The engine checks its own part; how many streams were made and how many episodes ended may differ.
             ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}

@@ -98,6 +98,11 @@ class LeggedVectorEnv(CoreVectorEnv):
     def _observation_pieces(self) -> list[Piece]:
         return [piece for group in self._groups for piece in group.pieces()]
 
+    @property
+    def acts_by_terms(self) -> bool:
+        """Whether joint targets are what the action terms of ``cfg`` make of an action."""
+        return True
+
     def _act(self, action: torch.Tensor) -> None:
         self.sim.set_joint_targets(self.actions.process(action))
         self.sim.step(self.decimation)

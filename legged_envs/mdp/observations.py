@@ -46,7 +46,7 @@ def joint_vel(env: Env) -> Tensor:
 
 @pure
 def last_action(env: Env) -> Tensor:
-    """The action of the last step, size num_actions, clipped to [−1, 1]; 0 after a reset."""
+    """The action of the last step, size num_actions, clipped to ±``action_limit`` of the task, usually 1; 0 after a reset."""
     return env.actions.current
 
 
@@ -183,7 +183,7 @@ def foot_scan(env: Env, reach: float = 0.1, lookup: str = "lowest", limit: float
     foot_pos = env.robot.foot_pos_w
     steps = (-reach, 0.0, reach)
     if env.sim.ground is None:
-        return foot_pos[..., 2:].expand(-1, -1, 9).flatten(1)
+        return foot_pos[..., 2:].clamp(-limit, limit).expand(-1, -1, 9).flatten(1)
     ground = getattr(env.sim.ground, lookup)(*around(env, foot_pos[..., :2], steps, steps))
     return (foot_pos[..., 2:] - ground).clamp(-limit, limit).flatten(1)
 

@@ -299,7 +299,8 @@ def stall(env: Env, distance: float = 1.0, speed: float = 0.1, command: str = "g
 
 @pure
 def move_in_direction(env: Env, command: str = "goal") -> Tensor:
-    """Cosine of the angle between velocity and way to the goal, horizontally; 0 at rest."""
+    """v · d / max(‖v‖ ‖d‖, 0.05) of the velocity v, m/s, and the way d to the goal, m, horizontally: the cosine of the
+    angle between them, less near the goal and at rest."""
     way, velocity = env.commands[command][:, :2], env.robot.lin_vel_b[:, :2]
     sizes = torch.linalg.vector_norm(way, dim=1) * torch.linalg.vector_norm(velocity, dim=1)
     return (way * velocity).sum(1) / sizes.clamp(min=0.05)

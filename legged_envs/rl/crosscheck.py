@@ -46,8 +46,8 @@ def installed_engines() -> tuple[str, ...]:
 
 def crosscheck(options: CrosscheckCfg, cfg: TaskCfg, policy: Policy, onnx: Path) -> tuple[dict[str, Recording], str]:
     """What robots did on each engine, and in the plain loop if it can run the policy, from the same states under the
-    same commands, without noise and randomisation: arrays (steps, robots, …), ``command`` (robots, 3); and a remark.
-    ValueError unless the robots of the task ``cfg`` follow velocities, in terms, or an engine lacks what it needs."""
+    same commands, without noise, delays and randomisation: arrays (steps, robots, …), ``command`` (robots, 3); and a
+    remark. ValueError unless the robots of the task ``cfg`` follow velocities, in terms; or an engine lacks things."""
     if is_mimic(cfg) or not follows_velocity(cfg) or cfg.workflow is not None:
         raise ValueError(f"crosscheck is for velocity commands and tasks of terms, got {options.task_id!r}")
     find_device(options.device)
@@ -55,7 +55,9 @@ def crosscheck(options: CrosscheckCfg, cfg: TaskCfg, policy: Policy, onnx: Path)
         find_engine(sim)
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
     exact: dict[str, Any] = {"events": placing, "max_action_delay": 0, "commands.velocity.heading": False}
-    exact["observations"] = {name: replace(group, noisy=False) for name, group in cfg.observations.items()}
+    for name, group in cfg.observations.items():
+        terms = {each: replace(term, delay=0) for each, term in group.terms.items()}
+        exact[f"observations.{name}"] = replace(group, terms=terms, noisy=False)
     cfg = replaced(evaluation_cfg(cfg), exact)
     runs, start, steps = dict[str, Recording](), dict[str, Any](), round(options.seconds / cfg.sim.step_dt)
     for sim in options.sims or installed_engines():

@@ -20,20 +20,26 @@ from legged_envs.sim.scene import spec_on_ground
 def export(task_id: str, policy: Path | None, folder: Path, half: bool = False) -> tuple[Path, Path, Path]:
     """Write ``policy.onnx`` and ``policy.safetensors``, of a file or run folder (None: what ships), both with its
     contract, and ``scene.xml``, that of its task; with ``half`` the weights are rounded to 16-bit floats. Where these
-    are; errors as :func:`policy_and_task`, and a ValueError for a contract of earlier versions, which lacks something.
+    are; errors as :func:`policy_and_task`, and a ValueError, before anything is written, for a contract that lacks
+    something.
     """
-    given, cfg, _ = policy_and_task(task_id, policy, weights=False)
+    given, cfg, _ = policy_and_task(task_id, policy)
     if missing := [name for name in SINCE if name not in given.contract]:
         wrong = f"{str(policy)!r} was written by an earlier version, its contract has no {', '.join(missing)}"
-        raise ValueError(f"{wrong}: go on with its run for an update, train --resume, which writes it anew")
+        how = "go on with its run for an update, train --resume, which writes it anew"
+        if "action_size" in given.contract:
+            wrong = f"methods of {given.task_id!r} make joint targets of its actions, and no contract says how"
+            how = "set them in action terms to export a policy"
+        raise ValueError(f"{wrong}: {how}")
+    text = scene_text(cfg)
     onnx, weights, scene = (folder / name for name in ("policy.onnx", POLICY_FILE, "scene.xml"))
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(policy_file(policy) if policy else shipped_file(task_id), weights)
     if half:
         halve(weights)
-    loaded = load_policy(weights)
-    save_onnx(onnx, loaded, {"inputs": loaded.inputs, **loaded.contract})
-    scene.write_text(scene_text(cfg))
+        given = load_policy(weights)
+    save_onnx(onnx, given, {"inputs": given.inputs, **given.contract})
+    scene.write_text(text)
     return onnx, weights, scene
 
 

@@ -58,7 +58,8 @@ class PlainLoop:
         if len(about["inputs"]) != 1 or "reference" in about:
             raise ValueError(f"it takes {', '.join(about['inputs'])}, and this loop knows no motions or other groups")
         self._terms: list[dict[str, Any]] = about["observation"]
-        if unknown := [term["name"] for term in self._terms if term["name"] not in TERMS]:
+        self._bound = about["observation_limit"]
+        if unknown := [term["name"] for term in self._terms if term["name"] not in TERMS or "own" in term]:
             raise ValueError(f"it observes {unknown[0]!r}, and this loop knows {', '.join(TERMS)}")
         names = about["joint_names"]
         order = [names.index(name) for name in robot.joint_names]
@@ -99,7 +100,7 @@ class PlainLoop:
                     raise ValueError(f"{wrong}, and {value.size} in this loop, which keeps no history")
                 low, high = term["clip"] or (-math.inf, math.inf)
                 parts.append(np.clip(value, low, high) * term["scale"])
-            rows.append(np.concatenate(parts))
+            rows.append(np.clip(np.concatenate(parts), -self._bound, self._bound))
         return np.array(rows, np.float32)
 
     def step(self) -> Recording:

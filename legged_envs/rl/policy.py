@@ -5,20 +5,22 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
-from math import isclose
+from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.mdp import observations
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
-from legged_envs.mdp.observations import height_scan, joint_pos
 from legged_envs.rl.network import Network, describe
+from legged_envs.rl.run import as_json
 from legged_envs.tables import Shown, shortened
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
@@ -27,8 +29,21 @@ POLICY_FILE = "policy.safetensors"
 _CONTRACT, _NETWORK = "contract", "network"
 OF_THE_ROBOT = ("joint_names", "default_joint_pos", "actuators", "kp", "kd", "torque_limits")
 """Fields of ``RobotCfg`` that a contract repeats."""
-SINCE = ("actuators", "action_joints", "action_limit", "target_clip")
-"""Entries that contracts of earlier versions have not, without which a loop must guess."""
+_OF_ACTIONS = ("action_joints", "action_scale", "action_limit", "target_clip", "action")
+SINCE = ("actuators", "action_size", "observation_limit", "action_joints", "action_limit", "target_clip")
+"""Entries of a contract that a task has only whose action terms make the targets; and those that contracts of earlier
+versions have not, without which a loop must guess."""
+_QUANTITIES = {
+    "command": observations.command,
+    "gravity": observations.projected_gravity,
+    "ang_vel": observations.base_ang_vel,
+    "lin_vel": observations.base_lin_vel,
+    "joint_pos": observations.joint_pos,
+    "joint_vel": observations.joint_vel,
+    "action": observations.last_action,
+    "clock": observations.command,
+}
+"""Observation terms that loops know by their names, and what they stand for."""
 Inputs = dict[str, list[dict[str, Any]]]
 """Observation group → its terms, each with its name, size, scale, noise and clip; of the past also ``steps_ago``."""
 _FOLDER = Path(__file__).parents[1] / "policies"
@@ -51,11 +66,9 @@ def contract(
         "robot": robot.name,
         "control_dt": env.step_dt,
         **{name: list(getattr(robot, name)) for name in OF_THE_ROBOT},
-        "action_joints": [name for name, _ in driven],
-        "action_scale": env.actions.scale.tolist(),
-        "action_limit": env.actions.limit,
-        "target_clip": [term.cfg.clip or (None, None) for _, term in driven],
-        "action": _formula(env),
+        "action_size": gym.spaces.flatdim(env.single_action_space),
+        "observation_limit": env.observation_limit,
+        **(_of_actions(env) if env.acts_by_terms else {}),
         "observation": inputs[groups[0]],
         "inputs": inputs,
     }
@@ -73,10 +86,27 @@ def contract(
             "lift": "swing * sin(pi (phase - stance) / (1 - stance))^2 while the foot's phase > stance, else 0",
         }
     seen = [env.cfg.observations[name].terms.values() for name in groups if name in env.cfg.observations]
-    if scans := [term.params for terms in seen for term in terms if term.func is height_scan]:
-        defaults = {name: each.default for name, each in [*signature(height_scan).parameters.items()][1:]}
+    if scans := [term.params for terms in seen for term in terms if term.func is observations.height_scan]:
+        defaults = {name: each.default for name, each in [*signature(observations.height_scan).parameters.items()][1:]}
         meaning["scan"] = {**defaults, **scans[0]}
     return meaning
+
+
+def _of_actions(env: LeggedVectorEnv) -> dict[str, Any]:
+    driven = [(joint, term) for term in env.actions.terms.values() for joint in term.joints]
+    return {
+        "action_joints": [env.cfg.robot.joint_names[joint] for joint, _ in driven],
+        "action_scale": env.actions.scale.tolist(),
+        "action_limit": env.actions.limit,
+        "target_clip": [_bounds(term.cfg.clip) or (None, None) for _, term in driven],
+        "action": _formula(env),
+    }
+
+
+def _bounds(clip: tuple[float, float] | None) -> tuple[float | None, ...] | None:
+    """A clip as JSON has it, None where it is infinite."""
+    bounds = tuple(bound if isfinite(bound) else None for bound in clip or ())
+    return bounds if any(bound is not None for bound in bounds) else None
 
 
 def _formula(env: LeggedVectorEnv) -> str:
@@ -110,18 +140,26 @@ def same_meaning(one: Any, other: Any) -> bool:
 
 def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
     """The terms of an observation group in the order of its vector, as a contract has them: ``name``, ``size``,
-    ``scale``, ``noise``, ``clip`` and, in a group that shows the past, ``steps_ago``. Positions of wheels, which are
-    shown as 0, have scale 0. A group that no manager makes is one term. KeyError if there is no such group."""
+    ``scale``, ``noise``, ``clip``; in a group that shows the past also ``steps_ago``, and where a task calls something
+    of its own by a name that loops know, ``own``, that function. Positions of wheels, which are shown as 0, have scale
+    0. A group that no manager makes is one term. KeyError if there is no such group."""
     if group not in env.observations.groups:
         return [{"name": group, "size": env.group_sizes[group], "scale": 1.0, "noise": 0.0, "clip": None}]
     own, terms = env.observations.groups[group], env.cfg.observations[group].terms
     of_past, endless = own.history > 1, env.robot.endless
     scales: dict[str, Any] = {name: term.scale for name, term in terms.items()}
-    for name in [name for name, term in terms.items() if term.func is joint_pos and endless.any()]:
+    for name in [name for name, term in terms.items() if term.func is observations.joint_pos and endless.any()]:
         scales[name] = (torch.as_tensor(scales[name]) * ~endless.cpu()).tolist()
     return [
-        {"name": name, "size": size, "scale": scales[name], "noise": terms[name].noise, "clip": terms[name].clip}
+        {
+            "name": name,
+            "size": size,
+            "scale": scales[name],
+            "noise": terms[name].noise * own.noisy,
+            "clip": _bounds(terms[name].clip),
+        }
         | ({"steps_ago": age} if of_past else {})
+        | ({} if (func := terms[name].func) is _QUANTITIES.get(name, func) else {"own": as_json(func)})
         for name, size, age in own.layout
     ]
 
@@ -164,17 +202,18 @@ class Policy(Shown):
         known = set(self.inputs) <= set(env.group_sizes)
         # As the file has it: JSON has no tuples.
         ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
-        needed = Policy(self._network, ours)._in_common()
+        needed, older = Policy(self._network, ours)._in_common(), "action_size" not in self.contract
         for key, theirs in self._in_common().items():
-            if not same_meaning(theirs, has := needed[key]):
+            if not same_meaning(theirs, has := needed.get(key)) and not (has is None and older and key in _OF_ACTIONS):
                 wrong = f"was trained with {key} = {theirs}, this environment has {has}"
                 how = "if it was trained with --changes, this environment needs the same"
                 raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
 
     def _in_common(self) -> dict[str, Any]:
-        keys = ["robot", "joint_names", "action_scale", "control_dt", "reference", "gait", "scan", "action"]
-        keys += [key for key in SINCE if key in self.contract]
-        layout = {name: [(t["name"], t["size"], t["scale"]) for t in terms] for name, terms in self.inputs.items()}
+        keys = ["robot", "joint_names", "default_joint_pos", "control_dt", "reference", "gait", "scan"]
+        keys += [key for key in (*_OF_ACTIONS, *SINCE) if key in self.contract]
+        parts = ("name", "size", "scale", "clip")
+        layout = {name: [[term.get(part) for part in parts] for term in terms] for name, terms in self.inputs.items()}
         return {key: self.contract.get(key) for key in keys} | {"observation": layout}
 
 
@@ -240,7 +279,7 @@ def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> 
         if missing := {_CONTRACT, _NETWORK} - about.keys():
             raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
         policy = Policy(Network(json.loads(about[_NETWORK]), tensors), _checked(json.loads(about[_CONTRACT])))
-        if weights and "action_scale" in policy.contract:
+        if weights and "action_size" in policy.contract:
             _try(policy, device)
         return policy
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
@@ -275,7 +314,7 @@ def _try(policy: Policy, device: str) -> None:
     """Raise what a policy raises whose weights do not fit its contract."""
     sizes = [sum(term["size"] for term in terms) for terms in policy.inputs.values()]
     actions = policy(*(torch.zeros(2, size, device=device) for size in sizes))
-    expected = (2, len(policy.contract["action_scale"]))
+    expected = (2, policy.contract["action_size"])
     if not isinstance(actions, torch.Tensor) or actions.shape != expected or not actions.isfinite().all():
         shape = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
         raise ValueError(f"for zeros its network must give finite actions of shape {expected}, and gives {shape}")

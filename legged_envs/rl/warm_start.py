@@ -38,9 +38,9 @@ def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVec
         there = unwrap(envs)
         here, shown = unwrap(env.env), env.get_observations()
         ours, theirs = contract(task_id, here), contract(there_id, there)
-        if odd := next((key for key in ("robot", "action") if ours[key] != theirs[key]), None):
-            wrong = f"{str(place)!r} is a run of {there_id!r}, whose {odd} is {theirs[odd]}"
-            raise ValueError(f"{wrong}; {task_id!r} has {ours[odd]}, so its networks cannot begin")
+        if odd := next((key for key in ("robot", "action") if ours.get(key) != theirs.get(key)), None):
+            wrong = f"{str(place)!r} is a run of {there_id!r}, whose {odd} is {theirs.get(odd)}"
+            raise ValueError(f"{wrong}; {task_id!r} has {ours.get(odd)}, so its networks cannot begin")
         ratio = there.actions.scale / here.actions.scale
         shows = {name: term.func for group in there.cfg.observations.values() for name, term in group.terms.items()}
         for name, model in (("actor", algorithm.actor), ("critic", algorithm.critic)):

@@ -74,6 +74,10 @@ class DirectCore(IsaacCore):
     def _observation_pieces(self) -> list[Piece]:
         return [*super()._observation_pieces(), self._looks]
 
+    @property
+    def acts_by_terms(self) -> bool:
+        return self.moves_joints and not any(map(self.task.writes, ("_pre_physics_step", "_apply_action")))
+
     def _act(self, action: Any) -> None:
         task, decimation = self.task, self.cfg.sim.decimation
         action = _clamped(action, self._action_bounds)

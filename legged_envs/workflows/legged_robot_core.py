@@ -96,6 +96,10 @@ class RobotCore(WorkflowCore):
         self.programs = {name: Program(stage, [self.task, *owners], self._compile) for name, stage in stages}
         self._evaluation = self.programs["costs"]
 
+    @property
+    def acts_by_terms(self) -> bool:
+        return type(self.task)._pre_sim_step.__module__.startswith("legged_envs.workflows.")
+
     def _act(self, action: Tensor) -> None:
         self.last_feet_vel = self.robot.foot_lin_vel_w.clone()
         super()._act(self.check("_pre_sim_step", "actions", self.task._pre_sim_step(action), self.actions.size))

@@ -79,6 +79,10 @@ class RLTaskCore(WorkflowCore):
             if is_pure(method := getattr(task, name)):
                 vars(task)[name] = Program([Piece(method, True)], [task, *owners], self._compile)
 
+    @property
+    def acts_by_terms(self) -> bool:
+        return False
+
     def _act(self, action: Tensor) -> None:
         self.task.pre_physics_step(action.clamp(-self.task.clip_actions, self.task.clip_actions))
         self.sim.step(self.cfg.sim.decimation)
