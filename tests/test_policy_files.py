@@ -137,11 +137,22 @@ def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
     with closing(gym.make_vec(GO2, num_envs=1, observations="dict")) as env:
         older.check(unwrap(env))
     clipped = gym.make_vec(GO2, num_envs=1, cfg={"actions.joint_position.clip": (-1.0, 1.0)})
-    with (
-        closing(clipped),
-        pytest.raises(ValueError, match=r"with target_clip = .*, this environment has \[\[-1.0, 1.0"),
-    ):
+    with closing(clipped), pytest.raises(ValueError, match=r"with target_clip = .*, this environment has \[\[-1"):
         shipped.check(unwrap(clipped))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"robot.default_joint_pos": (0.0, 0.8, -1.5) * 4}, "default_joint_pos"),
+        ({"observations.policy.terms.ang_vel.clip": (-0.01, 0.01)}, "observation"),
+    ],
+    ids=str,
+)
+def test_a_policy_is_not_for_another_pose_or_other_clips(changes, name):
+    envs = gym.make_vec(GO2, num_envs=1, cfg=changes)
+    with closing(envs), pytest.raises(ValueError, match=f"was trained with {name} = "):
+        load_shipped_policy(GO2).check(unwrap(envs))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def joint_vel(env: Env) -> Tensor:
 
 @pure
 def last_action(env: Env) -> Tensor:
-    """The action of the last step, size num_actions, clipped to ±``action_limit`` of the task, usually 1; 0 after a reset."""
+    """The action of the last step, size num_actions, within ±``action_limit`` of the task; 0 after a reset."""
     return env.actions.current
 
 
