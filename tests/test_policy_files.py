@@ -144,7 +144,7 @@ def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"robot.default_joint_pos": (0.0, 0.8, -1.5) * 4}, "default_joint_pos"),
+        ({"robot.default_joint_pos": (0.1, 0.85, -1.6) * 4}, "default_joint_pos"),
         ({"observations.policy.terms.ang_vel.clip": (-0.01, 0.01)}, "observation"),
     ],
     ids=str,
