@@ -13,6 +13,7 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from legged_envs.checks import check_number, check_output, whole_number
 from legged_envs.envs.cfg import override
 from legged_envs.rl.dataset import load_dataset
 from legged_envs.rl.evaluate import Evaluator
@@ -29,8 +30,12 @@ parser.add_argument("--save", type=Path, default=Path("offline.safetensors"), he
 arguments = parser.parse_args()
 
 try:
+    check_number("--safest", arguments.safest, above=0.0, most=1.0)
+    whole_number("--updates", arguments.updates)
+    whole_number("--episodes", arguments.episodes)
+    check_output("--save", arguments.save, endings=(".safetensors",))
     dataset = load_dataset(arguments.dataset, arguments.env_id)
-except (ValueError, OSError) as error:
+except (ValueError, OSError, ImportError) as error:
     sys.exit(f"offline.py: {error}")
 if dataset.observation_space.shape is None:
     sys.exit("offline.py: its network takes vectors, and this dataset has several groups of observations")
@@ -72,6 +77,7 @@ for update in range(arguments.updates):
 changes = dataset.env_spec.kwargs.get("cfg", {})
 task = override(make_task_cfg(arguments.env_id), changes)
 evaluator = Evaluator(arguments.env_id, task, arguments.episodes)
+arguments.save.parent.mkdir(parents=True, exist_ok=True)
 save_policy(arguments.save, network, contract(arguments.env_id, evaluator.core, changes=changes))
 with torch.inference_mode():
     evaluator.run(network).print(Console())

@@ -241,7 +241,7 @@ def untrained(task_id: str) -> Policy:
     core = LeggedVectorEnv(make_task_cfg(task_id), 1)
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(core.group_sizes["policy"], core.actions.size), nn.Tanh())
-    return Policy(network, json.loads(json.dumps(contract(task_id, core))))
+    return Policy(network, contract(task_id, core))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -450,7 +449,7 @@ def test_the_way_to_a_goal_mirrors_left_to_right(make_vec: Any) -> None:
 def test_a_policy_of_another_scan_is_refused(make_vec: Any) -> None:
     env, other = (make_vec(1, ROUGH, cfg=rough(), observations="dict").unwrapped for _ in range(2))
     other.cfg.observations["policy"].terms["height_scan"].params["offset"] = 0.3
-    policy = Policy(lambda observation: observation[:, :12], json.loads(json.dumps(contract(ROUGH, env))))
+    policy = Policy(lambda observation: observation[:, :12], contract(ROUGH, env))
     policy.check(env)
     with pytest.raises(ValueError, match=r"was trained with scan = .*'offset': 0\.5.*has .*'offset': 0\.3"):
         policy.check(other)

@@ -25,11 +25,12 @@ from rich.console import Console
 
 import legged_envs.rl.run
 from legged_envs import cli
+from legged_envs.envs import unwrap
 from legged_envs.rl.checkpoint import read_checkpoint
 from legged_envs.rl.config import PPOCfg, RecordCfg, TrainCfg
 from legged_envs.rl.dataset import load_dataset, record
 from legged_envs.rl.plots import draw_curves
-from legged_envs.rl.policy import load_shipped_policy
+from legged_envs.rl.policy import contract, load_shipped_policy, save_policy
 from legged_envs.rl.report import Run, _read, comparison, page
 from legged_envs.rl.run import TRACKERS
 from legged_envs.rl.train import Trainer
@@ -125,7 +126,7 @@ def test_weights_and_biases_without_a_login_says_what_to_do(tmp_path: Path, monk
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("WANDB_SILENT", "true")
     with pytest.raises(RuntimeError, match=r"--tracker wandb: .*`wandb login`.* WANDB_MODE=offline"):
-        TRACKERS["wandb"](tmp_path, {"training": {"task_id": GO2}}, False).__enter__()
+        TRACKERS["wandb"](tmp_path, {"training": {"task_id": GO2}}, 0).__enter__()
     wandb.teardown()
 
 
@@ -133,15 +134,37 @@ def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     config = {"training": {"task_id": GO2, "algo": {"clip": 0.2}}, "task": {}}
-    with TRACKERS["mlflow"](tmp_path, config, False) as track:
+    with TRACKERS["mlflow"](tmp_path, config, 0) as track:
         track({"train/reward": 1.5, "train/level": float("nan")}, 1)
-    with TRACKERS["mlflow"](tmp_path, config | {"training": {"task_id": GO2, "minutes": 1.0}}, True) as track:
+    with TRACKERS["mlflow"](tmp_path, config | {"training": {"task_id": GO2, "minutes": 1.0}}, 1) as track:
         track({"train/reward": 2.5}, 2)
     client, name = mlflow.MlflowClient(), (tmp_path / "mlflow.id").read_text()
     history = client.get_metric_history(name, "train/reward")
     assert [(each.step, each.value) for each in history] == [(1, 1.5), (2, 2.5)]
     assert client.get_run(name).data.params == {"task_id": GO2, "algo": "{'clip': 0.2}"}
     assert client.get_run(name).info.status == "FINISHED" and client.get_experiment_by_name(GO2)
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
+def test_a_run_that_was_killed_has_one_value_for_each_update(name, tmp_path, monkeypatch):
+    """It wrote on after its checkpoint of update 2, from which it goes on."""
+    module = pytest.importorskip(name)
+    monkeypatch.chdir(tmp_path)
+    for done, updates in ((0, (1, 2, 3, 4)), (2, (3, 4, 5))):
+        with TRACKERS[name](tmp_path, {"training": {"task_id": GO2}}, done) as track:
+            for update in updates:
+                track({"train/reward": 10.0 * done + update}, update)
+            track({"evaluation/falls": 0.5}, updates[-1])
+    if name == "mlflow":
+        client, run_id = module.MlflowClient(), (tmp_path / "mlflow.id").read_text()
+        history = client.get_metric_history(run_id, "train/reward")
+        assert [(each.step, each.value) for each in history] == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0), (5, 25.0)]
+        assert [each.step for each in client.get_metric_history(run_id, "evaluation/falls")] == [4, 5]
+    else:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator(str(tmp_path)).Reload().Scalars("train/reward")
+        assert [(each.step, each.value) for each in events] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0), (5, 25.0)]
 
 
 def test_a_tracker_is_imported_when_it_is_asked_for():
@@ -250,7 +273,36 @@ def test_of_several_tasks_the_tasks_are_not_compared(run, tmp_path):
     other.config["task"]["robot"]["name"] = "other"
     names = [row[0] for row in comparison([Run(run), other])[2]]
     assert "training.task_id" in names and "task.robot.name" not in names
-    assert other.differences() == {}
+    assert other.differences() is None
+    assert "two: this installation does not know the task" in page([other])
+
+
+def constant(updates: int, value: float, spike: int | None = None) -> list[dict[str, float]]:
+    return [{"env_steps": 1e6 * i, "reward": value + 100.0 * (i == spike)} for i in range(1, updates + 1)]
+
+
+def test_a_curve_of_one_run_is_drawn_whole_and_a_mean_ends_where_one_of_its_runs_does():
+    axis = draw_curves({"one": [constant(3000, 5.0, 1501)]}).axes[0]
+    (line,) = axis.get_lines()
+    assert len(line.get_xdata()) == 3000 and max(line.get_ydata()) == 105.0
+    axis = draw_curves({"two": [constant(400, 10.0), constant(200, 0.0, 150)]}).axes[0]
+    mean, rest = axis.get_lines()
+    assert max(mean.get_xdata()) == pytest.approx(200.0, abs=2.0) and mean.get_linestyle() == "-"
+    np.testing.assert_allclose(mean.get_ydata()[:100], 5.0)
+    assert rest.get_linestyle() == "--" and max(rest.get_xdata()) == pytest.approx(400.0, abs=2.0)
+    np.testing.assert_allclose(rest.get_ydata()[2:], 10.0)
+    assert axis.collections[0].get_paths()[0].vertices[:, 1].max() == 100.0  # what one update of one run had
+
+
+def test_a_mean_of_some_runs_says_of_how_many(run, tmp_path):
+    others = [Run(altered(run, tmp_path / str(seed), seed=seed)) for seed in (2, 3)]
+    (others[1].path / "eval.json").unlink()
+    runs = [Run(run), others[0], Run(others[1].path)]
+    _, _, rows = comparison(runs)
+    texts = {row[0]: row[-1] for row in rows}
+    assert texts["lin vel error, m/s"].endswith("(2 of 3)") and "of" not in texts["env steps"]
+    assert "seed" not in texts and "training.seed" in texts
+    assert "and 2 more, 2 of them evaluated</caption>" in page(runs)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +374,7 @@ def test_a_run_that_mlflow_does_not_know_here_is_one_line(tmp_path: Path, monkey
     pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     (tmp_path / "mlflow.id").write_text("0" * 32)
-    tracker = TRACKERS["mlflow"](tmp_path, {"training": {"task_id": GO2}}, True)
+    tracker = TRACKERS["mlflow"](tmp_path, {"training": {"task_id": GO2}}, 1)
     with pytest.raises(ValueError, match=r"there is no run 0+ in .*set MLFLOW_TRACKING_URI"):
         tracker.__enter__()
 
@@ -386,6 +438,19 @@ def test_the_environment_is_recovered_and_repeats_an_episode(dataset):
     assert (
         about["cost_names"] == [*env.unwrapped.cost_names] and about["noise"] == 0.5 and about["made_with"]["versions"]
     )
+
+
+@pytest.mark.usefixtures("dataset")
+def test_actions_are_recorded_as_the_environment_takes_them(tmp_path):
+    changes = {"action_limit": 2.0, "episode_length_s": 0.1}
+    with closing(gym.make_vec(GO2, num_envs=1, cfg=changes)) as envs:
+        network = torch.nn.Linear(45, 12).requires_grad_(False)
+        network.bias.copy_(torch.tensor([1.5, -5.0] * 6))
+        network.weight.zero_()
+        save_policy(tmp_path / "policy.safetensors", network, contract(GO2, unwrap(envs), changes=changes))
+    written = record(RecordCfg(GO2, "go2/limit-v0", tmp_path, episodes=2))
+    assert written.action_space.high.max() == 2.0
+    np.testing.assert_array_equal(written[0].actions, np.tile(np.float32([1.5, -2.0] * 6), (len(written[0]), 1)))
 
 
 @pytest.mark.usefixtures("dataset")
@@ -472,4 +537,15 @@ def test_the_offline_example_clones_evaluates_and_refuses(tmp_path, monkeypatch,
     for name, message in ((DATASET, "is of Legged/Go2-Flat-v0, not of"), ("go2/none-v0", "there is no dataset")):
         monkeypatch.setattr(sys, "argv", [example, name, "--env-id", "Legged/G1-Flat-v0"])
         with pytest.raises(SystemExit, match=message):
+            runpy.run_path(example)
+    for option, value, message in (
+        ("--safest", "nan", "--safest must be a finite number"),
+        ("--safest", "2", "--safest must be a finite number"),
+        ("--updates", "0", "--updates must be a positive integer"),
+        ("--episodes", "0", "--episodes must be a positive integer"),
+        ("--save", "clone.pt", "the ending of --save must be one of"),
+        ("--env-id", "nowhere:Mine-v0", "nowhere"),
+    ):
+        monkeypatch.setattr(sys, "argv", [example, DATASET, option, value])
+        with pytest.raises(SystemExit, match=f"offline.py: .*{message}"):
             runpy.run_path(example)

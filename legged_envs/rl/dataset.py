@@ -1,7 +1,6 @@
 """Minari datasets of what a policy does: recorded from many robots at once, costs included, and read back."""
 
 import copy
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
@@ -68,10 +67,11 @@ def _episodes(envs: Any, policy: Policy, cfg: RecordCfg, names: dict[str, str]) 
     limit, generator = envs.unwrapped.max_episode_length or LONGEST, torch.Generator().manual_seed(cfg.seed)
     present, wanted = PresentEpisodes(envs.num_envs, limit), torch.full((envs.num_envs,), cfg.episodes // envs.num_envs)
     wanted[: cfg.episodes % envs.num_envs] += 1
+    low, high = (torch.from_numpy(bound) for bound in (envs.single_action_space.low, envs.single_action_space.high))
     observation, _ = envs.reset(seed=cfg.seed)
     while wanted.any():
         action = policy(*(observation[group] for group in policy.inputs))
-        action = (action + cfg.noise * torch.randn(action.shape, generator=generator)).clamp(-1.0, 1.0)
+        action = (action + cfg.noise * torch.randn(action.shape, generator=generator)).clamp(low, high)
         after, reward, terminated, truncated, info = envs.step(action)
         step = {"actions": action, "rewards": reward, "terminated": terminated, "truncated": truncated}
         step |= {name: info[name] for name in INFOS} | {name: observation[group] for group, name in names.items()}
@@ -124,5 +124,5 @@ def _load(name: str, task_id: str) -> Any:
 
 def _meaning(task_id: str, core: LeggedVectorEnv) -> dict[str, Any]:
     """What the numbers of observations and actions mean, as JSON has it."""
-    meaning: dict[str, Any] = json.loads(json.dumps(contract(task_id, core)))
-    return {name: value for name, value in meaning.items() if name not in ("task_id", "changes", "clips")}
+    apart = ("task_id", "changes", "clips")
+    return {name: value for name, value in contract(task_id, core).items() if name not in apart}

@@ -24,7 +24,7 @@ NUM_PARTS = 40
 _NOT_DRAWN = ("iteration", "env_steps", "seconds", "rollout_steps_per_second", "update_steps_per_second", "episodes")
 _COLUMNS, _POINTS = 4, 300
 """Columns of a curve that :func:`draw_curves` leaves out, beside terms that are no costs; pictures in a row, and the
-most points of a line."""
+most points of a mean."""
 
 
 def plot_learning_curve(curve: Curve, path: Path) -> None:
@@ -33,8 +33,8 @@ def plot_learning_curve(curve: Curve, path: Path) -> None:
 
 
 def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
-    """Columns of learning curves over million environment steps: for each group of runs the mean, and a band from
-    the lowest to the highest run."""
+    """Columns of learning curves over million environment steps: for each group of runs the mean, dashed where some of
+    them have not come, and a band from the lowest to the highest run."""
     from matplotlib.figure import Figure
 
     rows = [row for curves in groups.values() for curve in curves for row in (curve[0], curve[-1])]
@@ -57,12 +57,27 @@ def _drawn(name: str) -> bool:
 
 
 def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colour: str) -> None:
-    lines = [np.array([(row["env_steps"] / 1e6, row[name]) for row in curve if name in row]).T for curve in curves]
-    steps = np.linspace(max(x[0] for x, _ in lines), max(x[-1] for x, _ in lines), _POINTS)
+    """One run as it is; of several the mean, dashed where not all have come, and the range. What is drawn as one point
+    of the range has the least and the largest value of all updates there."""
+    rows = [[(row["env_steps"] / 1e6, row[name]) for row in curve if name in row] for curve in curves]
+    lines = [line[:, np.isfinite(line[1])] for line in (np.array(each).T for each in rows)]
+    if not (lines := [line for line in lines if line.size]):
+        return
+    if len(lines) == 1:
+        axis.plot(*lines[0], color=colour, label=_literal(label))
+        return
+    steps = np.unique(np.concatenate([x for x, _ in lines]))
+    steps = steps[steps >= max(x[0] for x, _ in lines)]
     values = np.array([np.interp(steps, x, y, right=np.nan) for x, y in lines])
-    axis.plot(steps, np.nanmean(values, axis=0), color=colour, label=_literal(label))
-    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    starts = np.unique(np.linspace(0, len(steps), _POINTS, endpoint=False).astype(int))
+    count = np.diff(starts, append=len(steps))
+    steps, mean = (np.add.reduceat(each, starts) / count for each in (steps, np.nanmean(values, axis=0)))
+    low = np.minimum.reduceat(np.nanmin(values, axis=0), starts)
+    high = np.maximum.reduceat(np.nanmax(values, axis=0), starts)
     axis.fill_between(steps, low, high, color=colour, alpha=0.25, linewidth=0.0)
+    come = int(np.searchsorted(steps, min(x[-1] for x, _ in lines), side="right"))
+    axis.plot(steps[:come], mean[:come], color=colour, label=_literal(label))
+    axis.plot(steps[max(come - 1, 0) :], mean[max(come - 1, 0) :], color=colour, linestyle="--", linewidth=1.0)
 
 
 def _literal(label: str) -> str:

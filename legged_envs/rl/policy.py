@@ -89,7 +89,8 @@ def contract(
     if scans := [term.params for terms in seen for term in terms if term.func is observations.height_scan]:
         defaults = {name: each.default for name, each in [*signature(observations.height_scan).parameters.items()][1:]}
         meaning["scan"] = {**defaults, **scans[0]}
-    return meaning
+    plain: dict[str, Any] = json.loads(json.dumps(meaning))  # as files have it: JSON has no tuples
+    return plain
 
 
 def _of_actions(env: LeggedVectorEnv) -> dict[str, Any]:
@@ -200,8 +201,7 @@ class Policy(Shown):
             takes = ", ".join(self.inputs)
             raise ValueError(f"the policy must take {', '.join(groups)}, but that of {self.task_id!r} takes {takes}")
         known = set(self.inputs) <= set(env.group_sizes)
-        # As the file has it: JSON has no tuples.
-        ours = json.loads(json.dumps(contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))))
+        ours = contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))
         needed, older = Policy(self._network, ours)._in_common(), "action_size" not in self.contract
         for key, theirs in self._in_common().items():
             if not same_meaning(theirs, has := needed.get(key)) and not (has is None and older and key in _OF_ACTIONS):

@@ -90,18 +90,18 @@ class Run:
         age = time.time() - max(file.stat().st_mtime for file in self.path.iterdir() if file.is_file())
         return f"{'still going' if age < PAUSE else 'stopped'} at {min(done, 1.0):.0%}, last written {age:.0f} s ago"
 
-    def differences(self) -> dict[str, list[Any]]:
+    def differences(self) -> dict[str, list[Any]] | None:
         """Options that are not those of a training of the task by the installed version → the run's and the default;
-        none if this version does not know the task."""
+        None if this installation does not know the task."""
         from legged_envs.rl.config import TrainCfg, complete
         from legged_envs.tasks import make_task_cfg
 
-        with suppress(ValueError, ImportError):
+        with suppress(Exception):  # the module of another package may raise anything
             task = make_task_cfg(self.task_id)
             training, _ = complete(TrainCfg(self.task_id), task)
             default = json.loads(json.dumps({"training": training, "task": task}, default=as_json))
             return differences([without(self.config, APART), without(default, APART)])
-        return {}
+        return None
 
 
 def without(config: dict[str, Any], options: Sequence[str]) -> dict[str, Any]:
@@ -188,12 +188,19 @@ def comparison(runs: Sequence[Run]) -> Table:
     alike = len({run.task_id for run in runs}) == 1  # else the whole of the tasks differs
     rows = [(name, *map(_shown, values)) for name, values in differing.items() if alike or "task." not in name]
     rows.append(("status", *(run.status for run in runs)))
-    for name in dict.fromkeys(name for run in runs for name, value in run.results.items() if isfinite(value)):
+    named = (name for run in runs for name, value in run.results.items() if isfinite(value) and name != APART[0])
+    for name in dict.fromkeys(named):
         groups = [[run.results[name] for run in group if name in run.results] for group in several.values()]
-        spreads = [f"{_shown(fmean(own))} ± {_shown(stdev(own))}" if len(own) > 1 else "" for own in groups]
+        spreads = [_spread(own, len(group)) for own, group in zip(groups, several.values(), strict=True)]
         values = [_shown(run.results.get(name, ABSENT)) for run in runs]
         rows.append((name.replace("_", " ") + units.get(name, ""), *values, *spreads))
     return "", ("", *(str(run.path) for run in runs), *(f"mean ± deviation of {label}" for label in several)), rows
+
+
+def _spread(values: Sequence[float], runs: int) -> str:
+    """Mean ± standard deviation of ``values``, and of how many of the ``runs`` if not of all."""
+    some = f" ({len(values)} of {runs})" * (len(values) < runs)
+    return f"{_shown(fmean(values))} ± {_shown(stdev(values))}{some}" if len(values) > 1 else ""
 
 
 def _shown(value: Any) -> str:
@@ -238,7 +245,8 @@ def _costs(label: str, group: Sequence[Run]) -> str:
         mean = fmean(evaluation["costs"][name] for evaluation in ended)
         bar = f"<meter max='{3 * limit}' high='{limit}' optimum='0' value='{mean}'></meter>"
         rows += f"<tr><td>{escape(name)}<td>{mean:.4f}<td>≤ {limit:g}<td>{bar}</tr>"
-    return f"<table><caption>{escape(label)}</caption>{rows}</table>" if rows else ""
+    some = f", {len(ended)} of them evaluated" * (len(ended) < len(group))
+    return f"<table><caption>{escape(label)}{some}</caption>{rows}</table>" if rows else ""
 
 
 def _pictures(run: Run) -> str:
@@ -253,7 +261,10 @@ def _pictures(run: Run) -> str:
 
 
 def _configuration(label: str, group: Sequence[Run]) -> str:
-    rows = [(name, *map(_shown, values)) for name, values in group[0].differences().items()]
+    differing = group[0].differences()
+    rows = [(name, *map(_shown, values)) for name, values in (differing or {}).items()]
     html = as_html((label, ("not as by default", "run", f"default of legged-envs {__version__}"), rows))
+    if differing is None:
+        html = f"<p>{escape(label)}: this installation does not know the task, nor what its defaults are.</p>"
     whole = escape(json.dumps(group[0].config, indent=1))
     return f"{html}<details><summary>the whole configuration</summary><pre>{whole}</pre></details>"

@@ -99,10 +99,11 @@ def _commit(folder: Path) -> str:
 
 
 @contextmanager
-def _tensorboard(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Track]:
+def _tensorboard(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
     from torch.utils.tensorboard import SummaryWriter
 
-    with SummaryWriter(str(folder)) as writer:
+    # What a run wrote after its checkpoint, before it was killed, is dropped.
+    with SummaryWriter(str(folder), purge_step=done + 1 if done else None) as writer:
 
         def track(numbers: Mapping[str, float], update: int) -> None:
             for name, value in numbers.items():
@@ -112,10 +113,10 @@ def _tensorboard(folder: Path, config: dict[str, Any], resumed: bool) -> Iterato
 
 
 @contextmanager
-def _wandb(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Track]:
+def _wandb(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
     import wandb
 
-    again: dict[str, Any] = {"id": known, "resume": "allow"} if (known := _known(folder / "wandb.id", resumed)) else {}
+    again: dict[str, Any] = {"id": known, "resume": "allow"} if (known := _known(folder / "wandb.id", done)) else {}
     names = {"project": os.environ.get("WANDB_PROJECT", "legged-envs"), "group": config["training"]["task_id"]}
     try:
         started = wandb.init(name=folder.name, dir=folder, config=config, **names, **again)
@@ -127,10 +128,10 @@ def _wandb(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Trac
 
 
 @contextmanager
-def _mlflow(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Track]:
+def _mlflow(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
     import mlflow
 
-    if (known := _known(folder / "mlflow.id", resumed)) is None:
+    if (known := _known(folder / "mlflow.id", done)) is None:
         mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", config["training"]["task_id"]))
     else:
         try:
@@ -140,21 +141,28 @@ def _mlflow(folder: Path, config: dict[str, Any], resumed: bool) -> Iterator[Tra
             raise ValueError(
                 f"--tracker mlflow: there is no run {known} in {mlflow.get_tracking_uri()}; {how}"
             ) from error
+    written = mlflow.MlflowClient().get_metric_history(known, "train/reward") if known else []
+    last = max((each.step for each in written), default=0)
     with mlflow.start_run(known, run_name=folder.name) as run:
         (folder / "mlflow.id").write_text(run.info.run_id)
         if known is None:  # the options of an MLflow run cannot change
             mlflow.log_params(config["training"])
             mlflow.log_dict(config, CONFIG)
-        yield lambda numbers, update: mlflow.log_metrics(dict(numbers), step=update)
+
+        def track(numbers: Mapping[str, float], update: int) -> None:
+            if update > last or "train/reward" not in numbers:  # what it has it keeps, if the run was killed
+                mlflow.log_metrics(dict(numbers), step=update)
+
+        yield track
 
 
-def _known(file: Path, resumed: bool) -> str | None:
+def _known(file: Path, done: int) -> str | None:
     """By what name the tracker knows a run that goes on; None for a new one."""
-    return file.read_text() if resumed and file.is_file() else None
+    return file.read_text() if done and file.is_file() else None
 
 
-TRACKERS: dict[str, Callable[[Path, dict[str, Any], bool], AbstractContextManager[Track]]]
+TRACKERS: dict[str, Callable[[Path, dict[str, Any], int], AbstractContextManager[Track]]]
 TRACKERS = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}
-"""Name → what gives a :data:`Track` for a run folder, a configuration as JSON has it, and whether the run goes on, and
-then keeps its name. W&B writes into the run folder, offline with ``WANDB_MODE=offline``; MLflow where
+"""Name → what gives a :data:`Track` for a run folder, a configuration as JSON has it, and how many updates a run has
+that goes on, and then keeps its name. W&B writes into the run folder, offline with ``WANDB_MODE=offline``; MLflow where
 ``MLFLOW_TRACKING_URI`` says, by default into a database file in the working directory."""

@@ -132,7 +132,7 @@ class Trainer:
         previous = [signal.signal(each, self._on_interrupt) for each in signals]
         try:
             config = json.loads(json.dumps(config, default=as_json))
-            with TRACKERS[self.cfg.tracker](self._run_dir, config, self.iteration > 0) as track:
+            with TRACKERS[self.cfg.tracker](self._run_dir, config, self.iteration) as track:
                 with showing(self.console, TRAINING_INTERVAL) as show:
                     self._train(show, track)
                 with showing(self.console, LINE_INTERVAL) as show:

@@ -268,7 +268,7 @@ def _ink(text: str, width: int) -> np.ndarray:
 
 def scan_of(cfg: TaskCfg) -> dict[str, Any]:
     """The parameters of the height scan that a policy of the task sees; ValueError if it sees none."""
-    terms = cfg.observations["policy"].terms.values()
+    terms = cfg.observations["policy"].terms.values() if "policy" in cfg.observations else ()
     if not (scans := [term.params for term in terms if term.func is height_scan]):
         raise ValueError("the policy of this task sees no ground: it takes no --scan")
     return {name: value for name, value in scans[0].items() if name in ("x", "y", "lookup")}

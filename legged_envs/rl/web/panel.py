@@ -26,7 +26,8 @@ HISTORY = 150
 
 
 class Plot:
-    """Lines over the last :data:`HISTORY` control steps; ``rows`` have their time and values."""
+    """Lines over the last :data:`HISTORY` control steps; ``rows`` have their time and values. Without ``names`` nothing
+    is on the page."""
 
     def __init__(self, gui: viser.GuiApi, title: str, names: Sequence[str]):
         self.rows = np.zeros((HISTORY, len(names) + 1))
@@ -35,7 +36,12 @@ class Plot:
             color = ",".join(f"{255 * part:.0f}" for part in hls_to_rgb(i / len(names), 0.45, 0.8 * (name != "limit")))
             lines.append({"label": name, "stroke": f"rgb({color})", "width": 1.5})
         look: dict[str, Any] = {"title": title, "scales": {"x": {"time": False}}, "height": 230}
-        self.handle = gui.add_uplot(tuple(self.rows.T), tuple(lines), **look)
+        self._handle = gui.add_uplot(tuple(self.rows.T), tuple(lines), **look) if names else None
+
+    def draw(self) -> None:
+        """Show ``rows`` on the page."""
+        if self._handle is not None:
+            self._handle.data = tuple(self.rows.T)
 
 
 class Panel:
@@ -54,7 +60,7 @@ class Panel:
         self.controls["contact forces"] = gui.add_checkbox("contact forces", False)
         self.controls["height scan"] = gui.add_checkbox("height scan", False, visible=ground is not None)
         gui.add_markdown("Drag a robot to pull it.")
-        self._commands = COMMANDS if follows_velocity(cfg) else ()
+        self._commands = COMMANDS if follows_velocity(cfg) and session.scene.clip is None else ()
         for label, name, value in zip(self._commands, RANGES, session.scene.command or (), strict=False):
             low, high = getattr(cfg.commands["velocity"], name)
             self._slider(label, min(low, value), max(high, value), 0.05, value)
@@ -64,19 +70,21 @@ class Panel:
             self.controls["terrain"] = gui.add_dropdown("terrain", tuple(dict.fromkeys(ground.terrain.kinds)))
             self._slider("level", 0, len(ground.tile_origins) - 1, 1, ground.terrain.first_levels[0])
         self._policies: dict[str, Policy | Path] = {"as begun": session.policy}
+        self._acting = "as begun"
         if session.policy.task_id in SHIPPED:
             self._policies["shipped"] = SHIPPED[session.policy.task_id]
         self.controls["policy"] = gui.add_dropdown("policy", tuple(self._policies))
         self.controls["file or run"] = gui.add_text("file or run", "")
         self.controls["load policy"] = gui.add_button("load policy")
-        with gui.add_folder("reward weights [1/s]", expand_by_default=False):
-            for name, weight in zip(core.rewards.names, core.rewards.weights, strict=True):
-                low, high = sorted((0.0, 2.0 * weight or 1.0))
-                self._slider(f"weight of {name}", low, high, abs(weight) / 50.0 or 0.02, weight)
+        weights = dict(zip(core.rewards.names, core.rewards.weights, strict=True))
+        self._weights = {name: weight or 1.0 for name, weight in weights.items()}
+        with gui.add_folder("reward weights / the task's", expand_by_default=False):  # which may have many zeros
+            for name, weight in weights.items():
+                self._slider(f"weight of {name}", 0.0, 2.0, 0.02, float(weight != 0.0))
         side = gui.add_panel()
         with side.add_tab("plots"):
             rewards = Plot(gui, "reward terms, 1/s", core.rewards.names)
-            costs = Plot(gui, "cost terms / their limits", (*core.cost_names, "limit"))
+            costs = Plot(gui, "cost terms / their limits", (*core.cost_names, "limit") if core.cost_names else ())
             self._plots = (rewards, costs, Plot(gui, "joint torques / their limits", core.cfg.robot.joint_names))
         side.dock_left()
         self._limits = np.array([limit or 1.0 for limit in core.cost_limits])
@@ -98,6 +106,7 @@ class Panel:
             for client in self.server.get_clients().values():
                 client.add_notification("That cannot be", str(error), color="red", auto_close_seconds=20.0)
         step_dt, followed = self.session.core.step_dt, int(self.controls["follow robot"].value)
+        self.stage.hold()
         self._due += (not self.controls["pause"].value) * self.controls["speed"].value / FRAMES_PER_SECOND
         while self._due > 0.5 * step_dt:
             self._due -= step_dt
@@ -108,7 +117,7 @@ class Panel:
             vx, vy, wz = self._speed
             self._status.content = f"vx {vx:+.2f}, vy {vy:+.2f} m/s, wz {wz:+.2f} rad/s  \n{figures}"
             for plot in self._plots:
-                plot.handle.data = tuple(plot.rows.T)
+                plot.draw()
         self._frames += 1
 
     def _apply(self, values: dict[str, Any]) -> None:
@@ -123,7 +132,7 @@ class Panel:
             session.command((vx, vy, wz))
         for name in core.rewards.names:
             if (label := f"weight of {name}") in new:
-                core.rewards.set_weight(name, new[label])
+                core.rewards.set_weight(name, new[label] * self._weights[name])
         if "clip" in new:
             session.restart(replace(session.scene, clip=new["clip"]))
         if new.keys() & {"terrain", "level"}:
@@ -131,13 +140,15 @@ class Panel:
         elif "restart" in new:
             session.restart()
         if "policy" in new:
+            self.controls["policy"].value = self._set["policy"] = self._acting  # until it is known to fit
             session.take_policy(self._policies[new["policy"]])
+            self.controls["policy"].value = self._set["policy"] = self._acting = new["policy"]
         if "load policy" in new:
             path = values["file or run"]
             session.take_policy(Path(path))
             self._policies[path] = Path(path)
             self.controls["policy"].options = tuple(self._policies)
-            self.controls["policy"].value = self._set["policy"] = path
+            self.controls["policy"].value = self._set["policy"] = self._acting = path
 
     def _record(self, i: int) -> None:
         """Take in how robot ``i`` is after one more control step."""
@@ -145,6 +156,7 @@ class Panel:
         measured = np.array((*core.robot.lin_vel_b[i, :2].tolist(), core.robot.ang_vel_b[i, 2].item()))
         self._speed += (measured - self._speed) * core.step_dt / SMOOTHING
         torques = core.robot.joint_torque[i].numpy() / np.array(core.cfg.robot.torque_limits)
-        values = session.rewards[i].tolist(), (*session.costs[i].numpy() / self._limits, 1.0), torques
+        costs = (*session.costs[i].numpy() / self._limits, 1.0) if core.cost_names else ()
+        values = session.rewards[i].tolist(), costs, torques
         for plot, row in zip(self._plots, values, strict=True):
             plot.rows = np.vstack((plot.rows[1:], (core.num_steps * core.step_dt, *row)))

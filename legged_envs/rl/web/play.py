@@ -27,8 +27,9 @@ HOST = "127.0.0.1"
 """Only this machine reaches the page, which can load any file as a policy: others come through SSH."""
 PLOT_EVERY = 5
 """Frames from one drawing of the plots to the next."""
-PULL, MOST_PULL = 20.0, 20.0
-"""Acceleration that the mouse gives for each metre that it is away from where it took hold, 1/s², and at most, m/s²."""
+PULL, DAMPING, MOST_PULL = 20.0, 9.0, 20.0
+"""Acceleration that the mouse gives for each metre that it is away from what it holds, 1/s², less for each m/s that
+this moves, 1/s, and at most, m/s²: a robot comes to the mouse without passing it."""
 
 
 class Session:
@@ -41,19 +42,20 @@ class Session:
         self.costs = torch.zeros_like(self.core.costs.episode_sums)
         """Weighted reward terms a second and cost terms a step, averaged. Shape: (num_envs, num_terms)."""
         self.pull: tuple[int, np.ndarray] | None = None
-        """The environment whose robot the mouse holds, and the way from there to the mouse, m in the world."""
+        """The environment whose robot the mouse holds, and where that wants its base, m in the world."""
         self.observation = begin(envs, scene, seed=0)
 
     def restart(self, scene: Scene | None = None) -> None:
         """Begin every episode anew, in another scene if one is given."""
-        self.scene = scene or self.scene
+        self.scene, self.pull = scene or self.scene, None
         self.observation = begin(self.envs, self.scene)
 
     def step(self) -> None:
         """Let one control step pass."""
         core, before, step_dt = self.core, self.core.rewards.episode_sums.clone(), self.core.step_dt
         if (pull := self.pull) is not None:
-            change = np.clip(pull[1] * PULL, -MOST_PULL, MOST_PULL) * step_dt
+            place, speed = (each[pull[0]].cpu().numpy() for each in (core.robot.root_pos_w, core.sim.root_lin_vel_w))
+            change = np.clip((pull[1] - place) * PULL - speed * DAMPING, -MOST_PULL, MOST_PULL) * step_dt
             core.sim.push(torch.tensor([pull[0]]), torch.from_numpy(change).float()[None])
         with torch.inference_mode():
             action = self.policy(*(self.observation[group] for group in self.policy.inputs))
@@ -62,6 +64,7 @@ class Session:
         self.rewards += (rewards - self.rewards) * step_dt / SMOOTHING
         self.costs += (info["costs"] - self.costs) * step_dt / SMOOTHING
         if (ended := terminated | truncated).any():
+            self.pull = None if pull is None or ended[pull[0]] else pull
             self.observation = begin(self.envs, self.scene, options={"reset_mask": ended})
 
     def command(self, command: Command) -> None:

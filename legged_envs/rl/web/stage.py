@@ -1,6 +1,7 @@
 """What the page shows: robots, the ground, contact forces and the points of a height scan."""
 
 import math
+from collections import deque
 from typing import Any
 
 import mujoco
@@ -108,6 +109,8 @@ class Stage:
         self._weight = 9.81 * core.sim.default_parameter("body_mass")[0].sum().item()
         self._window: list[int] = []
         self._middle = np.zeros(3)
+        self._events: deque[tuple[str, int, np.ndarray]] = deque()
+        self._hand: tuple[int, np.ndarray] | None = None
         if core.sim.ground is None:
             floor: dict[str, Any] = {"plane_color": (232, 234, 237), "plane_opacity": 1.0, "fade_distance": 40.0}
             scene.add_grid("/world/ground", infinite_grid=True, section_color=(195, 200, 206), **floor)
@@ -115,8 +118,24 @@ class Stage:
         server.initial_camera.position, server.initial_camera.look_at = (1.1 * away, -1.5 * away, away), (0.0, 0.0, 0.2)
 
     async def _drag(self, event: Any) -> None:
-        way = np.subtract(event.end_position, event.start_position)
-        self._session.pull = None if event.phase == "end" else (event.instance_index, way)
+        way = np.subtract(event.end_position, event.start_position)  # from where the robot is held now
+        self._events.append((event.phase, event.instance_index, way))
+
+    def hold(self) -> None:
+        """Tell the session where the mouse wants the base that it holds, until it lets go or the session has."""
+        core, session = self._core, self._session
+        self._hand = None if session.pull is None else self._hand
+        while self._events:
+            phase, i, way = self._events.popleft()
+            if phase == "start" or self._hand is not None:
+                self._hand = (i, core.robot.root_pos_w[i].cpu().numpy() + self._on_page(i) + way)
+            self._hand = None if phase == "end" else self._hand
+        session.pull = self._hand and (self._hand[0], self._hand[1] - self._on_page(self._hand[0]))
+
+    def _on_page(self, i: int) -> np.ndarray:
+        """Where the world of an environment is on the page at this moment, m."""
+        place: np.ndarray = self.offsets[i] - self._middle
+        return place
 
     def draw(self, followed: int) -> None:
         """Show this moment, with the robot of the environment ``followed`` in the middle."""
