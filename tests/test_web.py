@@ -322,7 +322,8 @@ def test_a_browser_that_goes_in_the_middle_of_a_frame_is_one_line(capsys, caplog
         view.frame()
         assert other.read().nodes
     told = capsys.readouterr()
-    assert told.out.splitlines()[:3] == ["browser 0 is there", "browser 0 has gone", "browser 1 is there"]
+    lines = [line for line in told.out.splitlines() if line.startswith("browser")]  # a server of before may stop late
+    assert lines[:3] == ["browser 0 is there", "browser 0 has gone", "browser 1 is there"]
     assert "Traceback" not in told.err + told.out + caplog.text
 
 
