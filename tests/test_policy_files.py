@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import math
+import re
 from contextlib import closing
-from functools import reduce
+from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from legged_envs.envs import unwrap
+from legged_envs.mdp import observations
 from legged_envs.rl.network import Network, describe
-from legged_envs.rl.policy import SHIPPED, SINCE, Policy, load_policy, load_shipped_policy, save_policy
+from legged_envs.rl.policy import SHIPPED, SINCE, Policy, contract, load_policy, load_shipped_policy, save_policy
 from legged_envs.rl.record import headline, read_evaluation, record_evaluation
 
 ACTIVATIONS = (
@@ -139,6 +143,52 @@ def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
     clipped = gym.make_vec(GO2, num_envs=1, cfg={"actions.joint_position.clip": (-1.0, 1.0)})
     with closing(clipped), pytest.raises(ValueError, match=r"with target_clip = .*, this environment has \[\[-1"):
         shipped.check(unwrap(clipped))
+
+
+@pytest.mark.parametrize(
+    ("task_id", "changes"),
+    [
+        ("Legged/Tron1-WF-Flat-v0", {}),
+        (GO2, {"action_limit": 2.0}),
+        (GO2, {"observations.policy.terms.joint_vel.clip": (-math.inf, 20.0)}),
+    ],
+    ids=str,
+)
+def test_what_earlier_versions_wrote_of_wheels_limits_and_bounds_is_the_same_policy(task_id, changes):
+    with closing(gym.make_vec(task_id, num_envs=1, cfg=changes, observations="dict")) as envs:
+        meaning = contract(task_id, core := unwrap(envs))
+        for term in meaning["inputs"]["policy"]:
+            term["scale"] = core.cfg.observations["policy"].terms[term["name"]].scale
+            term["clip"] = core.cfg.observations["policy"].terms[term["name"]].clip
+        meaning["action"] = "joint target = default_joint_pos + action_scale * clip(action, -1, 1)"
+        older = {name: value for name, value in meaning.items() if name not in SINCE}
+        Policy(torch.nn.Identity(), json.loads(json.dumps(older))).check(core)
+        older["inputs"] = {"policy": [{**term, "scale": 3.0} for term in meaning["inputs"]["policy"]]}
+        with pytest.raises(ValueError, match="was trained with observation = "):
+            Policy(torch.nn.Identity(), older).check(core)
+
+
+@dataclass(frozen=True)
+class Called:
+    function: Any
+
+    def __call__(self, env: Any) -> torch.Tensor:
+        return self.function(env)
+
+
+@pytest.mark.parametrize(
+    ("func", "name"),
+    [
+        (Called(observations.command), "tests.test_policy_files.Called|test_policy_files.Called"),
+        (partial(observations.command), "legged_envs.mdp.observations.command"),
+        (lambda env: env.commands["velocity"], r".*test_policy_files.<lambda>"),
+    ],
+    ids=["callable", "partial", "lambda"],
+)
+def test_a_term_that_is_no_plain_function_has_a_name_that_stays(func, name):
+    with closing(gym.make_vec(GO2, num_envs=1, cfg={"observations.policy.terms.command.func": func})) as envs:
+        first = contract(GO2, unwrap(envs))["inputs"]["policy"][0]
+    assert re.fullmatch(name, first["own"]) and first["name"] == "command"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import legged_envs
-from legged_envs import managers
+from legged_envs import cli, managers
 from legged_envs.configuration import configclass
 from legged_envs.managers import CurriculumTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.managers.recorder import ActionStateRecorderManagerCfg
@@ -44,6 +44,13 @@ def leaves(tree, path=""):
     if isinstance(tree, dict):
         return {name: leaf for key, value in tree.items() for name, leaf in leaves(value, f"{path}/{key}").items()}
     return {path: tree}
+
+
+def test_the_example_is_trained(tmp_path):
+    runpy.run_path(str(EXAMPLE))
+    words = f"train Example/Go2-Flat-ManagerBased-v0 --run-dir {tmp_path}/run --iterations 1 --num-envs 8 --episodes 2"
+    cli.main([*words.split(), "--no-video", "--changes", "episode_length_s", "0.1"])
+    assert "joint_pos" in (tmp_path / "run" / "task.txt").read_text() and (tmp_path / "run" / "eval.json").is_file()
 
 
 def test_the_example_is_bit_identical_to_the_registered_task():

@@ -60,7 +60,7 @@ class ActionManager(Manager):
             self.delayed[env_ids] = self._random.signed_24_bit(1, env_ids) >= 0
 
     def _as_tables(self) -> Iterable[Table]:
-        cfg = self.cfg.items()
-        rows = [(n, c.kind, self.terms[n].size, c.scale, getattr(c, "around", None)) for n, c in cfg]
+        terms = [(name, term.size, term.cfg) for name, term in self.terms.items()]
+        rows = [(name, cfg.kind, size, cfg.scale, getattr(cfg, "around", None)) for name, size, cfg in terms]
         title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
         return [(title, ("term", "kind", "size", "scale", "around"), rows)]

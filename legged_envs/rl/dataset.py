@@ -14,7 +14,7 @@ from legged_envs import __version__
 from legged_envs.checks import is_mistake
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.rl.config import RecordCfg
-from legged_envs.rl.policy import Policy, contract, policy_and_task, same_meaning
+from legged_envs.rl.policy import Policy, contract, layout, policy_and_task, same_meaning
 from legged_envs.rl.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.rl.run import describe_session
 from legged_envs.storage.episodes import INFOS, Episode, MinariDatasetHandler, PresentEpisodes, dataset_folder
@@ -114,7 +114,10 @@ def _load(name: str, task_id: str) -> Any:
         ours |= {"cost_limits": [*core.cost_limits], **_meaning(about["task_id"], core.core)}
     theirs = {"observations": dataset.observation_space, "actions": dataset.action_space, **about}
     theirs |= about.get("contract", {})  # which datasets of older versions have not
-    for part in ours.keys() & theirs.keys():
+    older = "action_size" not in theirs
+    for each in (ours, theirs):
+        each |= {"inputs": layout(each["inputs"], older)} if "inputs" in each else {}
+    for part in (ours.keys() & theirs.keys()) - {"observation", *(["action"] if older else [])}:
         if not same_meaning(ours[part], theirs[part]):
             differing = f"{part} {shortened(str(theirs[part]), 200)}, now {shortened(str(ours[part]), 200)}"
             wrong = f"the dataset {name!r} is of another version of {task_id!r}"

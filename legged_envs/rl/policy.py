@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from inspect import signature
 from math import isclose, isfinite
 from pathlib import Path
@@ -20,7 +21,6 @@ from legged_envs.mdp import observations
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.rl.network import Network, describe
-from legged_envs.rl.run import as_json
 from legged_envs.tables import Shown, shortened
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
@@ -104,9 +104,9 @@ def _of_actions(env: LeggedVectorEnv) -> dict[str, Any]:
     }
 
 
-def _bounds(clip: tuple[float, float] | None) -> tuple[float | None, ...] | None:
+def _bounds(clip: Sequence[float | None] | None) -> tuple[float | None, ...] | None:
     """A clip as JSON has it, None where it is infinite."""
-    bounds = tuple(bound if isfinite(bound) else None for bound in clip or ())
+    bounds = tuple(bound if bound is not None and isfinite(bound) else None for bound in clip or ())
     return bounds if any(bound is not None for bound in bounds) else None
 
 
@@ -160,9 +160,15 @@ def terms_of(env: LeggedVectorEnv, group: str) -> list[dict[str, Any]]:
             "clip": _bounds(terms[name].clip),
         }
         | ({"steps_ago": age} if of_past else {})
-        | ({} if (func := terms[name].func) is _QUANTITIES.get(name, func) else {"own": as_json(func)})
+        | ({} if (func := terms[name].func) is _QUANTITIES.get(name, func) else {"own": _name(func)})
         for name, size, age in own.layout
     ]
+
+
+def _name(func: Any) -> str:
+    while isinstance(func, partial):
+        func = func.func
+    return f"{func.__module__}.{getattr(func, '__qualname__', type(func).__qualname__)}"
 
 
 class Policy(Shown):
@@ -202,19 +208,33 @@ class Policy(Shown):
             raise ValueError(f"the policy must take {', '.join(groups)}, but that of {self.task_id!r} takes {takes}")
         known = set(self.inputs) <= set(env.group_sizes)
         ours = contract(self.task_id, env, tuple(self.inputs) if known else ("policy",))
-        needed, older = Policy(self._network, ours)._in_common(), "action_size" not in self.contract
-        for key, theirs in self._in_common().items():
+        older = "action_size" not in self.contract
+        needed = Policy(self._network, ours)._in_common(older)
+        for key, theirs in self._in_common(older).items():
             if not same_meaning(theirs, has := needed.get(key)) and not (has is None and older and key in _OF_ACTIONS):
                 wrong = f"was trained with {key} = {theirs}, this environment has {has}"
                 how = "if it was trained with --changes, this environment needs the same"
                 raise ValueError(f"the policy of {self.task_id!r} {wrong}; {how}")
 
-    def _in_common(self) -> dict[str, Any]:
+    def _in_common(self, older: bool) -> dict[str, Any]:
         keys = ["robot", "joint_names", "default_joint_pos", "control_dt", "reference", "gait", "scan"]
-        keys += [key for key in (*_OF_ACTIONS, *SINCE) if key in self.contract]
-        parts = ("name", "size", "scale", "clip")
-        layout = {name: [[term.get(part) for part in parts] for term in terms] for name, terms in self.inputs.items()}
-        return {key: self.contract.get(key) for key in keys} | {"observation": layout}
+        keys += [key for key in (*_OF_ACTIONS, *SINCE) if key in self.contract and not (older and key == "action")]
+        return {key: self.contract.get(key) for key in keys} | {"observation": layout(self.inputs, older)}
+
+
+def layout(inputs: Inputs, older: bool = False) -> dict[str, list[Any]]:
+    """Name, size, scale and clip of each term, to compare: ``older`` ones with those of contracts of earlier versions,
+    which had no ``action_size``, wrote infinite bounds and gave the angles of wheels the scale of other joints."""
+
+    def scale(value: Any) -> Any:
+        kept = {*value} - {0.0} if older and isinstance(value, list) else set()
+        return kept.pop() if len(kept) == 1 else value
+
+    terms = {
+        group: [(t["name"], t["size"], scale(t["scale"]), t.get("clip")) for t in each]
+        for group, each in inputs.items()
+    }
+    return {group: [[*told, _bounds(clip)] for *told, clip in each] for group, each in terms.items()}
 
 
 def save_policy(path: Path, module: torch.nn.Module, contract: dict[str, Any]) -> None:
