@@ -213,6 +213,7 @@ def test_on_a_plane_there_is_nothing_to_see(make_vec: Any) -> None:
     assert torch.equal(observations.foot_ground_normal(env), torch.tensor([0.0, 0.0, 1.0] * 4).expand(N, -1))
     assert observations.foot_edge_distance(env).eq(0.5).all() and not terminations.left_terrain(env).any()
     assert torch.equal(observations.foot_scan(env).view(N, 4, 9)[..., 0], env.robot.foot_height)
+    assert observations.foot_scan(env, limit=0.001).abs().max() <= 0.001 < env.robot.foot_height.abs().max()
 
 
 def test_rays_see_the_ground_and_objects(make_vec: Any) -> None:
