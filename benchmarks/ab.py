@@ -61,7 +61,9 @@ class Tree:
         print(json.dumps([name, arguments]), file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the worker of {self.path} ended in {name}{arguments}: its error is above")
+            raise RuntimeError(
+                f"the worker of {self.path} ended in {name}{arguments}: its error is above"
+            )
         return json.loads(answer)
 
     def start_ms(self, task_id: str) -> dict[str, float]:
@@ -69,7 +71,10 @@ class Tree:
         command = [sys.executable, "-P", "-c", START.format(task_id)]
         printed = subprocess.check_output(command, env=self.env, text=True)
         imported, made = map(float, printed.split()[-2:])
-        return {"import legged_envs, ms": 1e3 * imported, "import, make_vec and reset, ms": 1e3 * made}
+        return {
+            "import legged_envs, ms": 1e3 * imported,
+            "import, make_vec and reset, ms": 1e3 * made,
+        }
 
     def growth_mb(self, cycles: int) -> float:
         """Growth of the memory of a fresh process that makes, resets, steps and closes environments, MB."""
@@ -110,7 +115,9 @@ def measure(
         figures |= _take_turns(trees, name, rounds, lambda tree: tree.call("round"))
         for tree in trees:
             tree.call("close")
-    figures |= _take_turns(trees, "", rounds, lambda tree: tree.start_ms(task_id) | tree.call("make", task_id))
+    figures |= _take_turns(
+        trees, "", rounds, lambda tree: tree.start_ms(task_id) | tree.call("make", task_id)
+    )
     for tree in trees:
         tree.stop()
     if cycles:
@@ -118,7 +125,9 @@ def measure(
         figures[f"growth of memory in {cycles} cycles, MB"] = [growth[0]], [growth[1]]
     _print(f"{task_id}, medians of {rounds} rounds", figures)
     if json_path is not None:
-        named = {name: {"before": values[0], "after": values[1]} for name, values in figures.items()}
+        named = {
+            name: {"before": values[0], "after": values[1]} for name, values in figures.items()
+        }
         json_path.write_text(json.dumps(named, indent=1) + "\n")
 
 

@@ -42,7 +42,11 @@ class Worker:
         self.raw = mujoco.batch.Batch(self.core.sim.model, num_envs, self.core.sim.batch.nthread)
         self.num_steps = min(max(ROUND_ENV_STEPS // num_envs, MIN_STEPS), MAX_STEPS)
         shape = num_envs, self.core.sim.model.nu
-        self.wave = rng.uniform(0.0, 0.25, shape), rng.uniform(0.04, 0.19, shape), rng.uniform(0.0, 6.3, shape)
+        self.wave = (
+            rng.uniform(0.0, 0.25, shape),
+            rng.uniform(0.04, 0.19, shape),
+            rng.uniform(0.0, 6.3, shape),
+        )
         self.steps, self.inside, self.sum = 0, 0.0, 0.0
         envs.reset(seed=0)
         while envs is not self.core:

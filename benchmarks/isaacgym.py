@@ -73,10 +73,14 @@ def measure(num_envs: int, steps: int) -> dict[str, float]:
         if i:  # the first step makes room
             rows.append((timed.seconds, process_time() - begun, total - timed.seconds))
         if not np.array_equal(raw.qpos[~done.numpy()], batch.qpos[~done.numpy()]):
-            raise RuntimeError("the engine does not do what the task does: their times are not those of the same work")
+            raise RuntimeError(
+                "the engine does not do what the task does: their times are not those of the same work"
+            )
     api, engine, own = np.array(rows).T
     medians = {"API": api, "engine": engine, "own code": own, "ratio": api / engine}
-    return {"creation": creation} | {name: float(np.median(values)) for name, values in medians.items()}
+    return {"creation": creation} | {
+        name: float(np.median(values)) for name, values in medians.items()
+    }
 
 
 def main(num_envs: int = 1024, steps: int = 25) -> None:
@@ -88,7 +92,9 @@ def main(num_envs: int = 1024, steps: int = 25) -> None:
     """
     torch.set_num_threads(1)
     found = measure(num_envs, steps)
-    print(f"{num_envs} robots: created in {found['creation']:.2f} s; a control step of 4 physics steps, CPU time:")
+    print(
+        f"{num_envs} robots: created in {found['creation']:.2f} s; a control step of 4 physics steps, CPU time:"
+    )
     print("  ".join(f"{name} {1e3 * found[name]:.2f} ms" for name in ("API", "engine", "own code")))
     print(f"the API takes {found['ratio']:.3f} × the engine's own time")
 

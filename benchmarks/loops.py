@@ -40,14 +40,21 @@ class SlowActions:
         """The next ``steps`` actions."""
         times = range(self._step, self._step + steps)
         self._step += steps
-        return [(self._amplitude * np.sin(self._omega * t + self._phase)).astype(np.float32) for t in times]
+        return [
+            (self._amplitude * np.sin(self._omega * t + self._phase)).astype(np.float32)
+            for t in times
+        ]
 
 
 class EnvLoop:
     """A stack of wrappers, by default that of ``gymnasium.make_vec``, in the middle of a long run."""
 
     def __init__(
-        self, task_id: str, num_envs: int, compile: bool, wrap: Callable[[VectorEnv], VectorEnv] | None = None
+        self,
+        task_id: str,
+        num_envs: int,
+        compile: bool,
+        wrap: Callable[[VectorEnv], VectorEnv] | None = None,
     ):
         rng = np.random.default_rng(0)
         envs = gym.make_vec(task_id, num_envs=num_envs, compile=compile)
@@ -75,9 +82,13 @@ class EnvLoop:
         limit = next(layer for layer in layers(self.envs) if isinstance(layer, TimeLimit))
         limit.elapsed_steps = rng.integers(0, limit.time_limit, self.num_envs)
         commands, events = self.core.commands.state_dict(), self.core.events.state_dict()
-        resampled = [term["resampling"] for term in commands["terms"].values() if "resampling" in term]
+        resampled = [
+            term["resampling"] for term in commands["terms"].values() if "resampling" in term
+        ]
         for timer in [*resampled, *events["timers"].values()]:
-            left = (timer["due"] - timer["now"]).double() * torch.from_numpy(rng.random(self.num_envs))
+            left = (timer["due"] - timer["now"]).double() * torch.from_numpy(
+                rng.random(self.num_envs)
+            )
             timer["due"] = timer["now"] + 1 + left.long()
             timer["earliest"] = int(timer["due"].min())
         self.core.commands.load_state_dict(commands)
@@ -166,7 +177,9 @@ class PlainLoop(RawLoop):
 
     def _load(self, rows: np.ndarray) -> None:
         for data, row in zip(self._datas, rows, strict=True):
-            self._mujoco.mj_setState(self._model, data, row, self._mujoco.mjtState.mjSTATE_INTEGRATION)
+            self._mujoco.mj_setState(
+                self._model, data, row, self._mujoco.mjtState.mjSTATE_INTEGRATION
+            )
 
     def _write(self, target: np.ndarray) -> None:
         for ctrl, row in zip(self._ctrls, target, strict=True):

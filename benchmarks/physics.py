@@ -150,7 +150,9 @@ def warnings_counted() -> Iterator[Counter[str]]:
     """Counts MuJoCo's warnings inside the ``with`` block, by kind; by default it appends each to MUJOCO_LOG.TXT."""
     counts: Counter[str] = Counter()
     before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda message: counts.update([message.split(" at ")[0].split(".")[0]]))
+    mujoco.set_mju_user_warning(
+        lambda message: counts.update([message.split(" at ")[0].split(".")[0]])
+    )
     try:
         yield counts
     finally:
@@ -184,7 +186,9 @@ class _Loop:
     """Physics of one variant without an environment around it."""
 
     def __init__(self, variant: Variant, cfg: TaskCfg, num_envs: int):
-        self._batch = mujoco.batch.Batch(variant.build(cfg.robot, cfg.sim), num_envs, cfg.sim.num_threads)
+        self._batch = mujoco.batch.Batch(
+            variant.build(cfg.robot, cfg.sim), num_envs, cfg.sim.num_threads
+        )
         self._ctrl = self._batch.bind("ctrl")
         self._decimation = replace(cfg.sim, **variant.sim).decimation
 
@@ -200,7 +204,9 @@ class _Loop:
         return seconds
 
 
-def measure_times(task_id: str, cfg: TaskCfg, policy: Policy, rounds: int, num_envs: int) -> dict[str, np.ndarray]:
+def measure_times(
+    task_id: str, cfg: TaskCfg, policy: Policy, rounds: int, num_envs: int
+) -> dict[str, np.ndarray]:
     """Variant → wall-clock and CPU seconds of an environment step. Shape: (rounds, 2)."""
     stretches = _record(task_id, cfg, policy, num_envs)
     loops = {variant.name: _Loop(variant, cfg, num_envs) for variant in variants()}
@@ -211,7 +217,9 @@ def measure_times(task_id: str, cfg: TaskCfg, policy: Policy, rounds: int, num_e
             for name in [*loops][shift:] + [*loops][:shift]:
                 seconds[name][i] += loops[name].run(stretch)
     env_steps = CHUNKS * CHUNK_STEPS * num_envs
-    return {name: values[1:] / env_steps for name, values in seconds.items()}  # the first round warms up
+    return {
+        name: values[1:] / env_steps for name, values in seconds.items()
+    }  # the first round warms up
 
 
 def measure_walk(
@@ -226,7 +234,9 @@ def measure_walk(
     """
     with _engine(variant) as sim:
         # The environment counts steps with its own cfg: time step and decimation must be the variant's there too.
-        evaluator = Evaluator(task_id, replace(cfg, sim=replace(cfg.sim, **variant.sim)), episodes, sim)
+        evaluator = Evaluator(
+            task_id, replace(cfg, sim=replace(cfg.sim, **variant.sim)), episodes, sim
+        )
     policy.check(evaluator.core)
     simulation = cast(MujocoSimulation, evaluator.core.sim)
     model = simulation.model
@@ -264,14 +274,22 @@ def measure_walk(
     )  # nothing is known of the positions before the first step
 
 
-def _row(name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float, float] | None) -> list[str]:
+def _row(
+    name: str, times: dict[str, np.ndarray], walk: tuple[Evaluation, float, float] | None
+) -> list[str]:
     wall, cpu = np.median(times[name] / times["default"], axis=0)
     cells = [name, f"{cpu:.2f}", f"{wall:.2f}"]
     if walk is None:
         return cells + ["–"] * len(_WALK_COLUMNS)
     result, depth, noise = walk
     errors = [f"{result.lin_vel_error:.3f}", f"{result.ang_vel_error:.3f}", f"{result.falls:.1%}"]
-    return [*cells, *errors, f"{result.costs['foot_slip']:.4f}", f"{1e3 * depth:.2f}", f"{100 * noise:.1f}"]
+    return [
+        *cells,
+        *errors,
+        f"{result.costs['foot_slip']:.4f}",
+        f"{1e3 * depth:.2f}",
+        f"{100 * noise:.1f}",
+    ]
 
 
 def main(
@@ -297,7 +315,9 @@ def main(
     if markdown is not None:
         check_output("--markdown", markdown)
     if is_mimic(make_task_cfg(task_id)):
-        raise ValueError(f"{task_id!r} imitates motions; what is measured here is a walk: name a velocity task")
+        raise ValueError(
+            f"{task_id!r} imitates motions; what is measured here is a walk: name a velocity task"
+        )
     loaded, cfg, _ = policy_and_task(task_id, policy)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in machine().items())
     with warnings_counted() as warnings:
@@ -340,7 +360,10 @@ def _print(title: str, notes: list[str], rows: list[list[str]]) -> None:
 
 def _markdown(title: str, notes: list[str], rows: list[list[str]]) -> str:
     lines = [_COLUMNS, ["---", *["---:"] * (len(_COLUMNS) - 1)], *rows]
-    return "\n\n".join((f"# {title}", *notes, "\n".join(f"| {' | '.join(line)} |" for line in lines))) + "\n"
+    return (
+        "\n\n".join((f"# {title}", *notes, "\n".join(f"| {' | '.join(line)} |" for line in lines)))
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -50,7 +50,9 @@ def amp_states(observations: torch.Tensor) -> torch.Tensor:
     return observations[..., :NUM_AMP]
 
 
-def amp_reference_states(reference: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+def amp_reference_states(
+    reference: tuple[torch.Tensor, torch.Tensor],
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The first columns of the reference observations, as a view, with their mask."""
     return reference[0][..., :NUM_AMP], reference[1]
 
@@ -69,20 +71,35 @@ def bench_storage(
     """
     if rounds < 1:
         raise ValueError(f"rounds must be positive, got {rounds}")
-    return [_bench_setting(name, rounds, num_envs, num_steps, torch.device(device)) for name in SETTINGS]
+    return [
+        _bench_setting(name, rounds, num_envs, num_steps, torch.device(device)) for name in SETTINGS
+    ]
 
 
-def _bench_setting(setting: str, rounds: int, num_envs: int, num_steps: int, device: torch.device) -> dict[str, Any]:
+def _bench_setting(
+    setting: str, rounds: int, num_envs: int, num_steps: int, device: torch.device
+) -> dict[str, Any]:
     shapes = {"ref_obs_shape": None, "privileged_obs_shape": None, "privileged_ref_obs_shape": None}
     arguments: dict[str, Any] = shapes | SETTINGS[setting]
     storage = RolloutStorageMM(
-        "rl", num_envs, num_steps, (OBS_SIZE,), actions_shape=(NUM_ACTIONS,), device=device, **arguments
+        "rl",
+        num_envs,
+        num_steps,
+        (OBS_SIZE,),
+        actions_shape=(NUM_ACTIONS,),
+        device=device,
+        **arguments,
     )
     transition = _random_transition(storage)
     add_ms, copies_ms, add_ratio = _compare(
-        lambda: _add(storage, transition), lambda: _copy_by_hand(storage, transition), rounds, device
+        lambda: _add(storage, transition),
+        lambda: _copy_by_hand(storage, transition),
+        rounds,
+        device,
     )
-    last_cost_values = torch.zeros(num_envs, NUM_COSTS, device=device) if storage.num_costs else None
+    last_cost_values = (
+        torch.zeros(num_envs, NUM_COSTS, device=device) if storage.num_costs else None
+    )
     last_values = torch.zeros(num_envs, 1, device=device)
     storage.compute_returns(last_values, 0.99, 0.95, last_cost_values=last_cost_values)
     batches_ms, indexing_ms, batches_ratio = _compare(
@@ -114,15 +131,23 @@ def _compare(
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
             times.append(time.perf_counter() - begun)
-    ratios = [a / b for a, b in zip(seconds[0][2:], seconds[1][2:], strict=True)]  # the first two rounds warm up
-    return 1e3 * statistics.median(seconds[0][2:]), 1e3 * statistics.median(seconds[1][2:]), statistics.median(ratios)
+    ratios = [
+        a / b for a, b in zip(seconds[0][2:], seconds[1][2:], strict=True)
+    ]  # the first two rounds warm up
+    return (
+        1e3 * statistics.median(seconds[0][2:]),
+        1e3 * statistics.median(seconds[1][2:]),
+        statistics.median(ratios),
+    )
 
 
 def _random_transition(storage: RolloutStorageMM) -> Transition:
     """Every field of a transition, random; the storage takes what it keeps. One episode in fifty ends."""
     num_envs, device = storage.num_envs, storage.device
     sizes = {"critic_observations": OBS_SIZE, "observations": OBS_SIZE, "rnd_state": OBS_SIZE}
-    sizes |= dict.fromkeys(("actions", "dagger_actions", "action_mean", "action_sigma"), NUM_ACTIONS)
+    sizes |= dict.fromkeys(
+        ("actions", "dagger_actions", "action_mean", "action_sigma"), NUM_ACTIONS
+    )
     sizes |= dict.fromkeys(("reference_observations", "critic_reference_observations"), REF_SIZE)
     sizes |= dict.fromkeys(("rewards", "values", "actions_log_prob"), 1)
     sizes |= dict.fromkeys(("cost_rewards", "cost_values"), NUM_COSTS)
@@ -144,9 +169,15 @@ def _add(storage: RolloutStorageMM, transition: Transition) -> None:
 def _copy_by_hand(storage: RolloutStorageMM, transition: Transition) -> None:
     kept = {field.name: getattr(transition, field.name) for field in fields(Transition)}
     names = {"action_mean": "mu", "action_sigma": "sigma"}
-    names |= {name: name.replace("critic_", "privileged_") for name in kept if name.startswith("critic_")}
-    pairs = [(getattr(storage, names.get(name, name), None), tensor) for name, tensor in kept.items()]
-    copies = [(buffer, tensor) for buffer, tensor in pairs if buffer is not None and tensor is not None]
+    names |= {
+        name: name.replace("critic_", "privileged_") for name in kept if name.startswith("critic_")
+    }
+    pairs = [
+        (getattr(storage, names.get(name, name), None), tensor) for name, tensor in kept.items()
+    ]
+    copies = [
+        (buffer, tensor) for buffer, tensor in pairs if buffer is not None and tensor is not None
+    ]
     for step in range(storage.num_transitions_per_env):
         for buffer, tensor in copies:
             buffer[step].copy_(tensor)
@@ -162,12 +193,29 @@ def _index_by_hand(storage: RolloutStorageMM) -> None:
     s = storage
     optional = (
         *(s.reference_observations, s.reference_observations_mask, s.privileged_observations),
-        *(s.privileged_reference_observations, s.privileged_reference_observations_mask, s.dagger_actions),
+        *(
+            s.privileged_reference_observations,
+            s.privileged_reference_observations_mask,
+            s.dagger_actions,
+        ),
         *(s.rnd_state, s.cost_values, s.cost_returns, s.cost_advantages),
     )
-    always = (s.observations, s.actions, s.values, s.advantages, s.returns, s.actions_log_prob, s.mu, s.sigma)
+    always = (
+        s.observations,
+        s.actions,
+        s.values,
+        s.advantages,
+        s.returns,
+        s.actions_log_prob,
+        s.mu,
+        s.sigma,
+    )
     flat = [buffer.flatten(0, 1) for buffer in (*always, *optional) if buffer is not None]
-    earlier = (s.observations, s.reference_observations, s.reference_observations_mask) if s.amp_cfg else ()
+    earlier = (
+        (s.observations, s.reference_observations, s.reference_observations_mask)
+        if s.amp_cfg
+        else ()
+    )
     flat_earlier = [buffer.flatten(0, 1) for buffer in earlier if buffer is not None]
     size = s.num_envs * s.num_transitions_per_env
     for indices in torch.randperm(size, device=s.device).chunk(NUM_MINI_BATCHES):
@@ -185,7 +233,16 @@ def main(rounds: int = 30) -> None:
     """
     title = f"RolloutStorageMM, {NUM_ENVS} environments × {NUM_STEPS} steps × {OBS_SIZE} observations; medians"
     table = Table(title=title, title_justify="left")
-    headers = ("fields", "epoch [ms]", "by hand [ms]", "ratio", "limit", "filling [ms]", "copies by hand [ms]", "ratio")
+    headers = (
+        "fields",
+        "epoch [ms]",
+        "by hand [ms]",
+        "ratio",
+        "limit",
+        "filling [ms]",
+        "copies by hand [ms]",
+        "ratio",
+    )
     for i, header in enumerate(headers):
         table.add_column(header, justify="right" if i else "left")
     for row in bench_storage(rounds):

@@ -56,7 +56,9 @@ def main(num_envs: int = 1024, rounds: int = 9, memory: bool = False) -> None:
         print(f"4096 robots: {_memory():.0f} MB, of which {before:.0f} MB before they were made")
         return
     field = statistics.median(_seconds(lambda: make_terrain(TerrainCfg()), 1) for _ in range(3))
-    envs = {name: gym.make_vec(name, num_envs=num_envs, array="torch") for name in (FLAT, ROUGH, BLIND)}
+    envs = {
+        name: gym.make_vec(name, num_envs=num_envs, array="torch") for name in (FLAT, ROUGH, BLIND)
+    }
     generator = torch.Generator().manual_seed(0)
     for env in envs.values():
         env.reset(seed=0)
@@ -75,14 +77,20 @@ def main(num_envs: int = 1024, rounds: int = 9, memory: bool = False) -> None:
             times[name].append(_seconds(lambda step=step, name=name: envs[name].step(next(step))))
         for name, look in looks.items():
             times[name].append(_seconds(look))
-    table = Table("what", "ms", "of a step on a plane", title=f"{num_envs} robots, medians of {rounds} rounds")
+    table = Table(
+        "what", "ms", "of a step on a plane", title=f"{num_envs} robots, medians of {rounds} rounds"
+    )
     for name, seconds in times.items():
-        ratio = statistics.median(own / flat for own, flat in zip(seconds, times[FLAT], strict=True))
+        ratio = statistics.median(
+            own / flat for own, flat in zip(seconds, times[FLAT], strict=True)
+        )
         table.add_row(name, f"{1e3 * statistics.median(seconds):.2f}", f"{ratio:.3f}")
     console = Console()
     console.print(table)
     console.print(f"a field of 10 × 20 tiles of 8 m: {field:.2f} s")
-    console.print(", ".join(f"{name} {value}" for name, value in machine().items()), highlight=False)
+    console.print(
+        ", ".join(f"{name} {value}" for name, value in machine().items()), highlight=False
+    )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ print(json.dumps(dict(zip(keys, (cold_s, warm_s, reset_s, total, peak, increase)
 """Runs in a fresh interpreter: what one batch costs to import, make and hold, then what a second one adds."""
 
 
-def measure_throughput(task_id: str, num_envs: int, rounds: int, compile: bool = False) -> dict[str, Any]:
+def measure_throughput(
+    task_id: str, num_envs: int, rounds: int, compile: bool = False
+) -> dict[str, Any]:
     """Time full environment steps against raw physics; the ratio is to the faster of the two raw loops."""
     env = EnvLoop(task_id, num_envs, compile)
     raw: dict[str, RawLoop] = {"batch": BatchLoop(env), "mj_step": PlainLoop(env)}
@@ -151,12 +153,17 @@ def _time_layers(env: EnvLoop) -> dict[str, float]:
     microseconds = {key: 1e6 * clock.seconds / (turns * env.chunk) for key, clock in clocks.items()}
     wrappers = [type(layer).__name__ for layer in stack[:-2]]
     core, sim = type(env.core).__name__, type(env.sim).__name__
-    total = {name: microseconds[name, "step"] + microseconds[name, "reset"] for name in [*wrappers, core]}
+    total = {
+        name: microseconds[name, "step"] + microseconds[name, "reset"] for name in [*wrappers, core]
+    }
     return {
         "physics": microseconds[sim, "step"],
         "environment": microseconds[core, "step"] - microseconds[sim, "step"],
         "partial resets": microseconds[core, "reset"],
-        **{name: total[name] - total[below] for name, below in zip(wrappers, [*wrappers[1:], core], strict=True)},
+        **{
+            name: total[name] - total[below]
+            for name, below in zip(wrappers, [*wrappers[1:], core], strict=True)
+        },
     }
 
 
@@ -188,7 +195,9 @@ def measure_wrappers(task_id: str, num_envs: int, rounds: int, compile: bool) ->
     }
 
 
-def measure_scaling(task_id: str, sizes: Sequence[int], rounds: int, compile: bool = False) -> list[dict[str, Any]]:
+def measure_scaling(
+    task_id: str, sizes: Sequence[int], rounds: int, compile: bool = False
+) -> list[dict[str, Any]]:
     """Time per environment step over batch sizes, the sizes taking turns."""
     envs = {size: EnvLoop(task_id, size, compile) for size in sizes}
     seconds: dict[int, list[float]] = {size: [] for size in sizes}
@@ -241,7 +250,9 @@ def measure_single(task_id: str, rounds: int, steps: int) -> dict[str, Any]:
     ours = [kind for kind in measured if kind != "ant"]
     return {
         "steps_per_s": {kind: 1.0 / statistics.median(values) for kind, values in measured.items()},
-        "ratio": {kind: _paired(measured["ant"], measured[kind]) for kind in ours} if "ant" in measured else {},
+        "ratio": {kind: _paired(measured["ant"], measured[kind]) for kind in ours}
+        if "ant" in measured
+        else {},
         "missing": missing,
     }
 
@@ -261,7 +272,9 @@ def measure_startup(task_id: str, num_envs: int) -> dict[str, Any]:
     command = [sys.executable, "-c", _PROBE, task_id, str(num_envs)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"making {num_envs} environments of {task_id!r} in a fresh process failed:\n{done.stderr}")
+        raise RuntimeError(
+            f"making {num_envs} environments of {task_id!r} in a fresh process failed:\n{done.stderr}"
+        )
     return {"num_envs": num_envs, **loads(done.stdout.splitlines()[-1])}
 
 
@@ -288,12 +301,20 @@ def check_output(option: str, path: Path) -> None:
         ValueError: Naming the option that the path comes from.
     """
     folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+    if (
+        path.is_dir()
+        or not folder.is_dir()
+        or not os.access(path if path.exists() else folder, os.W_OK)
+    ):
         raise ValueError(f"{option} must name a file that can be written, got {str(path)!r}")
 
 
 def bench(
-    task_id: str, rounds: int = 7, quick: bool = False, compile: bool = False, console: Console | None = None
+    task_id: str,
+    rounds: int = 7,
+    quick: bool = False,
+    compile: bool = False,
+    console: Console | None = None,
 ) -> dict[str, Any]:
     """Measure everything.
 
@@ -315,7 +336,12 @@ def bench(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        result: dict[str, Any] = {"task_id": task_id, "rounds": rounds, "compile": compile, "machine": machine()}
+        result: dict[str, Any] = {
+            "task_id": task_id,
+            "rounds": rounds,
+            "compile": compile,
+            "machine": machine(),
+        }
         with console.status("starting") as status:
             status.update(f"memory and start of {PROBE_ENVS} environments")
             result["startup"] = measure_startup(task_id, PROBE_ENVS)
@@ -330,7 +356,9 @@ def bench(
                 status.update(f"wrappers around {size} environments")
                 result["wrappers"].append(measure_wrappers(task_id, size, rounds, compile))
             status.update("scaling")
-            result["scaling"] = measure_scaling(task_id, SCALING_SIZES[: -2 if quick else None], rounds, compile)
+            result["scaling"] = measure_scaling(
+                task_id, SCALING_SIZES[: -2 if quick else None], rounds, compile
+            )
     finally:
         torch.set_num_threads(threads)
     return result

@@ -30,13 +30,19 @@ STARTUP_LIMIT_S = 3.0
 def print_bench(result: dict[str, Any], console: Console) -> None:
     """Print the tables of a result."""
     about = result["machine"]
-    versions = ", ".join(f"{name} {about[name]}" for name in ("python", "mujoco", "torch", "numpy", "gymnasium"))
-    console.print(f"{result['task_id']} on {about['processor']}, {about['cores']} cores, load {about['load_average']}")
+    versions = ", ".join(
+        f"{name} {about[name]}" for name in ("python", "mujoco", "torch", "numpy", "gymnasium")
+    )
+    console.print(
+        f"{result['task_id']} on {about['processor']}, {about['cores']} cores, load {about['load_average']}"
+    )
     console.print(f"{versions}; 1 torch thread; medians of {result['rounds']} rounds")
     if result["compile"]:
         console.print("batches made with compile=True")
     if about["load_average"] > 0.5:
-        console.print("[yellow]other programs are running: the figures will be worse than those of an idle machine[/]")
+        console.print(
+            "[yellow]other programs are running: the figures will be worse than those of an idle machine[/]"
+        )
     for table in (_throughput_table, _layer_table, _wrapper_table, _scaling_table, _other_table):
         console.print(table(result))
 
@@ -53,8 +59,19 @@ def _judged(text: str, good: bool) -> str:
 
 
 def _throughput_table(result: dict[str, Any]) -> Table:
-    columns = ("envs", "env [ms]", "batch [ms]", "mj_step [ms]", "ratio", "limit", "CPU ratio", "env-steps/s")
-    table = _table("Full environment step against raw physics (ratio: to the faster raw loop)", *columns)
+    columns = (
+        "envs",
+        "env [ms]",
+        "batch [ms]",
+        "mj_step [ms]",
+        "ratio",
+        "limit",
+        "CPU ratio",
+        "env-steps/s",
+    )
+    table = _table(
+        "Full environment step against raw physics (ratio: to the faster raw loop)", *columns
+    )
     for row in result["throughput"]:
         limit = RATIO_LIMITS[row["num_envs"]]
         table.add_row(
@@ -72,10 +89,15 @@ def _throughput_table(result: dict[str, Any]) -> Table:
 
 def _layer_table(result: dict[str, Any]) -> Table:
     rows = result["throughput"]
-    table = _table("What each layer adds to a step", "layer", *(f"{row['num_envs']} envs" for row in rows))
+    table = _table(
+        "What each layer adds to a step", "layer", *(f"{row['num_envs']} envs" for row in rows)
+    )
     for name in rows[0]["layers_us"]:
         shares = [row["layers_us"][name] / sum(row["layers_us"].values()) for row in rows]
-        cells = [f"{row['layers_us'][name]:,.0f} µs {share:6.1%}" for row, share in zip(rows, shares, strict=True)]
+        cells = [
+            f"{row['layers_us'][name]:,.0f} µs {share:6.1%}"
+            for row, share in zip(rows, shares, strict=True)
+        ]
         table.add_row(name, *cells)
     return table
 
@@ -83,7 +105,12 @@ def _layer_table(result: dict[str, Any]) -> Table:
 def _wrapper_table(result: dict[str, Any]) -> Table:
     rows = result["wrappers"]
     table = _table(
-        " + ".join(reversed(rows[0]["wrappers"])), "envs", "environment [µs]", "adds [µs]", "share", "limit [µs]"
+        " + ".join(reversed(rows[0]["wrappers"])),
+        "envs",
+        "environment [µs]",
+        "adds [µs]",
+        "share",
+        "limit [µs]",
     )
     for row in rows:
         fixed, share = WRAPPER_LIMITS[row["num_envs"]]
@@ -104,7 +131,9 @@ def _scaling_table(result: dict[str, Any]) -> Table:
     table = _table("Scaling", *columns)
     for row in rows:
         relative = _judged(f"{row['relative']:.3f}", row["relative"] <= SCALING_LIMIT)
-        table.add_row(str(row["num_envs"]), f"{row['us_per_env_step']:.2f}", relative, f"{SCALING_LIMIT:g}")
+        table.add_row(
+            str(row["num_envs"]), f"{row['us_per_env_step']:.2f}", relative, f"{SCALING_LIMIT:g}"
+        )
     return table
 
 
@@ -117,7 +146,9 @@ def _other_table(result: dict[str, Any]) -> Table:
         else:
             table.add_row(name, f"{single['steps_per_s'][kind]:,.0f} steps/s", "")
     for kind, ratio in single["ratio"].items():
-        table.add_row(f"speed relative to {ANT}, {kind}", _judged(f"{ratio:.2f}", ratio >= 1.0), "at least 1")
+        table.add_row(
+            f"speed relative to {ANT}, {kind}", _judged(f"{ratio:.2f}", ratio >= 1.0), "at least 1"
+        )
     num_envs, cold = startup["num_envs"], startup["make_vec_cold_s"]
     judged = _judged(f"{cold:.2f} s", cold <= STARTUP_LIMIT_S)
     table.add_row(f"make_vec of {num_envs} with imports", judged, f"{STARTUP_LIMIT_S:g} s")
@@ -127,5 +158,7 @@ def _other_table(result: dict[str, Any]) -> Table:
         judged = _judged(f"{startup['peak_mb']:,.0f} MB", startup["peak_mb"] <= MEMORY_LIMIT_MB)
         table.add_row("peak memory of the process", judged, f"{MEMORY_LIMIT_MB:,.0f} MB")
         table.add_row("resident memory after some steps", f"{startup['process_mb']:,.0f} MB", "")
-        table.add_row(f"memory of {num_envs} more environments", f"{startup['increase_mb']:,.0f} MB", "")
+        table.add_row(
+            f"memory of {num_envs} more environments", f"{startup['increase_mb']:,.0f} MB", ""
+        )
     return table

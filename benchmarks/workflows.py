@@ -52,7 +52,9 @@ def main(num_envs: int = 1024, rounds: int = 9, steps: int = 10) -> dict[str, fl
     for env in envs.values():
         env.reset(seed=0)
     for _ in range(rounds + 1):  # the first round warms up
-        actions = rng.uniform(-0.3, 0.3, (steps, num_envs, legged_envs.make_task_cfg(MANAGERS).robot.num_joints))
+        actions = rng.uniform(
+            -0.3, 0.3, (steps, num_envs, legged_envs.make_task_cfg(MANAGERS).robot.num_joints)
+        )
         actions = actions.astype(np.float32)
         for form, env in envs.items():
             begun = time.perf_counter()
@@ -60,7 +62,9 @@ def main(num_envs: int = 1024, rounds: int = 9, steps: int = 10) -> dict[str, fl
                 env.step(action)
             seconds[form].append((time.perf_counter() - begun) / steps)
     ratios = {}
-    table = Table("form", "step, ms", "ratio", title=f"{num_envs} robots, {rounds} rounds of {steps} steps")
+    table = Table(
+        "form", "step, ms", "ratio", title=f"{num_envs} robots, {rounds} rounds of {steps} steps"
+    )
     for form, times in seconds.items():
         pairs = zip(times[1:], seconds["managers"][1:], strict=True)
         ratios[form] = statistics.median(own / managers for own, managers in pairs)

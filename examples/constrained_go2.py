@@ -29,7 +29,9 @@ TASK = "Legged/Go2-Flat-v0"
 CHANGES = {"costs.joint_position.params.soft_limit": 0.5, "costs.joint_position.limit": 0.05}
 CHANGES |= {"costs.joint_velocity.params.soft_limit": 0.5, "costs.joint_velocity.limit": 0.025}
 CHANGES["costs.foot_slip.limit"] = 0.1  # in training, feet slip mostly by exploration
-CHANGES["commands.velocity.standing_fraction"] = 0.0  # as in the evaluation: standing robots have costs of their own
+CHANGES["commands.velocity.standing_fraction"] = (
+    0.0  # as in the evaluation: standing robots have costs of their own
+)
 AIM = 1.05  # of each limit: exploration, pushes and starts of episodes cost too, and the evaluation counts none of them
 COMMON = 0.4  # of each training
 NOISE = 0.4  # of its exploration remains after that, so that costs are the robot's rather than the noise's
@@ -39,7 +41,9 @@ parser.add_argument("--updates", type=int, default=300, help="of the policy, for
 parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--out", type=Path, default=Path(f"runs/constrained_go2/{datetime.now():%Y-%m-%d_%H-%M-%S}"))
+parser.add_argument(
+    "--out", type=Path, default=Path(f"runs/constrained_go2/{datetime.now():%Y-%m-%d_%H-%M-%S}")
+)
 args = parser.parse_args()
 
 
@@ -78,7 +82,15 @@ def train(name, part, method, ppo, warm_start=None):
         recorders.append(Recorder(env))
         return METHODS[method](recorders[0], [AIM * limit for limit in env.unwrapped.cost_limits])
 
-    cfg = TrainCfg(TASK, args.num_envs, seed=args.seed, changes=CHANGES, video=False, algo=ppo, warm_start=warm_start)
+    cfg = TrainCfg(
+        TASK,
+        args.num_envs,
+        seed=args.seed,
+        changes=CHANGES,
+        video=False,
+        algo=ppo,
+        warm_start=warm_start,
+    )
     cfg.iterations, cfg.episodes, cfg.first_trot = round(part * args.updates), args.episodes, 1.0
     cfg.run_dir = args.out / name.replace(" ", "_")
     trainer = Trainer(cfg, Console(), wrap)
@@ -91,8 +103,12 @@ def train(name, part, method, ppo, warm_start=None):
 
 
 rates = PPOCfg()
-rate = rates.learning_rate + COMMON * (rates.final_learning_rate - rates.learning_rate)  # it falls as in one training
-common, _ = train("common", COMMON, "no constraints", PPOCfg(gamma=GAMMA, entropy=0.002, final_learning_rate=rate))
+rate = rates.learning_rate + COMMON * (
+    rates.final_learning_rate - rates.learning_rate
+)  # it falls as in one training
+common, _ = train(
+    "common", COMMON, "no constraints", PPOCfg(gamma=GAMMA, entropy=0.002, final_learning_rate=rate)
+)
 curves, results = {}, {}
 for name in METHODS:
     ppo = PPOCfg(gamma=GAMMA, learning_rate=rate, entropy=0.0)
@@ -104,7 +120,9 @@ labels = ["reward per second", "velocity error, m/s", *limits]
 figure, axes = pyplot.subplots(2, 4, figsize=(16, 7), constrained_layout=True)
 for k, (axis, label) in enumerate(zip(axes.flat, labels, strict=True)):
     for name, rows in curves.items():
-        smooth = torch.nn.functional.avg_pool1d(rows[None, :, k], 9, 1, 4, count_include_pad=False)[0]
+        smooth = torch.nn.functional.avg_pool1d(rows[None, :, k], 9, 1, 4, count_include_pad=False)[
+            0
+        ]
         axis.plot(torch.arange(1, len(rows) + 1) * 24 * args.num_envs / 1e6, smooth, label=name)
     if label in limits:
         axis.axhline(limits[label], color="black", linestyle=":", label="limit")
@@ -115,14 +133,23 @@ axes[0, 2].legend(frameon=False)
 figure.savefig(args.out / "constrained_go2.png", dpi=110)
 
 free = results["no constraints"]
-table = [f"| {args.episodes} unseen episodes | limit | {' | '.join(results)} |", "|---|---|" + "---|" * len(results)]
+table = [
+    f"| {args.episodes} unseen episodes | limit | {' | '.join(results)} |",
+    "|---|---|" + "---|" * len(results),
+]
 for key in ("lin_vel_error", "ang_vel_error"):
     cells = (f"{run[key]:.4f} ({run[key] / free[key]:.2f}×)" for run in results.values())
     table.append(f"| {key} | | {' | '.join(cells)} |")
 table.append(f"| falls | | {' | '.join(format(run['falls'], '.1%') for run in results.values())} |")
 for cost, limit in limits.items():
-    cells = (f"{run['costs'][cost]:.4f} ({run['costs'][cost] / limit:.2f}×)" for run in results.values())
+    cells = (
+        f"{run['costs'][cost]:.4f} ({run['costs'][cost] / limit:.2f}×)" for run in results.values()
+    )
     table.append(f"| {cost} | {limit:g} | {' | '.join(cells)} |")
 (args.out / "results.md").write_text("\n".join(table) + "\n")
 (args.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-print("\n".join(table), "\nerrors × those without constraints, costs × their limit; written to", args.out)
+print(
+    "\n".join(table),
+    "\nerrors × those without constraints, costs × their limit; written to",
+    args.out,
+)

@@ -28,12 +28,17 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("run", type=Path, help="folder of a training of that task")
 parser.add_argument("--updates", type=int, default=400)
 parser.add_argument(
-    "--share", type=float, default=0.2, help="limit of the cost, as a share of what it is evaluated at before"
+    "--share",
+    type=float,
+    default=0.2,
+    help="limit of the cost, as a share of what it is evaluated at before",
 )
 parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--episodes", type=int, default=1024, help="of the evaluations")
 parser.add_argument("--seed", type=int, default=1)
-parser.add_argument("--out", type=Path, default=Path(f"runs/constrained_rough/{datetime.now():%Y-%m-%d_%H-%M-%S}"))
+parser.add_argument(
+    "--out", type=Path, default=Path(f"runs/constrained_rough/{datetime.now():%Y-%m-%d_%H-%M-%S}")
+)
 args = parser.parse_args()
 
 evaluator = Evaluator(TASK, make_task_cfg(TASK), args.episodes)
@@ -43,21 +48,43 @@ evaluator.close()
 
 def wrap(env):
     """The limit is a share of the evaluated cost, of which a training, with commands of all kinds, has about half."""
-    limits = [args.share * before["costs"][COST] if name == COST else 1e6 for name in env.unwrapped.cost_names]
+    limits = [
+        args.share * before["costs"][COST] if name == COST else 1e6
+        for name in env.unwrapped.cost_names
+    ]
     return LagrangianReward(env, limits, pid=(0.05, 0.0006, 0.0))
 
 
 ppo = PPOCfg(epochs=4, hidden=(256, 128), learning_rate=3e-4, entropy=0.0, noise_kept=NOISE)
-cfg = TrainCfg(TASK, args.num_envs, seed=args.seed, video=False, algo=ppo, warm_start=args.run, run_dir=args.out)
+cfg = TrainCfg(
+    TASK,
+    args.num_envs,
+    seed=args.seed,
+    video=False,
+    algo=ppo,
+    warm_start=args.run,
+    run_dir=args.out,
+)
 cfg.iterations, cfg.episodes = args.updates, args.episodes
-cfg.changes = {"scene.terrain.first_levels": (0, 9)}  # a policy that knows them goes on at all levels
+cfg.changes = {
+    "scene.terrain.first_levels": (0, 9)
+}  # a policy that knows them goes on at all levels
 after = json.loads((Trainer(cfg, Console(), wrap).run() / "eval.json").read_text())
 
-rows = [("cross their tile", before["crossed"], after["crossed"]), ("fall", before["falls"], after["falls"])]
+rows = [
+    ("cross their tile", before["crossed"], after["crossed"]),
+    ("fall", before["falls"], after["falls"]),
+]
 rows += [("velocity error, m/s", before["lin_vel_error"], after["lin_vel_error"])]
 rows += [(f"cost {name}", cost, after["costs"][name]) for name, cost in before["costs"].items()]
-table = [f"| {args.episodes} unseen episodes | before | after | after / before |", "|---|---|---|---|"]
-table += [f"| {name} | {one:.4f} | {other:.4f} | {other / one if one else 1.0:.2f} |" for name, one, other in rows]
+table = [
+    f"| {args.episodes} unseen episodes | before | after | after / before |",
+    "|---|---|---|---|",
+]
+table += [
+    f"| {name} | {one:.4f} | {other:.4f} | {other / one if one else 1.0:.2f} |"
+    for name, one, other in rows
+]
 (args.out / "results.md").write_text("\n".join(table) + "\n")
 print("\n".join(table))
 print("written to", args.out)

@@ -21,7 +21,9 @@ def power(env: Env, free: float) -> torch.Tensor:
 
 
 cfg = make_task_cfg("Legged/Go2-Flat-v0")
-cfg.rewards["heading_straight"] = RewardTermCfg(heading_straight, weight=0.5, params={"sigma": 0.25})
+cfg.rewards["heading_straight"] = RewardTermCfg(
+    heading_straight, weight=0.5, params={"sigma": 0.25}
+)
 cfg.costs["power"] = CostTermCfg(power, limit=20.0, params={"free": 100.0})
 
 envs = gym.make_vec("Legged/Go2-Flat-v0", num_envs=64, cfg=cfg)

@@ -16,44 +16,106 @@ class Controller:  # from a command and what a robot measures to the targets of 
     def __init__(self, path):
         self.network, self.time, self.past = onnxruntime.InferenceSession(path), 0.0, []
         texts = self.network.get_modelmeta().custom_metadata_map
-        self.about = about = {k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()}
-        self.default, self.scale = np.array(about["default_joint_pos"]), np.array(about["action_scale"])
-        self.rest, self.limit = self.default * (np.array(about["actuators"]) == "position"), about["action_limit"]
-        self.driven, self.bound = [*map(about["joint_names"].index, about["action_joints"])], about["observation_limit"]
+        self.about = about = {
+            k: v if k in ("task_id", "robot", "action") else json.loads(v) for k, v in texts.items()
+        }
+        self.default, self.scale = (
+            np.array(about["default_joint_pos"]),
+            np.array(about["action_scale"]),
+        )
+        self.rest, self.limit = (
+            self.default * (np.array(about["actuators"]) == "position"),
+            about["action_limit"],
+        )
+        self.driven, self.bound = (
+            [*map(about["joint_names"].index, about["action_joints"])],
+            about["observation_limit"],
+        )
         self.low, self.high = np.array(about["target_clip"], float).T  # NaN where there is none
-        self.action, self.gait = 0.0 * self.scale, about.get("gait", {"period": 1.0, "offsets": (), "swing": ()})
+        self.action, self.gait = (
+            0.0 * self.scale,
+            about.get("gait", {"period": 1.0, "offsets": (), "swing": ()}),
+        )
         self.terms = [term for terms in about["inputs"].values() for term in terms]
 
     def __call__(self, command, quat, gyro, q, dq):
-        (w, x, y, z), stride, gait, about = quat, self.time / self.gait["period"], self.gait, self.about
+        (w, x, y, z), stride, gait, about = (
+            quat,
+            self.time / self.gait["period"],
+            self.gait,
+            self.about,
+        )
         gravity = (2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1)
-        now = {"command": command, "gravity": gravity, "ang_vel": gyro, "joint_pos": q - self.default, "joint_vel": dq}
-        now |= {"action": self.action, "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25))))}
-        if strange := {t["name"] for t in self.terms if "own" in t or np.size(now.get(t["name"], ())) != t["size"]}:
-            sys.exit(f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}")
-        self.past = [now, *(self.past or [now] * len(self.terms))][: len(self.terms)]  # there is a term for each step
-        parts = [(self.past[term.get("steps_ago", 0)][term["name"]], term) for term in about["observation"]]
-        parts = [np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"] for value, term in parts]
+        now = {
+            "command": command,
+            "gravity": gravity,
+            "ang_vel": gyro,
+            "joint_pos": q - self.default,
+            "joint_vel": dq,
+        }
+        now |= {
+            "action": self.action,
+            "clock": np.sin(2 * np.pi * (stride + np.array((0.0, 0.25)))),
+        }
+        if strange := {
+            t["name"]
+            for t in self.terms
+            if "own" in t or np.size(now.get(t["name"], ())) != t["size"]
+        }:
+            sys.exit(
+                f"this loop cannot observe {', '.join(sorted(strange))}, only {', '.join(now)}"
+            )
+        self.past = [now, *(self.past or [now] * len(self.terms))][
+            : len(self.terms)
+        ]  # there is a term for each step
+        parts = [
+            (self.past[term.get("steps_ago", 0)][term["name"]], term)
+            for term in about["observation"]
+        ]
+        parts = [
+            np.clip(value, *(term["clip"] or (-np.inf, np.inf))) * term["scale"]
+            for value, term in parts
+        ]
         self.observation = np.concatenate(parts, dtype=np.float32).clip(-self.bound, self.bound)
-        self.action = np.clip(self.network.run(None, {"obs": self.observation[None]})[0][0], -self.limit, self.limit)
+        self.action = np.clip(
+            self.network.run(None, {"obs": self.observation[None]})[0][0], -self.limit, self.limit
+        )
         target, self.time = self.rest.copy(), self.time + about["control_dt"]
-        for offset, swing in zip(gait["offsets"], gait["swing"], strict=True):  # the feet that swing are lifted
+        for offset, swing in zip(
+            gait["offsets"], gait["swing"], strict=True
+        ):  # the feet that swing are lifted
             swung = max(((stride + offset) % 1.0 - gait["stance"]) / (1.0 - gait["stance"]), 0.0)
-            target += np.sin(np.pi * swung) ** 2 * np.array([swing[name] for name in about["joint_names"]])
-        target[self.driven] = np.fmax(self.low, np.fmin(self.high, target[self.driven] + self.scale * self.action))
+            target += np.sin(np.pi * swung) ** 2 * np.array(
+                [swing[name] for name in about["joint_names"]]
+            )
+        target[self.driven] = np.fmax(
+            self.low, np.fmin(self.high, target[self.driven] + self.scale * self.action)
+        )
         return target
 
 
 class Robot:  # in MuJoCo; a real one's read() asks sensors, its write() sends targets, kp, kd and limits to the motors
     def __init__(self, path, about):
         self.model, names = mujoco.MjModel.from_xml_path(path), about["joint_names"]
-        self.data, self.motors = mujoco.MjData(self.model), [self.model.actuator(name).id for name in names]
+        self.data, self.motors = (
+            mujoco.MjData(self.model),
+            [self.model.actuator(name).id for name in names],
+        )
         mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
-        self.angles, self.speeds = np.array([(j.qposadr[0], j.dofadr[0]) for j in map(self.model.joint, names)]).T
+        self.angles, self.speeds = np.array(
+            [(j.qposadr[0], j.dofadr[0]) for j in map(self.model.joint, names)]
+        ).T
         self.steps = round(about["control_dt"] / self.model.opt.timestep)
 
-    def read(self):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s
-        return self.data.qpos[3:7], self.data.qvel[3:6].copy(), self.data.qpos[self.angles], self.data.qvel[self.speeds]
+    def read(
+        self,
+    ):  # orientation (w, x, y, z) and angular velocity of the base, in its frame; joints, rad and rad/s
+        return (
+            self.data.qpos[3:7],
+            self.data.qvel[3:6].copy(),
+            self.data.qpos[self.angles],
+            self.data.qvel[self.speeds],
+        )
 
     def write(self, target):
         self.data.ctrl[self.motors] = target
@@ -66,10 +128,17 @@ if __name__ == "__main__":
     command, controller = np.array(command, float), Controller(f"{folder}/policy.onnx")
     np.isfinite(command).all() or sys.exit(f"vx, vy and ωz must be finite numbers, got {command}")
     robot = Robot(f"{folder}/scene.xml", controller.about)
-    viewer, begin = mujoco.viewer.launch_passive(robot.model, robot.data) if window else None, time.perf_counter()
+    viewer, begin = (
+        mujoco.viewer.launch_passive(robot.model, robot.data) if window else None,
+        time.perf_counter(),
+    )
     while viewer.is_running() if viewer else controller.time < 10.0:
         robot.write(controller(command, *robot.read()))
         if viewer:
             viewer.sync()
             time.sleep(max(begin + controller.time - time.perf_counter(), 0.0))
-    print("after {:.1f} s at x = {:.2f} m, y = {:.2f} m, height {:.2f} m".format(controller.time, *robot.data.qpos[:3]))
+    print(
+        "after {:.1f} s at x = {:.2f} m, y = {:.2f} m, height {:.2f} m".format(
+            controller.time, *robot.data.qpos[:3]
+        )
+    )

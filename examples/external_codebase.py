@@ -41,7 +41,9 @@ optimizer = torch.optim.Adam(parameters, LEARNING_RATE)
 
 
 def distribution(observation):
-    return torch.distributions.Independent(torch.distributions.Normal(actor(observation), log_std.exp()), 1)
+    return torch.distributions.Independent(
+        torch.distributions.Normal(actor(observation), log_std.exp()), 1
+    )
 
 
 def collect(observation):
@@ -79,7 +81,9 @@ def improve(observation, action, log_prob, advantage, target):
         for rows in torch.randperm(len(advantage)).chunk(MINI_BATCHES):
             policy = distribution(observation[rows])
             ratio = (policy.log_prob(action[rows]) - log_prob[rows]).exp()
-            gain = torch.min(ratio * advantage[rows], ratio.clamp(1 - CLIP, 1 + CLIP) * advantage[rows]).mean()
+            gain = torch.min(
+                ratio * advantage[rows], ratio.clamp(1 - CLIP, 1 + CLIP) * advantage[rows]
+            ).mean()
             error = (critic(observation[rows]).squeeze(1) - target[rows]).square().mean()
             optimizer.zero_grad()
             (error - gain - ENTROPY * policy.entropy().mean()).backward()

@@ -41,26 +41,40 @@ def carrying(act: Callable[[torch.Tensor], torch.Tensor], episodes: int = 256) -
             carried = carried & ~info["agent_terminated"].any(1)
             if (step + 1) * core.step_dt > SETTLING_SECONDS:
                 beam = core.sim.objects["beam"]
-                velocity = rotation.rotate(rotation.conjugate(beam.root_quat_w), beam.root_lin_vel_w)[:, :2]
+                velocity = rotation.rotate(
+                    rotation.conjugate(beam.root_quat_w), beam.root_lin_vel_w
+                )[:, :2]
                 linear, turn = (
                     (command[:, :2] - velocity).norm(dim=1),
                     (command[:, 2] - beam.root_ang_vel_b[:, 2]).abs(),
                 )
-                row = torch.stack((linear, turn, command[:, :2].norm(dim=1), command[:, 2].abs()), 1)
+                row = torch.stack(
+                    (linear, turn, command[:, :2].norm(dim=1), command[:, 2].abs()), 1
+                )
                 errors += row * carried[:, None]
                 counted += carried
     means = (errors / counted[:, None]).nanmean(0).tolist()
     names = ("lin_vel_error", "ang_vel_error", "standing_lin_vel_error", "standing_ang_vel_error")
-    return {"episodes": episodes, "carried": carried.float().mean().item(), **dict(zip(names, means, strict=True))}
+    return {
+        "episodes": episodes,
+        "carried": carried.float().mean().item(),
+        **dict(zip(names, means, strict=True)),
+    }
 
 
 def load(path: Path) -> Callable[[torch.Tensor], torch.Tensor]:
     """The means of the actions of all agents of a ``policy.pt``, for their observations in a row."""
     parts = []
     for policy, scaler in torch.load(path).values():
-        weights = {name.removeprefix("net."): value for name, value in policy.items() if name.startswith("net.")}
+        weights = {
+            name.removeprefix("net."): value
+            for name, value in policy.items()
+            if name.startswith("net.")
+        }
         matrices = [value for name, value in weights.items() if name.endswith("weight")]
-        layers = [layer for m in matrices for layer in (nn.Linear(m.shape[1], m.shape[0]), nn.ELU())]
+        layers = [
+            layer for m in matrices for layer in (nn.Linear(m.shape[1], m.shape[0]), nn.ELU())
+        ]
         net, scale = nn.Sequential(*layers[:-1]), RunningStandardScaler(size=matrices[0].shape[1])
         net.load_state_dict(weights)
         scale.load_state_dict(scaler)
@@ -68,7 +82,9 @@ def load(path: Path) -> Callable[[torch.Tensor], torch.Tensor]:
 
     def act(joined: torch.Tensor) -> torch.Tensor:
         seen = joined.split([size for _, _, size in parts], dim=1)
-        return torch.cat([net(scale(part)) for (net, scale, _), part in zip(parts, seen, strict=True)], 1)
+        return torch.cat(
+            [net(scale(part)) for (net, scale, _), part in zip(parts, seen, strict=True)], 1
+        )
 
     return act
 

@@ -15,7 +15,10 @@ TASK = "Legged/Go2-Mimic-v0"
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--clip", default="bound", help="a clip that comes with the package")
-parser.add_argument("--policy", help="run folder of `legged-envs train Legged/Go2-Mimic-v0`; default: the shipped one")
+parser.add_argument(
+    "--policy",
+    help="run folder of `legged-envs train Legged/Go2-Mimic-v0`; default: the shipped one",
+)
 parser.add_argument("--num-envs", type=int, default=64)
 parser.add_argument("--steps", type=int, default=250)
 args = parser.parse_args()
@@ -24,7 +27,9 @@ args = parser.parse_args()
 (clip,) = shipped_motions(GO2, args.clip)
 report = inspect_motion(clip, GO2)
 print(f"{clip.name}: {clip.duration:.2f} s at {clip.frame_rate:g} Hz, looped: {clip.loop}")
-print(f"fastest joint {report.joint_speed:.0%} of its limit, feet stand {foot_contacts(clip, GO2).float().mean():.0%}")
+print(
+    f"fastest joint {report.joint_speed:.0%} of its limit, feet stand {foot_contacts(clip, GO2).float().mean():.0%}"
+)
 
 envs = gym.make_vec(
     TASK,
@@ -51,9 +56,18 @@ for _ in range(args.steps):
     observation, reward, terminated, truncated, info = envs.step(action)
     falls += int(terminated.sum())
     costs += info["costs"].mean(dim=0)
-    going_on = ~(terminated | truncated)  # robots of ended episodes stand at the start of the next one
+    going_on = ~(
+        terminated | truncated
+    )  # robots of ended episodes stand at the start of the next one
     misses.append((core.robot.joint_pos - target).abs().mean(dim=1)[going_on].mean())
 
-print(f"{args.steps * args.num_envs} steps: mean joint error {torch.stack(misses).mean():.3f} rad, {falls} falls")
-print({name: round(cost, 4) for name, cost in zip(core.cost_names, (costs / args.steps).tolist(), strict=True)})
+print(
+    f"{args.steps * args.num_envs} steps: mean joint error {torch.stack(misses).mean():.3f} rad, {falls} falls"
+)
+print(
+    {
+        name: round(cost, 4)
+        for name, cost in zip(core.cost_names, (costs / args.steps).tolist(), strict=True)
+    }
+)
 envs.close()

@@ -39,13 +39,17 @@ parser.add_argument("--minutes", type=float, default=29.0, help="of training")
 parser.add_argument("--num-envs", type=int, default=768)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--entropy", type=float, default=0.01)
-parser.add_argument("--coarse", action="store_true", help="train on physics steps twice as long: twice as fast")
+parser.add_argument(
+    "--coarse", action="store_true", help="train on physics steps twice as long: twice as fast"
+)
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")
 parser.add_argument("--no-video", action="store_true")
 parser.add_argument("--out", type=Path, default=Path("runs/multi_agent"))
 args = parser.parse_args()
 args.out.mkdir(parents=True, exist_ok=True)
-torch.set_num_threads(os.cpu_count() or 1)  # of the update: the environment takes one thread for its own maths
+torch.set_num_threads(
+    os.cpu_count() or 1
+)  # of the update: the environment takes one thread for its own maths
 torch.manual_seed(args.seed)
 
 
@@ -78,7 +82,9 @@ class Value(DeterministicMixin, Model):
 
 
 changes = {"sim.dt": 0.01, "decimation": 2} if args.coarse else {}
-envs = gym.make_vec(args.task, num_envs=args.num_envs, cfg=changes, array="torch", observations="dict")
+envs = gym.make_vec(
+    args.task, num_envs=args.num_envs, cfg=changes, array="torch", observations="dict"
+)
 env = SkrlMultiAgentEnv(envs, seed=args.seed)
 agents = env.possible_agents
 spaces = {"observation_spaces": env.observation_spaces, "action_spaces": env.action_spaces}
@@ -88,23 +94,35 @@ of = {agent: {name[:-1]: by_agent[agent] for name, by_agent in spaces.items()} f
 cfg = {
     **{"rollouts": STEPS, "learning_epochs": EPOCHS, "mini_batches": MINI_BATCHES},
     "observation_preprocessor": RunningStandardScaler,
-    "observation_preprocessor_kwargs": {agent: {"size": of[agent]["observation_space"]} for agent in agents},
+    "observation_preprocessor_kwargs": {
+        agent: {"size": of[agent]["observation_space"]} for agent in agents
+    },
     "state_preprocessor": RunningStandardScaler if args.algorithm == "mappo" else None,
-    "state_preprocessor_kwargs": {agent: {"size": of[agent].get("state_space")} for agent in agents},
+    "state_preprocessor_kwargs": {
+        agent: {"size": of[agent].get("state_space")} for agent in agents
+    },
     **{"value_preprocessor": RunningStandardScaler, "value_preprocessor_kwargs": {"size": 1}},
     **{"entropy_loss_scale": args.entropy, "value_loss_scale": 1.0, "grad_norm_clip": 1.0},
     "experiment": {"write_interval": 0, "checkpoint_interval": 0},
 }
 learner = (BootstrapMAPPO if args.algorithm == "mappo" else BootstrapIPPO)(
     possible_agents=agents,
-    models={agent: {"policy": Policy(**of[agent]), "value": Value(**of[agent])} for agent in agents},
+    models={
+        agent: {"policy": Policy(**of[agent]), "value": Value(**of[agent])} for agent in agents
+    },
     memories={agent: RandomMemory(memory_size=STEPS, num_envs=args.num_envs) for agent in agents},
     **{"state_spaces": dict.fromkeys(agents), **spaces},
     cfg=cfg,
 )
 learner.init()
 learner.enable_training_mode(True)
-(observation, _), states, step, rewards, begun = env.reset(), env.state(), 0, [], time.perf_counter()
+(observation, _), states, step, rewards, begun = (
+    env.reset(),
+    env.state(),
+    0,
+    [],
+    time.perf_counter(),
+)
 clock = {"timestep": 0, "timesteps": 0}
 while (done := (time.perf_counter() - begun) / (60.0 * args.minutes)) < 1.0:
     for optimizer in learner.optimizers.values():
@@ -115,13 +133,23 @@ while (done := (time.perf_counter() - begun) / (60.0 * args.minutes)) < 1.0:
             given = {"observations": observation, "states": states, "actions": actions}
             observation, reward, terminated, truncated, infos = env.step(actions)
             states = env.state()
-            told = {"rewards": reward, "terminated": terminated, "truncated": truncated, "infos": infos}
+            told = {
+                "rewards": reward,
+                "terminated": terminated,
+                "truncated": truncated,
+                "infos": infos,
+            }
             rewards.append(sum(reward.values()).mean().item())
-            learner.record_transition(**given, **told, next_observations=observation, next_states=states, **clock)
+            learner.record_transition(
+                **given, **told, next_observations=observation, next_states=states, **clock
+            )
         learner.post_interaction(**clock)
     step += STEPS
     if step % (20 * STEPS) == 0:
-        mean, seconds = sum(rewards) / len(rewards) / envs.unwrapped.step_dt, time.perf_counter() - begun
+        mean, seconds = (
+            sum(rewards) / len(rewards) / envs.unwrapped.step_dt,
+            time.perf_counter() - begun,
+        )
         millions = step * args.num_envs / 1e6
         print(f"{seconds:5.0f} s  {millions:5.2f} M steps  reward {mean:.2f}/s", flush=True)
         rewards.clear()
@@ -138,14 +166,29 @@ def act(joined: torch.Tensor) -> torch.Tensor:
     return torch.cat([learner.policies[agent].net(part) for agent, part in scaled.items()], 1)
 
 
-weights = {agent: (learner.policies[agent], learner._observation_preprocessor[agent]) for agent in agents}
-torch.save({agent: [part.state_dict() for part in parts] for agent, parts in weights.items()}, args.out / "policy.pt")
+weights = {
+    agent: (learner.policies[agent], learner._observation_preprocessor[agent]) for agent in agents
+}
+torch.save(
+    {agent: [part.state_dict() for part in parts] for agent, parts in weights.items()},
+    args.out / "policy.pt",
+)
 registered = make_task_cfg(args.task)
 result = Evaluator(args.task, registered, args.episodes).run(act).as_dict()
-report = {"task": args.task, "algorithm": args.algorithm, "seed": args.seed, "env_steps": step * args.num_envs}
+report = {
+    "task": args.task,
+    "algorithm": args.algorithm,
+    "seed": args.seed,
+    "env_steps": step * args.num_envs,
+}
 report |= {"training_seconds": round(seconds, 1), **result}
 (args.out / "evaluation.json").write_text(json.dumps(report, indent=1) + "\n")
-print({name: round(result[name], 3) for name in ("lin_vel_error", "ang_vel_error", "falls", "base_height")})
+print(
+    {
+        name: round(result[name], 3)
+        for name in ("lin_vel_error", "ang_vel_error", "falls", "base_height")
+    }
+)
 if not args.no_video:
     options = {"cfg": evaluation_cfg(registered), "render_mode": "rgb_array", **EVALUATED}
     with closing(gym.make_vec(args.task, num_envs=1, **options)) as one:

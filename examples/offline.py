@@ -23,10 +23,14 @@ from legged_envs.tasks import make_task_cfg
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("dataset", help="such as go2/walk-v0")
 parser.add_argument("--env-id", default="Legged/Go2-Flat-v0")
-parser.add_argument("--safest", type=float, default=1.0, help="part of the episodes to clone, those of least cost")
+parser.add_argument(
+    "--safest", type=float, default=1.0, help="part of the episodes to clone, those of least cost"
+)
 parser.add_argument("--updates", type=int, default=3000)
 parser.add_argument("--episodes", type=int, default=256, help="of the evaluation")
-parser.add_argument("--save", type=Path, default=Path("offline.safetensors"), help="where to write the policy")
+parser.add_argument(
+    "--save", type=Path, default=Path("offline.safetensors"), help="where to write the policy"
+)
 arguments = parser.parse_args()
 
 try:
@@ -38,7 +42,9 @@ try:
 except (ValueError, OSError, ImportError) as error:
     sys.exit(f"offline.py: {error}")
 if dataset.observation_space.shape is None:
-    sys.exit("offline.py: its network takes vectors, and this dataset has several groups of observations")
+    sys.exit(
+        "offline.py: its network takes vectors, and this dataset has several groups of observations"
+    )
 
 about = dataset.storage.metadata
 episodes = sorted(dataset.iterate_episodes(), key=lambda episode: episode.infos["cost"].mean())
@@ -49,7 +55,9 @@ def describe(name, episodes):
     costs = np.concatenate([episode.infos["costs"] for episode in episodes]).mean(axis=0)
     reward = np.mean([episode.rewards.sum() for episode in episodes])
     falls = np.mean([episode.terminations[-1] for episode in episodes])
-    print(f"{name}: {len(episodes)} episodes, return {reward:.2f}, falls {falls:.1%}, costs per step (limit)")
+    print(
+        f"{name}: {len(episodes)} episodes, return {reward:.2f}, falls {falls:.1%}, costs per step (limit)"
+    )
     limits = zip(about["cost_names"], costs, about["cost_limits"], strict=True)
     print("   " + ", ".join(f"{cost} {mean:.4f} ({limit:g})" for cost, mean, limit in limits))
 
@@ -61,7 +69,9 @@ torch.manual_seed(0)
 observations = torch.from_numpy(np.concatenate([episode.observations[:-1] for episode in cloned]))
 actions = torch.from_numpy(np.concatenate([episode.actions for episode in cloned]))
 sizes = (observations.shape[1], 256, 128, actions.shape[1])
-network = nn.Sequential(nn.Linear(*sizes[:2]), nn.ELU(), nn.Linear(*sizes[1:3]), nn.ELU(), nn.Linear(*sizes[2:]))
+network = nn.Sequential(
+    nn.Linear(*sizes[:2]), nn.ELU(), nn.Linear(*sizes[1:3]), nn.ELU(), nn.Linear(*sizes[2:])
+)
 optimizer = torch.optim.Adam(network.parameters(), 1e-3)
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, arguments.updates)
 for update in range(arguments.updates):

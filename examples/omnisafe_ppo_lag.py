@@ -18,19 +18,30 @@ import omnisafe
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--num-envs", type=int, default=64)
 parser.add_argument("--epochs", type=int, default=54)
-parser.add_argument("--episode-steps", type=int, default=200, help="OmniSafe begins each epoch with new episodes")
+parser.add_argument(
+    "--episode-steps", type=int, default=200, help="OmniSafe begins each epoch with new episodes"
+)
 parser.add_argument("--cost-limit", type=float, default=0.1, help="Σ of all costs, mean per step")
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--log-dir", type=Path, default=Path("runs/omnisafe"))
 arguments = parser.parse_args()
 
-STD = 0.5, 0.2  # of the exploration, in the first and in the last epoch; 1 is the whole range of an action
+STD = (
+    0.5,
+    0.2,
+)  # of the exploration, in the first and in the last epoch; 1 is the whole range of an action
 
-go2 = partial(gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=arguments.episode_steps)
+go2 = partial(
+    gym.make_vec, "Legged/Go2-Flat-v0", array="torch", max_episode_steps=arguments.episode_steps
+)
 env_id = register("Go2", go2)
-steps_per_epoch = arguments.num_envs * arguments.episode_steps  # every environment ends an episode in each epoch
-cost_limit = arguments.cost_limit * arguments.episode_steps  # OmniSafe limits the sum over an episode
+steps_per_epoch = (
+    arguments.num_envs * arguments.episode_steps
+)  # every environment ends an episode in each epoch
+cost_limit = (
+    arguments.cost_limit * arguments.episode_steps
+)  # OmniSafe limits the sum over an episode
 network = {"hidden_sizes": [128, 128], "activation": "tanh", "lr": 1e-3}
 
 cfgs = {
@@ -56,7 +67,11 @@ cfgs = {
     },
     # Plain gradient ascent: Adam would remember the violations of the first epochs in its step size for the whole run.
     "lagrange_cfgs": {"cost_limit": cost_limit, "lambda_optimizer": "SGD", "lambda_lr": 0.002},
-    "logger_cfgs": {"use_wandb": False, "use_tensorboard": False, "log_dir": str(arguments.log_dir)},
+    "logger_cfgs": {
+        "use_wandb": False,
+        "use_tensorboard": False,
+        "log_dir": str(arguments.log_dir),
+    },
 }
 agent = omnisafe.Agent("PPOLag", env_id, custom_cfgs=cfgs)
 algorithm = agent.agent
@@ -87,4 +102,6 @@ print(f"\n{len(epochs) * steps_per_epoch} steps in {epochs[-1]['Time/Total']:.0f
 print(f"multiplier {epochs[-1]['Metrics/LagrangeMultiplier']:.3f}, cost limit {cost_limit:g}\n")
 print("         return     cost   length")
 for name, (episode_return, cost, length) in {"before": before, "after": evaluate()}.items():
-    print(f"{name:6s} {episode_return:8.2f} {cost:8.2f} {length:8.0f}{'' if cost <= cost_limit else '   exceeded'}")
+    print(
+        f"{name:6s} {episode_return:8.2f} {cost:8.2f} {length:8.0f}{'' if cost <= cost_limit else '   exceeded'}"
+    )

@@ -10,7 +10,9 @@ STEPS = 500
 
 envs = gym.make_vec("Legged/Go2-Flat-v0", num_envs=NUM_ENVS)
 core = envs.unwrapped
-print(f"observations {envs.observation_space.shape}, actions {envs.action_space.shape}, {1 / core.step_dt:.0f} Hz\n")
+print(
+    f"observations {envs.observation_space.shape}, actions {envs.action_space.shape}, {1 / core.step_dt:.0f} Hz\n"
+)
 print(core.rewards, core.costs, sep="\n\n")
 
 rng = np.random.default_rng(0)

@@ -28,7 +28,9 @@ parser.add_argument("--num-envs", type=int, default=512)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--episodes", type=int, default=64, help="of an evaluation")
 args = parser.parse_args()
-torch.set_num_threads(os.cpu_count() or 1)  # of the update: the environment takes one thread for its own maths
+torch.set_num_threads(
+    os.cpu_count() or 1
+)  # of the update: the environment takes one thread for its own maths
 torch.manual_seed(args.seed)
 updates = max(1, args.steps // (STEPS_PER_UPDATE * args.num_envs))
 
@@ -71,7 +73,10 @@ cfg = {
     },
     "actor": {**network, "distribution_cfg": noise},
     "critic": dict(network),
-    "obs_groups": {"actor": ["policy"], "critic": ["critic"]},  # the critic sees what the robot cannot sense
+    "obs_groups": {
+        "actor": ["policy"],
+        "critic": ["critic"],
+    },  # the critic sees what the robot cannot sense
     "num_steps_per_env": STEPS_PER_UPDATE,
     "save_interval": 100,
 }

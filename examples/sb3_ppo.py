@@ -27,7 +27,9 @@ parser.add_argument("--num-envs", type=int, default=512)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--episodes", type=int, default=64, help="of an evaluation")
 args = parser.parse_args()
-torch.set_num_threads(os.cpu_count() or 1)  # of the update: the environment takes one thread for its own maths
+torch.set_num_threads(
+    os.cpu_count() or 1
+)  # of the update: the environment takes one thread for its own maths
 
 
 def mean_return(act) -> float:
@@ -57,7 +59,11 @@ model = PPO(
     ent_coef=0.002,
     vf_coef=1.0,
     max_grad_norm=1.0,
-    policy_kwargs={"net_arch": [128, 128], "activation_fn": torch.nn.ELU, "log_std_init": math.log(0.5)},
+    policy_kwargs={
+        "net_arch": [128, 128],
+        "activation_fn": torch.nn.ELU,
+        "log_std_init": math.log(0.5),
+    },
     seed=args.seed,
     device="cpu",
     verbose=1,
@@ -76,6 +82,8 @@ seconds = time.perf_counter() - begun
 trained = mean_return(act)
 still = mean_return(lambda observation: np.zeros((args.episodes, 12), np.float32))
 
-print(f"{model.num_timesteps} steps in {seconds:.0f} s; mean return of {args.episodes} unseen episodes:")
+print(
+    f"{model.num_timesteps} steps in {seconds:.0f} s; mean return of {args.episodes} unseen episodes:"
+)
 print(f"untrained {untrained:.2f}, trained {trained:.2f}, {trained / untrained:.1f} times as much")
 print(f"a robot that only stands still: {still:.2f}")

@@ -25,7 +25,9 @@ parser.add_argument("--num-envs", type=int, default=512)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--episodes", type=int, default=64, help="of an evaluation")
 args = parser.parse_args()
-torch.set_num_threads(os.cpu_count() or 1)  # of the update: the environment takes one thread for its own maths
+torch.set_num_threads(
+    os.cpu_count() or 1
+)  # of the update: the environment takes one thread for its own maths
 updates = max(1, args.steps // (STEPS_PER_UPDATE * args.num_envs))
 
 
@@ -55,7 +57,11 @@ cfg = {
             "output": "ACTIONS",
         },
         # The critic sees what the robot cannot sense: the observation group "critic" is skrl's state.
-        "value": {"class": "DeterministicMixin", "network": [{**network, "input": "STATES"}], "output": "ONE"},
+        "value": {
+            "class": "DeterministicMixin",
+            "network": [{**network, "input": "STATES"}],
+            "output": "ONE",
+        },
     },
     "memory": {"class": "RandomMemory", "memory_size": -1},
     "agent": {
@@ -87,7 +93,9 @@ cfg = {
         "close_environment_at_exit": False,
     },
 }
-env = SkrlVecEnv(gym.make_vec(TASK, num_envs=args.num_envs, array="torch", observations="dict"), seed=args.seed)
+env = SkrlVecEnv(
+    gym.make_vec(TASK, num_envs=args.num_envs, array="torch", observations="dict"), seed=args.seed
+)
 runner = BootstrapRunner(env, cfg)
 
 

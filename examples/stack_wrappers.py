@@ -61,7 +61,9 @@ def run(env, seed):
                 originals[name].append(info[f"original_{name}"])
         if "episode" in info:
             lengths += info["episode"]["l"][info["_episode"]].tolist()
-    print(f"  {len(lengths)} episodes of {np.mean(lengths):.0f} steps; standard deviations:", end="")
+    print(
+        f"  {len(lengths)} episodes of {np.mean(lengths):.0f} steps; standard deviations:", end=""
+    )
     for name in filter(values.get, values):
         print(f"  {name} {np.std(originals[name]):.3f} → {np.std(values[name]):.3f}", end="")
     print()
@@ -70,7 +72,9 @@ def run(env, seed):
 
 for env_id in ENVIRONMENTS:
     env = make(env_id, {})
-    print(f"\n{env_id} in {' in '.join(type(layer).__name__ for layer in reversed([*layers(env)]))}")
+    print(
+        f"\n{env_id} in {' in '.join(type(layer).__name__ for layer in reversed([*layers(env)]))}"
+    )
     run(env, seed=0)
     saved = pickle.dumps(env.save())  # for a file
     env.close()

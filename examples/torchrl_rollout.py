@@ -14,7 +14,9 @@ STEPS = 100
 GAMMA, LAMBDA = 0.99, 0.95
 
 # TorchRL resets the environments whose episode ended itself: it does best with an environment that leaves it to do so.
-envs = gym.make_vec("Legged/Go2-Flat-v0", num_envs=NUM_ENVS, autoreset_mode="Disabled", max_episode_steps=80)
+envs = gym.make_vec(
+    "Legged/Go2-Flat-v0", num_envs=NUM_ENVS, autoreset_mode="Disabled", max_episode_steps=80
+)
 core = envs.unwrapped
 specs = {"cost": Unbounded((NUM_ENVS,)), "costs": Unbounded((NUM_ENVS, len(core.cost_names)))}
 env = GymWrapper(envs)
@@ -22,9 +24,16 @@ env.set_info_dict_reader(default_info_dict_reader(list(specs), spec=list(specs.v
 
 torch.manual_seed(0)
 env.set_seed(0)
-num_observations, num_actions = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-policy = nn.Sequential(nn.Linear(num_observations, 64), nn.ELU(), nn.Linear(64, num_actions), nn.Tanh())
-critics = nn.Sequential(nn.Linear(num_observations, 64), nn.ELU(), nn.Linear(64, 2))  # of reward and of cost
+num_observations, num_actions = (
+    envs.single_observation_space.shape[0],
+    envs.single_action_space.shape[0],
+)
+policy = nn.Sequential(
+    nn.Linear(num_observations, 64), nn.ELU(), nn.Linear(64, num_actions), nn.Tanh()
+)
+critics = nn.Sequential(
+    nn.Linear(num_observations, 64), nn.ELU(), nn.Linear(64, 2)
+)  # of reward and of cost
 
 
 def act(tensordict):
@@ -40,14 +49,24 @@ with torch.no_grad():
     signals = {"reward": batch["next", "reward"], "cost": batch["next", "cost"].unsqueeze(-1)}
     for i, (name, signal) in enumerate(signals.items()):
         advantage, target = vec_generalized_advantage_estimate(
-            GAMMA, LAMBDA, values[..., i : i + 1], next_values[..., i : i + 1], signal, done, terminated
+            GAMMA,
+            LAMBDA,
+            values[..., i : i + 1],
+            next_values[..., i : i + 1],
+            signal,
+            done,
+            terminated,
         )
-        print(f"{name:6s}  mean {signal.mean():7.4f}   advantage {advantage.mean():7.4f} ± {advantage.std():.4f}")
+        print(
+            f"{name:6s}  mean {signal.mean():7.4f}   advantage {advantage.mean():7.4f} ± {advantage.std():.4f}"
+        )
 
 ends, falls = int(done.sum()), int(terminated.sum())
 print(
     f"\n{NUM_ENVS * STEPS} steps, {ends} episodes ended, {falls} of them by a fall\n\ncost               mean    limit"
 )
-for name, mean, limit in zip(core.cost_names, batch["next", "costs"].mean((0, 1)), core.cost_limits, strict=True):
+for name, mean, limit in zip(
+    core.cost_names, batch["next", "costs"].mean((0, 1)), core.cost_limits, strict=True
+):
     print(f"{name:17s} {mean:.4f}  {limit:.4f}{'' if mean <= limit else '  exceeded'}")
 env.close()

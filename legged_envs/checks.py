@@ -30,7 +30,13 @@ def whole_number(name: str, value: Any, least: int = 1, most: float = inf) -> in
 
 
 def check_number(
-    name: str, value: Any, least: float = -inf, most: float = inf, *, above: float = -inf, below: float = inf
+    name: str,
+    value: Any,
+    least: float = -inf,
+    most: float = inf,
+    *,
+    above: float = -inf,
+    below: float = inf,
 ) -> None:
     """Raise a ``ValueError`` unless ``value`` is a finite number within the bounds."""
     try:
@@ -39,7 +45,9 @@ def check_number(
         fits = False
     if not fits:
         bounds = {"at least": least, "above": above, "at most": most, "below": below}
-        wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if isfinite(bound))
+        wanted = " and ".join(
+            f"{word} {bound:g}" for word, bound in bounds.items() if isfinite(bound)
+        )
         raise ValueError(f"{name} must be a finite number{wanted and ' ' + wanted}, got {value!r}")
 
 
@@ -51,17 +59,23 @@ def check_range(name: str, value: Any, *, above: float = -inf) -> None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ValueError(f"{name} must be (low, high){f' above {above:g}' if isfinite(above) else ''}, got {value!r}")
+        raise ValueError(
+            f"{name} must be (low, high){f' above {above:g}' if isfinite(above) else ''}, got {value!r}"
+        )
 
 
 def check_known(what: str, names: Iterable[str], known: Collection[str], kind: str) -> None:
     """Raise a ``ValueError`` that says ``what`` about the first of ``names`` that is not ``known``, and lists these."""
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} {name!r}; {did_you_mean(name, known)}{kind}: {', '.join(map(str, known))}")
+            raise ValueError(
+                f"{what} {name!r}; {did_you_mean(name, known)}{kind}: {', '.join(map(str, known))}"
+            )
 
 
-def check_spelling(where: str, names: Iterable[str], known: Collection[str], cutoff: float = 0.85) -> None:
+def check_spelling(
+    where: str, names: Iterable[str], known: Collection[str], cutoff: float = 0.85
+) -> None:
     """Raise a ``ValueError`` if one of ``names`` is nearly one of ``known``; any other name is somebody else's."""
     for name in names:
         if name not in known and (question := did_you_mean(name, known, cutoff)):
@@ -82,7 +96,9 @@ def check_inputs(option: str, paths: Iterable["Path"]) -> None:
         raise FileNotFoundError(f"{option} must name a file, and there is none at {missing[0]!r}")
 
 
-def check_output(option: str, path: "Path | None", kind: str = "file", endings: tuple[str, ...] = ()) -> None:
+def check_output(
+    option: str, path: "Path | None", kind: str = "file", endings: tuple[str, ...] = ()
+) -> None:
     """Raise a ``ValueError`` unless a file, with one of the ``endings`` if there are some, or a ``"folder"``, can be
     written there; its parents may be missing. None is an option that is not given."""
     if path is None:
@@ -103,7 +119,9 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
 def check_installed(*modules: str, extra: str = "train") -> None:
     """Raise a ``ModuleNotFoundError`` that names those of ``modules`` that are not installed, and the pip command."""
     if missing := [name for name in modules if find_spec(name) is None]:
-        raise ModuleNotFoundError(f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'")
+        raise ModuleNotFoundError(
+            f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'"
+        )
 
 
 def check_port(host: str, port: int) -> None:
@@ -116,7 +134,9 @@ def check_port(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise ValueError(f"cannot serve at {host}, --port {port}: {error}; choose another") from None
+            raise ValueError(
+                f"cannot serve at {host}, --port {port}: {error}; choose another"
+            ) from None
 
 
 def import_named(module: str, given: str) -> ModuleType:
@@ -135,7 +155,9 @@ def is_mistake(error: Exception) -> bool:
     if trace is None or isinstance(error, (OSError, MemoryError, ModuleNotFoundError)):
         return True
     frame, operation = trace.tb_frame, trace.tb_frame.f_code.co_code[trace.tb_lasti]
-    return operation == opmap["RAISE_VARARGS"] and str(frame.f_globals.get("__name__")).startswith("legged_envs.")
+    return operation == opmap["RAISE_VARARGS"] and str(frame.f_globals.get("__name__")).startswith(
+        "legged_envs."
+    )
 
 
 def match_names(
@@ -144,10 +166,20 @@ def match_names(
     """Indices, and names, of those of ``names`` that fit one of the regular expressions, in their own order or in that
     of the expressions. ValueError if one fits none, or two fit the same name."""
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-    found = {pattern: [i for i, name in enumerate(names) if re.fullmatch(pattern, name)] for pattern in patterns}
-    check_known(f"no {kind} matches", (pattern for pattern, ids in found.items() if not ids), names, "there are")
+    found = {
+        pattern: [i for i, name in enumerate(names) if re.fullmatch(pattern, name)]
+        for pattern in patterns
+    }
+    check_known(
+        f"no {kind} matches",
+        (pattern for pattern, ids in found.items() if not ids),
+        names,
+        "there are",
+    )
     ids = [i for each in found.values() for i in each]
     if len({*ids}) < len(ids):
-        raise ValueError(f"{kind} {names[max(ids, key=ids.count)]!r} matches more than one of {patterns}")
+        raise ValueError(
+            f"{kind} {names[max(ids, key=ids.count)]!r} matches more than one of {patterns}"
+        )
     ids = ids if preserve_order else sorted(ids)
     return ids, [names[i] for i in ids]

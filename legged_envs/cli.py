@@ -21,7 +21,15 @@ os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 import tyro
 
 from legged_envs import __version__, checks
-from legged_envs.rl.config import LARGEST_SEED, RecordCfg, TaskId, TrainCfg, Value, check_run, check_size
+from legged_envs.rl.config import (
+    LARGEST_SEED,
+    RecordCfg,
+    TaskId,
+    TrainCfg,
+    Value,
+    check_run,
+    check_size,
+)
 from legged_envs.rl.crosscheck_config import CrosscheckCfg
 from legged_envs.rl.record import HEADS, headline, read_evaluation, record_evaluation
 from legged_envs.rl.report import compare, report
@@ -45,8 +53,15 @@ def list_tasks(
     from rich.console import Console
     from rich.table import Column, Table
 
-    heads = ("robot", "joints", *(("observation groups", "costs (limit)") if tasks else ("policy", *HEADS)))
-    table, rows = Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads)), {}
+    heads = (
+        "robot",
+        "joints",
+        *(("observation groups", "costs (limit)") if tasks else ("policy", *HEADS)),
+    )
+    table, rows = (
+        Table(Column("id", no_wrap=True), *(Column(head, overflow="fold") for head in heads)),
+        {},
+    )
     ids = [plain_id(task_id) for task_id in tasks or TASKS]
 
     def look(*ids: str) -> None:
@@ -54,9 +69,15 @@ def list_tasks(
             try:
                 rows[task_id] = _details(task_id) if tasks else _shipped(task_id)
             except Exception as error:  # one of another package, perhaps
-                rows[task_id] = "cannot be made:", *[""] * (len(heads) - 2), f"{type(error).__name__}: {error}"
+                rows[task_id] = (
+                    "cannot be made:",
+                    *[""] * (len(heads) - 2),
+                    f"{type(error).__name__}: {error}",
+                )
 
-    own = [task_id for task_id in ids if not tasks and str(TASKS[task_id]).startswith("legged_envs.")]
+    own = [
+        task_id for task_id in ids if not tasks and str(TASKS[task_id]).startswith("legged_envs.")
+    ]
     if own:
         check_without_torch(own[0], partial(look, *own))
     look(*(task_id for task_id in ids if task_id not in own))
@@ -75,7 +96,9 @@ def _shipped(task_id: str) -> tuple[str, ...]:
     from legged_envs.rl.policy import SHIPPED, shipped_file
 
     robot = make_task_cfg(task_id).robot
-    cells = ("ships", *headline(read_evaluation(shipped_file(task_id)))) if task_id in SHIPPED else ()
+    cells = (
+        ("ships", *headline(read_evaluation(shipped_file(task_id)))) if task_id in SHIPPED else ()
+    )
     return robot.name, str(robot.num_joints), *cells
 
 
@@ -84,7 +107,9 @@ def _details(task_id: str) -> tuple[str, ...]:
 
     core = make_core(make_task_cfg(task_id), 1)
     groups = ", ".join(f"{name} ({size})" for name, size in core.group_sizes.items())
-    costs = ", ".join(f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True))
+    costs = ", ".join(
+        f"{n} ({x:g})" for n, x in zip(core.cost_names, core.cost_limits, strict=True)
+    )
     core.close()
     return core.cfg.robot.name, str(core.cfg.robot.num_joints), groups, costs
 
@@ -158,13 +183,17 @@ def play(
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
         checks.check_output("--video", video)
         checks.check_installed("imageio_ffmpeg", "matplotlib")
-    command = None if vx is None and vy is None and wz is None else (vx or 0.0, vy or 0.0, wz or 0.0)
+    command = (
+        None if vx is None and vy is None and wz is None else (vx or 0.0, vy or 0.0, wz or 0.0)
+    )
     for name, speed in zip(("--vx", "--vy", "--wz"), command or (), strict=False):
         checks.check_number(name, speed)
 
     def prepare(weights: bool = True) -> tuple[Any, ...]:
         if command and is_mimic(make_task_cfg(task_id)):
-            raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
+            raise ValueError(
+                f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz"
+            )
         from legged_envs.rl import watch
 
         own = {**(changes or {}), **_on_tiles(task_id, terrain, level)}
@@ -227,7 +256,9 @@ def evaluate(
     checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
     checks.check_output("--json", json)
     if json is not None and json.exists():
-        raise ValueError(f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing")
+        raise ValueError(
+            f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing"
+        )
     tiles = _on_tiles(task_id, terrain, level)
     if record and (changes or clips or motions or tiles or sim != "mujoco"):
         given = "--changes, --clips, --motions, tiles or --sim"
@@ -235,7 +266,9 @@ def evaluate(
     checks.check_output("--picture", picture, endings=(".png",))
     if picture is not None:
         _check_terrain(task_id, "--picture")
-    prepare = partial(_policy_and_task, task_id, policy, {**(changes or {}), **tiles}, clips, motions)
+    prepare = partial(
+        _policy_and_task, task_id, policy, {**(changes or {}), **tiles}, clips, motions
+    )
     if not motions:  # to know their clips takes PyTorch
         check_without_torch(task_id, partial(prepare, False))
     from rich.console import Console
@@ -265,7 +298,12 @@ def evaluate(
     if record:
         record_evaluation(file, {"seed": seed} | result.as_dict())
     if json is not None:
-        about = {"task_id": task_id, "policy": str(policy or "shipped"), "evaluation_seed": seed, "changes": changed}
+        about = {
+            "task_id": task_id,
+            "policy": str(policy or "shipped"),
+            "evaluation_seed": seed,
+            "changes": changed,
+        }
         write_json(json, about | {"sim": sim} | result.as_dict())
 
 
@@ -348,7 +386,9 @@ def crosscheck(cfg: Annotated[CrosscheckCfg, tyro.conf.arg(name="")]) -> None:
     run(cfg)
 
 
-def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("deploy"), half: bool = False) -> None:
+def export(
+    task_id: TaskId, policy: Path | None = None, folder: Path = Path("deploy"), half: bool = False
+) -> None:
     """Write a policy with what runs it without this package: policy.onnx and policy.safetensors, both with the contract
     between policy and robot, and scene.xml, the robot as plain MuJoCo reads it. examples/deploy.py drives it.
     Args:
@@ -360,7 +400,9 @@ def export(task_id: TaskId, policy: Path | None = None, folder: Path = Path("dep
     checks.check_output("--folder", folder, "folder")
     checks.check_installed("onnx")
     if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"--folder must be empty or new, got {str(folder)!r}: nothing is overwritten")
+        raise ValueError(
+            f"--folder must be empty or new, got {str(folder)!r}: nothing is overwritten"
+        )
     check_without_torch(task_id, partial(_policy_and_task, task_id, policy, None, (), (), False))
     from legged_envs.rl.export import export as write
 
@@ -402,7 +444,8 @@ def terrain(
 
 
 def check(
-    robot: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT")], write: Path | None = None
+    robot: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT")],
+    write: Path | None = None,
 ) -> None:
     """Report on a robot: masses, joints, feet, how it stands on its own gains, and what is wrong. The exit status is 0
     without problems, 1 with some, and 2 if there is no robot that can be compiled.
@@ -414,11 +457,15 @@ def check(
     checks.check_output("--write", write, endings=(".py",))
     if write is not None:
         if not write.stem.isidentifier() or keyword.iskeyword(write.stem):
-            raise ValueError(f"--write must name a module that Python can import, got {write.name!r}")
+            raise ValueError(
+                f"--write must name a module that Python can import, got {write.name!r}"
+            )
         if path is None:
             raise ValueError(f"--write is for a URDF or MJCF file, got {robot!r}")
         if there := [str(new) for new in (write, write.with_name(f"{name}.xml")) if new.exists()]:
-            raise ValueError(f"--write must name a new module and model, {there[0]!r} exists: nothing is overwritten")
+            raise ValueError(
+                f"--write must name a new module and model, {there[0]!r} exists: nothing is overwritten"
+            )
     gaps: dict[str, str] = {}
     with TemporaryDirectory() as folder:
         if path is None:
@@ -446,15 +493,30 @@ def _named_robot(name: str) -> Any:
     module, _, attribute = name.partition(":")
     known = vars(checks.import_named(module, name)) if ":" in name else ROBOTS
     names = [each for each, value in known.items() if isinstance(value, RobotCfg)]
-    where = f"robots of {module}" if ":" in name else "robots, beside module:NAME and files, .urdf or .xml"
+    where = (
+        f"robots of {module}"
+        if ":" in name
+        else "robots, beside module:NAME and files, .urdf or .xml"
+    )
     wanted = attribute if ":" in name else name
     checks.check_known("unknown robot", [wanted], names, where)
     return known[wanted]
 
 
-VERBS: dict[str, Callable[..., None]] = {"list": list_tasks, "train": train, "play": play, "eval": evaluate}
+VERBS: dict[str, Callable[..., None]] = {
+    "list": list_tasks,
+    "train": train,
+    "play": play,
+    "eval": evaluate,
+}
 VERBS |= {"record": record, "report": report, "compare": compare}
-VERBS |= {"bench": bench, "crosscheck": crosscheck, "export": export, "terrain": terrain, "check": check}
+VERBS |= {
+    "bench": bench,
+    "crosscheck": crosscheck,
+    "export": export,
+    "terrain": terrain,
+    "check": check,
+}
 ABOUT = """Legged robots as vectorized Gymnasium environments.
 --version tells the version; --traceback, after any command, what led to an error."""
 
@@ -484,7 +546,9 @@ def _check_gl() -> None:
     backends = {"linux": ("egl", "osmesa", "glx"), "darwin": ("cgl",)}.get(sys.platform, ("wgl",))
     switches = ("enable", "enabled", "on", "true", "1", "disable", "disabled", "off", "false", "0")
     value = os.environ.get("MUJOCO_GL", "").lower().strip()
-    checks.check_known("MUJOCO_GL cannot be", [value] if value else [], ("glfw", *backends, *switches), "it can be")
+    checks.check_known(
+        "MUJOCO_GL cannot be", [value] if value else [], ("glfw", *backends, *switches), "it can be"
+    )
 
 
 def _stop(message: str, status: int) -> NoReturn:
@@ -504,11 +568,15 @@ def _parse(words: list[str]) -> Callable[[], None]:
     options: dict[str, Any] = {"description": ABOUT, "config": (tyro.conf.CascadeSubcommandArgs,)}
     try:
         with redirect_stderr(box):
-            return tyro.extras.subcommand_cli_from_dict(verbs, prog="legged-envs", args=words, **options)
+            return tyro.extras.subcommand_cli_from_dict(
+                verbs, prog="legged-envs", args=words, **options
+            )
     except SystemExit as stop:
         if not stop.code:  # --help
             raise
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", box.getvalue()).splitlines()[1:]  # without colours and title
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", box.getvalue()).splitlines()[
+        1:
+    ]  # without colours and title
     text = " ".join(line.strip(" │|╰╯") for line in lines)
     wrong, *hints = [*filter(None, map(str.strip, re.split("[─-]{3,}", text)))] or [box.getvalue()]
     raise ValueError(f"{_told(wrong, hints)} ({f'legged-envs {verb}'.strip()} --help)")
@@ -522,12 +590,22 @@ def _told(wrong: str, hints: list[str]) -> str:
     if not wrong.startswith("Unrecognized"):
         return wrong.removesuffix(".").removesuffix(". (required)")
     given = wrong.partition(":")[2].split()[0].rstrip(",")
-    names = next((hint.partition(": ")[2] for hint in hints if hint.startswith("Available subcommands")), "")
-    similar = re.findall(r" (--(?!help)[\w.-]+)[ ,].*? in (legged-envs [a-z ]*[a-z])", " ".join(hints))
+    names = next(
+        (hint.partition(": ")[2] for hint in hints if hint.startswith("Available subcommands")), ""
+    )
+    similar = re.findall(
+        r" (--(?!help)[\w.-]+)[ ,].*? in (legged-envs [a-z ]*[a-z])", " ".join(hints)
+    )
     places = dict(reversed(similar))
     if given in places:
-        return f"{given} must follow one of {names}" if names else f"{given} is an option of {places[given]}"
-    meant = checks.did_you_mean(given, (*places, *names.split(", "), "--help", "--version", "--traceback"))
+        return (
+            f"{given} must follow one of {names}"
+            if names
+            else f"{given} is an option of {places[given]}"
+        )
+    meant = checks.did_you_mean(
+        given, (*places, *names.split(", "), "--help", "--version", "--traceback")
+    )
     expected = f"expected one of {names}" if names and not given.startswith("-") else ""
     return f"unexpected {given!r}; {meant}{expected}".strip("; ")
 

@@ -31,7 +31,9 @@ class Configuration(Shown):
             super().__setattr__(name, value)
 
     def _describe(self) -> str:
-        own = {field.name: getattr(self, field.name) for field in fields(self) if _differs(self, field)}  # type: ignore[arg-type]
+        own = {
+            field.name: getattr(self, field.name) for field in fields(self) if _differs(self, field)
+        }  # type: ignore[arg-type]
         return ", ".join(f"{name}={_shown(value)}" for name, value in own.items())
 
     def _as_tables(self) -> Iterator[Table]:
@@ -46,7 +48,11 @@ def _differs(cfg: Any, field: Field[Any]) -> bool:
 
 
 def _are_terms(value: object) -> bool:
-    return isinstance(value, dict) and bool(value) and all(isinstance(item, Configuration) for item in value.values())
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(isinstance(item, Configuration) for item in value.values())
+    )
 
 
 def _shown(value: Any) -> str:
@@ -80,8 +86,15 @@ def configclass(cls: Any) -> Any:
     """Make ``cls`` a configuration: what it assigns is a field, annotated or not, mutable defaults are copied, unknown
     fields are refused. Functions, properties and nested classes are no fields. It has ``replace`` and ``copy``."""
     annotations = dict(inspect.get_annotations(cls))
-    assigned = {n: value for n, value in vars(cls).items() if not (n.startswith("__") or isinstance(value, _NO_FIELDS))}
-    for name in (annotations := annotations | {n: type(v) for n, v in assigned.items() if n not in annotations}):
+    assigned = {
+        n: value
+        for n, value in vars(cls).items()
+        if not (n.startswith("__") or isinstance(value, _NO_FIELDS))
+    }
+    for name in (
+        annotations := annotations
+        | {n: type(v) for n, v in assigned.items() if n not in annotations}
+    ):
         value = getattr(cls, name, dataclasses.MISSING)
         if value is dataclasses.MISSING:
             setattr(cls, name, dataclasses.field(default_factory=lambda: dataclasses.MISSING))
@@ -100,11 +113,20 @@ class Copied(Configuration):
     def __init_subclass__(cls, **arguments: Any):
         super().__init_subclass__(**arguments)
         parents = {base: inspect.get_annotations(base) for base in cls.__mro__[1:]}
-        ours = [name for base, names in parents.items() if base.__module__.startswith("legged_envs.") for name in names]
+        ours = [
+            name
+            for base, names in parents.items()
+            if base.__module__.startswith("legged_envs.")
+            for name in names
+        ]
         own = {name for name, value in vars(cls).items() if not isinstance(value, _NO_FIELDS)}
-        for name in own.difference(inspect.get_annotations(cls), *parents.values(), *map(vars, parents)):
+        for name in own.difference(
+            inspect.get_annotations(cls), *parents.values(), *map(vars, parents)
+        ):
             if close := difflib.get_close_matches(name, ours, 1, 0.85):
-                wrong = f"{cls.__name__}.{name} is no field of its bases; did you mean {close[0]!r}?"
+                wrong = (
+                    f"{cls.__name__}.{name} is no field of its bases; did you mean {close[0]!r}?"
+                )
                 raise AttributeError(f"{wrong} If it is meant as a new field, annotate it")
 
     def replace(self, **changes: Any) -> Any:

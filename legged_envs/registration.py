@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
 ENTRY_POINTS = "legged_envs.tasks"
-_SINGLE_ARGUMENTS = ("device", "sim", "observations", "render_mode", "compile", "cfg", "max_episode_steps")
+_SINGLE_ARGUMENTS = (
+    "device",
+    "sim",
+    "observations",
+    "render_mode",
+    "compile",
+    "cfg",
+    "max_episode_steps",
+)
 _VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics")
 
 
@@ -31,20 +39,30 @@ def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
     a fresh configuration; both may be names, ``module:function``, imported when the task is made. Registered again, an
     id has the new configuration. ValueError if the id is that of another package's environment, TypeError if ``task``
     is not of these, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
-    for given, kind in zip(task, ("a class of legged_envs.workflows", "cfg")[-len(task) :], strict=False):
+    for given, kind in zip(
+        task, ("a class of legged_envs.workflows", "cfg")[-len(task) :], strict=False
+    ):
         if not (given.count(":") == 1 if isinstance(given, str) else callable(given)):
             what = "a function that makes a configuration" if kind == "cfg" else kind
-            raise TypeError(f"{kind} must be {what}, or its name as 'module:function', got {given!r}")
+            raise TypeError(
+                f"{kind} must be {what}, or its name as 'module:function', got {given!r}"
+            )
     if len(task) not in (1, 2):
-        raise TypeError(f"register takes an id and cfg, or an id, a class and cfg, got {len(task)} beside the id")
+        raise TypeError(
+            f"register takes an id and cfg, or an id, a class and cfg, got {len(task)} beside the id"
+        )
     if len(task) == 2 and not isinstance(task[0], str) and not hasattr(task[0], "task_cfg"):
-        raise TypeError(f"the class must be of legged_envs.workflows, such as DirectRLEnv, got {task[0]!r}")
+        raise TypeError(
+            f"the class must be of legged_envs.workflows, such as DirectRLEnv, got {task[0]!r}"
+        )
     cfg = task[0] if len(task) == 1 else partial(_translated, *task)
     single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"
     if task_id not in gym.registry:
         gym.register(task_id, single, vector_entry_point=vector, kwargs={"task_id": task_id})
     elif gym.registry[task_id].entry_point != single:
-        raise ValueError(f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}")
+        raise ValueError(
+            f"the id {task_id!r} is that of another environment: {gym.registry[task_id]}"
+        )
     TASKS[task_id] = cfg
 
 
@@ -70,7 +88,9 @@ def register_tasks() -> None:
             register(point.name, point.value)
         except (TypeError, ValueError, gym.error.Error) as error:
             package = point.dist.name if point.dist else "a package"
-            warnings.warn(f"the task {point.name!r} of {package} is left out: {error}", stacklevel=2)
+            warnings.warn(
+                f"the task {point.name!r} of {package} is left out: {error}", stacklevel=2
+            )
 
 
 def _has_tasks(folder: str) -> bool:
@@ -114,7 +134,9 @@ def make_vector_env(
     return env if mode is AutoresetMode.DISABLED else AutoReset(env, mode)
 
 
-def make_env(task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, **kwargs: Any) -> gym.Env:
+def make_env(
+    task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, **kwargs: Any
+) -> gym.Env:
     """One robot as a plain ``gymnasium.Env`` with the time limit of its task; ``max_episode_steps`` can only shorten
     it, while ``cfg={"episode_length_s": …}`` sets it. TypeError for a keyword of ``make_vec`` alone."""
     if "num_envs" in kwargs:
@@ -124,7 +146,9 @@ def make_env(task_id: str, *, cfg: "TaskCfg | Mapping[str, Any] | None" = None, 
     from legged_envs.envs import EpisodeLimit, LeggedEnv
 
     env = LeggedEnv(_resolve_cfg(task_id, cfg), make_core, **kwargs)
-    return env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
+    return (
+        env if env.cfg.max_episode_length is None else EpisodeLimit(env, env.cfg.max_episode_length)
+    )
 
 
 def make_core(task: "TaskCfg", num_envs: int, **arguments: Any) -> "LeggedVectorEnv":
@@ -157,7 +181,9 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         return AutoresetMode(mode)
     except ValueError:
         values = ", ".join(repr(m.value) for m in AutoresetMode)
-        raise ValueError(f"autoreset_mode must be an AutoresetMode or one of {values}; got {mode!r}") from None
+        raise ValueError(
+            f"autoreset_mode must be an AutoresetMode or one of {values}; got {mode!r}"
+        ) from None
 
 
 def _check_keywords(given: Mapping[str, Any], known: tuple[str, ...], call: str) -> None:

@@ -40,7 +40,9 @@ def _shift_right_xor(x: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def _hash_64(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True
+    )
 
 
 class Stream(Stateful):
@@ -101,7 +103,11 @@ class Stream(Stateful):
         self._next = _NONE
 
     def uniform(
-        self, low: float | torch.Tensor, high: float | torch.Tensor, size: int, env_ids: torch.Tensor | None = None
+        self,
+        low: float | torch.Tensor,
+        high: float | torch.Tensor,
+        size: int,
+        env_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Uniform float32 from low to high, which are floats or tensors (size,). Shape: (num_envs or n, size)."""
         steps = self.signed_24_bit(size, env_ids).add_(1 << 23)
@@ -122,14 +128,19 @@ class RandomStreams:
         if name not in self._streams:
             with torch.inference_mode(False):  # also where it is first asked for in a step
                 stream = Stream(name, self.num_envs, self.device)
-                stream.rekey(self._env_keys.clone(), torch.arange(self.num_envs, device=self.device))
+                stream.rekey(
+                    self._env_keys.clone(), torch.arange(self.num_envs, device=self.device)
+                )
             self._streams[name] = stream
         return self._streams[name]
 
     def seed(self, seed: int | list[int], env_ids: torch.Tensor) -> None:
         """Restart every stream of ``env_ids`` (n,). An int keys environment i by (seed, i); a list has one seed per
         environment and keys it by (seed, 0), as environment 0 of a batch with that seed."""
-        keys = [_hash_64(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0") for i in env_ids.tolist()]
+        keys = [
+            _hash_64(f"{seed}/{i}" if isinstance(seed, int) else f"{seed[i]}/0")
+            for i in env_ids.tolist()
+        ]
         self._env_keys[env_ids] = torch.tensor(keys, dtype=torch.int64, device=self.device)
         for stream in self._streams.values():
             stream.rekey(self._env_keys[env_ids], env_ids)

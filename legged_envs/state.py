@@ -50,7 +50,10 @@ def restored(own: Any, state: Any) -> Any:
 def mapped(function: Callable[..., Any], value: Any, *others: Any) -> Any:
     """``function`` of each leaf of a tree of dicts and tuples, or of such trees of the same structure."""
     if isinstance(value, dict):
-        return {key: mapped(function, item, *(other[key] for other in others)) for key, item in value.items()}
+        return {
+            key: mapped(function, item, *(other[key] for other in others))
+            for key, item in value.items()
+        }
     if isinstance(value, tuple):
         return tuple(mapped(function, *items) for items in zip(value, *others, strict=True))
     return function(value, *others)
@@ -60,7 +63,11 @@ def is_state(value: Any) -> bool:
     """Whether it is a tensor, an array, a number, an object with a state, or a dict, list or tuple of such, in which
     there may be strings and None too."""
     if isinstance(value, (dict, list, tuple, set, deque)):
-        items = [item for item in (value.values() if isinstance(value, dict) else value) if item is not None]
+        items = [
+            item
+            for item in (value.values() if isinstance(value, dict) else value)
+            if item is not None
+        ]
         return all(isinstance(item, str) or is_state(item) for item in items)
     known = torch.Tensor, np.ndarray, np.generic, int, float
     return isinstance(value, known) or hasattr(type(value), "load_state_dict")
@@ -70,12 +77,16 @@ def is_state(value: Any) -> bool:
 def replaced_in_place(own: Any, value: Any) -> Any:
     """What takes the place of ``own``: itself, where it is a container, or an array or tensor of the same kind: others
     may hold it, or views of it."""
-    if isinstance(own, (torch.Tensor, np.ndarray)) and isinstance(value, (torch.Tensor, np.ndarray)):
+    if isinstance(own, (torch.Tensor, np.ndarray)) and isinstance(
+        value, (torch.Tensor, np.ndarray)
+    ):
         if own.shape == value.shape and own.dtype == value.dtype and _is_writable(own):
             own[...] = value  # type: ignore[assignment]
             return own
     elif isinstance(own, dict) and isinstance(value, dict):
-        return _refill(own, {name: replaced_in_place(own.get(name), item) for name, item in value.items()})
+        return _refill(
+            own, {name: replaced_in_place(own.get(name), item) for name, item in value.items()}
+        )
     elif type(own) is type(value) in (list, tuple) and len(own) == len(value):
         items = [replaced_in_place(*pair) for pair in zip(own, value, strict=True)]
         return _refill(own, items) if isinstance(own, list) else tuple(items)

@@ -51,8 +51,13 @@ def _text(table: Table) -> str:
     title, *lines = table[0], table[1], *table[2]
     cells = [list(map(cell, row)) for row in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    padded = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([title, padded[0], "  ".join("-" * width for width in widths), *padded[1:]]).rstrip()
+    padded = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    return "\n".join(
+        [title, padded[0], "  ".join("-" * width for width in widths), *padded[1:]]
+    ).rstrip()
 
 
 def as_html(table: Table) -> str:

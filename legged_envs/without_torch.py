@@ -24,7 +24,9 @@ class _Blank(type):
 class _BlankTorch:
     """Finds and loads a blank in place of each module of PyTorch."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
         return ModuleSpec(name, self, is_package=True) if name.split(".")[0] == "torch" else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> _Blank:

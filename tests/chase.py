@@ -22,7 +22,12 @@ from legged_envs.rl.mimic_config import (
 ENVS, FRAMES, STEPS, LIMIT = 32, 3, 24, 15
 SIZES = {"policy": 3, "critic": 5, "reference": 2 * FRAMES, "critic_reference": 3 * FRAMES}
 COSTS = ("effort", "distance")
-NETWORK: dict[str, Any] = {"hidden": (32,), "encoder_hidden": (32,), "encoder_size": 16, "encoder_heads": 2}
+NETWORK: dict[str, Any] = {
+    "hidden": (32,),
+    "encoder_hidden": (32,),
+    "encoder_size": 16,
+    "encoder_heads": 2,
+}
 
 
 class Chase:
@@ -35,7 +40,10 @@ class Chase:
     def __init__(self, num_envs: int = ENVS):
         self.num_envs = num_envs
         self.x, self.phase = torch.zeros(num_envs, 2), torch.zeros(num_envs)
-        self.has_reference, self.age = torch.zeros(num_envs, dtype=torch.bool), torch.randint(0, LIMIT, (num_envs,))
+        self.has_reference, self.age = (
+            torch.zeros(num_envs, dtype=torch.bool),
+            torch.randint(0, LIMIT, (num_envs,)),
+        )
         self._reset(torch.ones(num_envs, dtype=torch.bool))
 
     def _reset(self, rows: torch.Tensor) -> None:
@@ -53,24 +61,33 @@ class Chase:
         number = self.has_reference[:, None].float()
         mask = self.has_reference[:, None].float()
         groups = {
-            "policy": torch.cat((self.x + 0.01 * torch.randn_like(self.x), torch.rand(self.num_envs, 1)), dim=1),
+            "policy": torch.cat(
+                (self.x + 0.01 * torch.randn_like(self.x), torch.rand(self.num_envs, 1)), dim=1
+            ),
             "critic": torch.cat((self.x, self.x.square(), self.age[:, None] / LIMIT), dim=1),
             "reference": torch.cat(frames, dim=1),
-            "critic_reference": torch.cat([torch.cat((f, i * number), dim=1) for i, f in enumerate(frames)], dim=1),
+            "critic_reference": torch.cat(
+                [torch.cat((f, i * number), dim=1) for i, f in enumerate(frames)], dim=1
+            ),
             "reference_mask": mask,
             "critic_reference_mask": mask.clone(),
             "amp": self.x.clone(),
         }
         return TensorDict(groups, batch_size=[self.num_envs])
 
-    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         self.x = self.x + 0.3 * actions.clamp(-1.0, 1.0)
         self.phase, self.age = self.phase + 0.2, self.age + 1
         self.error = (self.x - self.target()).norm(dim=1)
         fallen = self.x.norm(dim=1) > 2.0
         time_outs = (self.age >= LIMIT) & ~fallen
         dones = fallen | time_outs
-        extras = {"time_outs": time_outs, "costs": torch.stack((actions.abs().mean(1), self.x.norm(dim=1)), dim=1)}
+        extras = {
+            "time_outs": time_outs,
+            "costs": torch.stack((actions.abs().mean(1), self.x.norm(dim=1)), dim=1),
+        }
         obs = self.get_observations()
         if dones.any():
             extras["final_obs"] = obs
@@ -80,7 +97,9 @@ class Chase:
         return obs, 0.1 * (1.0 - self.error.square()).clamp(min=-1.0), dones, extras
 
 
-def chase_by_hand(critic: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def chase_by_hand(
+    critic: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
     """What moves the point onto its target, as far as it reaches: a teacher."""
     return ((reference[:, :2] * mask - critic[:, :2]) / 0.3).clamp(-1.0, 1.0)
 
@@ -88,7 +107,9 @@ def chase_by_hand(critic: torch.Tensor, reference: torch.Tensor, mask: torch.Ten
 def circling(n: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Successive positions of targets: an expert."""
     begin = 6.28 * torch.rand(n)
-    before, after = (torch.stack((angle.cos(), angle.sin()), dim=1) for angle in (begin, begin + 0.2))
+    before, after = (
+        torch.stack((angle.cos(), angle.sin()), dim=1) for angle in (begin, begin + 0.2)
+    )
     return before, after
 
 
@@ -101,7 +122,9 @@ EVERYTHING: dict[str, Any] = {
 
 
 def make(env: Chase, arguments: dict[str, Any] | None = None, **cfg: Any) -> MimicPPO:
-    made = MimicPPO(env.get_observations(), 2, FRAMES, MimicPPOCfg(**NETWORK | cfg), **arguments or {})
+    made = MimicPPO(
+        env.get_observations(), 2, FRAMES, MimicPPOCfg(**NETWORK | cfg), **arguments or {}
+    )
     made.train_mode()
     return made
 
@@ -113,7 +136,9 @@ def with_everything(env: Chase, **cfg: Any) -> MimicPPO:
         "rnd": RndCfg(0.1),
         "lagrange": LagrangeCfg(enabled=True),
     }
-    return make(env, EVERYTHING, **options | {"encoder": "transformer", "schedule": "adaptive"} | cfg)
+    return make(
+        env, EVERYTHING, **options | {"encoder": "transformer", "schedule": "adaptive"} | cfg
+    )
 
 
 def roll(algorithm: MimicPPO | MimicDistillation, env: Chase) -> float:
@@ -128,7 +153,9 @@ def roll(algorithm: MimicPPO | MimicDistillation, env: Chase) -> float:
     return error / algorithm.cfg.steps_per_env
 
 
-def iterate(algorithm: MimicPPO | MimicDistillation, env: Chase, iterations: int) -> list[dict[str, float]]:
+def iterate(
+    algorithm: MimicPPO | MimicDistillation, env: Chase, iterations: int
+) -> list[dict[str, float]]:
     return [{"error": roll(algorithm, env)} | algorithm.update() for _ in range(iterations)]
 
 
@@ -153,7 +180,9 @@ def disagreement(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int
     obs, total = env.get_observations(), 0.0
     for _ in range(steps):
         actions = mean_actions(algorithm, obs)
-        teacher = chase_by_hand(obs["critic"], obs["critic_reference"], obs["critic_reference_mask"])
+        teacher = chase_by_hand(
+            obs["critic"], obs["critic_reference"], obs["critic_reference_mask"]
+        )
         total += (actions - teacher).square().mean().item() / steps
         obs, *_ = env.step(actions)
     return total
@@ -161,7 +190,11 @@ def disagreement(algorithm: MimicPPO | MimicDistillation, env: Chase, steps: int
 
 def distillation(env: Chase, **cfg: Any) -> MimicDistillation:
     made = MimicDistillation(
-        env.get_observations(), 2, FRAMES, MimicDistillationCfg(**NETWORK | cfg), teacher=chase_by_hand
+        env.get_observations(),
+        2,
+        FRAMES,
+        MimicDistillationCfg(**NETWORK | cfg),
+        teacher=chase_by_hand,
     )
     made.train_mode()
     return made

@@ -103,7 +103,9 @@ def assert_same() -> Callable[..., None]:
             one, other = np.asarray(one), np.asarray(other)
             assert (one.shape, one.dtype) == (other.shape, other.dtype), where
             differs = ~((one == other) | ((one != one) & (other != other)))
-            assert not differs.any(), f"{where} differs at {np.argwhere(differs)[:4].tolist()}: {one} vs {other}"
+            assert not differs.any(), (
+                f"{where} differs at {np.argwhere(differs)[:4].tolist()}: {one} vs {other}"
+            )
         else:
             assert one == other, where
 

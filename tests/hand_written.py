@@ -14,7 +14,11 @@ from legged_envs.envs.manager_env import OBSERVATION_LIMIT
 class StandUp(CoreVectorEnv):
     """Keep the base at a drawn height, and let the torques cost something."""
 
-    cost_names, cost_limits, log_names = ("torque",), (0.5,), ("reward/height", "cost/torque", "termination/fallen")
+    cost_names, cost_limits, log_names = (
+        ("torque",),
+        (0.5,),
+        ("reward/height", "cost/torque", "termination/fallen"),
+    )
 
     def _build(self) -> tuple[dict[str, gym.Space], gym.Space]:
         joints = self.cfg.robot.num_joints
@@ -23,7 +27,10 @@ class StandUp(CoreVectorEnv):
         self.sums = torch.zeros(self.num_envs, 2)
         self.fallen = torch.zeros(self.num_envs, dtype=torch.bool)
         sizes = {"policy": 1 + 3 + 2 * joints, "height": 1}
-        spaces = {name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,)) for name, size in sizes.items()}
+        spaces = {
+            name: gym.spaces.Box(-OBSERVATION_LIMIT, OBSERVATION_LIMIT, (size,))
+            for name, size in sizes.items()
+        }
         return spaces, gym.spaces.Box(-1.0, 1.0, (joints,))
 
     def _act(self, action: torch.Tensor) -> None:
@@ -40,13 +47,17 @@ class StandUp(CoreVectorEnv):
         return Evaluation(self.fallen, reward, costs.sum(1), costs)
 
     def _advance(self) -> None:
-        due = (self.random.stream("push").uniform(0.0, 1.0, 1) < 0.05).squeeze(1).nonzero().squeeze(1)
+        due = (
+            (self.random.stream("push").uniform(0.0, 1.0, 1) < 0.05).squeeze(1).nonzero().squeeze(1)
+        )
         if len(due):
             self.robot.push(due, torch.tensor([[0.3, 0.0, 0.0]]).expand(len(due), 3))
 
     def _observe(self, env_ids: torch.Tensor | None) -> dict[str, torch.Tensor]:
         robot, rows = self.robot, slice(None) if env_ids is None else env_ids
-        policy = torch.cat((self.target, robot.projected_gravity, robot.joint_offset, self.action), dim=1)[rows]
+        policy = torch.cat(
+            (self.target, robot.projected_gravity, robot.joint_offset, self.action), dim=1
+        )[rows]
         height = robot.root_pos_w[rows, 2:3].clone()
         return {"policy": policy.clamp(-OBSERVATION_LIMIT, OBSERVATION_LIMIT), "height": height}
 
@@ -58,10 +69,15 @@ class StandUp(CoreVectorEnv):
         self.action = self.action.index_fill(0, env_ids, 0.0)
 
     def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        return torch.cat((self.sums[env_ids] / steps.unsqueeze(1), self.fallen[env_ids].float().unsqueeze(1)), dim=1)
+        return torch.cat(
+            (self.sums[env_ids] / steps.unsqueeze(1), self.fallen[env_ids].float().unsqueeze(1)),
+            dim=1,
+        )
 
     def _own_state(self) -> dict[str, Any]:
-        return {name: getattr(self, name).clone() for name in ("target", "action", "sums", "fallen")}
+        return {
+            name: getattr(self, name).clone() for name in ("target", "action", "sums", "fallen")
+        }
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

@@ -18,10 +18,20 @@ CLIP = 100.0
 
 class Task:
     def __init__(self, num_envs, device="cuda:0", terrain="plane", episode_length=20):
-        self.gym, self.num_envs, self.max_episode_length = gymapi.acquire_gym(), num_envs, episode_length
+        self.gym, self.num_envs, self.max_episode_length = (
+            gymapi.acquire_gym(),
+            num_envs,
+            episode_length,
+        )
         params = gymapi.SimParams()
         physx = {"num_threads": 1, "solver_type": 1, "contact_collection": 2}
-        sim_cfg = {"dt": 0.005, "substeps": 1, "gravity": [0.0, 0.0, -9.81], "up_axis": 1, "physx": physx}
+        sim_cfg = {
+            "dt": 0.005,
+            "substeps": 1,
+            "gravity": [0.0, 0.0, -9.81],
+            "up_axis": 1,
+            "physx": physx,
+        }
         gymutil.parse_sim_config(sim_cfg, params)
         kind, number = gymutil.parse_device_str(device)
         self.device = device if kind == "cuda" and params.use_gpu_pipeline else "cpu"
@@ -31,9 +41,13 @@ class Task:
         self.gym.prepare_sim(self.sim)
         self.root = gymtorch.wrap_tensor(self.gym.acquire_actor_root_state_tensor(self.sim))
         self.dof_state = gymtorch.wrap_tensor(self.gym.acquire_dof_state_tensor(self.sim))
-        self.forces = gymtorch.wrap_tensor(self.gym.acquire_net_contact_force_tensor(self.sim)).view(num_envs, -1, 3)
+        self.forces = gymtorch.wrap_tensor(
+            self.gym.acquire_net_contact_force_tensor(self.sim)
+        ).view(num_envs, -1, 3)
         self.dof_pos, self.dof_vel = self.dof_state.view(num_envs, self.num_actions, 2).unbind(-1)
-        self.default = to_torch([ANGLES[name.split("_")[1]] for name in self.dof_names], device=self.device)
+        self.default = to_torch(
+            [ANGLES[name.split("_")[1]] for name in self.dof_names], device=self.device
+        )
         self.obs_buf = torch.zeros(num_envs, 9 + 3 * self.num_actions)
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.long)
         self.actions, self.extras = torch.zeros(num_envs, self.num_actions), {}
@@ -47,26 +61,44 @@ class Task:
             plane.normal = gymapi.Vec3(0.0, 0.0, 1.0)
             self.gym.add_ground(self.sim, plane)
             return
-        tile = terrain_utils.SubTerrain("terrain", width=64, length=48, vertical_scale=0.005, horizontal_scale=0.1)
+        tile = terrain_utils.SubTerrain(
+            "terrain", width=64, length=48, vertical_scale=0.005, horizontal_scale=0.1
+        )
         terrain_utils.random_uniform_terrain(tile, -0.03, 0.03, step=0.005, downsampled_scale=0.2)
         mesh = terrain_utils.convert_heightfield_to_trimesh(tile.height_field_raw, 0.1, 0.005, 0.75)
         params = gymapi.TriangleMeshParams()
         params.nb_vertices, params.nb_triangles = len(mesh[0]), len(mesh[1])
         params.transform.p.x, params.transform.p.y = -3.2, -2.4
-        self.gym.add_triangle_mesh(self.sim, mesh[0].flatten(order="C"), mesh[1].flatten(order="C"), params)
+        self.gym.add_triangle_mesh(
+            self.sim, mesh[0].flatten(order="C"), mesh[1].flatten(order="C"), params
+        )
 
     def _create_envs(self):
         options = gymapi.AssetOptions()
         options.default_dof_drive_mode, options.density = 3, 0.001
         options.collapse_fixed_joints = options.replace_cylinder_with_capsule = True
-        asset = self.gym.load_asset(self.sim, str(Path(__file__).parent), "legacy_dog.urdf", options)
-        self.dof_names, bodies = self.gym.get_asset_dof_names(asset), self.gym.get_asset_rigid_body_names(asset)
+        asset = self.gym.load_asset(
+            self.sim, str(Path(__file__).parent), "legacy_dog.urdf", options
+        )
+        self.dof_names, bodies = (
+            self.gym.get_asset_dof_names(asset),
+            self.gym.get_asset_rigid_body_names(asset),
+        )
         self.num_actions = self.gym.get_asset_dof_count(asset)
-        shapes, dofs = self.gym.get_asset_rigid_shape_properties(asset), self.gym.get_asset_dof_properties(asset)
+        shapes, dofs = (
+            self.gym.get_asset_rigid_shape_properties(asset),
+            self.gym.get_asset_dof_properties(asset),
+        )
         self.torque_limits = torch.tensor([dofs["effort"][i].item() for i in range(len(dofs))])
-        friction, pose, self.envs = torch_rand_float(0.5, 1.25, (64, 1), device="cpu"), gymapi.Transform(), []
+        friction, pose, self.envs = (
+            torch_rand_float(0.5, 1.25, (64, 1), device="cpu"),
+            gymapi.Transform(),
+            [],
+        )
         for i in range(self.num_envs):
-            env = self.gym.create_env(self.sim, gymapi.Vec3(), gymapi.Vec3(), int(np.sqrt(self.num_envs)))
+            env = self.gym.create_env(
+                self.sim, gymapi.Vec3(), gymapi.Vec3(), int(np.sqrt(self.num_envs))
+            )
             pose.p = gymapi.Vec3(*torch.tensor([0.0, 0.0, 0.45]))
             for shape in shapes:
                 shape.friction = friction[torch.tensor([i % 64])]
@@ -78,12 +110,16 @@ class Task:
             self.gym.set_actor_rigid_body_properties(env, actor, props, recomputeInertia=True)
             self.envs.append(env)
         feet = [name for name in bodies if "foot" in name]
-        self.feet = torch.tensor([self.gym.find_actor_rigid_body_handle(self.envs[0], 0, name) for name in feet])
+        self.feet = torch.tensor(
+            [self.gym.find_actor_rigid_body_handle(self.envs[0], 0, name) for name in feet]
+        )
 
     def step(self, actions):
         self.actions = torch.clip(actions, -CLIP, CLIP).to(self.device)
         for _ in range(4):
-            torques = 20.0 * (0.25 * self.actions + self.default - self.dof_pos) - 0.5 * self.dof_vel
+            torques = (
+                20.0 * (0.25 * self.actions + self.default - self.dof_pos) - 0.5 * self.dof_vel
+            )
             self.torques = torch.clip(torques, -self.torque_limits, self.torque_limits)
             self.gym.set_dof_actuation_force_tensor(self.sim, gymtorch.unwrap_tensor(self.torques))
             self.gym.simulate(self.sim)
@@ -107,7 +143,10 @@ class Task:
     def _refresh(self):
         self.gym.refresh_actor_root_state_tensor(self.sim)
         self.gym.refresh_net_contact_force_tensor(self.sim)
-        quat, down = self.root[:, 3:7], to_torch([0.0, 0.0, -1.0], device=self.device).repeat(self.num_envs, 1)
+        quat, down = (
+            self.root[:, 3:7],
+            to_torch([0.0, 0.0, -1.0], device=self.device).repeat(self.num_envs, 1),
+        )
         self.base_lin_vel = quat_rotate_inverse(quat, self.root[:, 7:10])
         self.base_ang_vel = quat_rotate_inverse(quat, self.root[:, 10:13])
         self.projected_gravity = quat_rotate_inverse(quat, down)
@@ -115,7 +154,9 @@ class Task:
     def reset_idx(self, env_ids):
         if len(env_ids) == 0:
             return
-        self.dof_pos[env_ids] = self.default * torch_rand_float(0.9, 1.1, (len(env_ids), self.num_actions), self.device)
+        self.dof_pos[env_ids] = self.default * torch_rand_float(
+            0.9, 1.1, (len(env_ids), self.num_actions), self.device
+        )
         self.dof_vel[env_ids] = 0.0
         self.root[env_ids] = torch.tensor([0.0, 0.0, 0.42, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0])
         ids = gymtorch.unwrap_tensor(env_ids.to(torch.int32))
@@ -126,20 +167,36 @@ class Task:
         self.episode_length_buf[env_ids] = 0
 
     def compute_observations(self):
-        parts = (self.base_lin_vel, self.base_ang_vel, self.projected_gravity, self.dof_pos - self.default)
+        parts = (
+            self.base_lin_vel,
+            self.base_ang_vel,
+            self.projected_gravity,
+            self.dof_pos - self.default,
+        )
         self.obs_buf = torch.cat((*parts, self.dof_vel, self.actions), dim=-1)
         self.obs_buf += 0.01 * torch.rand_like(self.obs_buf)
 
 
 if __name__ == "__main__":
-    custom = [{"name": "--num_envs", "type": int, "default": 4}, {"name": "--steps", "type": int, "default": 3}]
+    custom = [
+        {"name": "--num_envs", "type": int, "default": 4},
+        {"name": "--steps", "type": int, "default": 3},
+    ]
     custom += [{"name": "--headless", "action": "store_true", "default": False}]
-    custom += [{"name": "--rl_device", "type": str, "default": "cuda:0"}, {"name": "--terrain", "default": "plane"}]
+    custom += [
+        {"name": "--rl_device", "type": str, "default": "cuda:0"},
+        {"name": "--terrain", "default": "plane"},
+    ]
     args = gymutil.parse_arguments(description="legacy", custom_parameters=custom)
     torch.manual_seed(0)
     task = Task(args.num_envs, args.sim_device_type, args.terrain)
     for _ in range(args.steps):
-        obs, _, reward, _, _ = task.step(torch.randn(task.num_envs, task.num_actions, device=args.rl_device))
+        obs, _, reward, _, _ = task.step(
+            torch.randn(task.num_envs, task.num_actions, device=args.rl_device)
+        )
         task.gym.refresh_net_contact_force_tensor(task.sim)
     weight = float(task.forces[:, task.feet, 2].sum(1).mean())
-    print(f"finite {bool(torch.isfinite(obs).all())} device {task.device} weight {weight:.1f}", *sys.argv[1:])
+    print(
+        f"finite {bool(torch.isfinite(obs).all())} device {task.device} weight {weight:.1f}",
+        *sys.argv[1:],
+    )

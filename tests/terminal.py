@@ -63,7 +63,9 @@ OWN = ("my_robots", "my_tasks", "my_robot", "own_robot")
 
 def small_train(cfg: TrainCfg) -> Path:
     """One update of four robots, a short evaluation and a short film, whatever ``cfg`` asks for."""
-    return Trainer(replace(cfg, num_envs=4, iterations=1, episodes=1, video_seconds=0.2), Console()).run()
+    return Trainer(
+        replace(cfg, num_envs=4, iterations=1, episodes=1, video_seconds=0.2), Console()
+    ).run()
 
 
 class Terminal:
@@ -90,11 +92,19 @@ class Terminal:
             words = ["legged-envs", *words[3:]]
         line = " ".join(words)
         words += next((more for start, more in SMALL.items() if line.startswith(start)), "").split()
-        run = {"legged-envs": self._verb, "python": self._python, "make": self._make, "pip": self._pip, "cd": self._cd}
+        run = {
+            "legged-envs": self._verb,
+            "python": self._python,
+            "make": self._make,
+            "pip": self._pip,
+            "cd": self._cd,
+        }
         if words[0] in run:
             run[words[0]](*words[1:])
         elif words[0] == "pytest":
-            self._process(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:])
+            self._process(
+                sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:]
+            )
         else:
             self.script(shlex.join(words))
 
@@ -104,7 +114,10 @@ class Terminal:
 
     def _process(self, *words: str, cwd: Path | None = None) -> str:
         scripts = sysconfig.get_path("scripts")
-        env = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "PYTHONPATH": ":".join(map(str, self._paths))}
+        env = os.environ | {
+            "PATH": f"{scripts}:{os.environ['PATH']}",
+            "PYTHONPATH": ":".join(map(str, self._paths)),
+        }
         done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
@@ -128,7 +141,9 @@ class Terminal:
         if words[:2] == ("-m", "legged_envs.isaacgym"):  # which takes a name for good
             self._process(sys.executable, *words)
             return
-        module, what, given = (True, words[1], words[2:]) if words[0] == "-m" else (False, words[0], words[1:])
+        module, what, given = (
+            (True, words[1], words[2:]) if words[0] == "-m" else (False, words[0], words[1:])
+        )
         self._patch.setattr(sys, "argv", [what, *given])
         self._patch.setattr(sys, "path", [*sys.path])
         try:
@@ -155,11 +170,20 @@ class Terminal:
                 return
             words = tuple(word for word in words if word != "-e" and not word.startswith(folder))
             words += (f"legged-envs[{extras.removesuffix(']')}]",)
-        said = self._process(sys.executable, "-m", "pip", *words, "--dry-run", "--no-index", cwd=ROOT)
+        said = self._process(
+            sys.executable, "-m", "pip", *words, "--dry-run", "--no-index", cwd=ROOT
+        )
         assert "Would install" not in said and "does not provide" not in said, said
 
     def _install(self, folder: Path, name: str) -> None:
-        options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--prefix", str(self.folder / "venv")]
+        options = [
+            "--quiet",
+            "--no-index",
+            "--no-deps",
+            "--no-build-isolation",
+            "--prefix",
+            str(self.folder / "venv"),
+        ]
         self._process(sys.executable, "-m", "pip", "install", *options, "-e", str(folder))
         self.add_path(sysconfig.get_path("purelib", vars={"base": str(self.folder / "venv")}))
         self.add_path(folder / "src")
@@ -186,7 +210,10 @@ class Terminal:
         for task_id in gym.registry.keys() - self._ids:
             del gym.registry[task_id]
         for name, module in [*sys.modules.items()]:
-            if str(getattr(module, "__file__", None)).startswith(str(self.folder)) or name.partition(".")[0] in OWN:
+            if (
+                str(getattr(module, "__file__", None)).startswith(str(self.folder))
+                or name.partition(".")[0] in OWN
+            ):
                 del sys.modules[name]
 
 
@@ -197,9 +224,16 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
     (folder.parent / "before").symlink_to(ROOT)
     for name in ("legged_envs", "benchmarks", "pyproject.toml", "constraints.txt", "tests"):
         (folder / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "examples",
+        folder / "examples",
+        ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
+    )
     (folder / "spot.urdf").write_text(quadruped())
-    for name, text in {"legged_gym/scripts/train.py": SCRIPT_FOR_ISAAC_GYM, "my_package/engine.py": ENGINE}.items():
+    for name, text in {
+        "legged_gym/scripts/train.py": SCRIPT_FOR_ISAAC_GYM,
+        "my_package/engine.py": ENGINE,
+    }.items():
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(text)
     terminal = Terminal(folder, patch)
@@ -223,8 +257,14 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
         return made[-1]
 
     patch.setattr(gym, "make_vec", make_few)
-    patch.setattr(gym, "make", lambda task, compile=False, **kwargs: make(task, **kwargs))  # compiled in a minute
-    patch.setattr(loops.EnvLoop, "__init__", lambda self, task, num, *more: loop(self, task, min(num, FEW), *more))
+    patch.setattr(
+        gym, "make", lambda task, compile=False, **kwargs: make(task, **kwargs)
+    )  # compiled in a minute
+    patch.setattr(
+        loops.EnvLoop,
+        "__init__",
+        lambda self, task, num, *more: loop(self, task, min(num, FEW), *more),
+    )
     patch.setattr("legged_envs.rl.train.train", small_train)
     yield terminal
     for env in made:

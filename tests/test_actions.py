@@ -11,7 +11,15 @@ import pytest
 import torch
 from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers import ActionRepeat, ActionScale, AutoReset, TimeLimit, ToNumpy, ToTorch, Unsqueeze
+from legged_envs.wrappers import (
+    ActionRepeat,
+    ActionScale,
+    AutoReset,
+    TimeLimit,
+    ToNumpy,
+    ToTorch,
+    Unsqueeze,
+)
 
 GO2 = "Legged/Go2-Flat-v0"
 ACTIONS = np.random.default_rng(0).choice([-1.0, -0.5, 0.0, 0.25, 1.0], (2, 12)).astype(np.float32)
@@ -72,7 +80,14 @@ def test_a_single_environment_does_too(make_single):
     env = make_single()
     row = ACTIONS[0]
     expected = rewards(env, row)
-    for convert in (np.ndarray.tolist, list, tuple, np.float64, lambda a: a[::-1].copy()[::-1], torch.from_numpy):
+    for convert in (
+        np.ndarray.tolist,
+        list,
+        tuple,
+        np.float64,
+        lambda a: a[::-1].copy()[::-1],
+        torch.from_numpy,
+    ):
         assert np.array_equal(rewards(env, convert(row)), expected)
     core = env.unwrapped
     for wrong, error, culprit in (

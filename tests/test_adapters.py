@@ -68,10 +68,15 @@ class Counter(gym.Env):
         self.grouped, self.render_mode = grouped, render_mode
         self.id = self.episode = -1
         if grouped:
-            spaces = {"policy": self.observation_space, "critic": gym.spaces.Box(-100.0, 100.0, (6,))}
+            spaces = {
+                "policy": self.observation_space,
+                "critic": gym.spaces.Box(-100.0, 100.0, (6,)),
+            }
             self.observation_space = gym.spaces.Dict(spaces)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.id, self.episode = (self.id, self.episode + 1) if seed is None else (seed, 0)
         self.episode += (options or {}).get("skip", 0)
         self.time, self.action = 0, np.float32(0.0)
@@ -88,7 +93,11 @@ class Counter(gym.Env):
 
     def observe(self) -> Any:
         row = np.array([self.id, self.episode, self.time, self.action], np.float32)
-        return {"critic": np.append(row, [7.0, self.time]).astype(np.float32), "policy": row} if self.grouped else row
+        return (
+            {"critic": np.append(row, [7.0, self.time]).astype(np.float32), "policy": row}
+            if self.grouped
+            else row
+        )
 
     def render(self) -> np.ndarray:
         return np.full((2, 3, 3), self.id, np.uint8)
@@ -112,18 +121,33 @@ class Counters(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
         for i in np.flatnonzero(mask):
             self.counters[i].reset(seed=None if seed is None else seed + int(i), options=options)
-        return self.batch([counter.observe() for counter in self.counters]), {"log": {"reward": self.batch(1.5)}}
+        return self.batch([counter.observe() for counter in self.counters]), {
+            "log": {"reward": self.batch(1.5)}
+        }
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        steps = [counter.step(action) for counter, action in zip(self.counters, np.asarray(actions), strict=True)]
+        steps = [
+            counter.step(action)
+            for counter, action in zip(self.counters, np.asarray(actions), strict=True)
+        ]
         observations, rewards, terminated, truncated, infos = zip(*steps, strict=True)
-        info = {key: self.batch([np.float32(info[key]) for info in infos]) for key in ("cost", "costs")}
+        info = {
+            key: self.batch([np.float32(info[key]) for info in infos]) for key in ("cost", "costs")
+        }
         self.rewards = self.batch(np.array(rewards, np.float32))
-        return self.batch(observations), self.rewards, self.batch(terminated), self.batch(truncated), info
+        return (
+            self.batch(observations),
+            self.rewards,
+            self.batch(terminated),
+            self.batch(truncated),
+            info,
+        )
 
     def batch(self, values: Any) -> Any:
         if isinstance(values, (list, tuple)) and isinstance(values[0], dict):
@@ -141,7 +165,9 @@ def make_counters(num_envs: int = NUM_ENVS, **kwargs: Any) -> VectorEnv:
     return AutoReset(EpisodeStatistics(Counters(num_envs, **kwargs)))
 
 
-def make_sync(num_envs: int = NUM_ENVS, grouped: bool = False, mode: str = "SameStep", **kwargs: Any) -> VectorEnv:
+def make_sync(
+    num_envs: int = NUM_ENVS, grouped: bool = False, mode: str = "SameStep", **kwargs: Any
+) -> VectorEnv:
     return SyncVectorEnv([lambda: Counter(grouped, **kwargs)] * num_envs, autoreset_mode=mode)
 
 
@@ -156,7 +182,11 @@ def make_cheetah(mode: str = "SameStep", **kwargs: Any) -> VectorEnv:
 
 
 def make_gymnasium(env_id: str, mode: str, num_envs: int = NUM_ENVS) -> VectorEnv:
-    arguments = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}, "max_episode_steps": 3}
+    arguments = {
+        "vectorization_mode": "sync",
+        "vector_kwargs": {"autoreset_mode": mode},
+        "max_episode_steps": 3,
+    }
     env = gym.make_vec(env_id, num_envs, **arguments)
     return ToTorch(AutoReset(env) if mode == "Disabled" else env)
 
@@ -253,7 +283,9 @@ def test_what_sb3_does_to_a_step_reaches_no_later_one(make):
         assert np.array_equal(observation, expected[0]) and np.array_equal(rewards, expected[1])
         observation += 1.0
         rewards += 100.0
-        assert make is make_sync or env.env.unwrapped.rewards.max() < 50.0, "the environment's own are left alone"
+        assert make is make_sync or env.env.unwrapped.rewards.max() < 50.0, (
+            "the environment's own are left alone"
+        )
         dones[:] = True
         for info in infos:
             if "terminal_observation" in info:
@@ -302,7 +334,10 @@ def test_sb3_refuses_an_end_without_a_last_observation():
 )
 @pytest.mark.parametrize("num_envs", [2, NUM_ENVS], ids=["as many as costs", "more than costs"])
 def test_sb3_leaves_whole_what_has_a_number_for_each_cost(wrapper, key, num_envs):
-    env, plain = Sb3VecEnv(wrapper(make_counters(num_envs), interval=2)), wrapper(make_counters(num_envs), interval=2)
+    env, plain = (
+        Sb3VecEnv(wrapper(make_counters(num_envs), interval=2)),
+        wrapper(make_counters(num_envs), interval=2),
+    )
     env.seed(SEED)
     env.reset()
     plain.reset(seed=SEED)
@@ -339,20 +374,33 @@ class CheckBootstrap(BaseCallback):
 
 def test_sb3_ppo_bootstraps_time_outs_alone_from_the_true_last_observation():
     env = Sb3VecEnv(make_counters())
-    model = PPO("MlpPolicy", env, n_steps=12, batch_size=12, n_epochs=1, gamma=GAMMA, seed=SEED, device="cpu")
+    model = PPO(
+        "MlpPolicy",
+        env,
+        n_steps=12,
+        batch_size=12,
+        n_epochs=1,
+        gamma=GAMMA,
+        seed=SEED,
+        device="cpu",
+    )
     model.learn(96, CheckBootstrap())
     assert len(model.ep_info_buffer) > 0
 
 
 def test_sb3_sac_stores_the_true_next_observation():
     env = Sb3VecEnv(make_counters())
-    model = SAC("MlpPolicy", env, learning_starts=20, batch_size=8, buffer_size=400, seed=SEED, device="cpu")
+    model = SAC(
+        "MlpPolicy", env, learning_starts=20, batch_size=8, buffer_size=400, seed=SEED, device="cpu"
+    )
     model.learn(48)
     buffer = model.replay_buffer
     steps = buffer.pos
     assert steps == 12
     now, after = buffer.observations[:steps], buffer.next_observations[:steps]
-    assert np.array_equal(after[..., :2], now[..., :2]), "the next observation is of the same episode"
+    assert np.array_equal(after[..., :2], now[..., :2]), (
+        "the next observation is of the same episode"
+    )
     assert np.array_equal(after[..., 2], now[..., 2] + 1), "and one step later"
     assert buffer.timeouts[:steps].any() and (buffer.dones[:steps] > buffer.timeouts[:steps]).any()
 
@@ -361,7 +409,9 @@ def test_evaluate_policy_measures_whole_episodes(recwarn):
     env = Sb3VecEnv(make_counters())
     model = PPO("MlpPolicy", env, n_steps=4, batch_size=4, device="cpu")
     env.seed(SEED)
-    returns, lengths = evaluate_policy(model, env, n_eval_episodes=NUM_ENVS, return_episode_rewards=True)
+    returns, lengths = evaluate_policy(
+        model, env, n_eval_episodes=NUM_ENVS, return_episode_rewards=True
+    )
     assert sorted(lengths) == sorted(2 + 3 * (SEED + i) % 4 for i in range(NUM_ENVS))
     assert len(returns) == NUM_ENVS
     assert not [warning for warning in recwarn if "Monitor" in str(warning.message)]
@@ -405,7 +455,9 @@ def test_sb3_reaches_the_attributes_and_methods_of_a_batch():
     env.set_attr("difficulty", 3)
     assert env.env.unwrapped.difficulty == 3
     assert env.has_attr("difficulty") and not env.has_attr("colour")
-    with pytest.raises(AttributeError, match="Counters and its wrappers have no attribute 'colour'"):
+    with pytest.raises(
+        AttributeError, match="Counters and its wrappers have no attribute 'colour'"
+    ):
         env.get_attr("colour")
     assert env.env_is_wrapped(EpisodeStatistics) == [True] * NUM_ENVS
     assert env.env_is_wrapped(RecordEpisodeStatistics, [1]) == [False]
@@ -449,12 +501,18 @@ def test_what_sb3_cannot_use_is_refused_with_the_call_that_works(make):
 
 def test_sb3_learns_on_environments_of_gymnasium():
     same_step = {"autoreset_mode": AutoresetMode.SAME_STEP}
-    env = Sb3VecEnv(gym.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync", vector_kwargs=same_step))
+    env = Sb3VecEnv(
+        gym.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync", vector_kwargs=same_step)
+    )
     model = PPO("MlpPolicy", env, n_steps=32, batch_size=64, n_epochs=1, device="cpu").learn(128)
     assert model.ep_info_buffer[0]["l"] > 5
     assert evaluate_policy(model, env, n_eval_episodes=4)[0] > 5
     env = gym.make_vec(
-        "HalfCheetah-v5", num_envs=2, vectorization_mode="sync", vector_kwargs=same_step, max_episode_steps=5
+        "HalfCheetah-v5",
+        num_envs=2,
+        vectorization_mode="sync",
+        vector_kwargs=same_step,
+        max_episode_steps=5,
     )
     env = Sb3VecEnv(env)
     SAC("MlpPolicy", env, learning_starts=16, batch_size=8, buffer_size=100, device="cpu").learn(24)
@@ -472,7 +530,9 @@ def test_sb3_names_the_environment_in_a_line(make_vec):
 def test_sb3_trains_on_go2(observations, make_vec):
     env = Sb3VecEnv(make_vec(4, observations=observations, max_episode_steps=6))
     policy = "MlpPolicy" if observations == "policy" else "MultiInputPolicy"
-    model = PPO(policy, VecNormalize(env), n_steps=8, batch_size=16, n_epochs=1, device="cpu").learn(64)
+    model = PPO(
+        policy, VecNormalize(env), n_steps=8, batch_size=16, n_epochs=1, device="cpu"
+    ).learn(64)
     assert model.ep_info_buffer[0]["l"] == 6 and model.ep_info_buffer[0]["c"] >= 0.0
     _, _, _, infos = env.step(np.zeros((4, 12), np.float32))
     limits = env.get_attr("cost_limits")[0]
@@ -491,7 +551,11 @@ def skrl_cfg(grouped: bool, timesteps: int, rollouts: int, **agent: Any) -> dict
         "seed": SEED,
         "models": {
             "separate": True,
-            "policy": {"class": "GaussianMixin", "network": network("OBSERVATIONS"), "output": "ACTIONS"},
+            "policy": {
+                "class": "GaussianMixin",
+                "network": network("OBSERVATIONS"),
+                "output": "ACTIONS",
+            },
             "value": {
                 "class": "DeterministicMixin",
                 "network": network("STATES" if grouped else "OBSERVATIONS"),
@@ -520,7 +584,9 @@ def skrl_cfg(grouped: bool, timesteps: int, rollouts: int, **agent: Any) -> dict
     }
 
 
-def replay(actions: torch.Tensor, grouped: bool) -> Iterator[tuple[torch.Tensor, torch.Tensor, Any, Any]]:
+def replay(
+    actions: torch.Tensor, grouped: bool
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, Any, Any]]:
     """Rewards, time-outs, true last and next first observations of the counters when they take these actions again."""
     env = make_counters(array="torch", grouped=grouped)
     env.reset(seed=SEED)
@@ -530,24 +596,40 @@ def replay(actions: torch.Tensor, grouped: bool) -> Iterator[tuple[torch.Tensor,
 
 
 def test_skrl_is_told_what_the_environment_tells(assert_same):
-    env, plain = skrl.SkrlVecEnv(make_counters(array="torch", grouped=True), seed=SEED), make_counters(grouped=True)
+    env, plain = (
+        skrl.SkrlVecEnv(make_counters(array="torch", grouped=True), seed=SEED),
+        make_counters(grouped=True),
+    )
     expected, _ = plain.reset(seed=SEED)
-    assert env.observation_space.shape == (4,) and env.state_space.shape == (6,) and env.action_space.shape == (2,)
+    assert (
+        env.observation_space.shape == (4,)
+        and env.state_space.shape == (6,)
+        and env.action_space.shape == (2,)
+    )
     assert (env.num_envs, env.device) == (NUM_ENVS, torch.device("cpu"))
     observation, _ = env.reset()
-    assert_same([observation.numpy(), env.state().numpy()], [expected["policy"], expected["critic"]])
+    assert_same(
+        [observation.numpy(), env.state().numpy()], [expected["policy"], expected["critic"]]
+    )
     both = 0
     for action in draw(12):
         observation, reward, terminated, truncated, infos = env.step(torch.from_numpy(action))
         expected, expected_reward, fell, out_of_time, info = plain.step(action)
-        assert_same([observation.numpy(), env.state().numpy()], [expected["policy"], expected["critic"]])
+        assert_same(
+            [observation.numpy(), env.state().numpy()], [expected["policy"], expected["critic"]]
+        )
         assert_same(reward.numpy(), expected_reward[:, None])
-        assert_same([terminated.numpy(), truncated.numpy()], [fell[:, None], (out_of_time & ~fell)[:, None]])
+        assert_same(
+            [terminated.numpy(), truncated.numpy()], [fell[:, None], (out_of_time & ~fell)[:, None]]
+        )
         both += (fell & out_of_time).sum()
         assert ("final_obs" in infos) == ("final_obs" in info)
         if "final_obs" in info:
             final = info["final_obs"]
-            assert_same([infos["final_obs"].numpy(), infos["final_states"].numpy()], [final["policy"], final["critic"]])
+            assert_same(
+                [infos["final_obs"].numpy(), infos["final_states"].numpy()],
+                [final["policy"], final["critic"]],
+            )
         reward += 100.0  # as skrl does
         assert env.unwrapped.rewards.max() < 50.0, "the environment's own are left alone"
     assert both > 0
@@ -558,7 +640,9 @@ def test_skrl_is_told_what_the_environment_tells(assert_same):
 def test_skrl_ppo_bootstraps_time_outs_alone_from_the_true_last_observation(grouped):
     steps = 10
     env = skrl.SkrlVecEnv(make_counters(array="torch", grouped=grouped), seed=SEED)
-    runner = skrl.BootstrapRunner(env, skrl_cfg(grouped, steps, rollouts=steps + 1))  # no update in between
+    runner = skrl.BootstrapRunner(
+        env, skrl_cfg(grouped, steps, rollouts=steps + 1)
+    )  # no update in between
     runner.run("train")
     agent, memory = runner.agent, runner.agent.memory
     assert isinstance(agent, skrl.BootstrapPPO) and agent.cfg.time_limit_bootstrap
@@ -568,10 +652,14 @@ def test_skrl_ppo_bootstraps_time_outs_alone_from_the_true_last_observation(grou
         if grouped:
             inputs = {"observations": observation["policy"], "states": observation["critic"]}
         inputs["observations"] = agent._observation_preprocessor(inputs["observations"])
-        return agent._value_preprocessor(agent.value.act(inputs, role="value")[0], inverse=True).squeeze(1)
+        return agent._value_preprocessor(
+            agent.value.act(inputs, role="value")[0], inverse=True
+        ).squeeze(1)
 
     with torch.no_grad():
-        for t, (reward, time_outs, final, following) in enumerate(replay(memory.tensors["actions"][:steps], grouped)):
+        for t, (reward, time_outs, final, following) in enumerate(
+            replay(memory.tensors["actions"][:steps], grouped)
+        ):
             expected = reward + GAMMA * value(final) * time_outs if time_outs.any() else reward
             assert torch.allclose(memory.tensors["rewards"][t].squeeze(1), expected, atol=1e-5)
             if time_outs.any():
@@ -587,7 +675,11 @@ def test_skrl_agents_record_the_true_next_observation():
         pass
 
     agent = Agent()
-    given = {"next_observations": torch.ones(2, 3), "next_states": None, "rewards": torch.zeros(2, 1)}
+    given = {
+        "next_observations": torch.ones(2, 3),
+        "next_states": None,
+        "rewards": torch.zeros(2, 1),
+    }
     agent.record_transition(**given, infos={})
     assert agent.transition["next_observations"] is given["next_observations"]
     final = {"final_obs": torch.zeros(2, 3), "final_states": torch.zeros(2, 5)}
@@ -616,8 +708,12 @@ def test_a_single_environment_of_skrl_is_not_reset_twice():
 
 @pytest.mark.parametrize("runner", [SkrlRunner, skrl.BootstrapRunner])
 def test_skrls_runner_trains_on_go2(runner, make_vec):
-    env = skrl.SkrlVecEnv(make_vec(4, array="torch", observations="dict", max_episode_steps=5), seed=SEED)
-    runner = runner(env, skrl_cfg(True, timesteps=16, rollouts=8, state_preprocessor="RunningStandardScaler"))
+    env = skrl.SkrlVecEnv(
+        make_vec(4, array="torch", observations="dict", max_episode_steps=5), seed=SEED
+    )
+    runner = runner(
+        env, skrl_cfg(True, timesteps=16, rollouts=8, state_preprocessor="RunningStandardScaler")
+    )
     before = copy.deepcopy(runner.agent.policy.state_dict())
     runner.run("train")
     after = runner.agent.policy.state_dict()
@@ -638,7 +734,9 @@ def test_skrl_trains_on_environments_of_gymnasium(make):
     assert any(not torch.equal(before[name], after[name]) for name in before)
     env.reset()
     for _ in range(3):
-        observation, _, _, truncated, infos = env.step(torch.zeros(env.num_envs, *env.action_space.shape))
+        observation, _, _, truncated, infos = env.step(
+            torch.zeros(env.num_envs, *env.action_space.shape)
+        )
     assert truncated.all()
     final = infos["final_obs"]
     assert final.shape == observation.shape and final.dtype == observation.dtype == torch.float32
@@ -648,9 +746,15 @@ def test_skrl_trains_on_environments_of_gymnasium(make):
 def test_skrls_trainer_takes_the_ppo_without_a_runner():
     env = skrl.SkrlVecEnv(make_counters(array="torch"), seed=SEED)
     models = SkrlRunner(env, skrl_cfg(False, 1, 8)).agent.models
-    spaces = {"observation_space": env.observation_space, "action_space": env.action_space, "device": "cpu"}
+    spaces = {
+        "observation_space": env.observation_space,
+        "action_space": env.action_space,
+        "device": "cpu",
+    }
     cfg = {"rollouts": 4, "experiment": {"write_interval": 0, "checkpoint_interval": 0}}
-    agent = skrl.BootstrapPPO(models=models, memory=RandomMemory(memory_size=4, num_envs=NUM_ENVS), cfg=cfg, **spaces)
+    agent = skrl.BootstrapPPO(
+        models=models, memory=RandomMemory(memory_size=4, num_envs=NUM_ENVS), cfg=cfg, **spaces
+    )
     trainer = {"timesteps": 8, "disable_progressbar": True, "close_environment_at_exit": False}
     SequentialTrainer(env=env, agents=agent, cfg=trainer).train()
     assert torch.isfinite(agent.memory.tensors["advantages"]).all()
@@ -671,7 +775,9 @@ def test_skrl_says_how_many_environments_its_mini_batches_need():
 # --- rl_games ---------------------------------------------------------------------------------------------------------
 
 
-def rl_games_cfg(env_name: str, num_actors: int, horizon: int, central_value: bool, **config: Any) -> dict[str, Any]:
+def rl_games_cfg(
+    env_name: str, num_actors: int, horizon: int, central_value: bool, **config: Any
+) -> dict[str, Any]:
     mlp = {"units": [16], "activation": "elu", "initializer": {"name": "default"}}
     noise = {
         "mu_activation": "None",
@@ -680,7 +786,12 @@ def rl_games_cfg(env_name: str, num_actors: int, horizon: int, central_value: bo
         "sigma_init": {"name": "const_initializer", "val": -1.0},
         "fixed_sigma": True,
     }
-    training = {"mini_epochs": 1, "learning_rate": 1e-3, "clip_value": False, "normalize_input": True}
+    training = {
+        "mini_epochs": 1,
+        "learning_rate": 1e-3,
+        "clip_value": False,
+        "normalize_input": True,
+    }
     if central_value:
         config["central_value_config"] = {
             **training,
@@ -692,7 +803,12 @@ def rl_games_cfg(env_name: str, num_actors: int, horizon: int, central_value: bo
             "seed": SEED,
             "algo": {"name": "a2c_continuous"},
             "model": {"name": "continuous_a2c_logstd"},
-            "network": {"name": "actor_critic", "separate": True, "space": {"continuous": noise}, "mlp": mlp},
+            "network": {
+                "name": "actor_critic",
+                "separate": True,
+                "space": {"continuous": noise},
+                "mlp": mlp,
+            },
             "config": {
                 **training,
                 "name": "test",
@@ -736,7 +852,10 @@ def test_rl_games_is_told_what_the_environment_tells(assert_same):
     assert (spaces["observation_space"].shape, spaces["state_space"].shape) == ((4,), (6,))
 
     def check(given: dict[str, torch.Tensor], expected: dict[str, np.ndarray]) -> None:
-        assert_same([given["obs"].numpy(), given["states"].numpy()], [expected["policy"], expected["critic"]])
+        assert_same(
+            [given["obs"].numpy(), given["states"].numpy()],
+            [expected["policy"], expected["critic"]],
+        )
 
     check(env.reset(), plain.reset(seed=SEED)[0])
     both = 0
@@ -745,7 +864,9 @@ def test_rl_games_is_told_what_the_environment_tells(assert_same):
         expected, expected_reward, fell, out_of_time, info = plain.step(action)
         check(observation, expected)
         assert_same(reward.numpy(), expected_reward)
-        assert_same([dones.numpy(), infos["time_outs"].numpy()], [fell | out_of_time, out_of_time & ~fell])
+        assert_same(
+            [dones.numpy(), infos["time_outs"].numpy()], [fell | out_of_time, out_of_time & ~fell]
+        )
         assert_same([infos["cost"].numpy(), infos["costs"].numpy()], [info["cost"], info["costs"]])
         both += (fell & out_of_time).sum()
         assert ("final_obs" in infos) == ("episode" in infos) == bool(dones.any())
@@ -773,19 +894,33 @@ def test_rl_games_ppo_bootstraps_time_outs_alone_from_the_true_last_observation(
             if time_outs.any():
                 values = []
                 for observation in (final, following):
-                    groups = observation if central_value else {"policy": observation, "critic": observation}
-                    values.append(agent.get_values({"obs": groups["policy"], "states": groups["critic"]}).squeeze(1))
+                    groups = (
+                        observation
+                        if central_value
+                        else {"policy": observation, "critic": observation}
+                    )
+                    values.append(
+                        agent.get_values(
+                            {"obs": groups["policy"], "states": groups["critic"]}
+                        ).squeeze(1)
+                    )
                 expected = expected + GAMMA * values[0] * time_outs
                 assert ((values[0] - values[1])[time_outs].abs() > 1e-3).all()
             assert torch.allclose(stored["rewards"][t].squeeze(1), expected, atol=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore:numpy.core is deprecated:DeprecationWarning")  # rl_games loads a checkpoint
-@pytest.mark.parametrize("arguments", [{}, {"observations": "dict"}], ids=["observations", "states"])
+@pytest.mark.filterwarnings(
+    "ignore:numpy.core is deprecated:DeprecationWarning"
+)  # rl_games loads a checkpoint
+@pytest.mark.parametrize(
+    "arguments", [{}, {"observations": "dict"}], ids=["observations", "states"]
+)
 def test_rl_games_runner_trains_and_plays_go2(arguments, capsys):
     rl_games.register(GO2, max_episode_steps=5, **arguments)
     player = {"games_num": 3, "print_stats": False}
-    cfg = rl_games_cfg(GO2, 4, 8, central_value=bool(arguments), player=player, full_experiment_name="go2")
+    cfg = rl_games_cfg(
+        GO2, 4, 8, central_value=bool(arguments), player=player, full_experiment_name="go2"
+    )
     rl_games_runner(cfg).run({"train": True})
     checkpoint = next(Path("runs/go2/nn").glob("last_*.pth"))
     weights = torch.load(checkpoint, weights_only=False)
@@ -799,7 +934,9 @@ def test_rl_games_runner_trains_and_plays_go2(arguments, capsys):
 @GYMNASIUM
 def test_rl_games_trains_on_environments_of_gymnasium(make):
     rl_games.register("Gymnasium", make)
-    cfg = rl_games_cfg("Gymnasium", NUM_ENVS, 8, central_value=False, full_experiment_name="gymnasium")
+    cfg = rl_games_cfg(
+        "Gymnasium", NUM_ENVS, 8, central_value=False, full_experiment_name="gymnasium"
+    )
     rl_games_runner(cfg).run({"train": True})
     weights = torch.load(next(Path("runs/gymnasium/nn").glob("last_*.pth")), weights_only=False)
     assert weights["epoch"] == 2
@@ -810,7 +947,10 @@ def test_rl_games_trains_on_environments_of_gymnasium(make):
         observation, reward, dones, infos = env.step(torch.zeros(NUM_ENVS, *env.action_space.shape))
     assert infos["time_outs"].all() and dones.all() and reward.dtype == torch.float32
     for group, final in infos["final_obs"].items():
-        assert final.shape == observation[group].shape and final.dtype == observation[group].dtype == torch.float32
+        assert (
+            final.shape == observation[group].shape
+            and final.dtype == observation[group].dtype == torch.float32
+        )
         assert (final != observation[group]).any(1).all()
 
 
@@ -828,7 +968,9 @@ def test_rl_games_leaves_images_as_they_are():
 
 def test_rl_games_trains_a_recurrent_policy():
     rl_games.register(COUNTERS)
-    cfg = rl_games_cfg(COUNTERS, NUM_ENVS, 8, central_value=False, seq_length=4, full_experiment_name="lstm")
+    cfg = rl_games_cfg(
+        COUNTERS, NUM_ENVS, 8, central_value=False, seq_length=4, full_experiment_name="lstm"
+    )
     cfg["params"]["network"]["rnn"] = {"name": "lstm", "units": 8, "layers": 1}
     rl_games_runner(cfg).run({"train": True})
     weights = torch.load(next(Path("runs/lstm/nn").glob("last_*.pth")), weights_only=False)
@@ -838,7 +980,9 @@ def test_rl_games_trains_a_recurrent_policy():
 def test_rl_games_says_which_num_actors_work():
     rl_games.register(COUNTERS)
     cfg = rl_games_cfg(COUNTERS, 10, 6, central_value=False, minibatch_size=32)
-    with pytest.raises(ValueError, match=r"num_actors 10 .* horizon_length 6 .*Numbers that do: (\d+)") as error:
+    with pytest.raises(
+        ValueError, match=r"num_actors 10 .* horizon_length 6 .*Numbers that do: (\d+)"
+    ) as error:
         rl_games_runner(cfg).run({"train": True})
     numbers = re.search(r"Numbers that do: (.*)$", str(error.value)).group(1)
     assert numbers == "16"
@@ -848,7 +992,9 @@ def test_rl_games_says_which_num_actors_work():
 
 def test_rl_games_player_is_the_librarys_own():
     rl_games.register(COUNTERS)
-    player = rl_games_runner(rl_games_cfg(COUNTERS, NUM_ENVS, 8, central_value=False)).create_player()
+    player = rl_games_runner(
+        rl_games_cfg(COUNTERS, NUM_ENVS, 8, central_value=False)
+    ).create_player()
     assert isinstance(player, BasePlayer) and isinstance(player.env, rl_games.RlGamesVecEnv)
 
 
@@ -857,8 +1003,12 @@ def test_rl_games_player_is_the_librarys_own():
 
 @pytest.mark.parametrize(("wrapper", "array"), [(ToNumpy, "numpy"), (ToTorch, "torch")])
 @pytest.mark.parametrize("grouped", [False, True], ids=["array", "dict"])
-@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"])
-def test_last_observations_of_gymnasiums_environments_become_a_batch(vector, grouped, wrapper, array, assert_same):
+@pytest.mark.parametrize(
+    "vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"]
+)
+def test_last_observations_of_gymnasiums_environments_become_a_batch(
+    vector, grouped, wrapper, array, assert_same
+):
     """Some episodes end where others go on."""
     env = wrapper(vector([partial(Counter, grouped)] * NUM_ENVS, autoreset_mode="SameStep"))
     plain = make_counters(array=array, grouped=grouped)
@@ -877,7 +1027,8 @@ def test_last_observations_of_gymnasiums_environments_become_a_batch(vector, gro
 
 
 @pytest.mark.parametrize(
-    ("adapter", "array"), [(Sb3VecEnv, "numpy"), (skrl.SkrlVecEnv, "torch"), (rl_games.RlGamesVecEnv, "torch")]
+    ("adapter", "array"),
+    [(Sb3VecEnv, "numpy"), (skrl.SkrlVecEnv, "torch"), (rl_games.RlGamesVecEnv, "torch")],
 )
 def test_an_environment_whose_step_returns_the_cost_is_refused(adapter, array):
     with pytest.raises(ValueError, match="leave VectorCMDP out"):
@@ -910,7 +1061,8 @@ def test_examples_run_as_they_stand(library, monkeypatch, capsys):
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
     assert re.search(
-        r"192 steps in \d+ s; mean return of 2 unseen episodes:\nuntrained [\d.]+, trained [\d.]+", printed
+        r"192 steps in \d+ s; mean return of 2 unseen episodes:\nuntrained [\d.]+, trained [\d.]+",
+        printed,
     )
     assert len(path.read_text().splitlines()) < 120
 
@@ -932,9 +1084,13 @@ ADAPTERS = {
 
 
 @pytest.mark.parametrize("num_envs", [1, NUM_ENVS])
-@pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    "vector", [SyncVectorEnv, partial(AsyncVectorEnv, context="fork")], ids=["sync", "async"]
+)
 @pytest.mark.parametrize("adapt", ADAPTERS.values(), ids=ADAPTERS)
-def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(adapt, vector, num_envs):
+def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(
+    adapt, vector, num_envs
+):
     counters = vector([Counter] * num_envs, autoreset_mode="SameStep")
     env = adapt(ToTorch(counters))
     plain = make_counters(num_envs)
@@ -969,4 +1125,6 @@ def test_adapters_take_lists_and_float64(make_vec, random_actions):
         env.seed(0)
         env.reset()
         assert np.array_equal(env.step(given)[1], expected)
-        assert repr(env).startswith("Sb3VecEnv(<AutoReset, <EpisodeStatistics") and "\nrobot " in str(env)
+        assert repr(env).startswith(
+            "Sb3VecEnv(<AutoReset, <EpisodeStatistics"
+        ) and "\nrobot " in str(env)

@@ -28,7 +28,12 @@ def menagerie_go2() -> str:
     """A Go2 as mujoco_menagerie writes its models: the bodies of ours, of which the calf's frame is turned, a mesh on
     each, collision shapes, and what else is in its files."""
     legs = ""
-    for leg, x, y in (("FL", 0.1934, 1), ("FR", 0.1934, -1), ("RL", -0.1934, 1), ("RR", -0.1934, -1)):
+    for leg, x, y in (
+        ("FL", 0.1934, 1),
+        ("FR", 0.1934, -1),
+        ("RL", -0.1934, 1),
+        ("RR", -0.1934, -1),
+    ):
         legs += f"""
       <body name="{leg}_hip" pos="{x} {0.0465 * y} 0">
         <joint name="{leg}_hip_joint" axis="1 0 0"/>
@@ -88,7 +93,9 @@ def menagerie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder.parent
 
 
-def test_shapes_are_where_the_other_model_has_them_in_any_pose_of_the_joints(menagerie: Path) -> None:
+def test_shapes_are_where_the_other_model_has_them_in_any_pose_of_the_joints(
+    menagerie: Path,
+) -> None:
     theirs = mujoco.MjModel.from_xml_path(str(menagerie / "unitree_go2" / "go2.xml"))
     dressed, own = build_scene(GO2, SimCfg(), appearance="menagerie"), build_scene(GO2, SimCfg())
     one, other = mujoco.MjData(dressed), mujoco.MjData(theirs)
@@ -97,7 +104,9 @@ def test_shapes_are_where_the_other_model_has_them_in_any_pose_of_the_joints(men
         one.joint(joint).qpos = other.joint(joint).qpos = 0.1 * i - 0.5
     for model, data in (dressed, one), (theirs, other):
         mujoco.mj_kinematics(model, data)
-    shown = [i for i in range(dressed.ngeom) if dressed.geom_group[i] < 3 and dressed.geom_bodyid[i] > 0]
+    shown = [
+        i for i in range(dressed.ngeom) if dressed.geom_group[i] < 3 and dressed.geom_bodyid[i] > 0
+    ]
     their_shown = [i for i in range(1, theirs.ngeom) if theirs.geom_group[i] < 3]
     assert len(shown) == len(their_shown) == 17
     np.testing.assert_allclose(
@@ -105,9 +114,23 @@ def test_shapes_are_where_the_other_model_has_them_in_any_pose_of_the_joints(men
         sorted(corners(theirs, other, i) for i in their_shown),
         atol=1e-6,
     )
-    materials = [dressed.mat(dressed.geom_matid[i]).name for i in shown if dressed.geom_matid[i] >= 0]
-    assert len(materials) == 5 and len(set(materials)) == 1 and dressed.mat(materials[0]).texid.max() >= 0
-    for name in ("body_mass", "body_inertia", "body_ipos", "qpos0", "dof_armature", "jnt_range", "actuator_gainprm"):
+    materials = [
+        dressed.mat(dressed.geom_matid[i]).name for i in shown if dressed.geom_matid[i] >= 0
+    ]
+    assert (
+        len(materials) == 5
+        and len(set(materials)) == 1
+        and dressed.mat(materials[0]).texid.max() >= 0
+    )
+    for name in (
+        "body_mass",
+        "body_inertia",
+        "body_ipos",
+        "qpos0",
+        "dof_armature",
+        "jnt_range",
+        "actuator_gainprm",
+    ):
         assert np.array_equal(getattr(dressed, name), getattr(own, name)), name
     collides = (dressed.geom_contype | dressed.geom_conaffinity) > 0
     assert collides.sum() == ((own.geom_contype | own.geom_conaffinity) > 0).sum()
@@ -120,12 +143,17 @@ def corners(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> list[float
         return [*np.round(centre, 4), *centre]
     first = model.mesh_vertadr[mesh]
     vertices = model.mesh_vert[first : first + model.mesh_vertnum[mesh]]
-    corner = centre + data.geom_xmat[geom].reshape(3, 3) @ vertices[np.linalg.norm(vertices, axis=1).argmax()]
+    corner = (
+        centre
+        + data.geom_xmat[geom].reshape(3, 3) @ vertices[np.linalg.norm(vertices, axis=1).argmax()]
+    )
     return [*np.round(centre, 4), *corner]
 
 
 def rollout(appearance: str | None) -> tuple[list[Any], np.ndarray]:
-    envs = gym.make_vec(GO2_TASK, num_envs=2, render_mode="rgb_array", cfg={"viewer.appearance": appearance})
+    envs = gym.make_vec(
+        GO2_TASK, num_envs=2, render_mode="rgb_array", cfg={"viewer.appearance": appearance}
+    )
     envs.reset(seed=3)
     states, pictures = [], []
     for _ in range(8):
@@ -137,7 +165,9 @@ def rollout(appearance: str | None) -> tuple[list[Any], np.ndarray]:
 
 
 @pytest.mark.render
-def test_physics_is_bit_for_bit_the_same_and_the_picture_is_not(menagerie: Path, assert_same) -> None:
+def test_physics_is_bit_for_bit_the_same_and_the_picture_is_not(
+    menagerie: Path, assert_same
+) -> None:
     (plain, own), (dressed, other) = rollout(None), rollout("menagerie")
     assert_same(dressed, plain)
     differs = np.abs(own.astype(int) - other).max(2) > 20
@@ -145,7 +175,9 @@ def test_physics_is_bit_for_bit_the_same_and_the_picture_is_not(menagerie: Path,
 
 
 @pytest.mark.render
-def test_an_appearance_can_be_changed_and_is_that_of_every_robot_of_a_scene(menagerie: Path) -> None:
+def test_an_appearance_can_be_changed_and_is_that_of_every_robot_of_a_scene(
+    menagerie: Path,
+) -> None:
     scene = SceneCfg(robots={"rear": PlacedRobot(GO2, (-1.0, 0.0, 0.0))})
     sim = make_simulation("mujoco", GO2, SimCfg(), 1, "cpu", scene)
     own = sim.render(0, 64, 48).copy()
@@ -162,23 +194,38 @@ def dressed(robot: Any = GO2, appearance: str = "menagerie") -> mujoco.MjModel:
     return build_scene(robot, SimCfg(), appearance=appearance)
 
 
-def test_what_is_missing_is_named_with_what_to_do(menagerie: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named_with_what_to_do(
+    menagerie: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = menagerie / "unitree_go2"
-    with pytest.raises(ValueError, match=r"robot 'k1': mujoco_menagerie has no 'k1'; .*MJCF file; robots: a1, any"):
+    with pytest.raises(
+        ValueError, match=r"robot 'k1': mujoco_menagerie has no 'k1'; .*MJCF file; robots: a1, any"
+    ):
         dressed(K1)
-    with pytest.raises(FileNotFoundError, match=r"of robot 'go1': there is no file .*unitree_go1/go1.xml; .*MENAG"):
+    with pytest.raises(
+        FileNotFoundError, match=r"of robot 'go1': there is no file .*unitree_go1/go1.xml; .*MENAG"
+    ):
         dressed(GO1)
-    with pytest.raises(FileNotFoundError, match=r"'menagery' of robot 'go2': there is no file menagery; .*'menagerie'"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"'menagery' of robot 'go2': there is no file menagery; .*'menagerie'",
+    ):
         dressed(appearance="menagery")
     (folder / "other.xml").write_text(menagerie_go2().replace("RR_calf", "RR_shin"))
-    with pytest.raises(ValueError, match=r"robot 'go2': .*other.xml' has no body 'RR_calf'; .*bodies: base, FL_hip"):
+    with pytest.raises(
+        ValueError, match=r"robot 'go2': .*other.xml' has no body 'RR_calf'; .*bodies: base, FL_hip"
+    ):
         dressed(appearance=str(folder / "other.xml"))
     (folder / "assets" / "wedge.obj").unlink()
-    with pytest.raises(ValueError, match=r"go2.xml': .*wedge\.obj.*; bring what it names, meshes and textures"):
+    with pytest.raises(
+        ValueError, match=r"go2.xml': .*wedge\.obj.*; bring what it names, meshes and textures"
+    ):
         dressed()
     monkeypatch.delenv("MENAGERIE_ROOT")
     monkeypatch.setattr("legged_envs.sim.appearance.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match="pip install mujoco-menagerie, or set MENAGERIE_ROOT"):
+    with pytest.raises(
+        ModuleNotFoundError, match="pip install mujoco-menagerie, or set MENAGERIE_ROOT"
+    ):
         dressed()
 
 
@@ -198,7 +245,9 @@ class get:
 """
 
 
-def test_the_package_of_the_menagerie_gives_its_files(menagerie: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_of_the_menagerie_gives_its_files(
+    menagerie: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (menagerie / "mujoco_menagerie.py").write_text(PACKAGE)
     monkeypatch.syspath_prepend(menagerie)
     monkeypatch.delenv("MENAGERIE_ROOT")
@@ -206,19 +255,28 @@ def test_the_package_of_the_menagerie_gives_its_files(menagerie: Path, monkeypat
     soft = replace(GO2, name="soft", kp=(30.0,) * 12)  # of the same model
     assert find_appearance(soft, "menagerie") == menagerie / "unitree_go2" / "go2.xml"
     monkeypatch.setenv("OFFLINE", "1")
-    with pytest.raises(RuntimeError, match="mujoco_menagerie does not give 'unitree_go2': no network"):
+    with pytest.raises(
+        RuntimeError, match="mujoco_menagerie does not give 'unitree_go2': no network"
+    ):
         find_appearance(soft, "menagerie")
     assert {*MENAGERIE} <= {*ROBOTS}
 
 
 def test_play_takes_an_appearance_and_refuses_one_before_anything_is_made(
-    menagerie: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    menagerie: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     played: list[Any] = []
     monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: played.append(args))
     cli.main(["play", GO2_TASK, "--appearance", "menagerie", "--video", str(tmp_path / "a.mp4")])
     assert played[0][1].viewer.appearance == "menagerie"
     with pytest.raises(SystemExit) as stop:
-        cli.main(["play", GO2_TASK, "--appearance", "meshes.xml", "--video", str(tmp_path / "a.mp4")])
+        cli.main(
+            ["play", GO2_TASK, "--appearance", "meshes.xml", "--video", str(tmp_path / "a.mp4")]
+        )
     told = capsys.readouterr().err
-    assert stop.value.code == 2 and re.search(r"'meshes.xml' of robot 'go2': there is no file meshes.xml", told)
+    assert stop.value.code == 2 and re.search(
+        r"'meshes.xml' of robot 'go2': there is no file meshes.xml", told
+    )

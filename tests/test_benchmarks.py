@@ -35,7 +35,9 @@ def test_tables_that_could_not_be_written_are_refused_before_they_are_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(throughput, "bench", lambda *args: pytest.fail("something was measured"))
-    monkeypatch.setattr(physics, "measure_times", lambda *args: pytest.fail("something was measured"))
+    monkeypatch.setattr(
+        physics, "measure_times", lambda *args: pytest.fail("something was measured")
+    )
     with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
         throughput.main(GO2, json=tmp_path)
     with pytest.raises(ValueError, match=r"--markdown must name a file that can be written"):
@@ -75,14 +77,18 @@ def test_physics_are_not_compared_on_a_mimic_task() -> None:
         physics.main(MIMIC, rounds=1, episodes=1)
 
 
-def test_bad_physics_is_counted_and_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_physics_is_counted_and_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """MuJoCo would append each warning to MUJOCO_LOG.TXT in the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(physics, "SETTLING_STEPS", 1)
     monkeypatch.setattr(physics, "CHUNKS", 1)
 
     unstable = physics.Variant("unstable", option={"gravity": (0.0, 0.0, -1e12)}, walks=False)
-    monkeypatch.setattr(physics, "variants", lambda: [physics.Variant("default", walks=False), unstable])
+    monkeypatch.setattr(
+        physics, "variants", lambda: [physics.Variant("default", walks=False), unstable]
+    )
     physics.main(GO2, rounds=1, episodes=1, num_envs=4, markdown=tmp_path / "table.md")
     assert [path.name for path in tmp_path.iterdir()] == ["table.md"]
     assert "MuJoCo warned" in (tmp_path / "table.md").read_text()
@@ -96,20 +102,28 @@ def test_the_benchmark_reports_both_comparisons() -> None:
     rows = storage.bench_storage(rounds=2, num_envs=32, num_steps=4)
     assert [row["setting"] for row in rows] == ["PPO", "everything"]
     for row in rows:
-        assert all(row[key] > 0.0 for key in ("batches_ms", "indexing_ms", "batches_ratio", "add_ratio"))
+        assert all(
+            row[key] > 0.0 for key in ("batches_ms", "indexing_ms", "batches_ratio", "add_ratio")
+        )
 
 
 # --- Isaac Gym's API --------------------------------------------------------------------------------------------------
 
 
-def test_the_price_of_isaac_gyms_api_is_that_of_the_same_physics(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_price_of_isaac_gyms_api_is_that_of_the_same_physics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found = isaacgym.measure(num_envs=3, steps=4)
     assert all(found[name] > 0 for name in ("creation", "API", "engine", "own code", "ratio"))
     with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
         isaacgym.measure(3, steps=0)
     apply = mujoco.batch.Batch.step
-    monkeypatch.setattr(mujoco.batch.Batch, "step", lambda self, **given: given and apply(self, **given))
-    with pytest.raises(RuntimeError, match="does not do what the task does"):  # an engine that stands still
+    monkeypatch.setattr(
+        mujoco.batch.Batch, "step", lambda self, **given: given and apply(self, **given)
+    )
+    with pytest.raises(
+        RuntimeError, match="does not do what the task does"
+    ):  # an engine that stands still
         isaacgym.measure(3, steps=1)
 
 
@@ -135,13 +149,17 @@ def test_a_checkout_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
-def test_memory_is_that_of_the_environments_that_are_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_that_of_the_environments_that_are_not_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     leaked = []
     worker = ab_worker.Worker()
     make_vec = ab_worker.gym.make_vec
 
     def leaking(*args: Any, **kwargs: Any) -> Any:
-        leaked.append(np.ones(16 << 20))  # 128 MB: far above what earlier tests may give back meanwhile
+        leaked.append(
+            np.ones(16 << 20)
+        )  # 128 MB: far above what earlier tests may give back meanwhile
         return make_vec(*args, **kwargs)
 
     monkeypatch.setattr(ab_worker.gym, "make_vec", leaking)

@@ -27,7 +27,11 @@ from legged_envs.tasks.velocity import velocity_task
 
 def link(name: str, mass: float, *shapes: str, middle: str = "0 0 -0.1") -> str:
     inertia = 'ixx="{0}" iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"'.format(0.005 * mass)
-    own = f'<inertial><origin xyz="{middle}"/><mass value="{mass}"/><inertia {inertia}/></inertial>' if mass else ""
+    own = (
+        f'<inertial><origin xyz="{middle}"/><mass value="{mass}"/><inertia {inertia}/></inertial>'
+        if mass
+        else ""
+    )
     return f'<link name="{name}">{own}{"".join(f"<collision>{shape}</collision>" for shape in shapes)}</link>'
 
 
@@ -44,22 +48,42 @@ def joint(name: str, parent: str, child: str, place: str, axis: str = "", limit:
 
 def quadruped() -> str:
     """14 kg on legs of 0.2 and 0.2 m, whose knees cannot be straight, with parts that MuJoCo ignores."""
-    text = link("trunk", 8.0, shape('box size="0.4 0.2 0.1"'), middle="0 0 0") + link("imu_link", 0.0)
+    text = link("trunk", 8.0, shape('box size="0.4 0.2 0.1"'), middle="0 0 0") + link(
+        "imu_link", 0.0
+    )
     text += joint("imu_fixed", "trunk", "imu_link", "0 0 0.02")
     shank = shape('cylinder radius="0.015" length="0.16"', "0 0 -0.1")
     for leg, x, y in (("FL", 1, 1), ("FR", 1, -1), ("RL", -1, 1), ("RR", -1, -1)):
-        text += link(f"{leg}_hip", 0.5) + link(f"{leg}_thigh", 0.5, shank) + link(f"{leg}_calf", 0.5, shank)
+        text += (
+            link(f"{leg}_hip", 0.5)
+            + link(f"{leg}_thigh", 0.5, shank)
+            + link(f"{leg}_calf", 0.5, shank)
+        )
         text += link(f"{leg}_foot", 0.0, shape('sphere radius="0.02"'))
         drive = 'effort="30" velocity="18"'
         hip, thigh = f"{0.2 * x} {0.08 * y} 0", f"0 {0.06 * y} 0"
-        text += joint(f"{leg}_hip_joint", "trunk", f"{leg}_hip", hip, "1 0 0", f'lower="-0.8" upper="0.8" {drive}')
         text += joint(
-            f"{leg}_thigh_joint", f"{leg}_hip", f"{leg}_thigh", thigh, "0 1 0", f'lower="-1" upper="3" {drive}'
+            f"{leg}_hip_joint",
+            "trunk",
+            f"{leg}_hip",
+            hip,
+            "1 0 0",
+            f'lower="-0.8" upper="0.8" {drive}',
+        )
+        text += joint(
+            f"{leg}_thigh_joint",
+            f"{leg}_hip",
+            f"{leg}_thigh",
+            thigh,
+            "0 1 0",
+            f'lower="-1" upper="3" {drive}',
         )
         knee = f'lower="-2.6" upper="-0.4" {drive}'
         text += joint(f"{leg}_calf_joint", f"{leg}_thigh", f"{leg}_calf", "0 0 -0.2", "0 1 0", knee)
         text += joint(f"{leg}_foot_fixed", f"{leg}_calf", f"{leg}_foot", "0 0 -0.2")
-    ignored = '<transmission name="motor"><type>simple</type></transmission><gazebo reference="trunk"/>'
+    ignored = (
+        '<transmission name="motor"><type>simple</type></transmission><gazebo reference="trunk"/>'
+    )
     return f'<robot name="dog">{text}{ignored}</robot>'
 
 
@@ -76,9 +100,15 @@ def biped() -> str:
             text += link(f"{side}_{part}_link", mass, *([shapes[part]] if part in shapes else []))
         hip, knee, arm = f"0 {0.1 * y} -0.05", "0 0 -0.3", f"0 {0.18 * y} 0.25"
         text += joint(f"{side}_hip_roll", "pelvis", f"{side}_hip_link", hip, f"{y} 0 0", drive)
-        text += joint(f"{side}_hip_pitch", f"{side}_hip_link", f"{side}_thigh_link", "0 0 0", "0 1 0", drive)
-        text += joint(f"{side}_knee", f"{side}_thigh_link", f"{side}_shin_link", knee, f"0 {y} 0", drive)
-        text += joint(f"{side}_ankle", f"{side}_shin_link", f"{side}_ankle_link", knee, "0 1 0", drive)
+        text += joint(
+            f"{side}_hip_pitch", f"{side}_hip_link", f"{side}_thigh_link", "0 0 0", "0 1 0", drive
+        )
+        text += joint(
+            f"{side}_knee", f"{side}_thigh_link", f"{side}_shin_link", knee, f"0 {y} 0", drive
+        )
+        text += joint(
+            f"{side}_ankle", f"{side}_shin_link", f"{side}_ankle_link", knee, "0 1 0", drive
+        )
         limit = 'lower="-2" upper="2" effort="15"'
         text += joint(f"{side}_shoulder", "pelvis", f"{side}_arm_link", arm, "0 0 1", limit)
     return f'<robot name="man">{text}</robot>'
@@ -149,7 +179,10 @@ def test_the_numbers_are_those_of_plain_mujoco() -> None:
     mujoco.mj_forward(model, data)
     masses, joints, stance, feet = (table[2] for table in Report(GO2, {}).tables[:4])
     assert [mass for _, mass in masses] == pytest.approx(
-        [model.body("base").mass[0], *(model.body(f"{leg}_hip").subtreemass[0] for leg in ("FR", "FL", "RR", "RL"))]
+        [
+            model.body("base").mass[0],
+            *(model.body(f"{leg}_hip").subtreemass[0] for leg in ("FR", "FL", "RR", "RL")),
+        ]
     )
     assert sum(mass for _, mass in masses) == pytest.approx(15.20641, abs=1e-4)
     for i, row in enumerate(joints):
@@ -159,8 +192,12 @@ def test_the_numbers_are_those_of_plain_mujoco() -> None:
         assert float(row[8]) == pytest.approx(min(row[3] - low, high - row[3]), abs=1e-3)
     for foot, low, uneven, origin in feet:
         height = data.body(foot).xpos[2] - model.geom(f"{foot}_collision").size[0]
-        assert (float(low), float(uneven), float(origin)) == pytest.approx((height, 0.0, 0.022), abs=1e-4)
-    assert dict(stance)["at which it touches the ground, m"] == pytest.approx(GO2.base_height, abs=1e-4)
+        assert (float(low), float(uneven), float(origin)) == pytest.approx(
+            (height, 0.0, 0.022), abs=1e-4
+        )
+    assert dict(stance)["at which it touches the ground, m"] == pytest.approx(
+        GO2.base_height, abs=1e-4
+    )
     assert 0.01 < dict(stance)["sinks by, m"] < 0.04
 
 
@@ -172,9 +209,13 @@ def test_torques_that_carry_the_robot_balance_what_its_joints_give_way() -> None
 
 
 def test_shapes_that_overlap_are_listed_but_not_those_of_neighbours() -> None:
-    crossed = replace(GO2, default_joint_pos=(0.9, 0.8, -1.5, -0.9, 0.8, -1.5, *GO2.default_joint_pos[6:]))
+    crossed = replace(
+        GO2, default_joint_pos=(0.9, 0.8, -1.5, -0.9, 0.8, -1.5, *GO2.default_joint_pos[6:])
+    )
     pairs = [{row[0], row[1]} for row in Report(crossed, {}).tables[4][2]]
-    assert pairs and all(any("FR" in body for body in pair) and any("FL" in body for body in pair) for pair in pairs)
+    assert pairs and all(
+        any("FR" in body for body in pair) and any("FL" in body for body in pair) for pair in pairs
+    )
 
 
 def _change(field: str, value: Any, i: int = 0) -> dict[str, Any]:
@@ -207,10 +248,16 @@ def test_a_problem_says_which_where_and_what_to_write(change: dict[str, Any], pr
 
 def test_feet_that_would_catch_on_rough_ground_are_seen(tmp_path: Path) -> None:
     text = (Path(legged_envs.__file__).parent / "robots" / GO2.xml).read_text()
-    (tmp_path / "go2.xml").write_text(text.replace('type="sphere" size="0.022"/>', 'type="sphere" size="0.005"/>'))
-    robot = replace(GO2, xml=str(tmp_path / "go2.xml"), foot_radius=0.005, base_height=GO2.base_height - 0.017)
+    (tmp_path / "go2.xml").write_text(
+        text.replace('type="sphere" size="0.022"/>', 'type="sphere" size="0.005"/>')
+    )
+    robot = replace(
+        GO2, xml=str(tmp_path / "go2.xml"), foot_radius=0.005, base_height=GO2.base_height - 0.017
+    )
     (wrong, *_) = Report(robot, {}).problems
-    assert wrong.startswith("foot 'FR_foot' has a ball or capsule of radius 0.005 m; smaller than 15 mm it catches on")
+    assert wrong.startswith(
+        "foot 'FR_foot' has a ball or capsule of radius 0.005 m; smaller than 15 mm it catches on"
+    )
     assert not Report(GO2, {}).problems
 
 
@@ -218,7 +265,9 @@ def test_a_box_that_is_not_level_is_seen(here: Path) -> None:
     robot, _ = draft(here / "man.urdf", "man", here)
     assert not [problem for problem in Report(robot, {}).problems if "level" in problem]
     tilted = [0.1 if "ankle" in name else 0.0 for name in robot.joint_names]
-    problems = Report(replace(robot, default_joint_pos=tuple(tilted), base_height=0.715), {}).problems
+    problems = Report(
+        replace(robot, default_joint_pos=tuple(tilted), base_height=0.715), {}
+    ).problems
     assert "foot 'left_ankle_foot' is not level, by 0.020 m: change default_joint_pos" in problems
 
 
@@ -234,11 +283,15 @@ def test_a_model_becomes_a_module_whose_robot_stands(
 ) -> None:
     name = file.partition(".")[0]
     text = check(f"{file} --write robots_{name}/{name}.py", capsys, status)
-    assert ("\nnone\n" in text) == (status == 0) and (guess is None or f"{guess}: {file} has none of" in text)
+    assert ("\nnone\n" in text) == (status == 0) and (
+        guess is None or f"{guess}: {file} has none of" in text
+    )
     module = importlib.import_module(f"robots_{name}.{name}")
     robot: RobotCfg = getattr(module, name.upper())
     source = Path(module.__file__).read_text()
-    assert source.count("# TODO: ") == (guess is not None) and (guess is None or f"\n    {guess}=" in source)
+    assert source.count("# TODO: ") == (guess is not None) and (
+        guess is None or f"\n    {guess}=" in source
+    )
     assert settle(robot)[0] < 0.03 * robot.base_height
     assert check(f"robots_{name}.{name}:{name.upper()}", capsys, 0)
 
@@ -251,8 +304,13 @@ def test_a_model_becomes_a_module_whose_robot_stands(
     try:
         envs = gym.make_vec(f"Drafts/{name}-v0", num_envs=2)
         envs.reset(seed=0)
-        ended = [envs.step(np.zeros((2, robot.num_joints), np.float32))[2].any() for _ in range(100)]
-        assert not any(ended) and (envs.unwrapped.sim.root_pos_w[:, 2] > 0.85 * robot.base_height).all()
+        ended = [
+            envs.step(np.zeros((2, robot.num_joints), np.float32))[2].any() for _ in range(100)
+        ]
+        assert (
+            not any(ended)
+            and (envs.unwrapped.sim.root_pos_w[:, 2] > 0.85 * robot.base_height).all()
+        )
         envs.close()
     finally:
         TASKS.pop(f"Drafts/{name}-v0"), gym.registry.pop(f"Drafts/{name}-v0")
@@ -262,13 +320,19 @@ def test_the_draft_of_a_urdf_has_its_figures(here: Path) -> None:
     robot, gaps = draft(here / "dog.urdf", "dog", here)
     legs = ("FL", "FR", "RL", "RR")
     assert gaps == {} and robot.base_body == "trunk" and robot.num_joints == 12
-    assert robot.joint_names == tuple(f"{leg}_{part}_joint" for leg in legs for part in ("hip", "thigh", "calf"))
+    assert robot.joint_names == tuple(
+        f"{leg}_{part}_joint" for leg in legs for part in ("hip", "thigh", "calf")
+    )
     assert robot.default_joint_pos == (0.0, 0.255, -0.51) * 4  # a twentieth of 2.2 rad beyond -0.4
     assert set(robot.torque_limits) == {30.0} and set(robot.velocity_limits) == {18.0}
     assert robot.foot_names == tuple(f"{leg}_foot" for leg in legs) and robot.foot_radius == 0.02
     assert robot.base_height == pytest.approx(2 * 0.2 * np.cos(0.255) + 0.02, abs=1e-4)
     assert robot.kp[0] == pytest.approx(2 * 14.0 * 9.81 * robot.base_height / 4, rel=0.05)
-    assert robot.mirror[:3] == (("FR_hip_joint", -1.0), ("FR_thigh_joint", 1.0), ("FR_calf_joint", 1.0))
+    assert robot.mirror[:3] == (
+        ("FR_hip_joint", -1.0),
+        ("FR_thigh_joint", 1.0),
+        ("FR_calf_joint", 1.0),
+    )
     assert robot.foot_mirror == (1, 0, 3, 2)
     assert robot.termination_bodies == ("trunk",) and len(robot.penalized_bodies) == 8
     model = mujoco.MjModel.from_xml_path(robot.xml)
@@ -281,9 +345,16 @@ def test_signs_of_the_mirror_follow_from_axes_and_shapes_at_ankles_become_feet(h
     assert mirror["left_hip_roll"] == ("right_hip_roll", 1.0)  # about the outward axis
     assert mirror["left_knee"] == ("right_knee", -1.0)
     assert mirror["left_shoulder"] == ("right_shoulder", -1.0)
-    assert robot.foot_names == ("left_ankle_foot", "right_ankle_foot") and robot.foot_radius == 0.015
-    assert gaps == {"velocity_limits": gaps["velocity_limits"]} and "20.0 rad/s is a guess" in gaps["velocity_limits"]
-    assert robot.kp[robot.joint_names.index("left_shoulder")] == pytest.approx(10 * 0.8 * 9.81 * 0.1, rel=0.05)
+    assert (
+        robot.foot_names == ("left_ankle_foot", "right_ankle_foot") and robot.foot_radius == 0.015
+    )
+    assert (
+        gaps == {"velocity_limits": gaps["velocity_limits"]}
+        and "20.0 rad/s is a guess" in gaps["velocity_limits"]
+    )
+    assert robot.kp[robot.joint_names.index("left_shoulder")] == pytest.approx(
+        10 * 0.8 * 9.81 * 0.1, rel=0.05
+    )
     data = mujoco.MjData(mujoco.MjModel.from_xml_path(robot.xml))
     mujoco.mj_kinematics(data.model, data)
     np.testing.assert_allclose(data.body("left_ankle_foot").xpos, [0.03, 0.1, 0.015], atol=1e-4)
@@ -292,7 +363,9 @@ def test_signs_of_the_mirror_follow_from_axes_and_shapes_at_ankles_become_feet(h
 def test_the_draft_of_an_mjcf_has_its_keyframe_limits_and_masses_alone(here: Path) -> None:
     robot, _ = draft(here / "spot.xml", "spot", here / "new")
     assert robot.default_joint_pos == (0.0, 0.6, -1.2) * 4 and set(robot.torque_limits) == {40.0}
-    theirs, ours = (mujoco.MjModel.from_xml_path(path) for path in (str(here / "spot.xml"), robot.xml))
+    theirs, ours = (
+        mujoco.MjModel.from_xml_path(path) for path in (str(here / "spot.xml"), robot.xml)
+    )
     assert (ours.nu, ours.nkey, ours.nlight, ours.nsensor) == (0, 0, 0, 0)
     assert ours.body_subtreemass[1] == pytest.approx(theirs.body_subtreemass[1])
     assert ours.body("fl_lleg").inertia == pytest.approx(theirs.body("fl_lleg").inertia, rel=1e-4)
@@ -300,17 +373,29 @@ def test_the_draft_of_an_mjcf_has_its_keyframe_limits_and_masses_alone(here: Pat
 
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=ROBOTS)
-def test_joints_feet_and_mirror_of_the_packages_models_are_found(robot: RobotCfg, tmp_path: Path) -> None:
+def test_joints_feet_and_mirror_of_the_packages_models_are_found(
+    robot: RobotCfg, tmp_path: Path
+) -> None:
     found, _ = draft(robot.path, robot.name, tmp_path)
     for field in ("base_body", "joint_names", "foot_names", "mirror", "foot_mirror"):
         assert getattr(found, field) == getattr(robot, field)
-    assert {frozenset(pair) for pair in found.diagonals} == {frozenset(pair) for pair in robot.diagonals}
+    assert {frozenset(pair) for pair in found.diagonals} == {
+        frozenset(pair) for pair in robot.diagonals
+    }
     assert found.foot_radius == pytest.approx(robot.foot_radius, abs=1e-3)
-    assert {*found.penalized_bodies, *found.termination_bodies} == {*robot.penalized_bodies, *robot.termination_bodies}
+    assert {*found.penalized_bodies, *found.termination_bodies} == {
+        *robot.penalized_bodies,
+        *robot.termination_bodies,
+    }
 
 
 def test_left_and_right_are_found_in_names() -> None:
-    pairs = {"left_knee": "right_knee", "LeftKnee": "RightKnee", "FL_hip": "FR_hip", "RL_hip": "RR_hip"}
+    pairs = {
+        "left_knee": "right_knee",
+        "LeftKnee": "RightKnee",
+        "FL_hip": "FR_hip",
+        "RL_hip": "RR_hip",
+    }
     pairs |= {
         "LF_HAA": "RF_HAA",
         "l_arm": "r_arm",
@@ -321,7 +406,11 @@ def test_left_and_right_are_found_in_names() -> None:
     names = [*pairs, *pairs.values(), "waist", "roll", "ll_tail"]
     for left, right in pairs.items():
         assert counterpart(left, names) == right and counterpart(right, names) == left
-    assert [counterpart(name, names) for name in ("waist", "roll", "ll_tail")] == ["waist", "roll", "ll_tail"]
+    assert [counterpart(name, names) for name in ("waist", "roll", "ll_tail")] == [
+        "waist",
+        "roll",
+        "ll_tail",
+    ]
 
 
 SOFT = {"kp": (5.0,) * 12}
@@ -341,26 +430,38 @@ SOFT = {"kp": (5.0,) * 12}
         ),
     ],
 )
-def test_an_environment_refuses_gains_that_do_not_hold_the_default_pose(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=rf"RobotCfg 'go2': the default pose is not held.*{message}"):
+def test_an_environment_refuses_gains_that_do_not_hold_the_default_pose(
+    change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"RobotCfg 'go2': the default pose is not held.*{message}"
+    ):
         gym.make_vec("Legged/Go2-Flat-v0", num_envs=1, cfg={"robot": replace(GO2, **change)})
 
 
-def test_gains_are_checked_once_and_neither_soft_ones_nor_learned_torques_are_refused(monkeypatch) -> None:
+def test_gains_are_checked_once_and_neither_soft_ones_nor_learned_torques_are_refused(
+    monkeypatch,
+) -> None:
     settled: list[float] = []
     monkeypatch.setattr(
-        check_module, "settle", lambda robot, seconds: settled.append(seconds) or settle(robot, seconds)
+        check_module,
+        "settle",
+        lambda robot, seconds: settled.append(seconds) or settle(robot, seconds),
     )
     softer = replace(GO2, name="softer", kp=(20.0,) * 12, kd=(0.5,) * 12)  # LeggedGym-Ex
     for _ in range(3):
         check_gains(softer)
     assert len(settled) == 1
-    check_gains(replace(GO2, name="learned", actuators=("torque",) * 12, kp=(0.0,) * 12, kd=(0.0,) * 12))
+    check_gains(
+        replace(GO2, name="learned", actuators=("torque",) * 12, kp=(0.0,) * 12, kd=(0.0,) * 12)
+    )
     assert len(settled) == 1
 
 
 @pytest.mark.parametrize("robot", ROBOTS.values(), ids=lambda robot: robot.name)
-def test_robots_of_the_package_are_held_and_with_a_fiftieth_of_their_gains_are_not(robot: RobotCfg) -> None:
+def test_robots_of_the_package_are_held_and_with_a_fiftieth_of_their_gains_are_not(
+    robot: RobotCfg,
+) -> None:
     check_gains(robot)
     weak = {name: tuple(0.02 * gain for gain in getattr(robot, name)) for name in ("kp", "kd")}
     with pytest.raises(ValueError, match=f"'{robot.name}': the default pose is not held"):
@@ -368,10 +469,13 @@ def test_robots_of_the_package_are_held_and_with_a_fiftieth_of_their_gains_are_n
 
 
 def test_a_mesh_that_is_missing_is_named_when_an_environment_is_made(tmp_path: Path) -> None:
-    text = GO2.path.read_text().replace("<worldbody>", '<asset><mesh file="shell.stl"/></asset><worldbody>')
+    text = GO2.path.read_text().replace(
+        "<worldbody>", '<asset><mesh file="shell.stl"/></asset><worldbody>'
+    )
     (tmp_path / "go2.xml").write_text(text)
     with pytest.raises(
-        ValueError, match=r"RobotCfg 'go2': cannot compile .*go2\.xml': .*shell\.stl.*mesh is looked for"
+        ValueError,
+        match=r"RobotCfg 'go2': cannot compile .*go2\.xml': .*shell\.stl.*mesh is looked for",
     ):
         robot = replace(GO2, xml=str(tmp_path / "go2.xml"))
         gym.make_vec("Legged/Go2-Flat-v0", num_envs=1, cfg={"robot": robot})
@@ -390,7 +494,9 @@ def test_meshes_are_found_around_the_file_and_from_where_the_model_is_written(he
     (here / "pack" / "meshes" / "trunk.obj").write_text(tetrahedron)
     (here / "pack" / "urdf").mkdir()
     mesh = '<visual><geometry><mesh filename="package://pack/meshes/{}"/></geometry></visual>'
-    text = quadruped().replace('<link name="trunk">', f'<link name="trunk">{mesh.format("trunk.obj")}', 1)
+    text = quadruped().replace(
+        '<link name="trunk">', f'<link name="trunk">{mesh.format("trunk.obj")}', 1
+    )
     (here / "pack" / "urdf" / "dog.urdf").write_text(
         text.replace('name="imu_link">', f'name="imu_link">{mesh.format("i.dae")}')
     )
@@ -398,7 +504,8 @@ def test_meshes_are_found_around_the_file_and_from_where_the_model_is_written(he
     assert mujoco.MjModel.from_xml_path(robot.xml).nmesh == 1
     assert 'file="../pack/meshes/trunk.obj"' in Path(robot.xml).read_text()
     assert (
-        list(gaps) == ["xml"] and "visual of link 'imu_link' has the mesh 'package://pack/meshes/i.dae'" in gaps["xml"]
+        list(gaps) == ["xml"]
+        and "visual of link 'imu_link' has the mesh 'package://pack/meshes/i.dae'" in gaps["xml"]
     )
 
 
@@ -450,23 +557,35 @@ def test_what_the_package_does_not_take_is_one_line_with_its_place(
 ) -> None:
     text = (here / file).read_text()
     assert old in text
-    (here / file).write_text(re.sub("<keyframe>.*</keyframe>", "", text.replace(old, new), flags=re.DOTALL))
+    (here / file).write_text(
+        re.sub("<keyframe>.*</keyframe>", "", text.replace(old, new), flags=re.DOTALL)
+    )
     told = check(f"{file} --write new/it.py", capsys, 2)
-    assert re.search(message, told) and told.startswith(f"cannot read '{file}': ") and told.count("\n") == 1
+    assert (
+        re.search(message, told)
+        and told.startswith(f"cannot read '{file}': ")
+        and told.count("\n") == 1
+    )
     assert not (here / "new").exists()
 
 
 @pytest.mark.parametrize("there", ["dog.py", "dog.xml"])
 def test_nothing_is_overwritten(there: str, here: Path, capsys) -> None:
     (here / there).write_text("mine")
-    assert f"'{there}' exists: nothing is overwritten" in check("dog.urdf --write dog.py", capsys, 2)
+    assert f"'{there}' exists: nothing is overwritten" in check(
+        "dog.urdf --write dog.py", capsys, 2
+    )
     assert (here / there).read_text() == "mine"
 
 
 def test_a_robot_of_a_module_that_does_not_fit_its_model_is_refused(here: Path, capsys) -> None:
     code = "from dataclasses import replace\nfrom legged_envs.robots import GO2\n"
-    (here / "mine.py").write_text(f"{code}BAD = replace(GO2, default_joint_pos=(2.0,) + GO2.default_joint_pos[1:])\n")
-    assert "'FR_hip_joint' is 2.0, outside of its range in go2.xml, -1.0472 to 1.0472" in check("mine:BAD", capsys, 2)
+    (here / "mine.py").write_text(
+        f"{code}BAD = replace(GO2, default_joint_pos=(2.0,) + GO2.default_joint_pos[1:])\n"
+    )
+    assert "'FR_hip_joint' is 2.0, outside of its range in go2.xml, -1.0472 to 1.0472" in check(
+        "mine:BAD", capsys, 2
+    )
     sys.modules.pop("mine")
 
 

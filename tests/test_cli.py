@@ -33,7 +33,14 @@ from legged_envs.rl.config import FIRST_TROT, PPOCfg, TrainCfg, complete, first_
 from legged_envs.rl.evaluate import Evaluator
 from legged_envs.rl.metrics import COMMAND_RANGES, command_ranges, evaluation_cfg
 from legged_envs.rl.mimic_config import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
-from legged_envs.rl.policy import Policy, contract, load_policy, load_shipped_policy, save_onnx, save_policy
+from legged_envs.rl.policy import (
+    Policy,
+    contract,
+    load_policy,
+    load_shipped_policy,
+    save_onnx,
+    save_policy,
+)
 from legged_envs.rl.record import read_evaluation
 from legged_envs.rl.watch import film_policy, scenes
 from legged_envs.tasks import TASKS
@@ -56,17 +63,23 @@ class Still(torch.nn.Module):
 class MimicStill(torch.nn.Module):
     """The same for a mimic task."""
 
-    def forward(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
         return 0.0 * observation[:, :12]
 
 
-def write_run(folder: Path, task_id: str = GO2, changes: dict[str, Any] | None = None, **entries: Any) -> Path:
+def write_run(
+    folder: Path, task_id: str = GO2, changes: dict[str, Any] | None = None, **entries: Any
+) -> Path:
     """A run folder with a policy for ``task_id`` with ``changes``; ``entries`` replace those of its contract."""
     folder.mkdir()
     core = LeggedVectorEnv(override(make_task_cfg(task_id), changes or {}), 1)
     groups = ACTOR_GROUPS if task_id == MIMIC else ("policy",)
     module = MimicStill() if task_id == MIMIC else Still()
-    save_policy(folder / "policy.safetensors", module, contract(task_id, core, groups, changes) | entries)
+    save_policy(
+        folder / "policy.safetensors", module, contract(task_id, core, groups, changes) | entries
+    )
     core.close()
     return folder
 
@@ -122,7 +135,9 @@ def test_a_contract_carries_its_changes_and_shipped_policies_have_none(tmp_path)
     save_policy(tmp_path / "policy.safetensors", Still(), meaning)
     save_onnx(tmp_path / "policy.onnx", Still(), meaning)
     assert load_policy(tmp_path / "policy.safetensors").changes == CHANGES
-    metadata = {entry.key: entry.value for entry in onnx.load(str(tmp_path / "policy.onnx")).metadata_props}
+    metadata = {
+        entry.key: entry.value for entry in onnx.load(str(tmp_path / "policy.onnx")).metadata_props
+    }
     assert json.loads(metadata["changes"]) == CHANGES
     assert load_shipped_policy(GO2).changes == load_shipped_policy(MIMIC).changes == {}
 
@@ -140,7 +155,14 @@ def test_changes_are_any_values(command, monkeypatch):
     taken = []
     where = "legged_envs.rl.policy.policy_and_task"
     monkeypatch.setattr(where, lambda *args: taken.append(args[2]) or 1 / 0)
-    flags = ["sim.decimation", "2", "events.push", "None", "commands.velocity.lin_vel_x", "(0.0, 0.5)"]
+    flags = [
+        "sim.decimation",
+        "2",
+        "events.push",
+        "None",
+        "commands.velocity.lin_vel_x",
+        "(0.0, 0.5)",
+    ]
     flags += ["only_positive_rewards", "False", "actions.joint_position.scale", "-0.5"]
     with pytest.raises(ZeroDivisionError):
         tyro.cli(command, args=[GO2, "--changes", *flags])
@@ -163,12 +185,18 @@ def test_changes_are_any_values(command, monkeypatch):
     ("task_id", "words", "algo"),
     [
         (GO2, [], None),
-        (GO2, ["ppo", "--no-mirror", "--hidden", "64", "64"], PPOCfg(mirror=False, hidden=(64, 64))),
+        (
+            GO2,
+            ["ppo", "--no-mirror", "--hidden", "64", "64"],
+            PPOCfg(mirror=False, hidden=(64, 64)),
+        ),
         (MIMIC, ["mmppo", "--lagrange.enabled"], MimicPPOCfg(lagrange=LagrangeCfg(enabled=True))),
     ],
     ids=["default", "ppo", "mmppo"],
 )
-def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anywhere(task_id, words, algo, monkeypatch):
+def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anywhere(
+    task_id, words, algo, monkeypatch
+):
     given = []
     monkeypatch.setattr("legged_envs.rl.train.train", given.append)
     for before, after in (["--seed", "3"], []), ([], ["--seed", "3"]):
@@ -178,7 +206,13 @@ def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anyw
 
 
 @pytest.mark.parametrize(
-    "words", [["--no-mirror"], ["ppo", "--lagrange.enabled"], ["mmppo", "--no-mirror"], ["distillation", "--clip", "1"]]
+    "words",
+    [
+        ["--no-mirror"],
+        ["ppo", "--lagrange.enabled"],
+        ["mmppo", "--no-mirror"],
+        ["distillation", "--clip", "1"],
+    ],
 )
 def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
     monkeypatch.setattr("legged_envs.rl.train.train", lambda cfg: pytest.fail("it was taken"))
@@ -193,7 +227,9 @@ def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
 
 def test_a_policy_that_does_not_fit_hints_at_changes(tmp_path):
     policy = load_policy(write_run(tmp_path / "run", changes={"actions.joint_position.scale": 0.8}))
-    with pytest.raises(ValueError, match=r"of 'Legged/Go2-Flat-v0' .*action_scale = .*0\.8.*0\.6.*--changes"):
+    with pytest.raises(
+        ValueError, match=r"of 'Legged/Go2-Flat-v0' .*action_scale = .*0\.8.*0\.6.*--changes"
+    ):
         policy.check(LeggedVectorEnv(make_task_cfg(GO2), 1))
 
 
@@ -210,15 +246,29 @@ def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
 @pytest.mark.parametrize(
     ("trained", "task_id", "message"),
     [
-        (MIMIC, GO2, "one of 'Legged/Go2-Mimic-v0', which imitates motions, and 'Legged/Go2-Flat-v0' follows"),
-        (GO2, MIMIC, "one of 'Legged/Go2-Flat-v0', which follows velocity commands, and 'Legged/Go2-Mimic-v0' imit"),
-        (GO2, G1, "of 'Legged/Go2-Flat-v0' was trained with robot = go2, 'Legged/G1-Flat-v0' has g1"),
+        (
+            MIMIC,
+            GO2,
+            "one of 'Legged/Go2-Mimic-v0', which imitates motions, and 'Legged/Go2-Flat-v0' follows",
+        ),
+        (
+            GO2,
+            MIMIC,
+            "one of 'Legged/Go2-Flat-v0', which follows velocity commands, and 'Legged/Go2-Mimic-v0' imit",
+        ),
+        (
+            GO2,
+            G1,
+            "of 'Legged/Go2-Flat-v0' was trained with robot = go2, 'Legged/G1-Flat-v0' has g1",
+        ),
     ],
 )
 def test_a_policy_of_another_kind_of_task_or_robot_is_refused_before_its_changes_are_made(
     command, trained, task_id, message, tmp_path, never
 ):
-    changes = {"commands.motion.window": [1, 2]} if trained == MIMIC else {"rewards.trot.weight": 1.0}
+    changes = (
+        {"commands.motion.window": [1, 2]} if trained == MIMIC else {"rewards.trot.weight": 1.0}
+    )
     run = write_run(tmp_path / "run", trained, changes)
     with pytest.raises(ValueError, match=message):
         command(task_id, run)
@@ -249,7 +299,9 @@ def test_an_evaluation_has_episodes(never):
 
 
 @pytest.mark.parametrize("place", ["", "text.txt", "text.txt/eval.json", "list.json"])
-def test_numbers_that_could_not_be_written_are_refused_before_they_are_measured(place, tmp_path, never):
+def test_numbers_that_could_not_be_written_are_refused_before_they_are_measured(
+    place, tmp_path, never
+):
     (tmp_path / "text.txt").write_text("no JSON")
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(ValueError, match=r"--json must name"):
@@ -261,7 +313,9 @@ def test_numbers_are_written_into_folders_that_are_made(tmp_path):
     assert json.loads((tmp_path / "a" / "b" / "eval.json").read_text())["changes"] == {}
 
 
-def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(tmp_path, monkeypatch):
+def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(bench, "main", lambda *args: pytest.fail("something was measured"))
     with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
         cli.bench(GO2, json=tmp_path)
@@ -270,19 +324,27 @@ def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(
 @pytest.mark.parametrize("task_id", [GO2, MIMIC])
 @pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.001, float("nan"), float("inf")])
 def test_a_time_without_a_control_step_is_refused(task_id, seconds, tmp_path, never):
-    with pytest.raises(ValueError, match=rf"--seconds must be at least a control step of 0\.02 s, got {seconds}"):
+    with pytest.raises(
+        ValueError, match=rf"--seconds must be at least a control step of 0\.02 s, got {seconds}"
+    ):
         cli.play(task_id, video=tmp_path / "play.mp4", seconds=seconds)
 
 
 def test_a_film_of_no_length_is_refused_before_a_file_is_made(tmp_path):
     cfg = make_task_cfg(GO2)
-    with pytest.raises(ValueError, match=r"seconds must be at least a control step of 0\.02 s, got -1\.0"):
-        film_policy(GO2, cfg, load_shipped_policy(GO2), tmp_path / "play.mp4", scenes(cfg, seconds=-1.0))
+    with pytest.raises(
+        ValueError, match=r"seconds must be at least a control step of 0\.02 s, got -1\.0"
+    ):
+        film_policy(
+            GO2, cfg, load_shipped_policy(GO2), tmp_path / "play.mp4", scenes(cfg, seconds=-1.0)
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", ["noext", "folder.mp4", "file/play.mp4"])
-def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(place, tmp_path, never):
+def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(
+    place, tmp_path, never
+):
     (tmp_path / "folder.mp4").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=rf"--video must name a file that .*{place}"):
@@ -305,7 +367,9 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
     result = json.loads((tmp_path / "new" / "bench.json").read_text())
     assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
     for row in result["sizes"]:
-        assert min(row["env_ms"], row["batch_ms"], row["ratio"]) > 0.0  # which is longer, so few steps cannot tell
+        assert (
+            min(row["env_ms"], row["batch_ms"], row["ratio"]) > 0.0
+        )  # which is longer, so few steps cannot tell
         assert row["env_steps_per_s"] == pytest.approx(1e3 * row["num_envs"] / row["env_ms"])
 
 
@@ -324,17 +388,29 @@ def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, 
 )
 def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
     usual = dict(zip(("hidden", "init_std", "entropy", "gamma", "final_gamma"), usual, strict=True))
-    task, own = make_task_cfg(task_id), {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9}
+    task, own = (
+        make_task_cfg(task_id),
+        {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9},
+    )
     assert complete(TrainCfg(task_id), task)[1] == PPOCfg(**usual)
-    assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(learning_rate=1e-4, **usual)
-    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own, final_gamma=0.9)
+    assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(
+        learning_rate=1e-4, **usual
+    )
+    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(
+        **own, final_gamma=0.9
+    )
     own["final_gamma"] = 0.95
     assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own)
 
 
 @pytest.mark.parametrize(
     ("task_id", "minutes"),
-    [(GO2, 4.0), ("Legged/K1-Flat-v0", 40.0), ("Legged/Go2-Rough-v0", 60.0), ("Legged/Go2-Mimic-v0", 10.0)],
+    [
+        (GO2, 4.0),
+        ("Legged/K1-Flat-v0", 40.0),
+        ("Legged/Go2-Rough-v0", 60.0),
+        ("Legged/Go2-Mimic-v0", 10.0),
+    ],
 )
 def test_a_training_takes_by_default_the_time_that_its_task_calls_for(task_id, minutes):
     task = make_task_cfg(task_id)
@@ -350,10 +426,15 @@ def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():
         return first_trot(TrainCfg(task_id, first_trot=asked, warm_start=warm_start), task)
 
     assert times(GO2) == times("Legged/AnymalC-Flat-v0") == FIRST_TROT and times(GO2, 1.5) == 1.5
-    assert times("Legged/Go2-Rough-v0") == times("Legged/G1-Flat-v0") == times(GO2, weight=0.0) == 1.0
-    assert times(GO2, warm_start=Path("run")) == 1.0 and times(GO2, 1.5, warm_start=Path("run")) == 1.5
+    assert (
+        times("Legged/Go2-Rough-v0") == times("Legged/G1-Flat-v0") == times(GO2, weight=0.0) == 1.0
+    )
+    assert (
+        times(GO2, warm_start=Path("run")) == 1.0 and times(GO2, 1.5, warm_start=Path("run")) == 1.5
+    )
     with pytest.raises(
-        ValueError, match=r"--first-trot is for tasks with a reward 'trot', 'Legged/G1-Flat-v0' has none"
+        ValueError,
+        match=r"--first-trot is for tasks with a reward 'trot', 'Legged/G1-Flat-v0' has none",
     ):
         times("Legged/G1-Flat-v0", 2.0)
 
@@ -361,7 +442,11 @@ def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():
 def test_a_robot_is_evaluated_on_commands_that_it_was_trained_on():
     assert command_ranges(make_task_cfg(GO2)) == COMMAND_RANGES
     trained = {"lin_vel_x": (-0.8, 0.8), "lin_vel_y": (-0.4, 0.4), "ang_vel_z": (-0.8, 0.8)}
-    assert command_ranges(make_task_cfg(G1)) == command_ranges(make_task_cfg("Legged/G1-Mimic-v0")) == trained
+    assert (
+        command_ranges(make_task_cfg(G1))
+        == command_ranges(make_task_cfg("Legged/G1-Mimic-v0"))
+        == trained
+    )
     runs = VelocityCommandCfg(lin_vel_x=(1.5, 2.0), lin_vel_y=(-0.1, 0.9), ang_vel_z=(-3.0, 3.0))
     cfg = make_task_cfg(GO2)
     cfg.commands["velocity"] = runs
@@ -378,7 +463,10 @@ def test_an_evaluation_says_which_commands_it_gave():
     assert result.commands["lin_vel_x"] == (-0.8, 0.8)
     console = Console(file=io.StringIO(), record=True, width=200)
     result.print(console)
-    assert "lin_vel_x in [-0.8, 0.8], lin_vel_y in [-0.4, 0.4], ang_vel_z in [-0.8, 0.8]" in console.export_text()
+    assert (
+        "lin_vel_x in [-0.8, 0.8], lin_vel_y in [-0.4, 0.4], ang_vel_z in [-0.8, 0.8]"
+        in console.export_text()
+    )
 
 
 @pytest.mark.parametrize("task_id", ["Legged/Tron1-PF-Flat-v0", "Legged/Tron1-SF-Flat-v0"])
@@ -439,11 +527,13 @@ def test_a_record_is_of_the_policys_own_task(words, never, capsys):
 
 
 def test_the_list_needs_neither_pytorch_nor_mujoco():
-    code = (
-        "import sys; from legged_envs import cli; cli.main(['list']); assert not {'torch', 'mujoco'} & {*sys.modules}"
+    code = "import sys; from legged_envs import cli; cli.main(['list']); assert not {'torch', 'mujoco'} & {*sys.modules}"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0 and "cannot be made" not in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0 and "cannot be made" not in result.stdout, (
+        result.stdout + result.stderr
+    )
     assert all(task_id in result.stdout for task_id in TASKS if task_id.startswith("Legged/"))
 
 
@@ -459,7 +549,9 @@ def test_a_picture_shows_each_robot_in_its_place(tmp_path, monkeypatch, capsys):
     tiles = [sheet[:72, :96], sheet[:72, 96:], sheet[72:, :96]]
     assert all(tile.std() > 10 for tile in tiles)
     assert all(np.abs(one - other).max() > 60 for one, other in itertools.combinations(tiles, 2))
-    with pytest.raises(ValueError, match=r"the ending of --picture must be one of \('.png', '.jpg'\), got '.gif'"):
+    with pytest.raises(
+        ValueError, match=r"the ending of --picture must be one of \('.png', '.jpg'\), got '.gif'"
+    ):
         cli.list_tasks(picture=tmp_path / "robots.gif")
 
 
@@ -553,9 +645,12 @@ def test_a_name_of_opengl_that_does_not_exist_is_refused(monkeypatch, capsys, ne
 
 
 @pytest.mark.parametrize(
-    ("words", "module"), [(f"train {GO2}", "tensorboard"), (f"play {GO2} --video a.mp4", "imageio_ffmpeg")]
+    ("words", "module"),
+    [(f"train {GO2}", "tensorboard"), (f"play {GO2} --video a.mp4", "imageio_ffmpeg")],
 )
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(words, module, monkeypatch, capsys, never):
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    words, module, monkeypatch, capsys, never
+):
     monkeypatch.setitem(sys.modules, module, None)
     assert f"no module {module}: pip install 'legged-envs[train]'" in refused(words, capsys)
 
@@ -564,7 +659,11 @@ def test_traceback_shows_where_an_error_comes_from(capsys, never):
     with pytest.raises(SystemExit) as stop:
         cli.main(["train", GO2, "--traceback", "--minutes", "nan"])
     told = capsys.readouterr().err.splitlines()
-    assert stop.value.code == 2 and told[0].startswith("Traceback") and "in check_number" in "".join(told)
+    assert (
+        stop.value.code == 2
+        and told[0].startswith("Traceback")
+        and "in check_number" in "".join(told)
+    )
     assert told[-1].startswith("legged-envs: error: --minutes must be")
 
 
@@ -608,11 +707,23 @@ def test_the_version_is_told_and_help_is_no_mistake(capsys):
 
 def test_mistakes_are_found_without_pytorch_which_is_itself_afterwards(tmp_path):
     """One process of the command, whose processor time is measured, and one in which it is called several times."""
-    command = [sys.executable, "-m", "legged_envs", "train", GO2, "--changes", "rewards.torque.weight", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "legged_envs",
+        "train",
+        GO2,
+        "--changes",
+        "rewards.torque.weight",
+        "1",
+    ]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert (result.returncode, result.stdout) == (2, "") and "did you mean 'torques'" in result.stderr
+    assert (result.returncode, result.stdout) == (
+        2,
+        "",
+    ) and "did you mean 'torques'" in result.stderr
     assert after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime < 1.5
     code = f"""
 import sys
@@ -641,7 +752,9 @@ observation = torch.zeros(2, 45)
 assert load_shipped_policy("{GO2}")(observation).shape == (2, 12)
 assert isinstance(make_task_cfg("{GO2}").rewards["trot"], managers.RewardTermCfg)
 """
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert result.returncode == 0 and len(result.stderr.splitlines()) == 7, result.stderr
 
 
@@ -685,11 +798,25 @@ def my_robots(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("task_id", ["Mine/Spot-Flat-v0", "my_robots.spot:Mine/Spot-Import-v0"])
-def test_tasks_and_robots_of_other_packages_work_in_every_verb(task_id, my_robots, tmp_path, monkeypatch, capsys):
+def test_tasks_and_robots_of_other_packages_work_in_every_verb(
+    task_id, my_robots, tmp_path, monkeypatch, capsys
+):
     run = tmp_path / "run"
     few = ["--num-envs", "4", "--episodes", "2", "--no-video", "--run-dir", str(run)]
     cli.main(["train", task_id, "--iterations", "1", *few, "ppo", "--steps-per-env", "4"])
-    cli.main(["train", task_id, "--iterations", "2", "--resume", str(run), "--no-video", "--episodes", "2"])
+    cli.main(
+        [
+            "train",
+            task_id,
+            "--iterations",
+            "2",
+            "--resume",
+            str(run),
+            "--no-video",
+            "--episodes",
+            "2",
+        ]
+    )
     cli.main(["eval", task_id, "--policy", str(run), "--episodes", "2"])
     played = []
     monkeypatch.setattr("legged_envs.rl.watch.play", lambda *args: played.append(args))
@@ -704,8 +831,12 @@ def test_tasks_and_robots_of_other_packages_work_in_every_verb(task_id, my_robot
     capsys.readouterr()
 
 
-def test_entry_points_are_listed_and_a_broken_one_breaks_nothing_else(my_robots, capsys, monkeypatch):
-    assert len(my_robots) == 2 and all("of my_robots is left out" in warning for warning in my_robots)
+def test_entry_points_are_listed_and_a_broken_one_breaks_nothing_else(
+    my_robots, capsys, monkeypatch
+):
+    assert len(my_robots) == 2 and all(
+        "of my_robots is left out" in warning for warning in my_robots
+    )
     assert "'no id'" in my_robots[0] and "there is another task with its id" in my_robots[1]
     assert "my_robots.spot" not in sys.modules
     monkeypatch.setenv("COLUMNS", "200")
@@ -722,7 +853,10 @@ def test_a_task_is_registered_by_its_function_or_the_name_of_that(my_robots):
         robot = make_task_cfg("Mine/Broken-v0").robot.name
         assert robot == ("spot" if isinstance(cfg, str) else "go2")
     for cfg in (make_task_cfg(GO2), "my_robots.spot", None):
-        with pytest.raises(TypeError, match=r"a function that makes a configuration, or its name as 'module:function'"):
+        with pytest.raises(
+            TypeError,
+            match=r"a function that makes a configuration, or its name as 'module:function'",
+        ):
             legged_envs.register("Mine/Other-v0", cfg)
     with pytest.raises(ValueError, match="'CartPole-v1' is that of another environment"):
         legged_envs.register("CartPole-v1", "my_robots.spot:spot_flat")
@@ -733,6 +867,10 @@ def test_a_task_is_registered_by_its_function_or_the_name_of_that(my_robots):
 
 def test_a_model_that_is_not_there_is_named():
     with pytest.raises(
-        FileNotFoundError, match=r"RobotCfg 'cat': there is no file '.*cat\.xml'; xml must be an absolute"
+        FileNotFoundError,
+        match=r"RobotCfg 'cat': there is no file '.*cat\.xml'; xml must be an absolute",
     ):
-        LeggedVectorEnv(override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}), 1)
+        LeggedVectorEnv(
+            override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}),
+            1,
+        )

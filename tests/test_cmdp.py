@@ -33,7 +33,9 @@ class Ledger(gym.Env):
     def __init__(self, index: int = 1, length: int = 2):
         self.index, self.length, self.episode = index, length, 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.episode, self.time = self.episode + 1, 0
         return self._observe(), {"options": options}
 
@@ -73,7 +75,9 @@ def test_every_transition_has_its_own_cost_wherever_gymnasium_puts_it(mode, leng
     reset_steps = 0
     for _ in range(9):
         _, reward, cost, terminated, _, _ = env.step(np.zeros((3, 1), np.float32))
-        assert np.array_equal(cost, -reward)  # also where the episode ends, and 0 on a step that only resets
+        assert np.array_equal(
+            cost, -reward
+        )  # also where the episode ends, and 0 on a step that only resets
         reset_steps += (cost == 0).sum()
         if mode is AutoresetMode.DISABLED and terminated.any():
             env.reset(options={"reset_mask": terminated})
@@ -92,7 +96,9 @@ def test_the_last_observation_has_the_name_of_safety_gymnasium() -> None:
 
 @pytest.mark.parametrize("array", ["numpy", "torch"])
 @MODES
-def test_six_values_are_the_five_of_the_environment_and_its_cost(make_vec, random_actions, assert_same, mode, array):
+def test_six_values_are_the_five_of_the_environment_and_its_cost(
+    make_vec, random_actions, assert_same, mode, array
+):
     kwargs = {"array": array, "autoreset_mode": mode, "max_episode_steps": 3}
     six, five = VectorCMDP(make_vec(**kwargs)), make_vec(**kwargs)
     assert_same(six.reset(seed=4), five.reset(seed=4))
@@ -101,7 +107,9 @@ def test_six_values_are_the_five_of_the_environment_and_its_cost(make_vec, rando
             actions = torch.from_numpy(actions)
         observation, reward, cost, terminated, truncated, info = six.step(actions)
         expected = five.step(actions)
-        assert_same((observation, reward, terminated, truncated, cost), (*expected[:4], expected[4]["cost"]))
+        assert_same(
+            (observation, reward, terminated, truncated, cost), (*expected[:4], expected[4]["cost"])
+        )
         assert_same(info["costs"], expected[4]["costs"])
         if "final_obs" in expected[4]:
             assert_same(info["final_observation"], expected[4]["final_obs"])
@@ -130,7 +138,9 @@ def test_six_values_of_a_single_environment(make_single, random_actions, assert_
         assert_same((observation, reward, terminated, truncated, info), expected)
         assert cost == expected[4]["cost"]
     assert truncated
-    assert CMDP(Ledger()).reset(seed=1, options={"to": "the environment"})[1] == {"options": {"to": "the environment"}}
+    assert CMDP(Ledger()).reset(seed=1, options={"to": "the environment"})[1] == {
+        "options": {"to": "the environment"}
+    }
 
 
 @pytest.mark.parametrize(
@@ -165,12 +175,15 @@ def test_a_batch_of_one_needs_the_five_values(make_single) -> None:
 
 def cleanrl_loop(envs: Any, steps: int, seed: Any = 1) -> dict[str, np.ndarray]:
     """The rollout of CleanRL's PPO for continuous actions, as it stands there."""
-    assert isinstance(envs.single_action_space, gym.spaces.Box), "only continuous action space is supported"
+    assert isinstance(envs.single_action_space, gym.spaces.Box), (
+        "only continuous action space is supported"
+    )
     num_envs = envs.num_envs
     device = torch.device("cpu")
     torch.manual_seed(1)
     agent = torch.nn.Linear(
-        np.array(envs.single_observation_space.shape).prod(), int(np.prod(envs.single_action_space.shape))
+        np.array(envs.single_observation_space.shape).prod(),
+        int(np.prod(envs.single_action_space.shape)),
     )
     obs = torch.zeros((steps, num_envs, *envs.single_observation_space.shape)).to(device)
     rewards = torch.zeros((steps, num_envs)).to(device)
@@ -189,12 +202,21 @@ def cleanrl_loop(envs: Any, steps: int, seed: Any = 1) -> dict[str, np.ndarray]:
         rewards[step] = torch.tensor(reward).to(device).view(-1)
         next_obs, next_done = torch.Tensor(next_obs).to(device), torch.Tensor(next_done).to(device)
         costs[step] = torch.as_tensor(transition_cost(infos, "cost"))  # not CleanRL's
-    return {"observations": obs.numpy(), "rewards": rewards.numpy(), "dones": dones.numpy(), "costs": costs.numpy()}
+    return {
+        "observations": obs.numpy(),
+        "rewards": rewards.numpy(),
+        "dones": dones.numpy(),
+        "costs": costs.numpy(),
+    }
 
 
-def test_cleanrl_runs_alike_on_make_vec_and_on_a_sync_vector_env_of_single_environments(make_vec, assert_same) -> None:
+def test_cleanrl_runs_alike_on_make_vec_and_on_a_sync_vector_env_of_single_environments(
+    make_vec, assert_same
+) -> None:
     def make_env() -> gym.Env:
-        return gym.wrappers.ClipAction(gym.wrappers.RecordEpisodeStatistics(gym.make(GO2, max_episode_steps=4)))
+        return gym.wrappers.ClipAction(
+            gym.wrappers.RecordEpisodeStatistics(gym.make(GO2, max_episode_steps=4))
+        )
 
     mode = {"autoreset_mode": AutoresetMode.SAME_STEP}
     sync = SyncVectorEnv([make_env for _ in range(2)], **mode)
@@ -218,15 +240,21 @@ def test_an_external_project_needs_only_gymnasium(tmp_path: Path) -> None:
         "env.reset(seed=0)\n"
         "print(env.step(env.action_space.sample())[4]['costs'].shape)\n"
     )
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("\n")[:2] == ["(2,)", "(6,)"]
 
 
 def test_without_omnisafe_the_error_says_how_to_install_it() -> None:
     program = "import sys; sys.modules['omnisafe'] = None; import legged_envs.wrappers.omnisafe"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "`make omnisafe`" in done.stderr and "pip install --no-deps omnisafe==0.5.0" in done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (
+        "`make omnisafe`" in done.stderr and "pip install --no-deps omnisafe==0.5.0" in done.stderr
+    )
 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

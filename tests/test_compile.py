@@ -20,7 +20,9 @@ from legged_envs.managers import ObservationGroupCfg, ObservationTermCfg
 TASK, MIMIC = "Legged/Go2-Flat-v0", "Legged/Go2-Mimic-v0"
 STEPS = 60
 COMPILER = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-needs_compiler = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"needs the C++ compiler {COMPILER}")
+needs_compiler = pytest.mark.skipif(
+    shutil.which(COMPILER) is None, reason=f"needs the C++ compiler {COMPILER}"
+)
 
 
 def make(num_envs: int, compile: bool, task: str = TASK) -> LeggedVectorEnv:
@@ -81,13 +83,17 @@ def test_compiled_values_are_those_of_the_default(task, compiled, random_actions
 
 
 @needs_compiler
-def test_a_compiled_environment_does_the_same_whatever_the_batch_size(compiled, random_actions, assert_same):
+def test_a_compiled_environment_does_the_same_whatever_the_batch_size(
+    compiled, random_actions, assert_same
+):
     actions = random_actions(STEPS, 64)
     assert_same(rollout(compiled, actions[:, :8]), rollout(make(64, compile=True), actions))
 
 
 @needs_compiler
-def test_a_compiled_environment_goes_on_exactly_from_a_saved_state(compiled, random_actions, assert_same):
+def test_a_compiled_environment_goes_on_exactly_from_a_saved_state(
+    compiled, random_actions, assert_same
+):
     compiled.reset(seed=1)
     first, second = torch.from_numpy(random_actions(2, 8))
     compiled.step(first)
@@ -99,7 +105,9 @@ def test_a_compiled_environment_goes_on_exactly_from_a_saved_state(compiled, ran
 
 
 @needs_compiler
-def test_compiled_code_takes_actions_and_commands_of_any_memory_layout(compiled, random_actions, assert_same):
+def test_compiled_code_takes_actions_and_commands_of_any_memory_layout(
+    compiled, random_actions, assert_same
+):
     action, command = torch.from_numpy(random_actions(1, 8)[0]), torch.rand(8, 3)
     steps = []
     for layout in (torch.Tensor.contiguous, lambda x: x.t().contiguous().t()):
@@ -109,7 +117,9 @@ def test_compiled_code_takes_actions_and_commands_of_any_memory_layout(compiled,
     assert_same(*steps)
 
 
-@pytest.mark.parametrize("make_env", [gym.make, lambda task, **kwargs: gym.make_vec(task, num_envs=2, **kwargs)])
+@pytest.mark.parametrize(
+    "make_env", [gym.make, lambda task, **kwargs: gym.make_vec(task, num_envs=2, **kwargs)]
+)
 def test_without_a_compiler_the_error_says_what_is_missing(make_env, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(RuntimeError, match=r"no-such-compiler.*install"):

@@ -46,7 +46,11 @@ from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 NUM_ENVS = 5
 LIMITS = (0.3, 0.05)
 STEPS = 60
-SAME_STEP, NEXT_STEP, DISABLED = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
+SAME_STEP, NEXT_STEP, DISABLED = (
+    AutoresetMode.SAME_STEP,
+    AutoresetMode.NEXT_STEP,
+    AutoresetMode.DISABLED,
+)
 RESETTING = pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP], ids=lambda mode: mode.name)
 WRAPPERS = pytest.mark.parametrize("wrapper", [ConstraintsAsTerminations, LagrangianReward])
 ARRAYS = pytest.mark.parametrize("array", ["numpy", "torch", "strict"])
@@ -73,7 +77,9 @@ class Script(gym.Env):
     def __init__(self, index: int):
         self.index, self.episode, self.time = index, -1, 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.episode, self.time = self.episode + 1, 0
         return self.observe(), {}
 
@@ -83,7 +89,13 @@ class Script(gym.Env):
         costs = np.array(costs_of(*where), np.float32)
         over = self.time >= length_of(self.index, self.episode)
         falls = bool(self.episode % 2)
-        return self.observe(), reward_of(*where), over and falls, over and not falls, {"costs": costs}
+        return (
+            self.observe(),
+            reward_of(*where),
+            over and falls,
+            over and not falls,
+            {"costs": costs},
+        )
 
     def observe(self) -> np.ndarray:
         return np.array([self.episode, self.time], np.float32)
@@ -99,19 +111,30 @@ class Scripts(VectorEnv):
         self.num_envs, self.array = num_envs, array
         self.metadata = {"autoreset_mode": DISABLED}
         self.envs = [Script(i) for i in range(num_envs)]
-        self.single_observation_space, self.single_action_space = Script.observation_space, Script.action_space
+        self.single_observation_space, self.single_action_space = (
+            Script.observation_space,
+            Script.action_space,
+        )
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        mask = np.ones(self.num_envs, bool) if options is None else np.asarray(options["reset_mask"])
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        mask = (
+            np.ones(self.num_envs, bool) if options is None else np.asarray(options["reset_mask"])
+        )
         for env, reset in zip(self.envs, mask, strict=True):
             if reset:
                 env.reset()
-        return self.given([env.observe() for env in self.envs]), {"log": {"episodes": int(mask.sum())}}
+        return self.given([env.observe() for env in self.envs]), {
+            "log": {"episodes": int(mask.sum())}
+        }
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        observation, reward, terminated, truncated, infos = zip(*(env.step(None) for env in self.envs), strict=True)
+        observation, reward, terminated, truncated, infos = zip(
+            *(env.step(None) for env in self.envs), strict=True
+        )
         costs = np.array([info["costs"] for info in infos])
         info = {"cost": self.given(costs.sum(1)), "costs": self.given(costs)}
         reward = self.given(np.array(reward, np.float32))
@@ -119,7 +142,9 @@ class Scripts(VectorEnv):
 
     def given(self, values: Any) -> Any:
         values = np.array(values)
-        return {"numpy": np.asarray, "torch": torch.from_numpy, "strict": array_api_strict.asarray}[self.array](values)
+        return {"numpy": np.asarray, "torch": torch.from_numpy, "strict": array_api_strict.asarray}[
+            self.array
+        ](values)
 
     def get_state(self) -> Any:
         return copy.deepcopy(self.envs)
@@ -152,9 +177,15 @@ def drive(env: VectorEnv, steps: int = STEPS) -> list[tuple[np.ndarray, ...]]:
     return trace
 
 
-def stream(mode: AutoresetMode, steps: int = STEPS, num_envs: int = NUM_ENVS) -> list[tuple[np.ndarray, ...]]:
+def stream(
+    mode: AutoresetMode, steps: int = STEPS, num_envs: int = NUM_ENVS
+) -> list[tuple[np.ndarray, ...]]:
     """What the scripts say: reward (N,), costs (N, K) and which rows are transitions (N,), of every step."""
-    episode, time, resetting = np.zeros(num_envs, int), np.zeros(num_envs, int), np.zeros(num_envs, bool)
+    episode, time, resetting = (
+        np.zeros(num_envs, int),
+        np.zeros(num_envs, int),
+        np.zeros(num_envs, bool),
+    )
     out = []
     for _ in range(steps):
         reward, costs, counts = np.zeros(num_envs), np.zeros((num_envs, len(LIMITS))), ~resetting
@@ -163,7 +194,10 @@ def stream(mode: AutoresetMode, steps: int = STEPS, num_envs: int = NUM_ENVS) ->
                 episode[i], time[i], resetting[i] = episode[i] + 1, 0, False
                 continue
             time[i] += 1
-            reward[i], costs[i] = reward_of(i, episode[i], time[i]), costs_of(i, episode[i], time[i])
+            reward[i], costs[i] = (
+                reward_of(i, episode[i], time[i]),
+                costs_of(i, episode[i], time[i]),
+            )
             if time[i] >= length_of(i, episode[i]):
                 if mode is SAME_STEP:
                     episode[i], time[i] = episode[i] + 1, 0
@@ -176,8 +210,21 @@ def stream(mode: AutoresetMode, steps: int = STEPS, num_envs: int = NUM_ENVS) ->
 class LagrangianLoop:
     """The formulas of :class:`LagrangianReward`, one number at a time."""
 
-    def __init__(self, interval: int, warmup: int, pid: tuple[float, float, float], top: float, unit: float | None):
-        self.interval, self.warmup, self.pid, self.top, self.fixed = interval, warmup, pid, top, unit
+    def __init__(
+        self,
+        interval: int,
+        warmup: int,
+        pid: tuple[float, float, float],
+        top: float,
+        unit: float | None,
+    ):
+        self.interval, self.warmup, self.pid, self.top, self.fixed = (
+            interval,
+            warmup,
+            pid,
+            top,
+            unit,
+        )
         self.unit = unit
         self.integral, self.last, self.multipliers = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
         self.steps, self.sums, self.size, self.count = 0, [0.0, 0.0], 0.0, 0
@@ -186,7 +233,11 @@ class LagrangianLoop:
         used = list(self.multipliers)
         out = []
         for i in range(len(reward)):
-            out.append(reward[i] - sum(m * c for m, c in zip(used, costs[i], strict=True)) if counts[i] else reward[i])
+            out.append(
+                reward[i] - sum(m * c for m, c in zip(used, costs[i], strict=True))
+                if counts[i]
+                else reward[i]
+            )
             if counts[i]:
                 self.count += 1
                 self.size += abs(reward[i])
@@ -214,9 +265,23 @@ class TerminationsLoop:
     """The formulas of :class:`ConstraintsAsTerminations`, one number at a time."""
 
     def __init__(
-        self, interval: int, low: float, high: float, rate: float, gain: float, tau: float, combine: str = "max"
+        self,
+        interval: int,
+        low: float,
+        high: float,
+        rate: float,
+        gain: float,
+        tau: float,
+        combine: str = "max",
     ):
-        self.interval, self.low, self.high, self.rate, self.gain, self.tau = interval, low, high, rate, gain, tau
+        self.interval, self.low, self.high, self.rate, self.gain, self.tau = (
+            interval,
+            low,
+            high,
+            rate,
+            gain,
+            tau,
+        )
         self.combine = combine
         self.p = self.base = [low if rate else high] * 2
         self.maxima: list[float] | None = None
@@ -230,21 +295,42 @@ class TerminationsLoop:
             old = self.maxima or maxima
             self.maxima = maxima
             if old is not maxima:
-                self.maxima = [self.tau * o + (1 - self.tau) * m for o, m in zip(old, maxima, strict=True)]
+                self.maxima = [
+                    self.tau * o + (1 - self.tau) * m for o, m in zip(old, maxima, strict=True)
+                ]
         delta = [0.0] * len(reward)
         for i in rows:
-            terms = [min(p * min(c / m, 1.0), 1.0) for p, c, m in zip(used, costs[i], self.maxima, strict=True)]
-            delta[i] = max(terms) if self.combine == "max" else 1.0 - math.prod(1.0 - term for term in terms)
+            terms = [
+                min(p * min(c / m, 1.0), 1.0)
+                for p, c, m in zip(used, costs[i], self.maxima, strict=True)
+            ]
+            delta[i] = (
+                max(terms)
+                if self.combine == "max"
+                else 1.0 - math.prod(1.0 - term for term in terms)
+            )
             self.count += 1
             self.sums = [s + c for s, c in zip(self.sums, costs[i], strict=True)]
         self.steps += 1
         if self.steps % self.interval == 0 and self.count:
             if self.rate:
-                excess = [min(s / self.count / d - 1, 1.0) for s, d in zip(self.sums, LIMITS, strict=True)]
-                self.base = [self.bound(b * math.exp(self.rate * e)) for b, e in zip(self.base, excess, strict=True)]
-                self.p = [self.bound(b * math.exp(self.gain * e)) for b, e in zip(self.base, excess, strict=True)]
+                excess = [
+                    min(s / self.count / d - 1, 1.0) for s, d in zip(self.sums, LIMITS, strict=True)
+                ]
+                self.base = [
+                    self.bound(b * math.exp(self.rate * e))
+                    for b, e in zip(self.base, excess, strict=True)
+                ]
+                self.p = [
+                    self.bound(b * math.exp(self.gain * e))
+                    for b, e in zip(self.base, excess, strict=True)
+                ]
             self.sums, self.count = [0.0, 0.0], 0
-        return np.array([max(r * (1 - d), 0.0) for r, d in zip(reward, delta, strict=True)]), delta, used
+        return (
+            np.array([max(r * (1 - d), 0.0) for r, d in zip(reward, delta, strict=True)]),
+            delta,
+            used,
+        )
 
     def bound(self, p):
         return max(min(p, self.high), self.low)
@@ -258,13 +344,24 @@ LAGRANGIAN = [
     ),
 ]
 TERMINATIONS = [
-    ({"rate": 0.2, "gain": 0.5, "max_probability": 1.5}, TerminationsLoop(4, 0.05, 1.5, 0.2, 0.5, 0.95)),
-    ({"rate": 0.0, "max_probability": 0.25, "tau": 0.5}, TerminationsLoop(4, 0.05, 0.25, 0.0, 1.0, 0.5)),
-    ({"rate": 0.2, "combine": "product"}, TerminationsLoop(4, 0.05, 1.0, 0.2, 1.0, 0.95, "product")),
+    (
+        {"rate": 0.2, "gain": 0.5, "max_probability": 1.5},
+        TerminationsLoop(4, 0.05, 1.5, 0.2, 0.5, 0.95),
+    ),
+    (
+        {"rate": 0.0, "max_probability": 0.25, "tau": 0.5},
+        TerminationsLoop(4, 0.05, 0.25, 0.0, 1.0, 0.5),
+    ),
+    (
+        {"rate": 0.2, "combine": "product"},
+        TerminationsLoop(4, 0.05, 1.0, 0.2, 1.0, 0.95, "product"),
+    ),
 ]
 
 
-def place(wrap: Callable[[VectorEnv], VectorEnv], where: str, mode: AutoresetMode, array: str) -> VectorEnv:
+def place(
+    wrap: Callable[[VectorEnv], VectorEnv], where: str, mode: AutoresetMode, array: str
+) -> VectorEnv:
     """A wrapper around the scripts, on either side of our autoreset or on Gymnasium's own vector environment."""
     if where == "gymnasium":
         return wrap(gymnasiums(mode))
@@ -274,7 +371,13 @@ def place(wrap: Callable[[VectorEnv], VectorEnv], where: str, mode: AutoresetMod
 
 PLACES = pytest.mark.parametrize(
     ("where", "array"),
-    [("below", "numpy"), ("above", "numpy"), ("above", "torch"), ("above", "strict"), ("gymnasium", "numpy")],
+    [
+        ("below", "numpy"),
+        ("above", "numpy"),
+        ("above", "torch"),
+        ("above", "strict"),
+        ("gymnasium", "numpy"),
+    ],
 )
 
 
@@ -291,7 +394,9 @@ def test_the_lagrangian_reward_is_that_of_a_plain_loop(where, array, mode, case)
     changed = 0
     for (reward, *_, info), step in zip(drive(env), stream(mode), strict=True):
         expected, multipliers = loop(*step)
-        np.testing.assert_allclose(to_numpy(info["lagrange_multipliers"]), multipliers, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            to_numpy(info["lagrange_multipliers"]), multipliers, rtol=1e-6, atol=1e-9
+        )
         np.testing.assert_allclose(reward, expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(to_numpy(info["original_reward"])[step[2]], step[0][step[2]])
         changed += int((np.abs(expected - step[0]) > 1e-3).any())
@@ -303,14 +408,18 @@ def test_the_lagrangian_reward_is_that_of_a_plain_loop(where, array, mode, case)
 @pytest.mark.parametrize("case", range(len(TERMINATIONS)))
 def test_the_discounted_reward_is_that_of_a_plain_loop(where, array, mode, case):
     kwargs, loop = copy.deepcopy(TERMINATIONS[case])
-    env = place(lambda env: ConstraintsAsTerminations(env, LIMITS, interval=4, **kwargs), where, mode, array)
+    env = place(
+        lambda env: ConstraintsAsTerminations(env, LIMITS, interval=4, **kwargs), where, mode, array
+    )
     env.reset(seed=0)
     rose = fell = 0
     before = None
     for (reward, *_, info), step in zip(drive(env), stream(mode), strict=True):
         expected, delta, probabilities = loop(*step)
         np.testing.assert_allclose(to_numpy(info["max_probabilities"]), probabilities, rtol=1e-9)
-        np.testing.assert_allclose(to_numpy(info["termination_probability"]), delta, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            to_numpy(info["termination_probability"]), delta, rtol=1e-5, atol=1e-7
+        )
         np.testing.assert_allclose(reward, expected, rtol=1e-5, atol=1e-6)
         before, last = probabilities, before or probabilities
         rose, fell = rose + (before > last), fell + (before < last)
@@ -343,7 +452,9 @@ def test_without_autoreset_nothing_of_an_ended_episode_counts_until_its_reset(wr
 
 
 @WRAPPERS
-def test_an_autoreset_in_the_next_step_hides_what_it_ignores_also_where_only_the_layers_above_see_the_end(wrapper):
+def test_an_autoreset_in_the_next_step_hides_what_it_ignores_also_where_only_the_layers_above_see_the_end(
+    wrapper,
+):
     """Below the time limit, the wrapper learns of its ends through ``end_episodes``."""
     env = AutoReset(TimeLimit(wrapper(Scripts(), interval=10_000), 2), NEXT_STEP)
     env.reset()
@@ -360,7 +471,9 @@ ABOVE = pytest.mark.parametrize(
 
 @WRAPPERS
 @ABOVE
-@pytest.mark.parametrize(("convert", "inside", "outside"), [(ToNumpy, "torch", "numpy"), (ToTorch, "numpy", "torch")])
+@pytest.mark.parametrize(
+    ("convert", "inside", "outside"), [(ToNumpy, "torch", "numpy"), (ToTorch, "numpy", "torch")]
+)
 def test_layers_above_that_have_another_kind_of_arrays_end_the_same_episodes(
     wrapper, above, convert, inside, outside, assert_same
 ):
@@ -400,7 +513,9 @@ class SilentReset(ToyEnv):
     ids=["SyncVectorEnv", "AutoReset", "CostNormalize"],
 )
 @WRAPPERS
-def test_a_step_that_only_resets_has_no_costs_whatever_the_reset_reports(wrapper, make, assert_same):
+def test_a_step_that_only_resets_has_no_costs_whatever_the_reset_reports(
+    wrapper, make, assert_same
+):
     states = []
     for single in (ToyEnv, SilentReset):
         env = wrapper(make(single))
@@ -505,7 +620,13 @@ class Bandit(VectorEnv):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         a = actions[:, 0]
         never = np.zeros(self.num_envs, bool)
-        return actions, a, never, never.copy(), {"costs": np.stack((a * a, (1 - a) / 4, 0 * a), axis=1)}
+        return (
+            actions,
+            a,
+            never,
+            never.copy(),
+            {"costs": np.stack((a * a, (1 - a) / 4, 0 * a), axis=1)},
+        )
 
 
 def learn(env: VectorEnv, steps: int) -> tuple[list[float], dict[str, Any]]:
@@ -563,11 +684,19 @@ class Chain(Bandit):
         cost = np.full(self.num_envs, (1.0, 0.25, 0.5)[self.time % 3], np.float32)
         cost[0] = 1.0  # the maximum of the batch
         observation = np.full((self.num_envs, 1), self.time, np.float32)
-        return observation, np.ones(self.num_envs, np.float32), never, never.copy(), {"costs": cost[:, None]}
+        return (
+            observation,
+            np.ones(self.num_envs, np.float32),
+            never,
+            never.copy(),
+            {"costs": cost[:, None]},
+        )
 
 
 def sampled(num_envs: int, seed: Any, steps: int = 8, p: float = 0.4) -> list[np.ndarray]:
-    env = ConstraintsAsTerminations(Chain(num_envs), rate=0.0, max_probability=p, terminate="sample")
+    env = ConstraintsAsTerminations(
+        Chain(num_envs), rate=0.0, max_probability=p, terminate="sample"
+    )
     env.reset(seed=seed)
     return [terminated for _, terminated, _, _ in drive(env, steps)]
 
@@ -575,7 +704,9 @@ def sampled(num_envs: int, seed: Any, steps: int = 8, p: float = 0.4) -> list[np
 def test_sampled_terminations_have_the_returns_of_float_dones_in_expectation():
     """Sum of (1 − δ_t) γ^t Π_{s<t} (1 − δ_s), as CaT's learner would see it."""
     num_envs, gamma = 20_000, 0.9
-    env = ConstraintsAsTerminations(Chain(num_envs), rate=0.0, max_probability=0.4, terminate="sample")
+    env = ConstraintsAsTerminations(
+        Chain(num_envs), rate=0.0, max_probability=0.4, terminate="sample"
+    )
     env.reset(seed=1)
     returns, alive, expected, survival = np.zeros(num_envs), np.ones(num_envs), 0.0, 1.0
     for t, (reward, terminated, _, info) in enumerate(drive(env, 10)):
@@ -606,7 +737,9 @@ def test_what_is_sampled_follows_from_the_seed_and_the_environment_alone():
 def test_every_kind_of_array_draws_the_same(array):
     traces = []
     for kind in ("numpy", array):
-        wrapped = ConstraintsAsTerminations(Scripts(array=kind), rate=0.0, max_probability=0.5, terminate="sample")
+        wrapped = ConstraintsAsTerminations(
+            Scripts(array=kind), rate=0.0, max_probability=0.5, terminate="sample"
+        )
         env = AutoReset(wrapped)
         env.reset(seed=5)
         traces.append([terminated for _, terminated, _, _ in drive(env, 20)])
@@ -616,7 +749,9 @@ def test_every_kind_of_array_draws_the_same(array):
 
 def test_below_an_autoreset_a_sampled_episode_really_ends():
     core = Scripts()
-    env = AutoReset(EpisodeStatistics(ConstraintsAsTerminations(core, rate=0.0, terminate="sample")))
+    env = AutoReset(
+        EpisodeStatistics(ConstraintsAsTerminations(core, rate=0.0, terminate="sample"))
+    )
     env.reset(seed=0)
     ends = 0
     for _ in range(40):
@@ -639,7 +774,10 @@ def test_below_an_autoreset_a_sampled_episode_really_ends():
 def test_above_an_autoreset_a_sampled_episode_ends_for_the_learner_alone(where):
     plain = place(lambda env: env, where, SAME_STEP, "numpy")
     env = place(
-        lambda env: ConstraintsAsTerminations(env, LIMITS, rate=0.0, terminate="sample"), where, SAME_STEP, "numpy"
+        lambda env: ConstraintsAsTerminations(env, LIMITS, rate=0.0, terminate="sample"),
+        where,
+        SAME_STEP,
+        "numpy",
     )
     plain.reset(seed=0)
     env.reset(seed=0)
@@ -684,7 +822,9 @@ def test_a_sampled_end_above_gymnasiums_environments_has_the_last_observation_of
             assert vector.shape == (2,) and time == vector[1]
             has_gone_on = bool(observation[1][i])
             kinds.add(has_gone_on)
-            assert not has_gone_on or (time == observation[1][i] and np.array_equal(vector, observation[0][i]))
+            assert not has_gone_on or (
+                time == observation[1][i] and np.array_equal(vector, observation[0][i])
+            )
             assert has_gone_on or time == length_of(i, int(vector[0]))
     assert kinds == {True, False}
 
@@ -740,7 +880,11 @@ def plain(trace: list[Any]) -> list[Any]:
     return [
         [
             *step[:3],
-            {key: to_numpy(info[key]) for key in info if key.endswith(("reward", "multipliers", "ties", "ity"))},
+            {
+                key: to_numpy(info[key])
+                for key in info
+                if key.endswith(("reward", "multipliers", "ties", "ity"))
+            },
         ]
         for *step, info in trace
     ]
@@ -764,7 +908,9 @@ def test_a_run_goes_on_from_its_saved_state(wrap, array, saved_at, assert_same):
 
 
 @STACKS
-@pytest.mark.parametrize(("saved", "loaded"), [("numpy", "torch"), ("torch", "numpy"), ("strict", "torch")])
+@pytest.mark.parametrize(
+    ("saved", "loaded"), [("numpy", "torch"), ("torch", "numpy"), ("strict", "torch")]
+)
 @pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP], ids=lambda mode: mode.name)
 def test_a_run_goes_on_from_a_state_of_another_kind_of_arrays(wrap, saved, loaded, mode):
     env, other = (AutoReset(wrap(Scripts(array=array)), mode) for array in (saved, loaded))
@@ -773,7 +919,9 @@ def test_a_run_goes_on_from_a_state_of_another_kind_of_arrays(wrap, saved, loade
     drive(env, 7)
     other.set_state(env.get_state())
     for expected, step in zip(plain(drive(env, 15)), plain(drive(other, 15)), strict=True):
-        for one, two in zip((*expected[:3], *expected[3].values()), (*step[:3], *step[3].values()), strict=True):
+        for one, two in zip(
+            (*expected[:3], *expected[3].values()), (*step[:3], *step[3].values()), strict=True
+        ):
             np.testing.assert_allclose(two, one, rtol=1e-5, atol=1e-6)
 
 
@@ -788,9 +936,13 @@ def test_a_wrapper_can_be_pickled_in_use(wrap, assert_same):
 
 @STACKS
 @pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"]
+    "duplicate",
+    [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
+    ids=["copy", "pickle"],
 )
-def test_a_wrapper_can_be_copied_in_use_where_the_devices_of_arrays_cannot(wrap, duplicate, monkeypatch, assert_same):
+def test_a_wrapper_can_be_copied_in_use_where_the_devices_of_arrays_cannot(
+    wrap, duplicate, monkeypatch, assert_same
+):
     """As those of JAX."""
 
     def refuse(self: Any, *_: Any) -> Any:
@@ -801,7 +953,9 @@ def test_a_wrapper_can_be_copied_in_use_where_the_devices_of_arrays_cannot(wrap,
     drive(env, 6)
     array = array_api_strict.asarray(0.0)
     monkeypatch.setattr(type(array.device), "__reduce_ex__", refuse)
-    monkeypatch.setattr(type(array), "__reduce_ex__", lambda self, _: (array_api_strict.asarray, (self._array,)))
+    monkeypatch.setattr(
+        type(array), "__reduce_ex__", lambda self, _: (array_api_strict.asarray, (self._array,))
+    )
     other = duplicate(env)
     assert_same(plain(drive(other, 10)), plain(drive(env, 10)))
 
@@ -812,7 +966,9 @@ def test_a_wrapper_can_be_copied_in_use_where_the_devices_of_arrays_cannot(wrap,
 def test_changing_what_was_returned_changes_nothing_later(wrap, mode, array, assert_same):
     traces = []
     for spoil in (False, True):
-        env = wrap(Scripts(array=array) if mode is DISABLED else AutoReset(Scripts(array=array), mode))
+        env = wrap(
+            Scripts(array=array) if mode is DISABLED else AutoReset(Scripts(array=array), mode)
+        )
         env.reset(seed=0)
         trace = []
         for _ in range(12):
@@ -841,7 +997,11 @@ def test_the_log_names_what_is_adapted(wrap, above):
     env.reset(seed=0)
     logs = [info["log"] for *_, info in drive(env, 30) if "log" in info]
     assert len(logs) > 5
-    names = [f"{name}/{cost}" for name in ("lagrange_multiplier", "max_probability") for cost in ("first", "second")]
+    names = [
+        f"{name}/{cost}"
+        for name in ("lagrange_multiplier", "max_probability")
+        for cost in ("first", "second")
+    ]
     values = np.array([[float(log[name]) for name in names if name in log] for log in logs])
     assert values.shape == (len(logs), 2) and len(np.unique(values[:, 0])) > 2
     assert all(log["episodes"] >= 1 for log in logs)
@@ -862,12 +1022,16 @@ def test_what_is_adapted_keeps_no_gradients_of_rewards_and_costs(wrapper):
         env.step(actions)[1].sum().backward()
         assert actions.grad is not None and actions.grad.any()
         state = env.state_dict()
-        assert not any(value.requires_grad for value in state.values() if isinstance(value, torch.Tensor))
+        assert not any(
+            value.requires_grad for value in state.values() if isinstance(value, torch.Tensor)
+        )
 
 
 @STACKS
 @pytest.mark.parametrize("change", ["num_envs", "costs"])
-def test_a_state_of_other_environments_or_costs_is_refused_and_changes_nothing(wrap, change, assert_same):
+def test_a_state_of_other_environments_or_costs_is_refused_and_changes_nothing(
+    wrap, change, assert_same
+):
     class Three(Scripts):
         cost_names, cost_limits = ("first", "second", "third"), (0.3, 0.05, 0.1)
 
@@ -881,21 +1045,29 @@ def test_a_state_of_other_environments_or_costs_is_refused_and_changes_nothing(w
         drive(each, 8)
     before, scripts = env.state_dict(), pickle.dumps(env.unwrapped.envs)
     name = type(env).__name__
-    with pytest.raises(ValueError, match=rf"{name} needs a state whose '\w+' has shape \([52],\), got \([63],\)"):
+    with pytest.raises(
+        ValueError, match=rf"{name} needs a state whose '\w+' has shape \([52],\), got \([63],\)"
+    ):
         env.load_state_dict(other.state_dict())
     with pytest.raises(ValueError, match=rf"{name} needs a state whose"):
         env.set_state(other.get_state())
-    with pytest.raises(ValueError, match=rf"{name} needs a state with 'over', got one of \['ended'\]"):
+    with pytest.raises(
+        ValueError, match=rf"{name} needs a state with 'over', got one of \['ended'\]"
+    ):
         env.load_state_dict({"ended": None})
     for lacking in before:
         with pytest.raises(ValueError, match=rf"{name} needs a state with '{lacking}'"):
-            env.load_state_dict({key: value for key, value in other.state_dict().items() if key != lacking})
+            env.load_state_dict(
+                {key: value for key, value in other.state_dict().items() if key != lacking}
+            )
     assert_same(env.state_dict(), before)
     assert pickle.dumps(env.unwrapped.envs) == scripts
 
 
 @WRAPPERS
-@pytest.mark.parametrize("wrap", [lambda env: AutoReset(env, NEXT_STEP), lambda env: AutoReset(ActionRepeat(env, 3))])
+@pytest.mark.parametrize(
+    "wrap", [lambda env: AutoReset(env, NEXT_STEP), lambda env: AutoReset(ActionRepeat(env, 3))]
+)
 def test_what_is_adapted_stays_whole_where_there_are_as_many_environments_as_costs(wrapper, wrap):
     core = wrapper(Scripts(num_envs=2), (0.01, 0.01), interval=1)
     key = "lagrange_multipliers" if wrapper is LagrangianReward else "max_probabilities"
@@ -1003,7 +1175,9 @@ def test_errors_name_the_environment_in_a_line(make_vec):
     stepped = (VectorCMDP(below), CostNormalize(below))
     below.reset(seed=0)
     calls: list[Callable[[], Any]] = [lambda: LagrangianReward(env), lambda: CostReduce(env, "sum")]
-    calls += [lambda wrapped=wrapped: wrapped.step(np.zeros((1, 12), np.float32)) for wrapped in stepped]
+    calls += [
+        lambda wrapped=wrapped: wrapped.step(np.zeros((1, 12), np.float32)) for wrapped in stepped
+    ]
     for call in calls:
         with pytest.raises(ValueError, match="LeggedVectorEnv 'Legged/Go2-Flat-v0'") as error:
             call()
@@ -1017,7 +1191,10 @@ def test_errors_name_the_environment_in_a_line(make_vec):
 @RESETTING
 @pytest.mark.parametrize("array", ["numpy", "torch"])
 def test_go2_pays_for_its_costs(wrapper, mode, array, make_vec, random_actions):
-    changes = {"costs.joint_velocity.params.soft_limit": 0.1, "costs.joint_torque.params.soft_limit": 0.2}
+    changes = {
+        "costs.joint_velocity.params.soft_limit": 0.1,
+        "costs.joint_torque.params.soft_limit": 0.2,
+    }
     kwargs = {"max_episode_steps": 7, "autoreset_mode": mode, "array": array, "cfg": changes}
     bare, env = make_vec(4, **kwargs), make_vec(4, **kwargs)
     settings = {"lr": 0.5} if wrapper is LagrangianReward else {"min_probability": 0.5}
@@ -1051,7 +1228,14 @@ def test_go2_pays_for_its_costs(wrapper, mode, array, make_vec, random_actions):
 def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
     def trained(iterations: int, resume: Path | None = None) -> Trainer:
         ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
-        cfg = TrainCfg("Legged/Go2-Flat-v0", num_envs=8, iterations=4, run_dir=tmp_path, resume=resume, algo=ppo)
+        cfg = TrainCfg(
+            "Legged/Go2-Flat-v0",
+            num_envs=8,
+            iterations=4,
+            run_dir=tmp_path,
+            resume=resume,
+            algo=ppo,
+        )
         trainer = Trainer(cfg, Console(quiet=True), wrap)
         for _ in range(iterations):
             trainer._iterate()
@@ -1062,7 +1246,9 @@ def test_training_with_constraints_resumes_bit_for_bit(wrap, tmp_path):
     resumed = trained(2, resume=tmp_path)
     expected, got = (each.algorithm.save()["actor_state_dict"] for each in (whole, resumed))
     assert all(torch.equal(expected[name], got[name]) for name in expected)
-    assert (whole.env.env.adapted > 0).any() and torch.equal(whole.env.env.adapted, resumed.env.env.adapted)
+    assert (whole.env.env.adapted > 0).any() and torch.equal(
+        whole.env.env.adapted, resumed.env.env.adapted
+    )
 
 
 @pytest.fixture
@@ -1087,10 +1273,24 @@ def test_the_example_trains_three_ways_and_writes_its_figure_and_table(example, 
 
 
 @pytest.mark.slow
-def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(example, tmp_path, capsys):
+def test_the_example_on_rough_ground_goes_on_from_a_run_and_writes_its_table(
+    example, tmp_path, capsys
+):
     few = ["--num-envs", "8", "--episodes", "4"]
-    train = ["train", "Legged/Go2-Rough-v0", "--no-video", "--run-dir", str(tmp_path / "run"), "--iterations", "2"]
+    train = [
+        "train",
+        "Legged/Go2-Rough-v0",
+        "--no-video",
+        "--run-dir",
+        str(tmp_path / "run"),
+        "--iterations",
+        "2",
+    ]
     cli.main([*train, *few])
     example("constrained_rough", tmp_path / "run", "--updates", 2, *few, "--out", tmp_path)
     table = (tmp_path / "results.md").read_text()
-    assert table.strip() in capsys.readouterr().out and "| cost stumble |" in table and "| cross their tile |" in table
+    assert (
+        table.strip() in capsys.readouterr().out
+        and "| cost stumble |" in table
+        and "| cross their tile |" in table
+    )

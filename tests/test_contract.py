@@ -57,27 +57,44 @@ def run(env: Any, actions: np.ndarray) -> list[Any]:
 def select(step: Any, rows: Any) -> list[Any]:
     """The rows of what a step returned."""
     observation, reward, terminated, truncated, info = step
-    return [observation[rows], reward[rows], terminated[rows], truncated[rows], info["cost"][rows], info["costs"][rows]]
+    return [
+        observation[rows],
+        reward[rows],
+        terminated[rows],
+        truncated[rows],
+        info["cost"][rows],
+        info["costs"][rows],
+    ]
 
 
 def own_ages(state: Any) -> Any:
     """A state without the wall-clock ages of episodes."""
-    return {k: own_ages(v) for k, v in state.items() if k != "ages"} if isinstance(state, dict) else state
+    return (
+        {k: own_ages(v) for k, v in state.items() if k != "ages"}
+        if isinstance(state, dict)
+        else state
+    )
 
 
 @ALL
-def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(kind, random_actions, assert_same):
+def test_the_same_seed_gives_the_same_run_whatever_the_number_of_environments(
+    kind, random_actions, assert_same
+):
     actions = random_actions(25, 6)
     few, many = (stack(kind, AutoresetMode.SAME_STEP, n) for n in (2, 6))
     assert_same(few.reset(seed=5)[0], many.reset(seed=5)[0][:2])
     for action in actions:
-        assert_same(select(few.step(action[:2]), slice(None)), select(many.step(action), slice(0, 2)))
+        assert_same(
+            select(few.step(action[:2]), slice(None)), select(many.step(action), slice(0, 2))
+        )
     again = stack(kind, AutoresetMode.SAME_STEP, 2)
     assert not np.array_equal(again.reset(seed=6)[0], few.reset(seed=5)[0])
 
 
 @ALL
-def test_a_masked_reset_begins_its_episodes_and_leaves_the_others_bit_identical(kind, random_actions, assert_same):
+def test_a_masked_reset_begins_its_episodes_and_leaves_the_others_bit_identical(
+    kind, random_actions, assert_same
+):
     one, other = make(kind), make(kind)
     for env in (one, other):
         env.reset(seed=1)
@@ -86,14 +103,18 @@ def test_a_masked_reset_begins_its_episodes_and_leaves_the_others_bit_identical(
     observation, info = one.reset(options={"reset_mask": np.array([False, True, False])})
     assert_same(observation[[0, 2]], before[[0, 2]])
     assert not np.array_equal(observation[1], before[1])
-    assert info["log"]["episodes"] == 1 and info["log"]["episode_length_s"] == pytest.approx(4 * 0.02)
+    assert info["log"]["episodes"] == 1 and info["log"]["episode_length_s"] == pytest.approx(
+        4 * 0.02
+    )
     for action in random_actions(20, 3, seed=2):
         assert_same(select(one.step(action), [0, 2]), select(other.step(action), [0, 2]))
 
 
 @ALL
 @pytest.mark.parametrize("array", ["numpy", "torch"])
-def test_a_same_step_reset_gives_the_true_last_observation_for_all_rows(kind, array, random_actions):
+def test_a_same_step_reset_gives_the_true_last_observation_for_all_rows(
+    kind, array, random_actions
+):
     env = stack(kind, AutoresetMode.SAME_STEP, array=array, limit=3)
     env.reset(seed=0)
     actions = torch.from_numpy(random_actions(6, 3)) if array == "torch" else random_actions(6, 3)
@@ -101,9 +122,14 @@ def test_a_same_step_reset_gives_the_true_last_observation_for_all_rows(kind, ar
         observation, _, _, truncated, info = env.step(action)
         assert bool(truncated.all()) == (step % 3 == 0)
         if truncated.any():
-            assert info["final_obs"].shape == observation.shape and not (info["final_obs"] == observation).all()
+            assert (
+                info["final_obs"].shape == observation.shape
+                and not (info["final_obs"] == observation).all()
+            )
             assert info["episode"]["l"].tolist() == [3, 3, 3]
-            assert info["log"]["episodes"] == 3 and info["log"]["episode_length_s"] == pytest.approx(0.06)
+            assert info["log"]["episodes"] == 3 and info["log"][
+                "episode_length_s"
+            ] == pytest.approx(0.06)
 
 
 @ALL
@@ -121,7 +147,9 @@ def test_what_follows_an_episode_until_its_reset_enters_no_log(kind, mode, rando
 
 @ALL
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-def test_a_saved_run_a_pickle_and_a_copy_continue_bit_for_bit(kind, mode, random_actions, assert_same):
+def test_a_saved_run_a_pickle_and_a_copy_continue_bit_for_bit(
+    kind, mode, random_actions, assert_same
+):
     env = stack(kind, mode)
     env.reset(seed=2)
     run(env, random_actions(10, 3))
@@ -135,7 +163,9 @@ def test_a_saved_run_a_pickle_and_a_copy_continue_bit_for_bit(kind, mode, random
 
 
 @ALL
-def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(kind, random_actions, assert_same):
+def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(
+    kind, random_actions, assert_same
+):
     env = make(kind)
     env.reset(seed=0)
     run(env, random_actions(3, 3))
@@ -149,8 +179,12 @@ def test_a_state_that_does_not_fit_is_refused_and_nothing_changes(kind, random_a
         assert_same(env.get_state()["sim"]["rows"], before["sim"]["rows"])
 
 
-@pytest.mark.parametrize("change", [{"events": "push"}, {"rewards": "torques"}, {"terminations": "fallen"}])
-def test_a_state_of_other_terms_is_refused_by_name_and_nothing_changes(change, random_actions, assert_same):
+@pytest.mark.parametrize(
+    "change", [{"events": "push"}, {"rewards": "torques"}, {"terminations": "fallen"}]
+)
+def test_a_state_of_other_terms_is_refused_by_name_and_nothing_changes(
+    change, random_actions, assert_same
+):
     ((field, name),) = change.items()
     cfg = make_task_cfg(TASK)
     del getattr(cfg, field)[name]
@@ -178,7 +212,10 @@ def test_a_state_that_is_not_finite_ends_its_environment_alone(kind, random_acti
         assert all(np.isfinite(part).all() for part in select(results, slice(None)))
         assert results[2][1] == (step == 0)
         if step == 0:
-            assert results[4]["log"]["termination/bad_physics"] == 1 and np.isfinite(results[4]["final_obs"]).all()
+            assert (
+                results[4]["log"]["termination/bad_physics"] == 1
+                and np.isfinite(results[4]["final_obs"]).all()
+            )
 
 
 @ALL
@@ -190,7 +227,11 @@ def test_calls_out_of_order_and_wrong_arguments_are_refused(kind):
     with pytest.raises(RuntimeError, match="first reset must be of all"):
         env.reset(options={"reset_mask": np.array([True, False, False])})
     env.reset(seed=0)
-    for wrong, error in ((action[:, :5], ValueError), (action.astype(bool), TypeError), (action + np.nan, ValueError)):
+    for wrong, error in (
+        (action[:, :5], ValueError),
+        (action.astype(bool), TypeError),
+        (action + np.nan, ValueError),
+    ):
         with pytest.raises(error):
             env.step(wrong)
     env.close()
@@ -203,10 +244,15 @@ def test_arrays_that_run_backwards_and_numpy_integers_are_taken(kind, random_act
     action = random_actions(1, 3)[0]
     one, other = make(kind, np.int64(3)), make(kind)
     one.reset(seed=0), other.reset(seed=0)
-    assert_same(select(one.step(action[::-1]), slice(None)), select(other.step(action[::-1].copy()), slice(None)))
+    assert_same(
+        select(one.step(action[::-1]), slice(None)),
+        select(other.step(action[::-1].copy()), slice(None)),
+    )
     mask = np.array([True, False, False])
     masks = (mask[::-1], mask[::-1].copy())
-    observations = [env.reset(options={"reset_mask": m})[0] for env, m in zip((one, other), masks, strict=True)]
+    observations = [
+        env.reset(options={"reset_mask": m})[0] for env, m in zip((one, other), masks, strict=True)
+    ]
     assert_same(*observations)
     for wrong in (True, 0, np.int64(-1), 2.0, "3"):
         with pytest.raises(ValueError, match="num_envs must be a positive integer"):
@@ -256,7 +302,9 @@ def test_torchs_default_dtype_does_not_reach_an_environment(task, assert_same):
     for dtype in (torch.float32, torch.float64):
         torch.set_default_dtype(dtype)
         try:
-            env = AutoReset(TimeLimit(LeggedVectorEnv(make_task_cfg(task), 3, observations="dict"), 3))
+            env = AutoReset(
+                TimeLimit(LeggedVectorEnv(make_task_cfg(task), 3, observations="dict"), 3)
+            )
             trace = [env.reset(seed=0)[0]]
             trace += [env.step(np.zeros(env.action_space.shape, np.float32))[:4] for _ in range(5)]
             env.set_state(env.get_state())
@@ -283,22 +331,30 @@ def test_a_thread_that_starts_while_another_one_steps_keeps_its_threads():
         "stop.set(); stepping.join(); env.step(action)\n"
         "print(set(seen), torch.get_num_threads())\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
+    )
     assert result.stdout.split() == ["{2}", "2"], result.stdout + result.stderr[-1500:]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_single_environment_of_a_form_passes_the_checkers_of_gymnasium_and_stable_baselines3(form):
+def test_the_single_environment_of_a_form_passes_the_checkers_of_gymnasium_and_stable_baselines3(
+    form,
+):
     env = gym.make(register_form(form))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*(-inf|infinity|unbounded).*")  # other frameworks' sizes are
+        warnings.filterwarnings(
+            "ignore", message=".*(-inf|infinity|unbounded).*"
+        )  # other frameworks' sizes are
         check_env(env.unwrapped, skip_render_check=True)
         stable_baselines3.common.env_checker.check_env(env, warn=True)
     env.close()
 
 
-@pytest.mark.parametrize("task", sorted(task_id for task_id in TASKS if task_id.startswith("Legged/")))
+@pytest.mark.parametrize(
+    "task", sorted(task_id for task_id in TASKS if task_id.startswith("Legged/"))
+)
 def test_robots_beyond_a_block_of_vectorized_maths_are_the_same(task):
     """float32 functions may round in one way in blocks of 32 numbers, and in another what remains."""
     few, many = (make_core(make_task_cfg(task), n) for n in (5, 70))
@@ -306,13 +362,19 @@ def test_robots_beyond_a_block_of_vectorized_maths_are_the_same(task):
     for _ in range(8):
         np.testing.assert_array_equal(seen, whole[:5])
         size = few.single_action_space.shape[0]
-        steps = [env.step(np.clip(rows[:, :size], -1.0, 1.0)) for env, rows in ((few, seen), (many, whole))]
+        steps = [
+            env.step(np.clip(rows[:, :size], -1.0, 1.0))
+            for env, rows in ((few, seen), (many, whole))
+        ]
         seen, whole = steps[0][0], steps[1][0]
         np.testing.assert_array_equal(steps[0][1], steps[1][1][:5])
 
 
 def test_a_state_between_two_episodes_is_of_its_autoreset_mode(random_actions, assert_same):
-    later, same = (stack(LeggedVectorEnv, mode, limit=4) for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP))
+    later, same = (
+        stack(LeggedVectorEnv, mode, limit=4)
+        for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+    )
     for env in (later, same):
         env.reset(seed=0)
         run(env, random_actions(4, 3))
@@ -346,7 +408,9 @@ def test_a_refused_state_with_changes_changes_nothing(random_actions, assert_sam
     one.reset(seed=0)
     one.reconfigure({"rewards.torques.weight": -0.5})
     cfg = make_task_cfg(TASK)
-    cfg.rewards = {"power" if name == "torques" else name: term for name, term in cfg.rewards.items()}
+    cfg.rewards = {
+        "power" if name == "torques" else name: term for name, term in cfg.rewards.items()
+    }
     env = LeggedVectorEnv(cfg, 3)
     env.reset(seed=5)
     other = copy.deepcopy(env)
@@ -377,4 +441,6 @@ def test_observing_again_remembers_this_moment_once():
     group = env.observations.groups["critic"]
     before = group.past.clone()
     env.observe_again()
-    torch.testing.assert_close(env.observations.groups["critic"].past[:, :-1], before[:, :-1], rtol=0.0, atol=0.0)
+    torch.testing.assert_close(
+        env.observations.groups["critic"].past[:, :-1], before[:, :-1], rtol=0.0, atol=0.0
+    )

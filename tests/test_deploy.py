@@ -56,18 +56,28 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
-def environment(task_id: str, command: tuple[float, float, float], **changes: Any) -> LeggedVectorEnv:
+def environment(
+    task_id: str, command: tuple[float, float, float], **changes: Any
+) -> LeggedVectorEnv:
     """One robot in its default pose with a ``command``, without noise and randomness."""
     exact = {"events": {}, "max_action_delay": 0, "observations.policy.noisy": False}
     ranges = zip(("lin_vel_x", "lin_vel_y", "ang_vel_z"), command, strict=True)
     exact |= {f"commands.velocity.{name}": (speed, speed) for name, speed in ranges}
-    cfg = override(make_task_cfg(task_id), {**exact, "commands.velocity.standing_fraction": 0.0, **changes})
+    cfg = override(
+        make_task_cfg(task_id), {**exact, "commands.velocity.standing_fraction": 0.0, **changes}
+    )
     return LeggedVectorEnv(cfg, 1, array="torch")
 
 
-def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(folders: dict[str, Path]) -> None:
+def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(
+    folders: dict[str, Path],
+) -> None:
     for task_id, folder in folders.items():
-        assert sorted(path.name for path in folder.iterdir()) == ["policy.onnx", "policy.safetensors", "scene.xml"]
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "policy.onnx",
+            "policy.safetensors",
+            "scene.xml",
+        ]
         assert (folder / "policy.safetensors").read_bytes() == SHIPPED[task_id].read_bytes()
         ours, cfg = mujoco.MjModel.from_xml_path(str(folder / "scene.xml")), make_task_cfg(task_id)
         theirs = build_scene(cfg.robot, cfg.sim)
@@ -80,23 +90,37 @@ def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(
             "dof_armature",
             "jnt_range",
         ):
-            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name)
-        assert (ours.opt.timestep, ours.opt.integrator) == (theirs.opt.timestep, theirs.opt.integrator)
+            np.testing.assert_allclose(
+                getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name
+            )
+        assert (ours.opt.timestep, ours.opt.integrator) == (
+            theirs.opt.timestep,
+            theirs.opt.integrator,
+        )
         controller = deploy.Controller(str(folder / "policy.onnx"))
         assert controller.about == load_policy(folder / "policy.safetensors").contract
 
 
-def assert_same_observations_and_actions(controller: Any, robot: Any, core: LeggedVectorEnv, policy: Policy) -> None:
+def assert_same_observations_and_actions(
+    controller: Any, robot: Any, core: LeggedVectorEnv, policy: Policy
+) -> None:
     """For 40 control steps, whatever is done in them; float32 and contacts let the two drift apart by a little."""
     (observation, _), limit = core.reset(seed=0), core.actions.limit
     command = core.commands["velocity"][0, :3].tolist()
     if "gait" in core.commands.terms:  # it begins at any time of the stride
-        controller.time = float(torch.atan2(*core.commands["gait"][0]) / (2.0 * torch.pi)) * controller.gait["period"]
+        controller.time = (
+            float(torch.atan2(*core.commands["gait"][0]) / (2.0 * torch.pi))
+            * controller.gait["period"]
+        )
     for step in range(40):
         action = policy(observation)
         robot.write(controller(command, *robot.read()))
-        np.testing.assert_allclose(controller.observation, observation[0], atol=1e-4, err_msg=f"step {step}")
-        np.testing.assert_allclose(controller.action, action[0].clamp(-limit, limit), atol=1e-4, err_msg=f"step {step}")
+        np.testing.assert_allclose(
+            controller.observation, observation[0], atol=1e-4, err_msg=f"step {step}"
+        )
+        np.testing.assert_allclose(
+            controller.action, action[0].clamp(-limit, limit), atol=1e-4, err_msg=f"step {step}"
+        )
         observation = core.step(action)[0]
     np.testing.assert_allclose(robot.data.qpos[:3], core.sim.root_pos_w[0], atol=1e-3)
     core.close()
@@ -108,7 +132,9 @@ def test_the_loop_observes_and_acts_as_the_environment_and_walks_at_its_command(
 ) -> None:
     controller = deploy.Controller(str(folders[task_id] / "policy.onnx"))
     robot = deploy.Robot(str(folders[task_id] / "scene.xml"), controller.about)
-    assert_same_observations_and_actions(controller, robot, environment(task_id, command), load_shipped_policy(task_id))
+    assert_same_observations_and_actions(
+        controller, robot, environment(task_id, command), load_shipped_policy(task_id)
+    )
     speeds = []
     for _ in range(200):
         robot.write(controller(command, *robot.read()))
@@ -141,12 +167,16 @@ CHANGED: dict[str, dict[str, Any]] = {
 }
 
 
-def write_changed(folder: Path, task_id: str, changes: dict[str, Any]) -> tuple[LeggedVectorEnv, Policy]:
+def write_changed(
+    folder: Path, task_id: str, changes: dict[str, Any]
+) -> tuple[LeggedVectorEnv, Policy]:
     """A policy that is not trained, exported for a changed task; its environment."""
     core = environment(task_id, (0.5, 0.0, 0.0), **changes)
     torch.manual_seed(0)
     hidden = torch.nn.Linear(core.group_sizes["policy"], 12)
-    layers = torch.nn.Sequential(hidden, torch.nn.Tanh(), torch.nn.Linear(12, core.actions.size)).requires_grad_(False)
+    layers = torch.nn.Sequential(
+        hidden, torch.nn.Tanh(), torch.nn.Linear(12, core.actions.size)
+    ).requires_grad_(False)
     layers[2].weight *= 4.0
     meaning = contract(task_id, core)
     save_policy(folder / "policy.safetensors", layers, meaning)
@@ -176,7 +206,9 @@ def of_its_own(env: Any) -> torch.Tensor:
     ],
     ids=["a function of its own", "a size of its own"],
 )
-def test_what_only_has_the_name_of_a_quantity_is_refused(changes: dict[str, Any], name: str, tmp_path: Path) -> None:
+def test_what_only_has_the_name_of_a_quantity_is_refused(
+    changes: dict[str, Any], name: str, tmp_path: Path
+) -> None:
     write_changed(tmp_path, GO2, changes)
     controller = deploy.Controller(str(tmp_path / "policy.onnx"))
     robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
@@ -195,11 +227,17 @@ def test_a_wheel_without_an_action_stands_still(tmp_path: Path) -> None:
 
 def test_gains_and_limits_of_the_scene_are_those_of_the_contract(folders: dict[str, Path]) -> None:
     for task_id, folder in folders.items():
-        model, about = mujoco.MjModel.from_xml_path(str(folder / "scene.xml")), load_policy(folder).contract
+        model, about = (
+            mujoco.MjModel.from_xml_path(str(folder / "scene.xml")),
+            load_policy(folder).contract,
+        )
         for i, name in enumerate(about["joint_names"]):
             motor, kind = model.actuator(name), about["actuators"][i]
             kp, kd, limit = (about[each][i] for each in ("kp", "kd", "torque_limits"))
-            assert motor.gainprm[0] == pytest.approx(kp if kind == "position" else kd), (task_id, name)
+            assert motor.gainprm[0] == pytest.approx(kp if kind == "position" else kd), (
+                task_id,
+                name,
+            )
             assert motor.biasprm[1:3] == pytest.approx([-kp if kind == "position" else 0.0, -kd])
             assert motor.forcerange == pytest.approx([-limit, limit])
 
@@ -213,7 +251,9 @@ def test_a_scene_has_its_meshes_wherever_it_is_written(tmp_path: Path) -> None:
         "<compiler", '<compiler meshdir="parts"'
     )
     (tmp_path / "robot" / "go2.xml").write_text(text)
-    cfg = override(make_task_cfg(GO2), {"robot": replace(GO2_ROBOT, xml=str(tmp_path / "robot" / "go2.xml"))})
+    cfg = override(
+        make_task_cfg(GO2), {"robot": replace(GO2_ROBOT, xml=str(tmp_path / "robot" / "go2.xml"))}
+    )
     (tmp_path / "scene.xml").write_text(scene_text(cfg))
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).nmesh == 1
 
@@ -222,14 +262,21 @@ def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> N
     controller = deploy.Controller(str(folders[GO2] / "policy.onnx"))
     controller.terms.append({"name": "height_scan", "size": 187})
     robot = deploy.Robot(str(folders[GO2] / "scene.xml"), controller.about)
-    with pytest.raises(SystemExit, match="this loop cannot observe height_scan, only command, gravity, ang_vel"):
+    with pytest.raises(
+        SystemExit, match="this loop cannot observe height_scan, only command, gravity, ang_vel"
+    ):
         controller((0.0, 0.0, 0.0), *robot.read())
 
 
-def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(folders: dict[str, Path]) -> None:
+def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(
+    folders: dict[str, Path],
+) -> None:
     tree = ast.parse(DEPLOY.read_text())
     imports = {
-        name.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+        name.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for name in node.names
     }
     assert imports == {"json", "sys", "time", "mujoco", "numpy", "onnxruntime"}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -248,7 +295,11 @@ def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(folder
     ):
         words = [sys.executable, "-I", str(DEPLOY), str(folder), speed, "0", "0"]
         mistake = subprocess.run(words, capture_output=True, text=True, timeout=60)
-        assert mistake.returncode == 1 and message in mistake.stderr and mistake.stderr.count("\n") == 1
+        assert (
+            mistake.returncode == 1
+            and message in mistake.stderr
+            and mistake.stderr.count("\n") == 1
+        )
 
 
 def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -259,7 +310,9 @@ def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: P
     options = ["-std=c++17", "-I", f"{home}/include", f"-Wl,-rpath,{home}"]
     libraries = [str(path) for path in Path(home).glob("libmujoco.*")]
     source = str(ROOT / "examples" / "deploy.cpp")
-    subprocess.run([compiler, source, *options, *libraries, "-o", str(program)], check=True, timeout=120)
+    subprocess.run(
+        [compiler, source, *options, *libraries, "-o", str(program)], check=True, timeout=120
+    )
     cases = [(folders[task_id], command) for task_id, command in WALKS]
     for name, changes in CHANGED.items():
         (folder := tmp_path / name.replace(" ", "_")).mkdir()
@@ -299,26 +352,41 @@ def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: P
         (f"{folders[GO2]} 0.5 nan 0", 1, "nan is no finite number"),
         (f"{folders[GO2]} 0.5 0 0 {tmp_path}/nowhere/a.csv", 1, "nowhere/a.csv cannot be written"),
     ):
-        told = subprocess.run([str(program), *words.split()], capture_output=True, text=True, timeout=60)
+        told = subprocess.run(
+            [str(program), *words.split()], capture_output=True, text=True, timeout=60
+        )
         assert told.returncode == code and message in told.stderr and told.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (f"export {GO2} --folder full", "--folder must be empty or new, got 'full': nothing is overwritten"),
-        (f"export {GO2} --folder full/mine", "--folder must name a folder that can be written, got 'full/mine'"),
+        (
+            f"export {GO2} --folder full",
+            "--folder must be empty or new, got 'full': nothing is overwritten",
+        ),
+        (
+            f"export {GO2} --folder full/mine",
+            "--folder must name a folder that can be written, got 'full/mine'",
+        ),
         ("export Legged/Go2-Nav-v0 --folder new", "no policy ships for 'Legged/Go2-Nav-v0'"),
         (
             f"export {GO2} --folder new --policy old",
             "'old' was written by an earlier version, its contract has no act",
         ),
         (f"export {GO2} --folder new --policy nowhere", "there is no policy file 'nowhere'"),
-        ("export Legged/Go2-Flat --folder new", f"unknown task 'Legged/Go2-Flat'; did you mean '{GO2}'"),
+        (
+            "export Legged/Go2-Flat --folder new",
+            f"unknown task 'Legged/Go2-Flat'; did you mean '{GO2}'",
+        ),
     ],
 )
 def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
-    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
@@ -335,7 +403,9 @@ def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_policy_whose_weights_do_not_fit_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_whose_weights_do_not_fit_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     meaning = load_shipped_policy(GO2, weights=False).contract
     save_policy(tmp_path / "policy.safetensors", torch.nn.Linear(45, 11), meaning)
     with pytest.raises(SystemExit):
@@ -354,14 +424,24 @@ def test_a_task_of_several_agents_is_trained_and_exported_if_terms_move_it(
     about = load_policy(tmp_path / "run").contract
     pair = task_id == "Legged/Go2-Pair-v0"
     assert about["action_size"] == (24 if pair else 12) and ("action_joints" in about) is not pair
-    export = ["export", task_id, "--policy", str(tmp_path / "run"), "--folder", str(tmp_path / "new")]
+    export = [
+        "export",
+        task_id,
+        "--policy",
+        str(tmp_path / "run"),
+        "--folder",
+        str(tmp_path / "new"),
+    ]
     if not pair:
         cli.main(export)
         return
     capsys.readouterr()
     with pytest.raises(SystemExit):
         cli.main(export)
-    assert "methods of 'Legged/Go2-Pair-v0' make joint targets of its actions" in capsys.readouterr().err
+    assert (
+        "methods of 'Legged/Go2-Pair-v0' make joint targets of its actions"
+        in capsys.readouterr().err
+    )
     assert not (tmp_path / "new").exists()
 
 
@@ -375,24 +455,36 @@ def test_half_precision_is_half_a_file_that_says_nearly_the_same(tmp_path: Path)
     observation = torch.randn(256, 45, generator=torch.Generator().manual_seed(0))
     expected = shipped(observation)
     assert half(observation).dtype == torch.float32
-    torch.testing.assert_close(half(observation), expected, atol=4e-3 * float(expected.abs().max()), rtol=0.0)
-    onnx = deploy.Controller(str(tmp_path / "policy.onnx")).network.run(None, {"obs": observation[:1].numpy()})[0]
-    np.testing.assert_allclose(onnx, half(observation[:1]), atol=1e-5)  # both files are of the same policy
+    torch.testing.assert_close(
+        half(observation), expected, atol=4e-3 * float(expected.abs().max()), rtol=0.0
+    )
+    onnx = deploy.Controller(str(tmp_path / "policy.onnx")).network.run(
+        None, {"obs": observation[:1].numpy()}
+    )[0]
+    np.testing.assert_allclose(
+        onnx, half(observation[:1]), atol=1e-5
+    )  # both files are of the same policy
 
 
 def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
     entries, terms = set(), set()
     for task_id in SHIPPED:
         meaning = load_shipped_policy(task_id, weights=False).contract
-        entries |= {*meaning, *(key for name in ("gait", "scan", "reference") for key in meaning.get(name, ()))}
+        entries |= {
+            *meaning,
+            *(key for name in ("gait", "scan", "reference") for key in meaning.get(name, ())),
+        }
         for group in meaning["inputs"].values():
             entries |= {key for term in group for key in term}
             terms |= {term["name"] for term in group}
     tables = re.findall(r"^\| (`?\w+`?) \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
     told = {
-        head: set(re.findall(r"^\| `(\w+)` ", "".join(t for h, t in tables if h == head), re.M)) for head, _ in tables
+        head: set(re.findall(r"^\| `(\w+)` ", "".join(t for h, t in tables if h == head), re.M))
+        for head, _ in tables
     }
-    past = contract(GO2, LeggedVectorEnv(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1))
+    past = contract(
+        GO2, LeggedVectorEnv(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1)
+    )
     motions = contract(MIMIC, LeggedVectorEnv(make_task_cfg(MIMIC), 1))
     assert told["entry"] == entries | {*past["observation"][0]} | {*motions}
     assert told["`name`"] == terms

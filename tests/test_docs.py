@@ -33,7 +33,12 @@ from legged_envs.sim.robot_state import RobotState
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("examples/*/*.md"), *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *ROOT.glob("examples/*/*.md"),
+    *sorted(DOCS.rglob("*.md")),
+]
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re.M)
 """The language of a block, the file that it is, and its text."""
 INLINE = re.compile(r"`(legged-envs [^`]+)`")
@@ -59,7 +64,9 @@ def test_what_a_page_shows_runs(page, terminal, request, capsys):
     names: dict[str, Any] = {"__name__": "page", "__file__": str(terminal.folder / "page.py")}
     text = page.read_text()
     if page.name == "omnisafe.md":
-        pytest.importorskip("legged_envs.wrappers.omnisafe", reason="make omnisafe", exc_type=ImportError)
+        pytest.importorskip(
+            "legged_envs.wrappers.omnisafe", reason="make omnisafe", exc_type=ImportError
+        )
     if page.name == "isaacgym.md":
         names["task"] = request.getfixturevalue("legacy").Task(4)
     if page.parent != ROOT and page.parent.parent == ROOT / "examples":
@@ -118,8 +125,13 @@ def test_readme_is_short():
 
 def table(page: str, head: str) -> list[list[str]]:
     """The cells of the rows of the table that begins with ``head``, without backticks."""
-    (rows,) = re.findall(rf"^\| {re.escape(head)} \|.*\n\|[-|]+\n((?:\|.*\n)+)", (DOCS / page).read_text(), re.M)
-    return [[cell.strip().replace("`", "") for cell in row.strip("|").split(" | ")] for row in rows.splitlines()]
+    (rows,) = re.findall(
+        rf"^\| {re.escape(head)} \|.*\n\|[-|]+\n((?:\|.*\n)+)", (DOCS / page).read_text(), re.M
+    )
+    return [
+        [cell.strip().replace("`", "") for cell in row.strip("|").split(" | ")]
+        for row in rows.splitlines()
+    ]
 
 
 def test_robot_tensors_have_the_shapes_of_their_table(make_vec):
@@ -129,11 +141,20 @@ def test_robot_tensors_have_the_shapes_of_their_table(make_vec):
     listed = {}
     for name, shape, unit, _ in (row[:4] for row in table("reference/robot.md", "tensor")):
         value = getattr(core.robot, name)
-        listed[name] = tuple(sizes[size] if size in sizes else int(size) for size in re.findall(r"\w+", shape))
+        listed[name] = tuple(
+            sizes[size] if size in sizes else int(size) for size in re.findall(r"\w+", shape)
+        )
         assert tuple(value.shape) == listed[name], name
         assert (value.dtype == torch.bool) == (unit == "bool"), name
-    own = {name for name, value in vars(core.robot).items() if isinstance(value, torch.Tensor) and name[0] != "_"}
-    assert {*ROBOT_QUANTITIES, *RobotState.__annotations__, *own} - {"QUANTITIES", "STATE"} <= {*listed, *INDICES}
+    own = {
+        name
+        for name, value in vars(core.robot).items()
+        if isinstance(value, torch.Tensor) and name[0] != "_"
+    }
+    assert {*ROBOT_QUANTITIES, *RobotState.__annotations__, *own} - {"QUANTITIES", "STATE"} <= {
+        *listed,
+        *INDICES,
+    }
 
 
 def test_keys_of_info_are_those_of_their_table(make_vec):
@@ -149,14 +170,19 @@ def test_keys_of_info_are_those_of_their_table(make_vec):
         agents.reset(seed=0)
         keys |= agents.step(agents.action_space.sample())[4].keys()
     listed = {key.strip() for row in table("reference/info.md", "key") for key in row[0].split(",")}
-    assert listed - keys == {"original_obs", "original_reward", "original_cost", "…"} and keys <= listed
+    assert (
+        listed - keys == {"original_obs", "original_reward", "original_cost", "…"}
+        and keys <= listed
+    )
     rows = [row[0].split(",") for row in table("reference/info.md", "key of the log")]
     kinds = {key.strip().partition("/")[0] for row in rows for key in row}
     assert {key.partition("/")[0] for key in log} == kinds - {"curriculum"}
 
 
 def test_every_entry_of_a_policy_is_documented():
-    listed = {key.strip() for row in table("reference/files.md", "entry") for key in row[0].split(",")}
+    listed = {
+        key.strip() for row in table("reference/files.md", "entry") for key in row[0].split(",")
+    }
     heads = {row[0] for row in table("reference/files.md", "key of the header")}
     used: set[str] = set()
     for path in SHIPPED.values():
@@ -171,7 +197,9 @@ def test_every_key_of_a_checkpoint_is_documented():
     source = (ROOT / "legged_envs" / "rl" / "train.py").read_text()
     (kept,) = re.findall(r"^OF_A_CHECKPOINT = \((.+)\)$", source, re.M)
     saved = source[source.index("def _save(self)") : source.index("def _load(self")]
-    listed = {key.strip() for row in table("reference/files.md", "key") for key in row[0].split(",")}
+    listed = {
+        key.strip() for row in table("reference/files.md", "key") for key in row[0].split(",")
+    }
     assert listed == {*re.findall(r'"(\w+)"', kept), *re.findall(r'"(\w+)":', saved)}
 
 
@@ -180,7 +208,9 @@ def test_every_key_of_a_checkpoint_is_documented():
 
 def public_modules() -> list[ModuleType]:
     """The modules that say in ``__all__`` what is public, and that of the wrappers, whose imports do."""
-    files = [path for folder in ("legged_envs", "wrappers") for path in (ROOT / folder).rglob("*.py")]
+    files = [
+        path for folder in ("legged_envs", "wrappers") for path in (ROOT / folder).rglob("*.py")
+    ]
     public = [path.relative_to(ROOT) for path in files if "__all__ =" in path.read_text()]
     names = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in public}
     names = {name if name.startswith("legged_envs") else f"legged_envs.{name}" for name in names}
@@ -191,7 +221,11 @@ def public_names(module: ModuleType) -> list[str]:
     """By the rule in docs/reference/index.md; what a package without ``__all__`` has are the classes it imports."""
     public = {name: value for name, value in vars(module).items() if name[0] != "_"}
     classes = [name for name, value in public.items() if inspect.isclass(value)]
-    own = [name for name, value in public.items() if getattr(value, "__module__", None) == module.__name__]
+    own = [
+        name
+        for name, value in public.items()
+        if getattr(value, "__module__", None) == module.__name__
+    ]
     return list(getattr(module, "__all__", classes if hasattr(module, "__path__") else own))
 
 
@@ -211,7 +245,9 @@ def test_the_site_builds_and_every_public_name_is_in_its_reference(tmp_path):
     modules = public_modules()
     assert len(modules) > 12
     missing = [f"{module.__name__}.{name}" for module in modules for name in public_names(module)]
-    lazy = {f"legged_envs.terrains.{path.split('.')[-1]}" for path in documented if ".terrains." in path}
+    lazy = {
+        f"legged_envs.terrains.{path.split('.')[-1]}" for path in documented if ".terrains." in path
+    }
     missing = [path for path in missing if path not in documented | lazy]
     assert not missing, "no docstring, or on no page of docs/reference"
     check_pages(site)
@@ -223,7 +259,9 @@ def check_pages(site: Path) -> None:
     for name in ("lin_vel_b", "projected_gravity"):  # which share a docstring
         assert f'id="legged_envs.sim.RobotState.{name}"' in robot
     clearance = (
-        (site / "reference" / "rewards.html").read_text().partition('id="legged_envs.mdp.rewards.foot_clearance"')[2]
+        (site / "reference" / "rewards.html")
+        .read_text()
+        .partition('id="legged_envs.mdp.rewards.foot_clearance"')[2]
     )
     assert "(z_f − z*)², z_f the height" in clearance, "an asterisk is no emphasis"
     help_text = (site / "reference" / "cli.html").read_text()
@@ -234,7 +272,9 @@ def check_pages(site: Path) -> None:
 
 def modules_on_pages() -> Iterator[ModuleType]:
     """The modules that pages show, without adapters to libraries that are not installed."""
-    for name in sorted({name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}):
+    for name in sorted(
+        {name for page in PAGES for name in re.findall(r"^::: (\S+)", page.read_text(), re.M)}
+    ):
         try:
             yield importlib.import_module(name)
         except ImportError as error:
@@ -253,7 +293,9 @@ def told_below(module: str) -> set[str]:
                 line = node.lineno
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.end_lineno == line - 1:
                 names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
-                told |= {f"{cls.name}.{part.id}" for part in names if isinstance(part.ctx, ast.Store)}
+                told |= {
+                    f"{cls.name}.{part.id}" for part in names if isinstance(part.ctx, ast.Store)
+                }
                 line = node.lineno
     return told
 
@@ -263,8 +305,12 @@ def bare_names(name: str, thing: Any) -> Iterator[str]:
     text = vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__
     if not text or text.startswith(f"{thing.__name__}("):  # dataclasses write such a one
         yield name
-    ours = [cls for cls in getattr(thing, "__mro__", ()) if cls.__module__.startswith("legged_envs.")]
-    for cls in (cls for cls in ours if cls.__qualname__ == thing.__qualname__):  # configclass makes two of one
+    ours = [
+        cls for cls in getattr(thing, "__mro__", ()) if cls.__module__.startswith("legged_envs.")
+    ]
+    for cls in (
+        cls for cls in ours if cls.__qualname__ == thing.__qualname__
+    ):  # configclass makes two of one
         for part, value in vars(cls).items():
             method = inspect.isroutine(value) or isinstance(value, property)
             below = any(f"{base.__name__}.{part}" in told_below(base.__module__) for base in ours)
@@ -273,8 +319,14 @@ def bare_names(name: str, thing: Any) -> Iterator[str]:
 
 
 def test_every_public_name_has_a_docstring():
-    things = [(f"{each.__name__}.{n}", getattr(each, n)) for each in modules_on_pages() for n in public_names(each)]
-    code = {name: thing for name, thing in things if inspect.isclass(thing) or inspect.isroutine(thing)}
+    things = [
+        (f"{each.__name__}.{n}", getattr(each, n))
+        for each in modules_on_pages()
+        for n in public_names(each)
+    ]
+    code = {
+        name: thing for name, thing in things if inspect.isclass(thing) or inspect.isroutine(thing)
+    }
     assert len(code) > 300
     bare = {part for name, thing in code.items() for part in bare_names(name, thing)}
     assert not bare
@@ -299,23 +351,43 @@ def documented() -> list[Documented]:
         for name in public_names(module):
             thing = getattr(module, name)
             inside = vars(thing).items() if inspect.isclass(thing) else ()
-            parts = {f"{name}.{part}": value for part, value in inside if part[0] != "_" or part in CONSTRUCTORS}
+            parts = {
+                f"{name}.{part}": value
+                for part, value in inside
+                if part[0] != "_" or part in CONSTRUCTORS
+            }
             for where, part in {name: thing, **parts}.items():
-                function = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
-                ours = inspect.isfunction(function) and function.__module__.startswith("legged_envs.")
+                function = (
+                    part.fget if isinstance(part, property) else getattr(part, "__func__", part)
+                )
+                ours = inspect.isfunction(function) and function.__module__.startswith(
+                    "legged_envs."
+                )
                 if (
                     ours
                     and function.__code__.co_filename != "<string>"
                     and inspect.getsource(function).lstrip().startswith(("def ", "@"))
                 ):
-                    own = inspect.getdoc(function if where == name else getattr(thing, where.partition(".")[2]))
+                    own = inspect.getdoc(
+                        function if where == name else getattr(thing, where.partition(".")[2])
+                    )
                     about = module if module.__doc__ else sys.modules[function.__module__]
                     said = (own or "", inspect.getdoc(thing) or "", about.__doc__ or "")
-                    found.setdefault(function, Documented(f"{module.__name__}.{where}", function, said))
+                    found.setdefault(
+                        function, Documented(f"{module.__name__}.{where}", function, said)
+                    )
     return [*found.values()]
 
 
-CHECKS = {"check_number", "check_range", "check_choice", "check_known", "check_inputs", "check_output", "whole_number"}
+CHECKS = {
+    "check_number",
+    "check_range",
+    "check_choice",
+    "check_known",
+    "check_inputs",
+    "check_output",
+    "whole_number",
+}
 """Functions of ``legged_envs.checks`` that raise a ValueError."""
 
 
@@ -330,8 +402,16 @@ def raised_by(function: Any) -> set[str]:
         for inner in map(ast.walk, node.body)
         for inner in inner
     }
-    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and id(node) not in caught]
-    names = {ast.unparse(error.func if isinstance(error, ast.Call) else error) for error in raised if error}
+    raised = [
+        node.exc
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise) and id(node) not in caught
+    ]
+    names = {
+        ast.unparse(error.func if isinstance(error, ast.Call) else error)
+        for error in raised
+        if error
+    }
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     names |= {"ValueError"} if called & CHECKS else set()
     return {name.split(".")[-1] for name in names if name[0].isupper()} - {"NotImplementedError"}
@@ -340,7 +420,9 @@ def raised_by(function: Any) -> set[str]:
 def test_docstrings_name_what_is_raised():
     raising = {each.name: (raised_by(each.function), " ".join(each.said)) for each in documented()}
     assert sum(bool(errors) for errors, _ in raising.values()) > 80
-    silent = {name: [e for e in errors if e not in said] for name, (errors, said) in raising.items()}
+    silent = {
+        name: [e for e in errors if e not in said] for name, (errors, said) in raising.items()
+    }
     assert not {name: errors for name, errors in silent.items() if errors}
 
 
@@ -350,13 +432,17 @@ TENSORS = re.compile(r"\bTensor\b|ndarray|\bArray\b")
 
 def test_docstrings_have_the_shapes_of_tensors_that_are_returned():
     returning = [
-        each for each in documented() if TENSORS.search(str(inspect.get_annotations(each.function).get("return")))
+        each
+        for each in documented()
+        if TENSORS.search(str(inspect.get_annotations(each.function).get("return")))
     ]
     assert len(returning) > 100
     bare = [each.name for each in returning if not any(map(SHAPE.search, each.said))]
     assert not bare
     terms = [each for each in returning if each.name.startswith("legged_envs.mdp.observations.")]
-    assert len(terms) > 20 and not [each.name for each in terms if not re.search("size|its|Shape", each.said[0], re.I)]
+    assert len(terms) > 20 and not [
+        each.name for each in terms if not re.search("size|its|Shape", each.said[0], re.I)
+    ]
 
 
 KIND = re.compile(
@@ -372,14 +458,18 @@ def numbers_told(cls: type) -> Iterator[tuple[str, str]]:
     """The fields of a configuration that are numbers, and the docstring under each, or under those of its group."""
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body
     for i, node in enumerate(body):
-        if isinstance(node, ast.AnnAssign) and re.search(r"\bfloat\b", ast.unparse(node.annotation)):
+        if isinstance(node, ast.AnnAssign) and re.search(
+            r"\bfloat\b", ast.unparse(node.annotation)
+        ):
             below = next((each for each in body[i:] if not isinstance(each, ast.AnnAssign)), None)
             text = ast.unparse(below) if isinstance(below, ast.Expr) else ""
             yield ast.unparse(node.target), ast.unparse(node.annotation) + text
 
 
 def test_numbers_of_configurations_have_a_unit_or_say_what_they_are():
-    things = [getattr(module, name) for module in modules_on_pages() for name in public_names(module)]
+    things = [
+        getattr(module, name) for module in modules_on_pages() for name in public_names(module)
+    ]
     classes = [each for each in things if inspect.isclass(each) and is_dataclass(each)]
     told: dict[str, str] = {}
     for kind in (each for each in classes if each.__module__.startswith("legged_envs.")):
@@ -393,7 +483,9 @@ def test_broken_links_are_found(tmp_path):
     pytest.importorskip("griffe")
     from tools.docs import broken
 
-    (tmp_path / "index.html").write_text('<a href="a.html#here">a</a><img src="no.png"><a href="https://x.y">x</a>')
+    (tmp_path / "index.html").write_text(
+        '<a href="a.html#here">a</a><img src="no.png"><a href="https://x.y">x</a>'
+    )
     (tmp_path / "a.html").write_text('<h1 id="there">a</h1><a href="a.html#there">a</a>')
     (tmp_path / "b.html").write_text("alone")
     assert [*broken(tmp_path)] == [

@@ -89,7 +89,9 @@ class ForAll(MujocoSimulation):
     """A parameter is that of all environments."""
 
     def _write_parameter(self, name: str, values: torch.Tensor, env_ids: torch.Tensor) -> None:
-        super()._write_parameter(name, values[:1].expand(self.num_envs, *values.shape[1:]), torch.arange(self.num_envs))
+        super()._write_parameter(
+            name, values[:1].expand(self.num_envs, *values.shape[1:]), torch.arange(self.num_envs)
+        )
 
 
 class LeftHanded(MujocoSimulation):
@@ -108,19 +110,32 @@ class LeftHanded(MujocoSimulation):
         (Slippery, tests.test_a_robot_slides_as_far_as_its_friction_lets_it, {"seconds": 0.3}),
         (ForAll, tests.test_every_parameter_acts_in_its_environment_alone_as_on_the_cpu_engine, {}),
         (AllAtOnce, tests.test_a_partial_reset_leaves_the_others_alone, {}),
-        (ForgetsParameters, tests.test_a_state_is_exact_with_its_parameters_and_one_of_another_simulation_refused, {}),
+        (
+            ForgetsParameters,
+            tests.test_a_state_is_exact_with_its_parameters_and_one_of_another_simulation_refused,
+            {},
+        ),
         (Blind, tests.test_an_environment_that_diverges_is_told_and_begins_anew, {}),
         (LeftHanded, tests.test_a_robot_tumbles_as_on_the_cpu_engine, {}),
     ],
 )
-def test_an_engine_that_breaks_a_promise_fails_the_conformance_tests(engine, test, arguments, conform, log_elsewhere):
+def test_an_engine_that_breaks_a_promise_fails_the_conformance_tests(
+    engine, test, arguments, conform, log_elsewhere
+):
     conform(MujocoSimulation, test, **arguments)
     with pytest.raises(AssertionError):
         conform(engine, test, **arguments)
 
 
 def test_the_conformance_tests_take_the_name_of_an_engine(tmp_path):
-    words = ["-p", "legged_envs.conformance.options", "-p", "no:cacheprovider", "--pyargs", "legged_envs.conformance"]
+    words = [
+        "-p",
+        "legged_envs.conformance.options",
+        "-p",
+        "no:cacheprovider",
+        "--pyargs",
+        "legged_envs.conformance",
+    ]
     command = [sys.executable, "-m", "pytest", "-q", *words, "--sim", "mujoco"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0 and "14 passed" in done.stdout, done.stdout
@@ -145,13 +160,22 @@ def test_an_engine_of_another_package_is_found_by_its_entry_point(other_package,
     envs = make_vec(2, sim="mine")
     assert type(envs.unwrapped.sim).__name__ == "Mine"
     assert type(make_vec(2).unwrapped.sim) is MujocoSimulation  # nobody replaces this package's own
-    assert list(known_engines())[:2] == ["mujoco", "mujoco_warp"] and {"mine", "broken"} <= {*known_engines()}
+    assert list(known_engines())[:2] == ["mujoco", "mujoco_warp"] and {"mine", "broken"} <= {
+        *known_engines()
+    }
     assert "mine" in installed_engines() and not {"broken", "wrong"} & {*installed_engines()}
-    with pytest.raises(ImportError, match=r"sim='wrong' cannot be imported from 'my_engine:Min': .*no attribute 'Min'"):
+    with pytest.raises(
+        ImportError,
+        match=r"sim='wrong' cannot be imported from 'my_engine:Min': .*no attribute 'Min'",
+    ):
         find_engine("wrong")
-    with pytest.raises(ModuleNotFoundError, match=r"sim='broken' is not installed: .*nothing_of_that_name"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"sim='broken' is not installed: .*nothing_of_that_name"
+    ):
         find_engine("broken")
-    with pytest.raises(ValueError, match=r"sim='mein'; available: 'mujoco', 'mujoco_warp', .*'mine'"):
+    with pytest.raises(
+        ValueError, match=r"sim='mein'; available: 'mujoco', 'mujoco_warp', .*'mine'"
+    ):
         make_vec(2, sim="mein")
 
 
@@ -162,14 +186,19 @@ def test_an_engine_that_has_only_planes_refuses_terrain(monkeypatch, make_vec):
 
     monkeypatch.setitem(ENGINES, "mine", OnPlanes)
     make_vec(2, sim="mine")
-    with pytest.raises(ValueError, match="sim='mine' has one robot on a plane: SceneCfg must be as it is, got terrain"):
+    with pytest.raises(
+        ValueError,
+        match="sim='mine' has one robot on a plane: SceneCfg must be as it is, got terrain",
+    ):
         make_vec(2, "Legged/Go2-Rough-v0", sim="mine")
 
 
 def test_an_engine_that_is_not_installed_names_its_extra(monkeypatch, make_vec, capsys):
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)
     monkeypatch.delitem(sys.modules, "legged_envs.sim.mujoco_warp", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=r"sim='mujoco_warp' is not installed: .*'legged-envs\[warp\]'"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"sim='mujoco_warp' is not installed: .*'legged-envs\[warp\]'"
+    ):
         make_vec(2, sim="mujoco_warp")
     assert "mujoco_warp" not in installed_engines()
     with pytest.raises(SystemExit) as stop:
@@ -191,15 +220,23 @@ def test_a_step_is_measured_beside_the_engine_alone(tmp_path, monkeypatch, capsy
     assert f"{GO2}, mine, cpu" in capsys.readouterr().out
     report = json.loads(numbers.read_text())
     [row] = report["sizes"]
-    assert steps == [4] * (2 * 2 * bench.MAX_STEPS) and report["sim"] == "mine" and row["num_envs"] == 4
+    assert (
+        steps == [4] * (2 * 2 * bench.MAX_STEPS)
+        and report["sim"] == "mine"
+        and row["num_envs"] == 4
+    )
     assert row["ratio"] > 0.5 and row["ratio"] == pytest.approx(row["env_ms"] / row["batch_ms"])
     with pytest.raises(SystemExit):
         cli.main(f"bench {GO2} --sim mine --sizes 0".split())
     assert "--sizes must be a positive integer, got 0" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["train {} --num-envs 2 --iterations 1", "eval {} --episodes 1", "bench {} --sizes 2"])
-def test_verbs_refuse_an_engine_that_cannot_be_before_they_write(verb, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "verb", ["train {} --num-envs 2 --iterations 1", "eval {} --episodes 1", "bench {} --sizes 2"]
+)
+def test_verbs_refuse_an_engine_that_cannot_be_before_they_write(
+    verb, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "mujoco_warp", None)
     monkeypatch.delitem(sys.modules, "legged_envs.sim.mujoco_warp", raising=False)
@@ -298,19 +335,30 @@ def test_a_contract_that_says_something_else_parts_the_runs(change, exported):
 
 def test_what_a_plain_loop_cannot_observe_is_told(exported):
     policy, path = exported("Legged/Go2-Rough-v0")
-    with pytest.raises(ValueError, match="it observes 'height_scan', and this loop knows command, gravity"):
+    with pytest.raises(
+        ValueError, match="it observes 'height_scan', and this loop knows command, gravity"
+    ):
         PlainLoop(path, ROBOT, SimCfg())
     bare, other = onnx.load(str(exported(GO2)[1])), path.with_name("bare.onnx")
     del bare.metadata_props[:]
     onnx.save(bare, str(other))
     with pytest.raises(
-        ValueError, match=r"bare.onnx' has no contract of this version in its metadata: no 'joint_names'"
+        ValueError,
+        match=r"bare.onnx' has no contract of this version in its metadata: no 'joint_names'",
     ):
         PlainLoop(other, ROBOT, SimCfg())
-    terms = [dict(term, size=6) if term["name"] == "gravity" else term for term in policy.inputs["policy"]]
+    terms = [
+        dict(term, size=6) if term["name"] == "gravity" else term
+        for term in policy.inputs["policy"]
+    ]
     loop = PlainLoop(exported(GO2, observation=terms[:6])[1], ROBOT, SimCfg())
     pose = np.array([[0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0]])
-    state = {"root": pose, "twist": np.zeros((1, 6)), "joints": loop.default[None], "joint_vel": np.zeros((1, 12))}
+    state = {
+        "root": pose,
+        "twist": np.zeros((1, 6)),
+        "joints": loop.default[None],
+        "joint_vel": np.zeros((1, 12)),
+    }
     loop.start(state, np.zeros((1, 3)), np.zeros(1))
     with pytest.raises(ValueError, match="'gravity' has 6 numbers in the contract, and 3"):
         loop.observe()
@@ -320,8 +368,16 @@ def recording(steps: int = 100, robots: int = 2) -> dict[str, Any]:
     """Robots that stand still, their command (1, 0, 0.5)."""
     root, gravity = np.zeros((steps, robots, 7)), np.zeros((steps, robots, 3))
     root[..., 2], gravity[..., 2] = ROBOT.base_height, -1.0
-    run = {"root": root, "twist": np.zeros((steps, robots, 6)), "lin_vel": np.zeros((steps, robots, 3))}
-    run |= {"gravity": gravity, "height": root[..., 2], "contact": np.ones((steps, robots, 4), dtype=bool)}
+    run = {
+        "root": root,
+        "twist": np.zeros((steps, robots, 6)),
+        "lin_vel": np.zeros((steps, robots, 3)),
+    }
+    run |= {
+        "gravity": gravity,
+        "height": root[..., 2],
+        "contact": np.ones((steps, robots, 4), dtype=bool),
+    }
     run |= {"joints": np.zeros((steps, robots, 12)), "torque": np.full((steps, robots, 12), 3.0)}
     return run | {"command": np.tile((1.0, 0.0, 0.5), (robots, 1))}
 
@@ -334,7 +390,12 @@ def test_runs_are_compared_in_numbers_that_can_be_worked_out():
     other["torque"] *= 2.0
     other["gravity"][80:, 0] = (1.0, 0.0, 0.0)
     still, moved = compare({"a": first, "b": other}, ROBOT, 0.02).values()
-    assert (still["lin_vel_error"], still["ang_vel_error"], still["falls"], still["torque_rms"]) == (1.0, 0.5, 0.0, 3.0)
+    assert (
+        still["lin_vel_error"],
+        still["ang_vel_error"],
+        still["falls"],
+        still["torque_rms"],
+    ) == (1.0, 0.5, 0.0, 3.0)
     np.testing.assert_allclose((moved["lin_vel_error"], moved["ang_vel_error"]), (0.4, 0.1))
     assert (moved["falls"], moved["torque_rms"], moved["parted"]) == (0.5, 6.0, 0.5)
     np.testing.assert_allclose(moved["parts_after"], 71 * 0.02)
@@ -362,7 +423,9 @@ def test_crosscheck_prints_draws_and_writes(tmp_path, monkeypatch, capsys):
     report = json.loads(numbers.read_text())
     assert list(report["runs"]) == ["mujoco", "soft", PLAIN] and report["robots"] == 2
     assert report["runs"][PLAIN]["parted"] == 0.0 and report["runs"]["soft"]["parted"] == 1.0
-    assert report["runs"]["mujoco"]["same_contact"] == 1.0 and report["runs"]["mujoco"]["falls"] == 0.0
+    assert (
+        report["runs"]["mujoco"]["same_contact"] == 1.0 and report["runs"]["mujoco"]["falls"] == 0.0
+    )
     for word in ("lin vel error", "torque rms", "duty factor", "parts after", "soft", PLAIN):
         assert word in told, word
 
@@ -371,21 +434,38 @@ def test_crosscheck_prints_draws_and_writes(tmp_path, monkeypatch, capsys):
     ("words", "message"),
     [
         (f"{GO2} --robots 0", "--robots must be a positive integer, got 0"),
-        (f"{GO2} --seconds 0.5", "--seconds must be a finite number above 1 and at most 3600, got 0.5"),
-        (f"{GO2} --seconds 1.005", "--seconds must be at least 1.02, a control step more than is left out, got 1.005"),
+        (
+            f"{GO2} --seconds 0.5",
+            "--seconds must be a finite number above 1 and at most 3600, got 0.5",
+        ),
+        (
+            f"{GO2} --seconds 1.005",
+            "--seconds must be at least 1.02, a control step more than is left out, got 1.005",
+        ),
         (
             f"{GO2} --seconds 1e12",
             "--seconds must be a finite number above 1 and at most 3600, got 10000",
         ),
-        (f"{GO2} --picture runs.jpg", r"the ending of --picture must be one of \('.png',\), got '.jpg'"),
+        (
+            f"{GO2} --picture runs.jpg",
+            r"the ending of --picture must be one of \('.png',\), got '.jpg'",
+        ),
         (f"{GO2} --policy nowhere", "there is no policy file 'nowhere'"),
-        (f"{GO2} --sims bullet", "unknown simulation engine sim='bullet'; available: 'mujoco', 'mujoco_warp'"),
+        (
+            f"{GO2} --sims bullet",
+            "unknown simulation engine sim='bullet'; available: 'mujoco', 'mujoco_warp'",
+        ),
         (f"{GO2} --device toaster", "unknown device 'toaster'"),
-        ("Legged/Go2-Mimic-v0", "crosscheck is for velocity commands and tasks of terms, got 'Legged/Go2-Mimic-v0'"),
+        (
+            "Legged/Go2-Mimic-v0",
+            "crosscheck is for velocity commands and tasks of terms, got 'Legged/Go2-Mimic-v0'",
+        ),
         (f"{GO2} --seed -1", "--seed must be an integer of at least 0"),
     ],
 )
-def test_a_mistake_is_one_line_and_nothing_is_written(words, message, tmp_path, monkeypatch, capsys):
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    words, message, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         cli.main(["crosscheck", *words.split()])
@@ -408,7 +488,9 @@ def test_the_file_of_a_run_is_the_one_that_is_checked(tmp_path, exported, capsys
     words = f"crosscheck {GO2} --policy {run} --sims mujoco --robots 1 --seconds 1.1"
     cli.main([*words.split(), "--picture", str(tmp_path / "a.png"), "--json", str(numbers)])
     assert json.loads(numbers.read_text())["runs"][PLAIN]["parted"] == 1.0
-    (run / "policy.safetensors").rename(run / "other.safetensors")  # of which policy.onnx is not the file
+    (run / "policy.safetensors").rename(
+        run / "other.safetensors"
+    )  # of which policy.onnx is not the file
     words = words.replace(str(run), f"{run}/other.safetensors")
     cli.main([*words.split(), "--picture", str(tmp_path / "b.png"), "--json", str(numbers)])
     assert json.loads(numbers.read_text())["runs"][PLAIN]["parted"] == 0.0

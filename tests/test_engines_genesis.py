@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("genesis", reason="Genesis is not installed: pip install 'legged-envs[genesis]'")
+pytest.importorskip(
+    "genesis", reason="Genesis is not installed: pip install 'legged-envs[genesis]'"
+)
 
 from legged_envs import cli
 from legged_envs.conformance import test_engine as tests
@@ -20,8 +22,19 @@ from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg, Simulation
 
 pytestmark = pytest.mark.slow
 TESTS = [value for name, value in vars(tests).items() if name.startswith("test_")]
-TOLERANCES = {"root_pos_w": 1e-5, "joint_pos": 1e-5, "joint_vel": 1e-3, "joint_torque": 1e-3, "foot_pos_w": 1e-5}
-TOLERANCES |= {"contact_force_w": 0.05, "body_lin_vel_w": 1e-3, "body_ang_vel_w": 1e-3, "foot_lin_vel_w": 1e-3}
+TOLERANCES = {
+    "root_pos_w": 1e-5,
+    "joint_pos": 1e-5,
+    "joint_vel": 1e-3,
+    "joint_torque": 1e-3,
+    "foot_pos_w": 1e-5,
+}
+TOLERANCES |= {
+    "contact_force_w": 0.05,
+    "body_lin_vel_w": 1e-3,
+    "body_ang_vel_w": 1e-3,
+    "foot_lin_vel_w": 1e-3,
+}
 SLIDES = tests.test_a_robot_slides_as_far_as_its_friction_lets_it
 
 
@@ -29,9 +42,13 @@ SLIDES = tests.test_a_robot_slides_as_far_as_its_friction_lets_it
 def make() -> Iterator[Callable[..., Simulation]]:
     made = []
 
-    def make(num_envs: int = 2, reference: bool = False, scene: SceneCfg | None = None, **cfg: Any) -> Simulation:
+    def make(
+        num_envs: int = 2, reference: bool = False, scene: SceneCfg | None = None, **cfg: Any
+    ) -> Simulation:
         name = "mujoco" if reference else "genesis"
-        made.append(make_simulation(name, GO2, SimCfg(num_threads=1, **cfg), num_envs, "cpu", scene))
+        made.append(
+            make_simulation(name, GO2, SimCfg(num_threads=1, **cfg), num_envs, "cpu", scene)
+        )
         begin(made[-1])
         return made[-1]
 
@@ -48,13 +65,17 @@ def test_the_conformance_tests_pass(test, make):
 def test_half_a_second_of_trot_is_within_a_hundredth_of_a_millimetre_of_the_cpu_engine(make):
     own, reference = seen(trot(make(), 0.5)), seen(trot(make(reference=True), 0.5))
     for name, atol in TOLERANCES.items():
-        torch.testing.assert_close(own[name], reference[name], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format)
+        torch.testing.assert_close(
+            own[name], reference[name], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format
+        )
 
 
 def test_a_robot_does_the_same_but_for_rounding_however_many_there_are(make):
     one, many = seen(trot(make(1), 0.3)), seen(trot(make(5), 0.3))
     for name, atol in TOLERANCES.items():
-        torch.testing.assert_close(one[name][0], many[name][3], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format)
+        torch.testing.assert_close(
+            one[name][0], many[name][3], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format
+        )
 
 
 def test_a_pair_with_a_beam_is_as_on_the_cpu_engine(make):
@@ -69,26 +90,38 @@ def test_a_pair_with_a_beam_is_as_on_the_cpu_engine(make):
     for one, two in zip(*([sim, sim.robots["left"]] for sim in sims), strict=True):
         for name, value in seen(one).items():
             if name in ("root_pos_w", "root_quat_w", "joint_pos", "body_pos_w"):
-                torch.testing.assert_close(value, seen(two)[name], atol=0.02, rtol=0.0, msg=f"{name}: {{}}".format)
+                torch.testing.assert_close(
+                    value, seen(two)[name], atol=0.02, rtol=0.0, msg=f"{name}: {{}}".format
+                )
     beams = [sim.objects["beam"] for sim in sims]
     torch.testing.assert_close(beams[0].root_pos_w, beams[1].root_pos_w, atol=5e-3, rtol=0.0)
-    assert (beams[0].root_pos_w[:, 2] < 0.6).all() and beams[0].contact_force_w.norm(dim=1).min() > 1.0
+    assert (beams[0].root_pos_w[:, 2] < 0.6).all() and beams[0].contact_force_w.norm(
+        dim=1
+    ).min() > 1.0
     above = beams[0].root_pos_w[:, None] + torch.tensor((0.0, 0.0, 0.5))
     down = torch.tensor((0.0, 0.0, -1.0)).expand(2, 1, 3)
-    torch.testing.assert_close(*(sim.cast_rays(above, down, 3.0) for sim in sims), atol=0.01, rtol=0.0)
+    torch.testing.assert_close(
+        *(sim.cast_rays(above, down, 3.0) for sim in sims), atol=0.01, rtol=0.0
+    )
 
 
 def test_more_contacts_than_there_is_room_for_are_an_error(make):
     sim = make(3, nconmax=2)
     sim.step(200)
-    with pytest.raises(RuntimeError, match=r"in environment 0 and 2 others with SimCfg.nconmax=2, .* raise it"):
+    with pytest.raises(
+        RuntimeError, match=r"in environment 0 and 2 others with SimCfg.nconmax=2, .* raise it"
+    ):
         sim.diverged()
 
 
 def test_what_it_has_not_is_named(make_vec):
-    with pytest.raises(ValueError, match=r"sim='genesis' has a plane: SceneCfg.terrain must be None"):
+    with pytest.raises(
+        ValueError, match=r"sim='genesis' has a plane: SceneCfg.terrain must be None"
+    ):
         make_vec(2, "Legged/Go2-Rough-v0", sim="genesis")
-    with pytest.raises(ValueError, match=r"sim='genesis' runs on device='cpu', .* got device='mps'"):
+    with pytest.raises(
+        ValueError, match=r"sim='genesis' runs on device='cpu', .* got device='mps'"
+    ):
         make_vec(2, sim="genesis", device="mps")
 
 

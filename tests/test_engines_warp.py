@@ -32,9 +32,13 @@ SLIDES = tests.test_a_robot_slides_as_far_as_its_friction_lets_it
 def make() -> Iterator[Callable[..., Simulation]]:
     made = []
 
-    def make(num_envs: int = 2, reference: bool = False, scene: SceneCfg | None = None, **cfg: Any) -> Simulation:
+    def make(
+        num_envs: int = 2, reference: bool = False, scene: SceneCfg | None = None, **cfg: Any
+    ) -> Simulation:
         name = "mujoco" if reference else "mujoco_warp"
-        made.append(make_simulation(name, GO2, SimCfg(num_threads=1, **cfg), num_envs, "cpu", scene))
+        made.append(
+            make_simulation(name, GO2, SimCfg(num_threads=1, **cfg), num_envs, "cpu", scene)
+        )
         begin(made[-1])
         return made[-1]
 
@@ -50,18 +54,36 @@ def test_the_conformance_tests_pass(test, make):
 
 def test_half_a_second_of_trot_is_within_a_hundredth_of_a_millimetre_of_the_cpu_engine(make):
     own, reference = seen(trot(make(), 0.5)), seen(trot(make(reference=True), 0.5))
-    tolerances = {"root_pos_w": 1e-5, "joint_pos": 1e-5, "joint_vel": 1e-3, "joint_torque": 1e-3, "foot_pos_w": 1e-5}
-    tolerances |= {"contact_force_w": 0.02, "body_lin_vel_w": 1e-4, "body_ang_vel_w": 1e-3, "foot_lin_vel_w": 1e-4}
+    tolerances = {
+        "root_pos_w": 1e-5,
+        "joint_pos": 1e-5,
+        "joint_vel": 1e-3,
+        "joint_torque": 1e-3,
+        "foot_pos_w": 1e-5,
+    }
+    tolerances |= {
+        "contact_force_w": 0.02,
+        "body_lin_vel_w": 1e-4,
+        "body_ang_vel_w": 1e-3,
+        "foot_lin_vel_w": 1e-4,
+    }
     for name, atol in tolerances.items():
-        torch.testing.assert_close(own[name], reference[name], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format)
+        torch.testing.assert_close(
+            own[name], reference[name], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format
+        )
 
 
 def test_quantities_are_the_engines_own_arrays_and_stay_where_they_are(make):
     sim = make(3)
-    before = {name: getattr(sim, name) for name in ("joint_pos", "root_pos_w", "contact_force_w", "foot_lin_vel_w")}
+    before = {
+        name: getattr(sim, name)
+        for name in ("joint_pos", "root_pos_w", "contact_force_w", "foot_lin_vel_w")
+    }
     trot(sim, 0.1)
     for name, array in before.items():
-        assert getattr(sim, name).data_ptr() == array.data_ptr() and torch.equal(getattr(sim, name), array), name
+        assert getattr(sim, name).data_ptr() == array.data_ptr() and torch.equal(
+            getattr(sim, name), array
+        ), name
     assert sim.joint_pos.untyped_storage().data_ptr() == sim._data.qpos.ptr
     assert (sim.joint_pos[0] != torch.tensor(GO2.default_joint_pos)).any()
 
@@ -79,7 +101,8 @@ class Waits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += any(
-            name in str(func) for name in ("_local_scalar_dense", "is_nonzero", ".nonzero", "masked_select")
+            name in str(func)
+            for name in ("_local_scalar_dense", "is_nonzero", ".nonzero", "masked_select")
         )
         return func(*args, **(kwargs or {}))
 
@@ -102,7 +125,9 @@ def test_a_step_waits_once_and_resets_and_writes_never(make):
 def begin_rows(sim: Simulation, ids: torch.Tensor) -> None:
     sim.reset(ids)
     zero = torch.zeros(len(ids), 3)
-    sim.write_root_state(ids, zero + 1.0, torch.tensor((1.0, 0.0, 0.0, 0.0)).expand(2, 4), zero, zero)
+    sim.write_root_state(
+        ids, zero + 1.0, torch.tensor((1.0, 0.0, 0.0, 0.0)).expand(2, 4), zero, zero
+    )
     sim.write_joint_state(ids, torch.zeros(2, 12), torch.zeros(2, 12))
     sim.push(ids, zero)
     sim._write_parameter("body_mass", torch.ones(2, len(sim.body_names)), ids)
@@ -116,7 +141,10 @@ def begin_rows(sim: Simulation, ids: torch.Tensor) -> None:
             {"nconmax": 2},
             r"ran out of room \(.*(BROADPHASE|NARROWPHASE).*SimCfg.nconmax=2 .*raise njmax for NEFC, nconmax",
         ),
-        ({"njmax": 8}, r"\(NEFC\) in environment 0 and 2 others with SimCfg.nconmax=23 and SimCfg.njmax=8"),
+        (
+            {"njmax": 8},
+            r"\(NEFC\) in environment 0 and 2 others with SimCfg.nconmax=23 and SimCfg.njmax=8",
+        ),
     ],
 )
 def test_more_contacts_than_there_is_room_for_are_an_error(room, message, make):
@@ -149,16 +177,22 @@ def test_constants_follow_masses_in_the_environments_that_changed_and_no_others(
     for name, values in before.items():
         own = sims[0]._fields[name]
         expected = torch.from_numpy(getattr(sims[1].batch.get_model(1), name)).float()
-        torch.testing.assert_close(own[1], expected, atol=1e-6, rtol=1e-3, msg=f"{name}: {{}}".format)
+        torch.testing.assert_close(
+            own[1], expected, atol=1e-6, rtol=1e-3, msg=f"{name}: {{}}".format
+        )
         assert torch.equal(own[[0, 2]], values[[0, 2]]) and not torch.equal(own[1], values[1])
 
 
 def test_robots_stand_on_a_height_field(make):
     sims = [
-        make(4, reference=reference, scene=make_task_cfg("Legged/Go2-Rough-v0").scene) for reference in (False, True)
+        make(4, reference=reference, scene=make_task_cfg("Legged/Go2-Rough-v0").scene)
+        for reference in (False, True)
     ]
     for sim in sims:
-        sim.ground.levels[:], sim.ground.columns[:] = torch.tensor((0, 3, 5, 9)), torch.tensor((0, 4, 8, 12))
+        sim.ground.levels[:], sim.ground.columns[:] = (
+            torch.tensor((0, 3, 5, 9)),
+            torch.tensor((0, 4, 8, 12)),
+        )
         begin(sim)
         sim.step(200)
         feet, weight = sim.foot_pos_w, 9.81 * sim.get_parameter("body_mass").sum(1)
@@ -179,7 +213,9 @@ def test_what_was_closed_is_freed_at_once(make):
 def test_a_device_that_cannot_be_is_named(device, make_vec):
     if device == "cuda" and torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(ValueError, match=f"'cuda' where PyTorch finds an NVIDIA GPU, got device='{device}'"):
+    with pytest.raises(
+        ValueError, match=f"'cuda' where PyTorch finds an NVIDIA GPU, got device='{device}'"
+    ):
         make_vec(2, sim="mujoco_warp", device=device)
 
 
@@ -195,16 +231,24 @@ def test_a_pair_with_a_beam_is_as_on_the_cpu_engine(make):
     for one, two in zip(*([sim, sim.robots["left"]] for sim in sims), strict=True):
         for name, value in seen(one).items():
             if name in ("root_pos_w", "root_quat_w", "joint_pos", "body_pos_w"):
-                torch.testing.assert_close(value, seen(two)[name], atol=5e-3, rtol=0.0, msg=f"{name}: {{}}".format)
+                torch.testing.assert_close(
+                    value, seen(two)[name], atol=5e-3, rtol=0.0, msg=f"{name}: {{}}".format
+                )
     beams = [sim.objects["beam"] for sim in sims]
     torch.testing.assert_close(beams[0].root_pos_w, beams[1].root_pos_w, atol=5e-3, rtol=0.0)
-    assert (beams[0].root_pos_w[:, 2] < 0.6).all() and beams[0].contact_force_w.norm(dim=1).min() > 1.0
+    assert (beams[0].root_pos_w[:, 2] < 0.6).all() and beams[0].contact_force_w.norm(
+        dim=1
+    ).min() > 1.0
     above = beams[0].root_pos_w[:, None] + torch.tensor((0.0, 0.0, 0.5))
     down = torch.tensor((0.0, 0.0, -1.0)).expand(2, 1, 3)
-    torch.testing.assert_close(*(sim.cast_rays(above, down, 3.0) for sim in sims), atol=0.01, rtol=0.0)
+    torch.testing.assert_close(
+        *(sim.cast_rays(above, down, 3.0) for sim in sims), atol=0.01, rtol=0.0
+    )
 
 
-def test_observations_rewards_and_costs_are_those_of_the_cpu_engine_through_pushes_and_resets(make_vec, random_actions):
+def test_observations_rewards_and_costs_are_those_of_the_cpu_engine_through_pushes_and_resets(
+    make_vec, random_actions
+):
     cfg = {"events.push.interval_s": (0.05, 0.1)}
     both = [make_vec(4, sim=sim, cfg=cfg, max_episode_steps=9) for sim in ("mujoco", "mujoco_warp")]
     first = [envs.reset(seed=5)[0] for envs in both]

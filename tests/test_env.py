@@ -147,7 +147,12 @@ def test_the_unbatched_environment_is_of_the_same_task(task, make_vec, make_sing
     assert observation in single.observation_space
     observation, reward, terminated, truncated, info = single.step(single.action_space.sample())
     assert observation in single.observation_space
-    assert [type(x) for x in (reward, terminated, truncated, info["cost"])] == [float, bool, bool, float]
+    assert [type(x) for x in (reward, terminated, truncated, info["cost"])] == [
+        float,
+        bool,
+        bool,
+        float,
+    ]
     assert info["costs"].shape == (len(single.unwrapped.cost_names),)
     assert single.spec.max_episode_steps == {G1: 250}.get(task, 1000)
 
@@ -166,7 +171,13 @@ def test_info_has_the_documented_keys_shapes_and_kinds(array, make_vec, random_a
     env = make_vec(4, array=array, observations="dict", max_episode_steps=5)
     kind = np.ndarray if array == "numpy" else torch.Tensor
     names, limits = env.unwrapped.cost_names, env.unwrapped.cost_limits
-    assert {"joint_position", "joint_velocity", "joint_torque", "body_contact", "base_orientation"} < set(names)
+    assert {
+        "joint_position",
+        "joint_velocity",
+        "joint_torque",
+        "body_contact",
+        "base_orientation",
+    } < set(names)
     assert len(limits) == len(names) and all(limit > 0.0 for limit in limits)
     assert env.reset(seed=0)[1] == {}
 
@@ -179,7 +190,9 @@ def test_info_has_the_documented_keys_shapes_and_kinds(array, make_vec, random_a
         check(info["cost"], (4,), "float32")
         check(info["costs"], (4, len(names)), "float32")
         assert (info["costs"] >= 0.0).all()
-        np.testing.assert_allclose(np.asarray(info["cost"]), np.asarray(info["costs"]).sum(1), rtol=1e-6)
+        np.testing.assert_allclose(
+            np.asarray(info["cost"]), np.asarray(info["costs"]).sum(1), rtol=1e-6
+        )
         if step % 5:
             assert set(info) == {"cost", "costs"}
             continue
@@ -198,7 +211,10 @@ def test_info_has_the_documented_keys_shapes_and_kinds(array, make_vec, random_a
 
 def test_dict_observations_hold_the_policy_observation(make_vec, random_actions, assert_same):
     actions = random_actions(12, 3)
-    plain, grouped = make_vec(max_episode_steps=5), make_vec(max_episode_steps=5, observations="dict")
+    plain, grouped = (
+        make_vec(max_episode_steps=5),
+        make_vec(max_episode_steps=5, observations="dict"),
+    )
     assert_same(plain.reset(seed=1)[0], grouped.reset(seed=1)[0]["policy"])
     for one, other in zip(run(plain, actions), run(grouped, actions), strict=True):
         assert_same(one[0], other[0]["policy"])
@@ -206,7 +222,9 @@ def test_dict_observations_hold_the_policy_observation(make_vec, random_actions,
 
 
 @MODES
-def test_torch_and_numpy_environments_return_the_same_values(mode, make_vec, random_actions, assert_same):
+def test_torch_and_numpy_environments_return_the_same_values(
+    mode, make_vec, random_actions, assert_same
+):
     traces = []
     for array in ("numpy", "torch"):
         env = make_vec(array=array, observations="dict", max_episode_steps=5, autoreset_mode=mode)
@@ -227,7 +245,9 @@ def test_torch_and_numpy_environments_return_the_same_values(mode, make_vec, ran
     assert_same(listed(traces[0]), to_numpy(traces[1]))
 
 
-def test_it_runs_under_inference_mode_and_on_and_keeps_the_callers_settings(make_vec, random_actions, assert_same):
+def test_it_runs_under_inference_mode_and_on_and_keeps_the_callers_settings(
+    make_vec, random_actions, assert_same
+):
     actions = torch.from_numpy(random_actions(9, 3))
     plain, mixed = (make_vec(array="torch", max_episode_steps=4) for _ in range(2))
     expected = [plain.reset(seed=0)[0], *(plain.step(action)[0] for action in actions)]
@@ -241,7 +261,9 @@ def test_it_runs_under_inference_mode_and_on_and_keeps_the_callers_settings(make
     assert not any(x.requires_grad or x.is_inference() for x in actual[6:])
 
 
-def test_a_picture_of_each_of_the_first_environments_and_none_without_a_render_mode(make_vec, make_single):
+def test_a_picture_of_each_of_the_first_environments_and_none_without_a_render_mode(
+    make_vec, make_single
+):
     env = make_vec(2, render_mode="rgb_array")
     env.reset(seed=0)
     pictures = env.render()
@@ -303,10 +325,13 @@ def test_an_environment_does_the_same_whatever_the_number_of_environments(
 
 @GO2_IDS
 @pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.SAME_STEP])
-def test_a_reset_of_one_environment_leaves_the_others_bit_identical(mode, task, make_vec, random_actions, assert_same):
+def test_a_reset_of_one_environment_leaves_the_others_bit_identical(
+    mode, task, make_vec, random_actions, assert_same
+):
     actions = random_actions(30, 4)
     undisturbed, disturbed = (
-        make_vec(4, task, autoreset_mode=mode, observations="dict", cfg={"terminations": {}}) for _ in range(2)
+        make_vec(4, task, autoreset_mode=mode, observations="dict", cfg={"terminations": {}})
+        for _ in range(2)
     )
     others = np.array([0, 1, 3])
     mask = np.array([False, False, True, False])
@@ -315,7 +340,9 @@ def test_a_reset_of_one_environment_leaves_the_others_bit_identical(mode, task, 
     before = None
     for step, action in enumerate(actions):
         if step in (7, 8, 20):
-            observation, _ = disturbed.reset(options={"reset_mask": mask}, seed=9 if step == 20 else None)
+            observation, _ = disturbed.reset(
+                options={"reset_mask": mask}, seed=9 if step == 20 else None
+            )
             assert_same(rows(observation, others, 4), rows(before, others, 4))
             assert not np.array_equal(observation["policy"][2], before["policy"][2])
         one, other = disturbed.step(action), undisturbed.step(action)
@@ -325,7 +352,9 @@ def test_a_reset_of_one_environment_leaves_the_others_bit_identical(mode, task, 
 
 
 @GO2_IDS
-def test_a_partial_reset_with_a_seed_starts_that_environment_as_a_whole_reset_would(task, make_vec, assert_same):
+def test_a_partial_reset_with_a_seed_starts_that_environment_as_a_whole_reset_would(
+    task, make_vec, assert_same
+):
     one, other = make_vec(4, task), make_vec(4, task)
     one.reset(seed=2)
     mask = np.array([False, True, False, True])
@@ -337,7 +366,10 @@ def test_a_partial_reset_with_a_seed_starts_that_environment_as_a_whole_reset_wo
 def test_the_unbatched_environment_does_what_environment_0_of_a_batch_does(
     task, make_vec, make_single, random_actions, assert_same
 ):
-    single, batched = make_single(task, max_episode_steps=12), make_vec(3, task, max_episode_steps=12)
+    single, batched = (
+        make_single(task, max_episode_steps=12),
+        make_vec(3, task, max_episode_steps=12),
+    )
     observation, _ = single.reset(seed=8)
     assert_same(observation, batched.reset(seed=8)[0][0])
     for action in random_actions(30, 3, NUM_JOINTS[task]):
@@ -345,7 +377,11 @@ def test_the_unbatched_environment_does_what_environment_0_of_a_batch_does(
         all_obs, all_rewards, all_terminated, all_truncated, all_infos = batched.step(action)
         ended = terminated or truncated
         assert_same(observation, all_infos["final_obs"][0] if ended else all_obs[0])
-        assert (reward, terminated, truncated) == (all_rewards[0], all_terminated[0], all_truncated[0])
+        assert (reward, terminated, truncated) == (
+            all_rewards[0],
+            all_terminated[0],
+            all_truncated[0],
+        )
         assert info["cost"] == all_infos["cost"][0]
         assert_same(info["costs"], all_infos["costs"][0])
         if ended:
@@ -377,9 +413,14 @@ def test_a_saved_run_continues_bit_for_bit_also_in_a_fresh_environment(
     mode, array, make_vec, random_actions, assert_same
 ):
     def fresh() -> VectorEnv:
-        cfg = {"events.push.interval_s": (0.1, 0.3), "commands.velocity.resampling_time_s": (0.1, 0.5)}
+        cfg = {
+            "events.push.interval_s": (0.1, 0.3),
+            "commands.velocity.resampling_time_s": (0.1, 0.5),
+        }
         cfg["max_action_delay"] = 1
-        return make_vec(3, array=array, observations="dict", autoreset_mode=mode, max_episode_steps=9, cfg=cfg)
+        return make_vec(
+            3, array=array, observations="dict", autoreset_mode=mode, max_episode_steps=9, cfg=cfg
+        )
 
     env = fresh()
     env.reset(seed=3)
@@ -401,10 +442,14 @@ def test_a_saved_run_continues_bit_for_bit_also_in_a_fresh_environment(
 
 def _without_ages(tree: Any) -> Any:
     """A state without the wall-clock ages of episodes."""
-    return {k: _without_ages(v) if isinstance(v, dict) else v for k, v in tree.items() if k != "ages"}
+    return {
+        k: _without_ages(v) if isinstance(v, dict) else v for k, v in tree.items() if k != "ages"
+    }
 
 
-def test_an_episode_goes_on_across_a_save_with_its_return_length_and_time_limit(make_vec, random_actions):
+def test_an_episode_goes_on_across_a_save_with_its_return_length_and_time_limit(
+    make_vec, random_actions
+):
     env, fresh = make_vec(3, max_episode_steps=10), make_vec(3, max_episode_steps=10)
     env.reset(seed=0)
     first = run(env, random_actions(6, 3))
@@ -412,11 +457,17 @@ def test_an_episode_goes_on_across_a_save_with_its_return_length_and_time_limit(
     last = run(fresh, random_actions(4, 3, seed=1))
     assert last[-1][3].all()
     assert last[-1][4]["episode"]["l"].tolist() == [10, 10, 10]
-    np.testing.assert_allclose(last[-1][4]["episode"]["r"], sum(step[1] for step in first + last), rtol=1e-5)
-    np.testing.assert_allclose(last[-1][4]["episode"]["c"], sum(step[4]["cost"] for step in first + last), rtol=1e-5)
+    np.testing.assert_allclose(
+        last[-1][4]["episode"]["r"], sum(step[1] for step in first + last), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        last[-1][4]["episode"]["c"], sum(step[4]["cost"] for step in first + last), rtol=1e-5
+    )
 
 
-def test_the_unbatched_environment_continues_from_a_saved_state(make_single, random_actions, assert_same):
+def test_the_unbatched_environment_continues_from_a_saved_state(
+    make_single, random_actions, assert_same
+):
     def go_on(env: gym.Env, actions: np.ndarray) -> list[Any]:
         return [env.step(action)[:2] for action in actions]
 
@@ -430,7 +481,9 @@ def test_the_unbatched_environment_continues_from_a_saved_state(make_single, ran
     assert_same(go_on(fresh, actions[8:]), expected)
 
 
-def test_a_state_of_another_environment_is_refused_and_nothing_changes(make_vec, random_actions, assert_same):
+def test_a_state_of_another_environment_is_refused_and_nothing_changes(
+    make_vec, random_actions, assert_same
+):
     env = make_vec(3)
     env.reset(seed=0)
     run(env, random_actions(3, 3))
@@ -449,13 +502,17 @@ def test_a_state_of_another_environment_is_refused_and_nothing_changes(make_vec,
 def test_a_state_with_other_observations_is_refused(make_vec):
     env, other = make_vec(2), make_vec(2, observations="dict")
     env.reset(seed=0), other.reset(seed=0)
-    with pytest.raises(ValueError, match=r"'observation'\].*has \['policy'\] where this one has .*'critic'"):
+    with pytest.raises(
+        ValueError, match=r"'observation'\].*has \['policy'\] where this one has .*'critic'"
+    ):
         unwrap(other).set_state(unwrap(env).get_state())
 
 
 @pytest.mark.parametrize("single", [True, False])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_or_a_pickle_goes_on_as_the_environment_does(single, copied, make_vec, make_single, random_actions):
+def test_a_copy_or_a_pickle_goes_on_as_the_environment_does(
+    single, copied, make_vec, make_single, random_actions
+):
     env = make_single() if single else make_vec(3, max_episode_steps=6)
     actions = random_actions(8, 3)
     if single:
@@ -509,7 +566,9 @@ def test_a_nan_in_one_environment_ends_and_resets_it_alone_and_is_counted(
     logs = [info["log"] for step in trace for info in (step[4], *step[6:]) if "log" in info]
     assert [(log["episodes"], log["termination/bad_physics"]) for log in logs] == [(1, 1)]
     state = sick.get_state()
-    assert all_finite(state["env"]["env"] if mode is AutoresetMode.DISABLED else state["env"]["env"]["env"])
+    assert all_finite(
+        state["env"]["env"] if mode is AutoresetMode.DISABLED else state["env"]["env"]["env"]
+    )
 
 
 # --- aliasing ---------------------------------------------------------------------------------------------------------
@@ -553,7 +612,12 @@ def test_what_the_caller_does_to_a_returned_array_reaches_nothing(
                 after(again)
         return trace
 
-    kwargs = {"array": array, "observations": "dict", "max_episode_steps": 5, "autoreset_mode": mode}
+    kwargs = {
+        "array": array,
+        "observations": "dict",
+        "max_episode_steps": 5,
+        "autoreset_mode": mode,
+    }
     expected = steps(make_vec(num_envs, task, **kwargs), lambda tree: None)[1:]
     assert_same(steps(make_vec(num_envs, task, **kwargs), scribble), expected)
 
@@ -562,10 +626,18 @@ def test_what_the_caller_does_to_a_returned_array_reaches_nothing(
 @pytest.mark.parametrize("array", ["numpy", "torch"])
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize("cost_names", [(), ("foot_slip",), ("foot_slip", "joint_torque")], ids=len)
-def test_a_returned_array_never_changes_later(mode, array, num_envs, cost_names, make_vec, random_actions, assert_same):
+def test_a_returned_array_never_changes_later(
+    mode, array, num_envs, cost_names, make_vec, random_actions, assert_same
+):
     cfg = make_task_cfg(GO2)
     cfg.costs = {name: cfg.costs[name] for name in cost_names}
-    kwargs = {"array": array, "observations": "dict", "max_episode_steps": 5, "autoreset_mode": mode, "cfg": cfg}
+    kwargs = {
+        "array": array,
+        "observations": "dict",
+        "max_episode_steps": 5,
+        "autoreset_mode": mode,
+        "cfg": cfg,
+    }
     env = make_vec(num_envs, **kwargs)
     kept = [env.reset(seed=1)]
     copies = [copy.deepcopy(kept[0])]
@@ -579,7 +651,9 @@ def test_a_returned_array_never_changes_later(mode, array, num_envs, cost_names,
 
 
 @GO2_IDS
-def test_arrays_of_the_unbatched_environment_never_change_later(task, make_single, random_actions, assert_same):
+def test_arrays_of_the_unbatched_environment_never_change_later(
+    task, make_single, random_actions, assert_same
+):
     env = make_single(task)
     kept = [env.reset(seed=1)]
     copies = [copy.deepcopy(kept[0])]
@@ -640,7 +714,9 @@ def test_gymnasiums_statistics_take_the_place_of_ours():
 
 
 @MODES
-def test_gymnasiums_statistics_above_ours_are_refused_when_they_are_made(mode, make_vec, make_single):
+def test_gymnasiums_statistics_above_ours_are_refused_when_they_are_made(
+    mode, make_vec, make_single
+):
     theirs, env = gym.wrappers.vector.RecordEpisodeStatistics, make_vec(autoreset_mode=mode)
     for below in (env, gym.wrappers.vector.TransformReward(env, abs), ObsNormalize(ToTorch(env))):
         with pytest.raises(ValueError, match=r"info\['episode'\].*statistics=False"):
@@ -704,7 +780,10 @@ def test_what_cannot_draw_says_which_variable_to_set():
         "        print(error)"
     )
     imported, started = printed.splitlines()
-    assert re.search("imported with MUJOCO_GL='nonsense': invalid value.*: egl needs no display.*libegl1", imported)
+    assert re.search(
+        "imported with MUJOCO_GL='nonsense': invalid value.*: egl needs no display.*libegl1",
+        imported,
+    )
     assert re.search("start with MUJOCO_GL='off'.*: egl needs no display.*libegl1", started)
 
 
@@ -722,32 +801,92 @@ def masks(values: list[Any], dtype: Any = bool) -> dict[str, Any]:
 
 
 BAD_CALLS: dict[str, tuple[Callable[[VectorEnv], Any], Any, str]] = {
-    "too few joints": (lambda e: e.step(np.zeros((3, 11), np.float32)), ValueError, r"\(3, 12\).*\(3, 11\)"),
-    "too many environments": (lambda e: e.step(np.zeros((4, 12), np.float32)), ValueError, r"\(3, 12\).*\(4, 12\)"),
+    "too few joints": (
+        lambda e: e.step(np.zeros((3, 11), np.float32)),
+        ValueError,
+        r"\(3, 12\).*\(3, 11\)",
+    ),
+    "too many environments": (
+        lambda e: e.step(np.zeros((4, 12), np.float32)),
+        ValueError,
+        r"\(3, 12\).*\(4, 12\)",
+    ),
     "one action": (lambda e: e.step(np.zeros(12, np.float32)), ValueError, r"\(3, 12\).*\(12,\)"),
-    "masks as actions": (lambda e: e.step(np.zeros((3, 12), bool)), TypeError, r"real numbers.*bool"),
-    "complex actions": (lambda e: e.step(np.zeros((3, 12), complex)), TypeError, r"real numbers.*complex"),
-    "objects as actions": (lambda e: e.step(np.full((3, 12), None)), TypeError, r"real numbers.*object"),
-    "words as actions": (lambda e: e.step([["0.5"] * 12] * 3), TypeError, r"real numbers.*list of <U3"),
+    "masks as actions": (
+        lambda e: e.step(np.zeros((3, 12), bool)),
+        TypeError,
+        r"real numbers.*bool",
+    ),
+    "complex actions": (
+        lambda e: e.step(np.zeros((3, 12), complex)),
+        TypeError,
+        r"real numbers.*complex",
+    ),
+    "objects as actions": (
+        lambda e: e.step(np.full((3, 12), None)),
+        TypeError,
+        r"real numbers.*object",
+    ),
+    "words as actions": (
+        lambda e: e.step([["0.5"] * 12] * 3),
+        TypeError,
+        r"real numbers.*list of <U3",
+    ),
     "short lists": (lambda e: e.step([[0.0] * 11] * 3), ValueError, r"\(3, 12\).*\(3, 11\)"),
-    "lists of several lengths": (lambda e: e.step([[0.0] * 12, [0.0] * 11, []]), ValueError, r"\(3, 12\).*inhomog"),
-    "double too large": (lambda e: e.step(np.full((3, 12), 1e300)), ValueError, r"not finite.*\[0, 1, 2\]"),
-    "nan in a list": (lambda e: e.step(actions_with(np.nan, 1).tolist()), ValueError, r"not finite.*\[1\]"),
+    "lists of several lengths": (
+        lambda e: e.step([[0.0] * 12, [0.0] * 11, []]),
+        ValueError,
+        r"\(3, 12\).*inhomog",
+    ),
+    "double too large": (
+        lambda e: e.step(np.full((3, 12), 1e300)),
+        ValueError,
+        r"not finite.*\[0, 1, 2\]",
+    ),
+    "nan in a list": (
+        lambda e: e.step(actions_with(np.nan, 1).tolist()),
+        ValueError,
+        r"not finite.*\[1\]",
+    ),
     "a number": (lambda e: e.step(0.0), TypeError, r"lists of numbers, got float"),
     "no action": (lambda e: e.step(None), TypeError, r"NoneType"),
     "tensor actions": (lambda e: e.step(torch.zeros(3, 12)), TypeError, r"tensor"),
     "nan action": (lambda e: e.step(actions_with(np.nan, 1)), ValueError, r"not finite.*\[1\]"),
-    "infinite action": (lambda e: e.step(actions_with(-np.inf, 2)), ValueError, r"not finite.*\[2\]"),
-    "short mask": (lambda e: e.reset(options=masks([True, False])), ValueError, r"reset_mask.*\(3,\).*\(2,\)"),
-    "two-dimensional mask": (lambda e: e.reset(options=masks([[True]] * 3)), ValueError, r"reset_mask.*\(3, 1\)"),
-    "integer mask": (lambda e: e.reset(options=masks([1, 0, 1], int)), TypeError, r"reset_mask.*int64"),
-    "list as mask": (lambda e: e.reset(options={"reset_mask": [True, False, True]}), TypeError, r"reset_mask.*list"),
+    "infinite action": (
+        lambda e: e.step(actions_with(-np.inf, 2)),
+        ValueError,
+        r"not finite.*\[2\]",
+    ),
+    "short mask": (
+        lambda e: e.reset(options=masks([True, False])),
+        ValueError,
+        r"reset_mask.*\(3,\).*\(2,\)",
+    ),
+    "two-dimensional mask": (
+        lambda e: e.reset(options=masks([[True]] * 3)),
+        ValueError,
+        r"reset_mask.*\(3, 1\)",
+    ),
+    "integer mask": (
+        lambda e: e.reset(options=masks([1, 0, 1], int)),
+        TypeError,
+        r"reset_mask.*int64",
+    ),
+    "list as mask": (
+        lambda e: e.reset(options={"reset_mask": [True, False, True]}),
+        TypeError,
+        r"reset_mask.*list",
+    ),
     "tensor as mask": (
         lambda e: e.reset(options={"reset_mask": torch.tensor([True, False, True])}),
         TypeError,
         r"reset_mask.*[tT]ensor",
     ),
-    "unknown option": (lambda e: e.reset(options={"mask": None}), ValueError, r"'mask'.*'reset_mask'"),
+    "unknown option": (
+        lambda e: e.reset(options={"mask": None}),
+        ValueError,
+        r"'mask'.*'reset_mask'",
+    ),
     "too few seeds": (lambda e: e.reset(seed=[1, 2]), ValueError, r"num_envs=3.*2"),
     "fraction as seed": (lambda e: e.reset(seed=1.5), (TypeError, ValueError), r"seed.*1\.5"),
     "word as seed": (lambda e: e.reset(seed="zero"), (TypeError, ValueError), r"seed.*zero"),
@@ -756,7 +895,9 @@ BAD_CALLS: dict[str, tuple[Callable[[VectorEnv], Any], Any, str]] = {
 
 @pytest.mark.parametrize("name", BAD_CALLS)
 @MODES
-def test_a_bad_call_is_refused_by_name_and_nothing_is_half_changed(name, mode, make_vec, random_actions, assert_same):
+def test_a_bad_call_is_refused_by_name_and_nothing_is_half_changed(
+    name, mode, make_vec, random_actions, assert_same
+):
     call, error, culprit = BAD_CALLS[name]
     env, twin = (make_vec(3, autoreset_mode=mode, max_episode_steps=5) for _ in range(2))
     for each in (env, twin):
@@ -857,7 +998,11 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"autoreset_mode": "sometimes"}, ValueError, r"autoreset_mode.*SameStep.*'sometimes'"),
         ({"max_episode_steps": 0}, ValueError, r"0"),
         ({"max_episode_steps": 2.5}, ValueError, r"2\.5"),
-        ({"colour": "red"}, TypeError, r"make_vec\('Legged/Go2-Flat-v0'.*no keyword 'colour'; it takes: .*device"),
+        (
+            {"colour": "red"},
+            TypeError,
+            r"make_vec\('Legged/Go2-Flat-v0'.*no keyword 'colour'; it takes: .*device",
+        ),
         ({"autoreset": True}, TypeError, r"'autoreset'; did you mean 'autoreset_mode'\?"),
         ({"cfg": {"rewards.juggling.weight": 1.0}}, ValueError, r"'juggling'.*tracking_lin_vel"),
         ({"cfg": {"sim.timestep": 0.01}}, ValueError, r"'timestep'.*dt"),
@@ -866,18 +1011,58 @@ def test_calls_of_the_unbatched_environment_out_of_order_are_refused(make_single
         ({"cfg": {"robot.kp": -5}}, TypeError, r"'robot.kp' needs tuple\[float, ...\], got -5"),
         ({"cfg": {"robot": "g1"}}, TypeError, r"'robot' needs RobotCfg, got 'g1'"),
         ({"cfg": {"costs": None}}, TypeError, r"'costs' needs dict.*None"),
-        ({"cfg": {"rewards.torques": -1.0}}, TypeError, r"'rewards.torques' needs RewardTermCfg, got -1.0"),
+        (
+            {"cfg": {"rewards.torques": -1.0}},
+            TypeError,
+            r"'rewards.torques' needs RewardTermCfg, got -1.0",
+        ),
         ({"cfg": {"only_positive_rewards": "no"}}, TypeError, r"needs bool, got 'no'"),
-        ({"cfg": {"commands.velocity.lin_vel_x": 1.0}}, TypeError, r"needs tuple\[float, float\], got 1.0"),
-        ({"cfg": {"commands.velocity.lin_vel_x": (0, 1, 2)}}, TypeError, r"needs tuple\[float, float\]"),
-        ({"cfg": {"events.push.mode": "always"}}, ValueError, r"'push': mode must be one of.*'always'"),
+        (
+            {"cfg": {"commands.velocity.lin_vel_x": 1.0}},
+            TypeError,
+            r"needs tuple\[float, float\], got 1.0",
+        ),
+        (
+            {"cfg": {"commands.velocity.lin_vel_x": (0, 1, 2)}},
+            TypeError,
+            r"needs tuple\[float, float\]",
+        ),
+        (
+            {"cfg": {"events.push.mode": "always"}},
+            ValueError,
+            r"'push': mode must be one of.*'always'",
+        ),
         ({"cfg": {"events.push.func": 3}}, TypeError, r"needs .*Callable.*3"),
-        ({"cfg": {"rewards.torques.weight": float("nan")}}, ValueError, r"'rewards.torques.weight' needs a number"),
-        ({"cfg": {"events.push.params.velocity": float("nan")}}, ValueError, r"velocity' needs a number"),
-        ({"cfg": {"actions.joint_position.scale": float("inf")}}, ValueError, r"scale must be positive and finite"),
-        ({"cfg": {"commands.velocity.resampling_time_s": (0, 0)}}, ValueError, r"resampling_time_s must be .*above 0"),
-        ({"cfg": {"events.push.interval_s": (0, 0)}}, ValueError, r"'push': interval_s must be .*above 0.*\(0, 0\)"),
-        ({"cfg": {"events.friction.params.range": (2, 1)}}, ValueError, r"'friction': range must be \(low, high\)"),
+        (
+            {"cfg": {"rewards.torques.weight": float("nan")}},
+            ValueError,
+            r"'rewards.torques.weight' needs a number",
+        ),
+        (
+            {"cfg": {"events.push.params.velocity": float("nan")}},
+            ValueError,
+            r"velocity' needs a number",
+        ),
+        (
+            {"cfg": {"actions.joint_position.scale": float("inf")}},
+            ValueError,
+            r"scale must be positive and finite",
+        ),
+        (
+            {"cfg": {"commands.velocity.resampling_time_s": (0, 0)}},
+            ValueError,
+            r"resampling_time_s must be .*above 0",
+        ),
+        (
+            {"cfg": {"events.push.interval_s": (0, 0)}},
+            ValueError,
+            r"'push': interval_s must be .*above 0.*\(0, 0\)",
+        ),
+        (
+            {"cfg": {"events.friction.params.range": (2, 1)}},
+            ValueError,
+            r"'friction': range must be \(low, high\)",
+        ),
     ],
     ids=str,
 )
@@ -910,7 +1095,9 @@ def test_a_randomised_parameter_below_zero_is_refused(term, make_vec):
 
 def test_none_removes_a_term_and_a_cfg_that_changes_later_changes_no_environment(make_vec):
     cfg = make_task_cfg(GO2)
-    env = unwrap(make_vec(2, cfg={"rewards.torques": None, "events.push": None, "costs.foot_slip": None}))
+    env = unwrap(
+        make_vec(2, cfg={"rewards.torques": None, "events.push": None, "costs.foot_slip": None})
+    )
     assert env.rewards.names == tuple(name for name in cfg.rewards if name != "torques")
     assert env.cost_names == tuple(name for name in cfg.costs if name != "foot_slip")
     env, single = unwrap(make_vec(2, cfg=cfg)), gym.make(GO2, cfg=cfg).unwrapped

@@ -16,7 +16,11 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 @pytest.mark.parametrize("name", ["quickstart", "custom_term", "mimic_go2"])
 def test_the_example_runs(name, monkeypatch, capsys):
     make_vec = gym.make_vec
-    monkeypatch.setattr(gym, "make_vec", lambda task, num_envs, **kwargs: make_vec(task, min(num_envs, FEW), **kwargs))
+    monkeypatch.setattr(
+        gym,
+        "make_vec",
+        lambda task, num_envs, **kwargs: make_vec(task, min(num_envs, FEW), **kwargs),
+    )
     monkeypatch.setattr(sys, "argv", [name])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert capsys.readouterr().out

@@ -33,7 +33,11 @@ from legged_envs.wrappers import (
     VectorCMDP,
 )
 
-DISABLED, SAME_STEP, NEXT_STEP = AutoresetMode.DISABLED, AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP
+DISABLED, SAME_STEP, NEXT_STEP = (
+    AutoresetMode.DISABLED,
+    AutoresetMode.SAME_STEP,
+    AutoresetMode.NEXT_STEP,
+)
 
 
 class Countdown:
@@ -43,7 +47,9 @@ class Countdown:
     need_auto_reset_wrapper = need_time_limit_wrapper = True
     num_envs, metadata, length = 1, {}, 4
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.time = 0
         return torch.tensor([0.0, 1.0]), {}
 
@@ -53,7 +59,14 @@ class Countdown:
         observation = torch.tensor([float(self.time), float(action[0])])
         info = {"goal": self.time == 2, "parts": {"x": torch.tensor(0.5)}, "note": "text"}
         done = torch.tensor(float(self.time == self.length))
-        return observation, torch.tensor(2.0), torch.tensor(float(self.time)), done, torch.tensor(0.0), info
+        return (
+            observation,
+            torch.tensor(2.0),
+            torch.tensor(float(self.time)),
+            done,
+            torch.tensor(0.0),
+            info,
+        )
 
     def get_state(self) -> Any:
         return self.time
@@ -69,7 +82,9 @@ class Resetting:
     need_auto_reset_wrapper = need_time_limit_wrapper = False
     num_envs = 2
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.times = torch.zeros(2)
         return self.times[:, None].clone(), {}
 
@@ -79,7 +94,14 @@ class Resetting:
         cost = self.times.clone()
         self.times = torch.where(ended, 0.0, self.times)
         info = {"final_observation": final, "_final_observation": ended} if ended.any() else {}
-        return self.times[:, None].clone(), torch.ones(2), cost, ended, torch.zeros(2, dtype=torch.bool), info
+        return (
+            self.times[:, None].clone(),
+            torch.ones(2),
+            cost,
+            ended,
+            torch.zeros(2, dtype=torch.bool),
+            info,
+        )
 
 
 ACTION = torch.zeros(1, 2)
@@ -88,12 +110,24 @@ ACTION = torch.zeros(1, 2)
 def test_six_values_of_one_environment_become_five_of_a_batch_of_one():
     env = FromCMDP(Countdown())
     observation, info = env.reset(seed=0)
-    assert observation.tolist() == [[0.0, 1.0]] and info == {} and env.metadata["autoreset_mode"] is DISABLED
+    assert (
+        observation.tolist() == [[0.0, 1.0]]
+        and info == {}
+        and env.metadata["autoreset_mode"] is DISABLED
+    )
     assert env.observation_space.shape == (1, 2) and env.num_envs == 1
     observation, reward, terminated, truncated, info = env.step(ACTION)
-    assert (observation.tolist(), reward.tolist(), info["cost"].tolist()) == ([[1.0, 0.0]], [2.0], [1.0])
+    assert (observation.tolist(), reward.tolist(), info["cost"].tolist()) == (
+        [[1.0, 0.0]],
+        [2.0],
+        [1.0],
+    )
     assert terminated.dtype == truncated.dtype == torch.bool and terminated.shape == (1,)
-    assert info["parts"]["x"].tolist() == [0.5] and info["goal"].tolist() == [False] and info["note"] == "text"
+    assert (
+        info["parts"]["x"].tolist() == [0.5]
+        and info["goal"].tolist() == [False]
+        and info["note"] == "text"
+    )
     again, _ = env.reset(options={"reset_mask": torch.tensor([False])})
     assert again.tolist() == observation.tolist()
     assert env.reset(options={"reset_mask": torch.tensor([True])})[0].tolist() == [[0.0, 1.0]]
@@ -112,7 +146,13 @@ def test_the_whole_stack_works_above_it(mode):
         *_, info = env.step(ACTION)
         costs.append(info["original_cost"].item())
         if "episode" in info:
-            sums.append((info["episode"]["l"].item(), info["episode"]["c"].item(), info["episode"]["r"].item()))
+            sums.append(
+                (
+                    info["episode"]["l"].item(),
+                    info["episode"]["c"].item(),
+                    info["episode"]["r"].item(),
+                )
+            )
     cycle = [1.0, 2.0, 3.0] if mode is SAME_STEP else [1.0, 2.0, 3.0, 0.0]
     assert costs == cycle * (12 // len(cycle))
     assert set(sums) == {(3, 6.0, 6.0)}
@@ -129,7 +169,9 @@ def test_one_that_resets_by_itself_has_the_form_of_this_package():
         _, _, terminated, _, info = top.step(torch.zeros(2, 1))
         assert ("final_obs" in info) == bool(terminated.any())
         if "final_obs" in info:
-            assert torch.equal(info["_final_obs"], terminated) and not {"final_observation"} & set(info)
+            assert torch.equal(info["_final_obs"], terminated) and not {"final_observation"} & set(
+                info
+            )
             rows = terminated[:, None]
             raw = torch.where(rows, info["original_final_obs"], info["original_obs"])
             assert torch.equal(raw, info["original_final_obs"])
@@ -150,7 +192,10 @@ def test_a_step_of_other_values_is_refused():
             observation, reward, _, *rest = super().step(action)
             return observation, reward, torch.ones(3), *rest
 
-    for cmdp, message in ((Five(), "six values, got 5"), (Wide(), r"cost of shape \(1,\) from Wide, got \(1, 3\)")):
+    for cmdp, message in (
+        (Five(), "six values, got 5"),
+        (Wide(), r"cost of shape \(1,\) from Wide, got \(1, 3\)"),
+    ):
         env = FromCMDP(cmdp)
         env.reset()
         with pytest.raises(ValueError, match=message):
@@ -159,7 +204,9 @@ def test_a_step_of_other_values_is_refused():
         FromCMDP(3)
 
 
-@pytest.mark.parametrize("make", [lambda: CMDP(make_toy_env(5)), lambda: VectorCMDP(ToyVectorEnv())])
+@pytest.mark.parametrize(
+    "make", [lambda: CMDP(make_toy_env(5)), lambda: VectorCMDP(ToyVectorEnv())]
+)
 def test_what_a_cmdp_wrapper_took_apart_comes_together_again(make):
     six = make()
     env = FromCMDP(six)
@@ -198,11 +245,15 @@ def test_a_stack_above_it_goes_on_from_its_state_and_its_copy():
 
 
 def test_environments_of_omnisafe_go_under_the_stack():
-    pytest.importorskip("legged_envs.wrappers.omnisafe", reason="OmniSafe is not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "legged_envs.wrappers.omnisafe", reason="OmniSafe is not installed", exc_type=ImportError
+    )
     from omnisafe.envs.core import make
 
     simple = make("Simple-v0")
-    env = AutoReset(TimeLimit(simple, time_limit=5, device=torch.device("cpu")), torch.device("cpu"))
+    env = AutoReset(
+        TimeLimit(simple, time_limit=5, device=torch.device("cpu")), torch.device("cpu")
+    )
     env = EpisodeStatistics(CostNormalize(ObsNormalize(env, torch.device("cpu")), device="cpu"))
     assert isinstance(env.unwrapped, FromCMDP) and env.unwrapped.cmdp is simple
     env.reset(seed=0)
@@ -230,10 +281,16 @@ def test_constructors_take_the_device_of_omnisafe_wherever_it_stands():
         at = () if named else (device,)
         env = TimeLimit(env, 4, *at, **named)
         env = AutoReset(env, *at, **named)
-        env = ObsNormalize(env, *at, norm=None, **named) if named else ObsNormalize(env, device, None)
+        env = (
+            ObsNormalize(env, *at, norm=None, **named) if named else ObsNormalize(env, device, None)
+        )
         env = RewardNormalize(env, *at, **named)
         env = CostNormalize(env, *at, **named)
-        env = ActionScale(env, low=-1.0, high=1.0, **named) if named else ActionScale(env, device, -1.0, 1.0)
+        env = (
+            ActionScale(env, low=-1.0, high=1.0, **named)
+            if named
+            else ActionScale(env, device, -1.0, 1.0)
+        )
         return Unsqueeze(env, *at, **named)
 
     traces = []
@@ -249,7 +306,11 @@ def test_constructors_take_the_device_of_omnisafe_wherever_it_stands():
     assert traces[0][0].shape == (1, 5)
     norm = Normalizer((5,))
     assert ObsNormalize(ToyVectorEnv(), device, norm).normalizer is norm
-    assert ActionRepeat(ToyVectorEnv(), 3, device).times == ActionRepeat(ToyVectorEnv(), device, 3).times == 3
+    assert (
+        ActionRepeat(ToyVectorEnv(), 3, device).times
+        == ActionRepeat(ToyVectorEnv(), device, 3).times
+        == 3
+    )
     assert ToTorch(ToyVectorEnv(), "cpu").device == device
 
 
@@ -258,7 +319,9 @@ def test_a_device_where_the_environment_is_not_is_refused():
         (TimeLimit(ToyVectorEnv(), 5, device="cuda:1"), "cuda:1"),
         (AutoReset(ToyVectorEnv(), "cuda"), "cuda"),
     ):
-        with pytest.raises(ValueError, match=rf"{type(env).__name__} was given device='{shown}'.*on 'cpu'.*ToTorch"):
+        with pytest.raises(
+            ValueError, match=rf"{type(env).__name__} was given device='{shown}'.*on 'cpu'.*ToTorch"
+        ):
             env.reset()
     for given in (3, "gpu", None):
         with pytest.raises(TypeError, match="takes one device"):
@@ -315,12 +378,16 @@ def test_others_environments_have_one_form_and_stay_what_they_are(wrap):
             ends += 1
             assert info["final_obs"].shape == (3, 5) and info["final_obs"].dtype == np.float32
             np.testing.assert_array_equal(info["_final_obs"], ended)
-            np.testing.assert_array_equal(info["original_final_obs"][~ended], info["original_obs"][~ended])
+            np.testing.assert_array_equal(
+                info["original_final_obs"][~ended], info["original_obs"][~ended]
+            )
             np.testing.assert_array_equal(info["cost"][ended], info["final_info"]["cost"][ended])
     assert ends > 3
 
 
-@pytest.mark.parametrize("layout", [lambda mask: mask[::-1][::-1], lambda mask: np.repeat(mask, 2)[::2], None])
+@pytest.mark.parametrize(
+    "layout", [lambda mask: mask[::-1][::-1], lambda mask: np.repeat(mask, 2)[::2], None]
+)
 def test_masks_and_actions_of_any_layout_reach_tensors(layout):
     mask, action = np.array([True, False, False]), np.zeros((3, 2), np.float32)
     if layout is None:

@@ -61,11 +61,15 @@ def test_agents_see_beam_and_partner_in_their_own_base_frames():
     for agent, partner, side in (("left", "right", 1.0), ("right", "left", -1.0)):
         seen = beam_and_partner(task.carriers[agent]).unflatten(1, (8, 3))
         for i in range(3):
-            base, place = matrix(bodies[agent].root_quat_w[i]).T, bodies[agent].root_pos_w[i].double().numpy()
+            base, place = (
+                matrix(bodies[agent].root_quat_w[i]).T,
+                bodies[agent].root_pos_w[i].double().numpy(),
+            )
             beam, other = bodies["beam"], bodies[partner]
             turned, ahead = matrix(beam.root_quat_w[i]), matrix(other.root_quat_w[i])[:, 0]
             vectors = (
-                base @ (beam.root_pos_w[i].double().numpy() - place) - (0.06, -side * APART / 2, 0.085),
+                base @ (beam.root_pos_w[i].double().numpy() - place)
+                - (0.06, -side * APART / 2, 0.085),
                 base @ (other.root_pos_w[i].double().numpy() - place) - (0.0, -side * APART, 0.0),
                 base @ beam.root_lin_vel_w[i].double().numpy(),
                 base @ turned @ beam.root_ang_vel_b[i].double().numpy(),
@@ -91,7 +95,9 @@ def test_each_is_asked_for_the_velocity_of_its_place_in_a_rigid_pair():
         torch.testing.assert_close(own, torch.stack((vx - wz * y, vy, wz), 1))  # v + ω × r
     observation = task.split(task.core._last_observation["policy"], task.observation_spaces)
     for agent in ("left", "right"):
-        torch.testing.assert_close(observation[agent][:, :3], task.carriers[agent].commands["velocity"])
+        torch.testing.assert_close(
+            observation[agent][:, :3], task.carriers[agent].commands["velocity"]
+        )
     envs.close()
 
 
@@ -106,13 +112,17 @@ def test_events_and_actions_reach_each_robot_on_its_own():
     actions[:, 12] = 1.0
     still = right.joint_pos.clone()
     envs.step(actions)
-    assert (right.joint_pos[:, 0] - still[:, 0] > 0.03).all() and (left.joint_pos[:, 0].abs() < 0.1).all()
+    assert (right.joint_pos[:, 0] - still[:, 0] > 0.03).all() and (
+        left.joint_pos[:, 0].abs() < 0.1
+    ).all()
     assert torch.equal(task.carriers["right"].actions.current[:, 0], torch.ones(3))
     envs.close()
 
 
 def put(body, env_id: int, pos, quat=(1.0, 0.0, 0.0, 0.0)) -> None:
-    body.write_root_state(torch.tensor([env_id]), torch.tensor([pos]), torch.tensor([quat]), *torch.zeros(2, 1, 3))
+    body.write_root_state(
+        torch.tensor([env_id]), torch.tensor([pos]), torch.tensor([quat]), *torch.zeros(2, 1, 3)
+    )
 
 
 def test_who_falls_ends_its_own_episode_and_a_beam_that_drops_ends_both():
@@ -169,12 +179,20 @@ def test_a_trained_pair_is_loaded_and_evaluated_against_a_pair_that_stands(tmp_p
             torch.randn(69, generator=generator).double(),
             torch.rand(69, generator=generator).double() + 0.5,
         )
-        scaler = {"running_mean": mean, "running_variance": variance, "current_count": torch.ones(()).double()}
-        policy = {f"net.{name}": value for name, value in net.state_dict().items()} | {"log_std": torch.zeros(12)}
+        scaler = {
+            "running_mean": mean,
+            "running_variance": variance,
+            "current_count": torch.ones(()).double(),
+        }
+        policy = {f"net.{name}": value for name, value in net.state_dict().items()} | {
+            "log_std": torch.zeros(12)
+        }
         saved[agent] = [policy, scaler]
         expected.append(net(((part - mean) / (variance.sqrt() + 1e-8)).clamp(-5.0, 5.0).float()))
     torch.save(saved, tmp_path / "policy.pt")
-    torch.testing.assert_close(example["load"](tmp_path / "policy.pt")(seen), torch.cat(expected, 1))
+    torch.testing.assert_close(
+        example["load"](tmp_path / "policy.pt")(seen), torch.cat(expected, 1)
+    )
     result = example["carrying"](lambda joined: torch.zeros(len(joined), 24), episodes=4)
     assert result["carried"] == 1.0
     assert result["lin_vel_error"] == pytest.approx(result["standing_lin_vel_error"], abs=0.02)

@@ -38,14 +38,20 @@ def make_sim(num_envs=2, ground=True, params=None, prepare=True, mode=3, filter=
     asset = load(sim, default_dof_drive_mode=mode, **options)
     for i in range(num_envs):
         env = gym.create_env(sim, gymapi.Vec3(), gymapi.Vec3(), 1)
-        gym.create_actor(env, asset, gymapi.Transform(gymapi.Vec3(0.0, 0.1 * i, 0.42)), "dog", i, filter, 0)
+        gym.create_actor(
+            env, asset, gymapi.Transform(gymapi.Vec3(0.0, 0.1 * i, 0.42)), "dog", i, filter, 0
+        )
     if prepare:
         assert gym.prepare_sim(sim)
     return sim
 
 
 def load(sim=None, file="legacy_dog.urdf", folder=HERE, **options):
-    defaults = {"collapse_fixed_joints": True, "replace_cylinder_with_capsule": True, "density": 0.001}
+    defaults = {
+        "collapse_fixed_joints": True,
+        "replace_cylinder_with_capsule": True,
+        "density": 0.001,
+    }
     return gym.load_asset(sim, str(folder), file, gymapi.AssetOptions(**{**defaults, **options}))
 
 
@@ -77,7 +83,10 @@ def test_a_urdf_has_isaac_gyms_bodies_and_joints_with_inertias_that_exist() -> N
     assert np.all(asset.inertia.sum(1, keepdims=True) >= 2 * asset.inertia - 1e-12)
     geoms = asset.spec.compile().geom_type.tolist()
     kinds = mujoco.mjtGeom
-    assert geoms == [kinds.mjGEOM_BOX, kinds.mjGEOM_SPHERE] + [kinds.mjGEOM_CAPSULE, kinds.mjGEOM_SPHERE] * 4
+    assert (
+        geoms
+        == [kinds.mjGEOM_BOX, kinds.mjGEOM_SPHERE] + [kinds.mjGEOM_CAPSULE, kinds.mjGEOM_SPHERE] * 4
+    )
     assert len(gym.get_asset_rigid_shape_properties(asset)) == 10
 
 
@@ -86,8 +95,12 @@ def test_dof_properties_are_those_of_the_file_and_shins_without_limits_have_none
     assert props["hasLimits"].tolist() == [True, False] * 4
     assert props["lower"][0].item() == pytest.approx(-1.2) and props["upper"][1].item() > 1e38
     assert props["effort"].tolist() == [30, 25] * 4 and props["velocity"].tolist() == [20, 15] * 4
-    assert props["damping"][1] == pytest.approx(0.01) and props["friction"][1] == pytest.approx(0.02)
-    assert (props["armature"] == np.float32(0.01)).all() and (props["driveMode"] == gymapi.DOF_MODE_EFFORT).all()
+    assert props["damping"][1] == pytest.approx(0.01) and props["friction"][1] == pytest.approx(
+        0.02
+    )
+    assert (props["armature"] == np.float32(0.01)).all() and (
+        props["driveMode"] == gymapi.DOF_MODE_EFFORT
+    ).all()
 
 
 def test_fixed_joints_and_cylinders_stay_unless_asked() -> None:
@@ -97,15 +110,23 @@ def test_fixed_joints_and_cylinders_stay_unless_asked() -> None:
     assert mujoco.mjtGeom.mjGEOM_CYLINDER in asset.spec.compile().geom_type
 
 
-def test_an_mjcf_asset_keeps_its_order_and_loses_its_floor_motors_and_free_joint(tmp_path: Path) -> None:
-    (tmp_path / "arm.xml").write_text("""<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+def test_an_mjcf_asset_keeps_its_order_and_loses_its_floor_motors_and_free_joint(
+    tmp_path: Path,
+) -> None:
+    (
+        tmp_path / "arm.xml"
+    ).write_text("""<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
         <body name="torso" pos="0 0 1"><freejoint/><geom size=".1" friction=".3"/>
           <body name="b"><joint name="jb" axis="0 1 0" range="-30 30"/><geom type="capsule" size=".02 .1"/></body>
           <body name="a"><joint name="ja" axis="1 0 0" damping="2"/><geom size=".05"/></body></body></worldbody>
         <actuator><motor joint="ja"/></actuator></mujoco>""")
     asset = load(file="arm.xml", folder=tmp_path)
     assert (asset.body_names, asset.dof_names) == (["torso", "b", "a"], ["jb", "ja"])
-    assert [shape.friction for shape in gym.get_asset_rigid_shape_properties(asset)] == [0.3, 1.0, 1.0]
+    assert [shape.friction for shape in gym.get_asset_rigid_shape_properties(asset)] == [
+        0.3,
+        1.0,
+        1.0,
+    ]
     props = gym.get_asset_dof_properties(asset)
     assert props["hasLimits"].tolist() == [True, False] and props["damping"].tolist() == [0.0, 2.0]
 
@@ -122,7 +143,10 @@ def test_pairs_of_shapes_with_rules_of_their_own_are_refused(tmp_path: Path) -> 
     ("change", "message"),
     [
         (
-            ("</robot>", '<joint name="x" type="floating"><parent link="base"/><child link="y"/></joint></robot>'),
+            (
+                "</robot>",
+                '<joint name="x" type="floating"><parent link="base"/><child link="y"/></joint></robot>',
+            ),
             "floating",
         ),
         (("</robot>", '<link name="lost"/></robot>'), "nobody's child"),
@@ -131,7 +155,9 @@ def test_pairs_of_shapes_with_rules_of_their_own_are_refused(tmp_path: Path) -> 
         (("<robot", "<<robot"), "not well-formed"),
     ],
 )
-def test_a_file_that_cannot_be_kept_is_refused_by_the_name_of_the_part(tmp_path: Path, change, message: str) -> None:
+def test_a_file_that_cannot_be_kept_is_refused_by_the_name_of_the_part(
+    tmp_path: Path, change, message: str
+) -> None:
     (tmp_path / "dog.urdf").write_text((HERE / "legacy_dog.urdf").read_text().replace(*change, 1))
     with pytest.raises(ValueError, match=message) as error:
         load(file="dog.urdf", folder=tmp_path)
@@ -197,7 +223,9 @@ def test_steps_equal_a_plain_loop_of_mj_step_bit_for_bit_and_tensors_are_what_mu
             data.ctrl = row
             mujoco.mj_step(model, data)
     for i, (model, data) in enumerate(references):
-        assert (sim.state.batch.qpos[i] == data.qpos).all() and (sim.state.batch.qvel[i] == data.qvel).all()
+        assert (sim.state.batch.qpos[i] == data.qpos).all() and (
+            sim.state.batch.qvel[i] == data.qvel
+        ).all()
         expected = [contact_force(model, data, body) for body in range(1, model.nbody)]
         assert forces.view(3, -1, 3)[i].numpy() == pytest.approx(np.array(expected), abs=1e-3)
         assert forces.view(3, -1, 3)[i, :, 2].sum() > 10.0
@@ -205,7 +233,9 @@ def test_steps_equal_a_plain_loop_of_mj_step_bit_for_bit_and_tensors_are_what_mu
         states = np.array([body_state(model, data, body) for body in range(1, model.nbody)])
         assert bodies.view(3, -1, 13)[i].numpy() == pytest.approx(states, abs=1e-5)
         assert root[i].numpy() == pytest.approx(states[0], abs=1e-5)
-        assert dofs.view(3, 8, 2)[i].numpy() == pytest.approx(np.stack((data.qpos[7:], data.qvel[6:]), 1), abs=1e-6)
+        assert dofs.view(3, 8, 2)[i].numpy() == pytest.approx(
+            np.stack((data.qpos[7:], data.qvel[6:]), 1), abs=1e-6
+        )
 
 
 def body_state(model, data, body: int) -> np.ndarray:
@@ -244,7 +274,9 @@ def test_tensors_are_filled_in_place_and_never_by_themselves() -> None:
     sim = make_sim()
     root = tensor(sim, "actor_root_state")
     height = root.view(2, 13)[:, 2]
-    assert height.tolist() == pytest.approx([0.42, 0.42]) and root[1, 1].item() == pytest.approx(0.1)
+    assert height.tolist() == pytest.approx([0.42, 0.42]) and root[1, 1].item() == pytest.approx(
+        0.1
+    )
     for _ in range(10):
         gym.simulate(sim)
     assert height.tolist() == pytest.approx([0.42, 0.42])
@@ -268,7 +300,9 @@ def test_setters_write_the_rows_that_they_are_given_and_no_others() -> None:
     assert (sim.state.batch.state[[0, 2]] == before[[0, 2]]).all()
     assert tensor(sim, "actor_root_state")[1].tolist() == pytest.approx(wanted.tolist(), abs=1e-6)
     assert (tensor(sim, "dof_state").view(3, 8, 2)[1] == 0.25).all()
-    assert tensor(sim, "rigid_body_state").view(3, -1, 13)[1, 0].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+    assert tensor(sim, "rigid_body_state").view(3, -1, 13)[1, 0].tolist() == pytest.approx(
+        wanted.tolist(), abs=1e-5
+    )
     before = sim.state.batch.state.copy()
     root[2, 7] += 1.0
     gym.set_actor_root_state_tensor(sim, unwrap(root))  # as legged_gym pushes
@@ -281,7 +315,9 @@ def test_environment_i_does_not_depend_on_the_others() -> None:
     for count in (1, 3):
         sim = make_sim(count)
         for i in range(30):
-            gym.set_dof_actuation_force_tensor(sim, unwrap(torch.full((count, 8), float(i % 5 - 2))))
+            gym.set_dof_actuation_force_tensor(
+                sim, unwrap(torch.full((count, 8), float(i % 5 - 2)))
+            )
             gym.simulate(sim)
         rows.append(sim.state.batch.qpos[0].copy())
     assert (rows[0] == rows[1]).all()
@@ -319,8 +355,13 @@ def test_dofs_at_their_limit_of_velocity_are_braked_and_not_driven_on() -> None:
     props["velocity"] = 25.0
     gym.set_actor_dof_properties(sim.envs[1], 0, props)
     put_to_pose(sim)
-    dofs, force = tensor(sim, "dof_state").view(2, 4, 2, 2)[:, :, 1, 1], tensor(sim, "dof_force").view(2, 4, 2)[..., 1]
-    knees = torch.tensor([0.0, 1.0]).repeat(2, 4)  # which turn without an end, of up to 15 rad/s by the file
+    dofs, force = (
+        tensor(sim, "dof_state").view(2, 4, 2, 2)[:, :, 1, 1],
+        tensor(sim, "dof_force").view(2, 4, 2)[..., 1],
+    )
+    knees = torch.tensor([0.0, 1.0]).repeat(
+        2, 4
+    )  # which turn without an end, of up to 15 rad/s by the file
     fastest, idle = torch.zeros(2), torch.zeros(2, dtype=torch.bool)
     for _ in range(150):
         gym.set_dof_actuation_force_tensor(sim, gymtorch.unwrap_tensor(knees))
@@ -329,13 +370,19 @@ def test_dofs_at_their_limit_of_velocity_are_braked_and_not_driven_on() -> None:
         gym.refresh_dof_state_tensor(sim)
         gym.refresh_dof_force_tensor(sim)
         fastest, idle = torch.maximum(fastest, dofs.abs().amax(1)), idle | (force.amax(1) <= 0.0)
-        assert (force[before < torch.tensor([14.9, 24.9])] > 0.5).all(), "below the limit they are driven"
+        assert (force[before < torch.tensor([14.9, 24.9])] > 0.5).all(), (
+            "below the limit they are driven"
+        )
     step = 0.005 * 1.0 / 0.004  # no shin has less inertia about its knee, kg m²
     assert 15.0 < fastest[0] < 15.0 + step and 25.0 < fastest[1] < 25.0 + step and idle.all()
-    gym.set_dof_state_tensor(sim, unwrap(torch.stack((POSE.repeat(2), 30.0 * knees.flatten()), dim=1)))
+    gym.set_dof_state_tensor(
+        sim, unwrap(torch.stack((POSE.repeat(2), 30.0 * knees.flatten()), dim=1))
+    )
     gym.set_dof_actuation_force_tensor(sim, gymtorch.unwrap_tensor(-knees))
     gym.simulate(sim)
-    assert (tensor(sim, "dof_force").view(2, 4, 2)[..., 1] < -0.5).all(), "what brakes acts at any speed"
+    assert (tensor(sim, "dof_force").view(2, 4, 2)[..., 1] < -0.5).all(), (
+        "what brakes acts at any speed"
+    )
 
 
 def test_position_drives_are_implicit_in_both_gains_and_hold_their_targets() -> None:
@@ -353,7 +400,9 @@ def test_position_drives_are_implicit_in_both_gains_and_hold_their_targets() -> 
     q = v = 0.0
     for _ in range(100):  # v' = v + h/I (kp (target − q − h v') − kd v')
         gym.simulate(sim)
-        v = (v + 0.005 / inertia * 900.0 * (0.2 - q)) / (1 + 0.005 / inertia * (3.0 + 900.0 * 0.005))
+        v = (v + 0.005 / inertia * 900.0 * (0.2 - q)) / (
+            1 + 0.005 / inertia * (3.0 + 900.0 * 0.005)
+        )
         q += 0.005 * v
     assert tensor(sim, "dof_state")[:, 0].tolist() == pytest.approx([q] * 8, rel=5e-3)
 
@@ -379,7 +428,9 @@ def test_body_forces_act_at_the_centre_of_mass_for_one_step_and_are_no_contacts(
         momentum.append((bodies * torch.from_numpy(sim.state.model.body_mass[1:, None])).sum(1))
     impulse = 10.0 * 0.005
     assert momentum[0].flatten().tolist() == pytest.approx([impulse, 0, 0, impulse, 0, 0], abs=1e-5)
-    assert momentum[1].flatten().tolist() == pytest.approx([2 * impulse, 0, 0, impulse, impulse, 0], abs=1e-3)
+    assert momentum[1].flatten().tolist() == pytest.approx(
+        [2 * impulse, 0, 0, impulse, impulse, 0], abs=1e-3
+    )
     gym.simulate(sim)
     bodies = tensor(sim, "rigid_body_state").view(2, 13, 13)[..., 7:10]
     after = (bodies * torch.from_numpy(sim.state.model.body_mass[1:, None])).sum(1)
@@ -393,16 +444,23 @@ def test_gravity_changes_for_all_environments_at_any_time() -> None:
     params.gravity = gymapi.Vec3(*torch.tensor([1.0, 0.0, -2.0]))
     gym.set_sim_params(sim, params)
     gym.simulate(sim)
-    assert tensor(sim, "actor_root_state")[:, 7:10].flatten().tolist() == pytest.approx([0.005, 0, -0.01] * 2, abs=1e-5)
+    assert tensor(sim, "actor_root_state")[:, 7:10].flatten().tolist() == pytest.approx(
+        [0.005, 0, -0.01] * 2, abs=1e-5
+    )
     params.dt = 0.01
     with pytest.raises(ValueError, match=r"dt and substeps stay \(0\.005, 1\)"):
         gym.set_sim_params(sim, params)
 
 
-def test_properties_of_actors_change_while_the_simulation_runs_as_those_of_one_environment() -> None:
+def test_properties_of_actors_change_while_the_simulation_runs_as_those_of_one_environment() -> (
+    None
+):
     sim = make_sim(2)
     env = sim.envs[1]
-    shapes, props = gym.get_actor_rigid_shape_properties(env, 0), gym.get_actor_rigid_body_properties(env, 0)
+    shapes, props = (
+        gym.get_actor_rigid_shape_properties(env, 0),
+        gym.get_actor_rigid_body_properties(env, 0),
+    )
     for shape in shapes:
         shape.friction = 0.0
     props[0].mass *= 2.0
@@ -445,14 +503,19 @@ def two_actors(groups=(0, 0), filters=(0, 0)):
         ((0, 0), (1, 2), True),
     ],
 )
-def test_actors_touch_in_one_group_unless_their_filters_have_a_bit_in_common(groups, filters, touch: bool) -> None:
+def test_actors_touch_in_one_group_unless_their_filters_have_a_bit_in_common(
+    groups, filters, touch: bool
+) -> None:
     sim = two_actors(groups, filters)
     gym.simulate(sim)
     forces = tensor(sim, "net_contact_force").view(2, 2, 13, 3)
     assert bool(forces.abs().sum() > 0.0) is touch
     assert tensor(sim, "actor_root_state").shape == (4, 13)
     assert tensor(sim, "actor_root_state")[1::2, 2].tolist() == pytest.approx([0.93] * 2, abs=0.02)
-    assert gym.find_actor_handle(sim.envs[1], "dog1") == 1 and gym.find_actor_handle(sim.envs[1], "cat") == -1
+    assert (
+        gym.find_actor_handle(sim.envs[1], "dog1") == 1
+        and gym.find_actor_handle(sim.envs[1], "cat") == -1
+    )
     assert gym.find_actor_rigid_body_handle(sim.envs[0], 1, "FL_thigh") == 14
     assert gym.find_actor_rigid_body_handle(sim.envs[0], 1, "tail") == -1
 
@@ -472,7 +535,9 @@ def test_the_second_actor_is_set_by_its_own_index() -> None:
 def test_parts_of_a_robot_touch_each_other_with_filter_0_alone(filter: int, touch: bool) -> None:
     sim = make_sim(1, ground=False, filter=filter)
     states = torch.zeros(4, 2, 2)
-    states[:, :, 0] = torch.tensor([[1.2, 2.8], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])  # a foot at the belly
+    states[:, :, 0] = torch.tensor(
+        [[1.2, 2.8], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    )  # a foot at the belly
     gym.set_dof_state_tensor(sim, unwrap(states))
     states[0, :, 0] = torch.tensor([0.0, 3.1])
     gym.set_dof_state_tensor(sim, unwrap(states))
@@ -512,13 +577,17 @@ def heights_below(ground) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "samples", [lambda h: (h, 4, 6), lambda h: (h.T, 4, 6), lambda h: (h.transpose(), 6, 4)], ids=["LG", "WTW", "EX"]
+    "samples",
+    [lambda h: (h, 4, 6), lambda h: (h.T, 4, 6), lambda h: (h.transpose(), 6, 4)],
+    ids=["LG", "WTW", "EX"],
 )
 def test_a_height_field_lies_as_in_memory(samples) -> None:
     given, rows, columns = samples(HEIGHTS)
     params = gymapi.HeightFieldParams(0.5, 0.5, 0.1, rows, columns)
     params.transform.p = gymapi.Vec3(-1.0, -2.0, 0.5)
-    assert heights_below(height_field(given, params)) == pytest.approx(HEIGHTS * 0.1 + 0.5, abs=0.02)
+    assert heights_below(height_field(given, params)) == pytest.approx(
+        HEIGHTS * 0.1 + 0.5, abs=0.02
+    )
 
 
 @pytest.mark.parametrize("threshold", [None, 0.75])
@@ -528,7 +597,9 @@ def test_a_mesh_of_a_grid_is_that_height_field(threshold) -> None:
     params.transform.p = gymapi.Vec3(-1.0, -2.0, 0.5)
     ground = triangle_mesh(vertices.flatten(), triangles.flatten(), params)
     assert ground.terrain.heights == pytest.approx(HEIGHTS * 0.1 + 0.5, abs=1e-6)
-    assert (ground.terrain.horizontal_scale, *ground.terrain.low) == pytest.approx((0.5, -1.0, -2.0))
+    assert (ground.terrain.horizontal_scale, *ground.terrain.low) == pytest.approx(
+        (0.5, -1.0, -2.0)
+    )
 
 
 def test_steep_walls_of_a_mesh_are_vertical_and_normals_point_up() -> None:
@@ -536,7 +607,9 @@ def test_steep_walls_of_a_mesh_are_vertical_and_normals_point_up() -> None:
     heights[3:] = 100
     vertices, triangles = terrain_utils.convert_heightfield_to_trimesh(heights, 0.1, 0.005, 0.75)
     assert vertices.dtype == np.float32 and triangles.dtype == np.uint32
-    assert vertices.reshape(5, 7, 3)[2, :, 0] == pytest.approx(0.3), "the foot of the wall is below its top"
+    assert vertices.reshape(5, 7, 3)[2, :, 0] == pytest.approx(0.3), (
+        "the foot of the wall is below its top"
+    )
     flat, _ = terrain_utils.convert_heightfield_to_trimesh(heights, 0.1, 0.005)
     assert flat.reshape(5, 7, 3)[2, :, 0] == pytest.approx(0.2)
     a, b, c = (flat[triangles[:, i]] for i in range(3))
@@ -545,23 +618,43 @@ def test_steep_walls_of_a_mesh_are_vertical_and_normals_point_up() -> None:
 
 def test_tiles_are_what_their_names_say() -> None:
     def tile():
-        return terrain_utils.SubTerrain("t", width=80, length=80, vertical_scale=0.005, horizontal_scale=0.1)
+        return terrain_utils.SubTerrain(
+            "t", width=80, length=80, vertical_scale=0.005, horizontal_scale=0.1
+        )
 
     np.random.seed(0)
-    slope = terrain_utils.pyramid_sloped_terrain(tile(), slope=0.2, platform_size=2.0).height_field_raw
+    slope = terrain_utils.pyramid_sloped_terrain(
+        tile(), slope=0.2, platform_size=2.0
+    ).height_field_raw
     assert (
-        slope[40, 40] * 0.005 == pytest.approx(0.8 * 0.75**2, abs=0.03) and (slope[32:48, 32:48] == slope[40, 40]).all()
+        slope[40, 40] * 0.005 == pytest.approx(0.8 * 0.75**2, abs=0.03)
+        and (slope[32:48, 32:48] == slope[40, 40]).all()
     )
     assert slope[40, 20] * 0.005 == pytest.approx(0.4, abs=0.03) and slope[0, 0] == 0
-    assert terrain_utils.pyramid_sloped_terrain(tile(), -0.2, 2.0).height_field_raw.min() == -slope.max()
-    stairs = terrain_utils.pyramid_stairs_terrain(tile(), step_width=0.31, step_height=-0.1, platform_size=3.0)
+    assert (
+        terrain_utils.pyramid_sloped_terrain(tile(), -0.2, 2.0).height_field_raw.min()
+        == -slope.max()
+    )
+    stairs = terrain_utils.pyramid_stairs_terrain(
+        tile(), step_width=0.31, step_height=-0.1, platform_size=3.0
+    )
     assert np.unique(stairs.height_field_raw).tolist() == list(range(-180, 1, 20))
     assert (stairs.height_field_raw[27:53, 27:53] == stairs.height_field_raw[40, 40]).all()
-    rough = terrain_utils.random_uniform_terrain(tile(), -0.05, 0.05, step=0.005, downsampled_scale=0.2)
+    rough = terrain_utils.random_uniform_terrain(
+        tile(), -0.05, 0.05, step=0.005, downsampled_scale=0.2
+    )
     assert abs(rough.height_field_raw).max() == 10 and rough.height_field_raw.std() > 2
-    blocks = terrain_utils.discrete_obstacles_terrain(tile(), 0.2, 1.0, 2.0, 20, platform_size=3.0).height_field_raw
-    assert {*np.unique(blocks)} <= {-40, -20, 0, 20, 40} and (blocks[26:54, 26:54] == 0).all() and blocks.any()
-    stones = terrain_utils.stepping_stones_terrain(tile(), 1.0, 0.2, 0.0, platform_size=4.0).height_field_raw
+    blocks = terrain_utils.discrete_obstacles_terrain(
+        tile(), 0.2, 1.0, 2.0, 20, platform_size=3.0
+    ).height_field_raw
+    assert (
+        {*np.unique(blocks)} <= {-40, -20, 0, 20, 40}
+        and (blocks[26:54, 26:54] == 0).all()
+        and blocks.any()
+    )
+    stones = terrain_utils.stepping_stones_terrain(
+        tile(), 1.0, 0.2, 0.0, platform_size=4.0
+    ).height_field_raw
     assert {*np.unique(stones)} == {-2000, 0} and (stones[22:58, 22:58] == 0).all()
     assert 0.1 < (stones < 0).mean() < 0.4
 
@@ -582,9 +675,17 @@ def test_quaternions_agree_with_the_packages_own_and_are_scriptable() -> None:
     assert torch.allclose(both, torch_utils.quat_apply(a, torch_utils.quat_apply(b, v)), atol=1e-6)
     there = torch_utils.quat_apply(torch_utils.quat_conjugate(a), torch_utils.quat_apply(a, v))
     assert torch.allclose(there, v, atol=1e-6)
-    turn = torch_utils.quat_from_angle_axis(torch.full((5,), torch.pi / 2), torch.tensor([[0.0, 0.0, 2.0]] * 5))
+    turn = torch_utils.quat_from_angle_axis(
+        torch.full((5,), torch.pi / 2), torch.tensor([[0.0, 0.0, 2.0]] * 5)
+    )
     assert torch.allclose(torch_utils.quat_apply(turn, v)[:, 0], -v[:, 1], atol=1e-6)
-    for name in ("quat_apply", "quat_mul", "quat_rotate_inverse", "quat_from_angle_axis", "normalize"):
+    for name in (
+        "quat_apply",
+        "quat_mul",
+        "quat_rotate_inverse",
+        "quat_from_angle_axis",
+        "normalize",
+    ):
         torch.jit.script(getattr(torch_utils, name))
     assert torch_utils.get_axis_params(-1.0, 2) == [0.0, 0.0, -1.0]
     draws = torch_utils.torch_rand_float(-2.0, 3.0, (1000, 2), device="cpu")
@@ -595,10 +696,18 @@ def test_devices_of_cuda_are_the_cpu_where_there_is_none(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert gymutil.parse_device_str("cuda:0") == ("cpu", 0) == gymutil.parse_device_str("cpu")
     assert torch_utils.to_torch([1, 2]).device.type == "cpu"
-    custom = [{"name": "--rl_device", "type": str, "default": "cuda:0"}, {"name": "--headless", "action": "store_true"}]
+    custom = [
+        {"name": "--rl_device", "type": str, "default": "cuda:0"},
+        {"name": "--headless", "action": "store_true"},
+    ]
     monkeypatch.setattr(sys, "argv", ["x", "--headless", "--num_threads", "2"])
     args = gymutil.parse_arguments("d", custom_parameters=custom)
-    assert (args.rl_device, args.sim_device_type, args.use_gpu_pipeline, args.use_gpu) == ("cpu", "cpu", False, False)
+    assert (args.rl_device, args.sim_device_type, args.use_gpu_pipeline, args.use_gpu) == (
+        "cpu",
+        "cpu",
+        False,
+        False,
+    )
     assert args.headless and args.num_threads == 2 and args.physics_engine == gymapi.SIM_PHYSX
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert gymutil.parse_device_str("cuda:1") == ("cuda", 1)
@@ -611,12 +720,20 @@ def test_sim_configs_are_dicts_or_classes() -> None:
     physx = {"num_threads": 3, "contact_offset": 1}
     for config in (
         {"dt": 0.01, "gravity": [0, 0, -9.8], "up_axis": 1, "physx": physx},
-        vars(type("cfg", (), {"dt": 0.01, "gravity": [0, 0, -9.8], "up_axis": 1, "physx": type("p", (), physx)})),
+        vars(
+            type(
+                "cfg",
+                (),
+                {"dt": 0.01, "gravity": [0, 0, -9.8], "up_axis": 1, "physx": type("p", (), physx)},
+            )
+        ),
     ):
         gymutil.parse_sim_config(config, params := gymapi.SimParams())
         assert (params.dt, params.gravity.z, params.up_axis) == (0.01, -9.8, gymapi.UP_AXIS_Z)
         assert (params.physx.num_threads, params.physx.contact_offset) == (3, 1.0)
-    gymutil.parse_sim_config({"IK_max_targets": 2, "physx": {"cone": 1}}, gymapi.SimParams())  # of other engines
+    gymutil.parse_sim_config(
+        {"IK_max_targets": 2, "physx": {"cone": 1}}, gymapi.SimParams()
+    )  # of other engines
     with pytest.raises(ValueError, match=r"has 'substep'; did you mean 'substeps'"):
         gymutil.parse_sim_config({"substep": 2}, gymapi.SimParams())
 
@@ -631,7 +748,10 @@ def test_numbers_may_be_tensors_and_records_are_their_own() -> None:
     pose, other = gymapi.Transform(), gymapi.Transform(r=None)
     pose.p.x = 1.0
     assert other.p.x == 0.0 and other.r.w == 1.0
-    with pytest.raises(AttributeError, match=r"no field 'colapse_fixed_joints'; did you mean 'collapse_fixed_joints'"):
+    with pytest.raises(
+        AttributeError,
+        match=r"no field 'colapse_fixed_joints'; did you mean 'collapse_fixed_joints'",
+    ):
         gymapi.AssetOptions().colapse_fixed_joints = True
     with pytest.raises(TypeError, match="3 fields, got 4"):
         gymapi.Vec3(1, 2, 3, 4)
@@ -681,11 +801,15 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
         gym: "create_box",
     }
     for owner, name in others.items():
-        with pytest.raises(AttributeError, match=rf"{name} of Isaac Gym is not in .* docs/isaacgym\.md"):
+        with pytest.raises(
+            AttributeError, match=rf"{name} of Isaac Gym is not in .* docs/isaacgym\.md"
+        ):
             getattr(owner, name)
     with pytest.raises(AttributeError, match="gymdeps"):
         _ = package.gymdeps
-    with pytest.raises(ImportError, match=r"gymapi\.VhacdParams of Isaac Gym is not in .* docs/isaacgym\.md"):
+    with pytest.raises(
+        ImportError, match=r"gymapi\.VhacdParams of Isaac Gym is not in .* docs/isaacgym\.md"
+    ):
         from legged_envs.isaacgym.gymapi import VhacdParams  # noqa: F401
     assert not hasattr(gymapi, "VhacdParams")
     for name in ("get_actor_tendon_properties", "set_actor_tendon_properties"):
@@ -697,8 +821,18 @@ def test_every_symbol_of_the_table_is_there_and_any_other_is_refused_by_its_name
 
 STATES = torch.zeros(2, 13)
 BAD_TENSORS = [
-    ("set_actor_root_state_tensor", (unwrap(torch.zeros(3, 13)),), ValueError, r"got \(3, 13\) on cpu.* \(2, 13\)"),
-    ("set_actor_root_state_tensor", (unwrap(STATES, torch.float64),), TypeError, "got torch.float64"),
+    (
+        "set_actor_root_state_tensor",
+        (unwrap(torch.zeros(3, 13)),),
+        ValueError,
+        r"got \(3, 13\) on cpu.* \(2, 13\)",
+    ),
+    (
+        "set_actor_root_state_tensor",
+        (unwrap(STATES, torch.float64),),
+        TypeError,
+        "got torch.float64",
+    ),
     ("set_actor_root_state_tensor", (unwrap(STATES.to("meta")),), ValueError, "on meta"),
     ("set_actor_root_state_tensor", (STATES,), TypeError, "unwrap_tensor.*got Tensor"),
     (
@@ -707,10 +841,25 @@ BAD_TENSORS = [
         ValueError,
         r"\(2, 8\) on cpu, for the dofs",
     ),
-    ("apply_rigid_body_force_tensors", (unwrap(torch.zeros(2, 12, 3)),), ValueError, "bodies of all environments"),
-    ("apply_rigid_body_force_tensors", (unwrap(torch.zeros(2, 13, 3)), None, 7), ValueError, "CoordinateSpace, got 7"),
+    (
+        "apply_rigid_body_force_tensors",
+        (unwrap(torch.zeros(2, 12, 3)),),
+        ValueError,
+        "bodies of all environments",
+    ),
+    (
+        "apply_rigid_body_force_tensors",
+        (unwrap(torch.zeros(2, 13, 3)), None, 7),
+        ValueError,
+        "CoordinateSpace, got 7",
+    ),
     ("set_actor_root_state_tensor", (unwrap(torch.zeros(13, 2)),), ValueError, r"got \(13, 2\)"),
-    ("set_dof_state_tensor", (unwrap(torch.zeros(2, 16)),), ValueError, r"got \(2, 16\) on cpu, expected \(16, 2\)"),
+    (
+        "set_dof_state_tensor",
+        (unwrap(torch.zeros(2, 16)),),
+        ValueError,
+        r"got \(2, 16\) on cpu, expected \(16, 2\)",
+    ),
     ("set_dof_actuation_force_tensor", (unwrap(torch.zeros(8, 2)),), ValueError, r"got \(8, 2\)"),
     (
         "set_actor_root_state_tensor_indexed",
@@ -746,7 +895,9 @@ BAD_TENSORS = [
 
 
 @pytest.mark.parametrize(("function", "arguments", "error", "message"), BAD_TENSORS)
-def test_tensors_that_do_not_fit_are_refused_and_nothing_is_written(function, arguments, error, message: str) -> None:
+def test_tensors_that_do_not_fit_are_refused_and_nothing_is_written(
+    function, arguments, error, message: str
+) -> None:
     sim = make_sim()
     before = sim.state.batch.state.copy()
     with pytest.raises(error, match=message):
@@ -867,14 +1018,24 @@ def test_limits_can_be_given_and_taken_from_each_dof() -> None:
 def test_records_take_finite_numbers_and_records_alone() -> None:
     for make, error, message in (
         (lambda: gymapi.Vec3(np.nan), ValueError, "gymapi.Vec3.x must be finite, got nan"),
-        (lambda: gymapi.PlaneParams(dynamic_friction=np.inf), ValueError, "dynamic_friction must be finite"),
-        (lambda: gymapi.SimParams(gravity=[0, 0, -9.81]), TypeError, r"gravity must be a gymapi.Vec3, got \[0, 0"),
+        (
+            lambda: gymapi.PlaneParams(dynamic_friction=np.inf),
+            ValueError,
+            "dynamic_friction must be finite",
+        ),
+        (
+            lambda: gymapi.SimParams(gravity=[0, 0, -9.81]),
+            TypeError,
+            r"gravity must be a gymapi.Vec3, got \[0, 0",
+        ),
         (lambda: gymapi.Transform(3.0), TypeError, "Transform.p must be a gymapi.Vec3"),
     ):
         with pytest.raises(error, match=message):
             make()
     sim = make_sim(1, prepare=False)
-    with pytest.raises(TypeError, match=r"what load_asset returns and a gymapi\.Transform, got str and Transform"):
+    with pytest.raises(
+        TypeError, match=r"what load_asset returns and a gymapi\.Transform, got str and Transform"
+    ):
         gym.create_actor(sim.envs[0], "dog", gymapi.Transform())
     with pytest.raises(ValueError, match="set_sim_params: dt must be above 0, substeps 1 or more"):
         gym.set_sim_params(sim, gymapi.SimParams(substeps=0))
@@ -891,16 +1052,21 @@ def test_a_cropped_height_field_lies_as_its_copy_does() -> None:
     cropped, params = large[10:30, 5:45], gymapi.HeightFieldParams(0.5, 0.5, 0.01, 20, 40)
     assert not (cropped.flags.c_contiguous or cropped.flags.f_contiguous)
     np.testing.assert_array_equal(
-        height_field(cropped, params).terrain.heights, height_field(cropped.copy(), params).terrain.heights
+        height_field(cropped, params).terrain.heights,
+        height_field(cropped.copy(), params).terrain.heights,
     )
 
 
 def test_grounds_that_are_no_height_field_are_refused() -> None:
-    turned = gymapi.HeightFieldParams(0.5, 0.5, 0.1, 6, 4, gymapi.Transform(None, gymapi.Quat(0.0, 0.0, 0.7, 0.7)))
+    turned = gymapi.HeightFieldParams(
+        0.5, 0.5, 0.1, 6, 4, gymapi.Transform(None, gymapi.Quat(0.0, 0.0, 0.7, 0.7))
+    )
     with pytest.raises(ValueError, match=r"transform\.r must be no turn"):
         height_field(HEIGHTS, turned)
     with pytest.raises(ValueError, match="heights must be finite"):
-        height_field(np.where(HEIGHTS > 0, np.nan, HEIGHTS), gymapi.HeightFieldParams(0.5, 0.5, 1, 6, 4))
+        height_field(
+            np.where(HEIGHTS > 0, np.nan, HEIGHTS), gymapi.HeightFieldParams(0.5, 0.5, 1, 6, 4)
+        )
     with pytest.raises(ValueError, match="dynamic_friction must not be negative, got -3"):
         plane(gymapi.PlaneParams(dynamic_friction=-3.0))
     with pytest.raises(ValueError, match="normal of the plane must not be 0"):
@@ -943,14 +1109,27 @@ def test_numbers_that_are_not_finite_are_told_and_do_not_spread() -> None:
 
 
 def run(*command: str, **options) -> SimpleNamespace:
-    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, timeout=120, **options
+    )
 
 
 def test_a_script_for_isaac_gym_runs_as_it_is() -> None:
-    script = [str(HERE / "legacy_task.py"), "--num_envs", "8", "--steps", "20", "--headless", "--terrain", "rough"]
+    script = [
+        str(HERE / "legacy_task.py"),
+        "--num_envs",
+        "8",
+        "--steps",
+        "20",
+        "--headless",
+        "--terrain",
+        "rough",
+    ]
     done = run("-m", "legged_envs.isaacgym", *script)
     assert done.returncode == 0, done.stderr
-    assert "finite True device cpu" in done.stdout and done.stdout.strip().endswith("--headless --terrain rough")
+    assert "finite True device cpu" in done.stdout and done.stdout.strip().endswith(
+        "--headless --terrain rough"
+    )
     assert float(done.stdout.split("weight ")[1].split()[0]) > 20.0
 
 
@@ -961,7 +1140,9 @@ def test_without_a_script_there_is_a_usage() -> None:
 
 def test_the_name_is_not_taken_by_itself_nor_from_a_real_one(tmp_path: Path) -> None:
     (tmp_path / "isaacgym.py").write_text("REAL = True")
-    (tmp_path / "downloads" / "isaacgym" / "docs").mkdir(parents=True)  # a folder without Python in it is no package
+    (tmp_path / "downloads" / "isaacgym" / "docs").mkdir(
+        parents=True
+    )  # a folder without Python in it is no package
     code = """
 import importlib.util, sys
 import legged_envs, legged_envs.isaacgym
@@ -1009,12 +1190,22 @@ def test_a_camera_sees_the_robot(tmp_path: Path) -> None:
     assert pictures[0].shape == (48, 4 * 64) and pictures[0].dtype == np.uint8
     assert (pictures[0].reshape(48, 64, 4)[..., 3] == 255).all()
     assert (pictures[0] != pictures[1]).mean() > 0.02
-    narrow = gym.create_camera_sensor(sim.envs[0], gymapi.CameraProperties(width=64, height=48, horizontal_fov=30.0))
-    gym.set_camera_location(narrow, sim.envs[0], gymapi.Vec3(1.0, 1.0, 0.6), gymapi.Vec3(0.0, 0.0, 0.3))
+    narrow = gym.create_camera_sensor(
+        sim.envs[0], gymapi.CameraProperties(width=64, height=48, horizontal_fov=30.0)
+    )
+    gym.set_camera_location(
+        narrow, sim.envs[0], gymapi.Vec3(1.0, 1.0, 0.6), gymapi.Vec3(0.0, 0.0, 0.3)
+    )
     wide = pictures[0].reshape(48, 64, 4)[:, :, :3].astype(float)
-    near = gym.get_camera_image(sim, sim.envs[0], narrow, gymapi.IMAGE_COLOR).reshape(48, 64, 4)[:, :, :3]
-    part = math.tan(math.radians(15.0)) / math.tan(math.radians(29.0))  # of the wide picture, in its middle
-    rows, columns = (np.rint((n - 1) / 2 + (np.arange(n) - (n - 1) / 2) * part).astype(int) for n in (48, 64))
+    near = gym.get_camera_image(sim, sim.envs[0], narrow, gymapi.IMAGE_COLOR).reshape(48, 64, 4)[
+        :, :, :3
+    ]
+    part = math.tan(math.radians(15.0)) / math.tan(
+        math.radians(29.0)
+    )  # of the wide picture, in its middle
+    rows, columns = (
+        np.rint((n - 1) / 2 + (np.arange(n) - (n - 1) / 2) * part).astype(int) for n in (48, 64)
+    )
     assert abs(wide[np.ix_(rows, columns)] - near).mean() < 0.5 * abs(wide - near).mean()
     for camera in (*cameras, narrow):
         camera.close()
@@ -1026,7 +1217,12 @@ class Window:
     """What ``mujoco.viewer.launch_passive`` returns, as far as the renderer uses it, until the third picture."""
 
     def __init__(self, model, data):
-        self.data, self.cam, self.user_scn, self.shown = data, mujoco.MjvCamera(), SimpleNamespace(ngeom=0), 0
+        self.data, self.cam, self.user_scn, self.shown = (
+            data,
+            mujoco.MjvCamera(),
+            SimpleNamespace(ngeom=0),
+            0,
+        )
 
     def set_texts(self, texts) -> None:
         self.texts = texts
@@ -1041,7 +1237,9 @@ class Window:
         self.shown = -1
 
 
-def test_the_window_shows_environment_0_from_where_the_camera_is_put(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_shows_environment_0_from_where_the_camera_is_put(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     windows: list[Window] = []
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(
@@ -1053,7 +1251,9 @@ def test_the_window_shows_environment_0_from_where_the_camera_is_put(monkeypatch
     gym.subscribe_viewer_keyboard_event(viewer, gymapi.KEY_ESCAPE, "QUIT")
     gym.viewer_camera_look_at(viewer, None, gymapi.Vec3(0.0, -2.0, 0.5), gymapi.Vec3(0.0, 0.0, 0.5))
     for i in range(3):
-        assert not gym.query_viewer_has_closed(viewer) and gym.query_viewer_action_events(viewer) == []
+        assert (
+            not gym.query_viewer_has_closed(viewer) and gym.query_viewer_action_events(viewer) == []
+        )
         gym.simulate(sim)
         gym.step_graphics(sim)
         gym.draw_viewer(viewer, sim, True)

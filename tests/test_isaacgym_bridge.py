@@ -37,8 +37,15 @@ def test_a_legacy_task_is_a_vector_env_with_true_final_observations_and_costs(le
     torch.manual_seed(5)
     expected = [plain.step(actions(i)) for i in range(20)]
     env = package.as_vector_env(task, costs, {"torque": 10.0})
-    assert isinstance(env, gym.vector.VectorEnv) and env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
-    assert (env.num_envs, env.cost_names, env.cost_limits) == (N, ("feet", "torque"), (np.inf, 10.0))
+    assert (
+        isinstance(env, gym.vector.VectorEnv)
+        and env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    )
+    assert (env.num_envs, env.cost_names, env.cost_limits) == (
+        N,
+        ("feet", "torque"),
+        (np.inf, 10.0),
+    )
     assert env.single_observation_space.shape == (33,) and env.single_action_space.shape == (8,)
     torch.manual_seed(5)
     ended = 0
@@ -46,7 +53,9 @@ def test_a_legacy_task_is_a_vector_env_with_true_final_observations_and_costs(le
         # By the bridge the task does bit for bit what it does without.
         got, got_reward, terminated, truncated, info = env.step(actions(i))
         assert torch.equal(got, obs) and torch.equal(got_reward, reward)
-        assert torch.equal(terminated | truncated, done) and torch.equal(truncated, done & extras["time_outs"])
+        assert torch.equal(terminated | truncated, done) and torch.equal(
+            truncated, done & extras["time_outs"]
+        )
         assert info["costs"].shape == (N, 2) and torch.allclose(info["cost"], info["costs"].sum(1))
         assert (info["costs"][:, 1] > 0).all()
         if done.any():
@@ -55,7 +64,9 @@ def test_a_legacy_task_is_a_vector_env_with_true_final_observations_and_costs(le
             assert torch.equal(info["_final_obs"], done) and torch.equal(final[~done], got[~done])
             moved = (final[done][:, 9:17] - got[done][:, 9:17]).abs().amax(1)
             assert (moved > 1e-3).all(), "joints are not those of the next episode"
-            assert torch.allclose(final[done][:, 25:], torch.clip(actions(i), -CLIP, CLIP)[done], atol=0.011)
+            assert torch.allclose(
+                final[done][:, 25:], torch.clip(actions(i), -CLIP, CLIP)[done], atol=0.011
+            )
             assert info["log"].keys() == {"length"}
         else:
             assert not {"final_obs", "log"} & {*info}
@@ -63,7 +74,11 @@ def test_a_legacy_task_is_a_vector_env_with_true_final_observations_and_costs(le
 
 
 def test_wrappers_of_the_package_serve_it(legacy) -> None:
-    env = ToNumpy(EpisodeStatistics(ObsNormalize(package.as_vector_env(legacy.Task(N, episode_length=5), costs))))
+    env = ToNumpy(
+        EpisodeStatistics(
+            ObsNormalize(package.as_vector_env(legacy.Task(N, episode_length=5), costs))
+        )
+    )
     observation, _ = env.reset(seed=1)
     again, _ = env.reset(seed=1)
     assert isinstance(observation, np.ndarray) and observation.shape == again.shape == (N, 33)
@@ -99,7 +114,9 @@ class Counter:
     def __init__(self, resets: bool = True):
         self.num_envs, self.num_actions, self.device, self.resets = 2, 1, "cpu", resets
         self.obs_buf, self.x, self.cost = torch.zeros(2, 1), torch.zeros(2, 1), torch.ones(2)
-        self.cfg = SimpleNamespace(normalization=SimpleNamespace(clip_observations=5.0, clip_actions=1.0))
+        self.cfg = SimpleNamespace(
+            normalization=SimpleNamespace(clip_observations=5.0, clip_actions=1.0)
+        )
 
     def reset(self):
         self.reset_idx(torch.arange(2))
@@ -123,13 +140,18 @@ class Counter:
 def test_a_task_of_four_values_and_dicts_has_final_observations_too() -> None:
     task = Counter()
     env = package.as_vector_env(task, lambda task: {"x": task.x[:, 0].clone()})
-    assert (env.single_observation_space.high.item(), env.single_action_space.high.item()) == (5.0, 1.0)
+    assert (env.single_observation_space.high.item(), env.single_action_space.high.item()) == (
+        5.0,
+        1.0,
+    )
     one = torch.tensor([[1.0], [0.5]])
     env.reset()
     observation, _, _, _, info = env.step(one)
     assert "final_obs" not in info and info["cost"].tolist() == [1.0, 0.5]
     observation, _, terminated, truncated, info = env.step(one)
-    assert observation.flatten().tolist() == [0.0, 1.0] and info["final_obs"].flatten().tolist() == [2.0, 1.0]
+    assert observation.flatten().tolist() == [0.0, 1.0] and info[
+        "final_obs"
+    ].flatten().tolist() == [2.0, 1.0]
     assert terminated.tolist() == [True, False] and not truncated.any()
     assert info["cost"].tolist() == [2.0, 1.0], "as before the reset"
     wrong = package.as_vector_env(Counter(resets=False))

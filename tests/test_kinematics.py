@@ -15,11 +15,16 @@ def test_feet_are_lifted_straight_up_and_stay_level_where_they_can(robot: RobotC
     joints = [model.joint(name).qposadr[0] for name in robot.joint_names]
     data.qpos[joints] = robot.default_joint_pos
     mujoco.mj_kinematics(model, data)
-    before = {name: (data.body(name).xpos.copy(), data.body(name).xmat[6:].copy()) for name in robot.foot_names}
+    before = {
+        name: (data.body(name).xpos.copy(), data.body(name).xmat[6:].copy())
+        for name in robot.foot_names
+    }
     for foot, turned in zip(robot.foot_names, lifted(robot, height), strict=True):
         data.qpos[joints] = np.array(robot.default_joint_pos) + turned
         mujoco.mj_kinematics(model, data)
-        assert data.body(foot).xpos == pytest.approx(before[foot][0] + (0.0, 0.0, height), abs=0.1 * height)
+        assert data.body(foot).xpos == pytest.approx(
+            before[foot][0] + (0.0, 0.0, height), abs=0.1 * height
+        )
         if robot.num_joints > 8:  # those have ankles, or feet that are balls
             tilt = np.arccos(np.clip(data.body(foot).xmat[6:] @ before[foot][1], -1.0, 1.0))
             assert tilt < 0.02 or len(robot.foot_names) == 4

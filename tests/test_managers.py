@@ -130,8 +130,12 @@ def test_without_any_term_nothing_is_rewarded_costs_or_ends():
 
 def test_an_observation_term_is_one_more_part_of_its_group():
     cfg = task()
-    cfg.observations["policy"].terms["mine"] = ObservationTermCfg(lambda env: index(env).unsqueeze(1).expand(3, 2))
-    cfg.observations["extra"] = ObservationGroupCfg({"mine": ObservationTermCfg(lambda env: index(env)[:, None])})
+    cfg.observations["policy"].terms["mine"] = ObservationTermCfg(
+        lambda env: index(env).unsqueeze(1).expand(3, 2)
+    )
+    cfg.observations["extra"] = ObservationGroupCfg(
+        {"mine": ObservationTermCfg(lambda env: index(env)[:, None])}
+    )
     env = make(cfg, observations="dict")
     observation = env.step(still(env))[0]
     assert env.single_observation_space["policy"].shape == (47,)
@@ -145,7 +149,9 @@ def test_an_event_term_gets_the_environments_a_stream_of_its_own_and_its_paramet
     calls = []
 
     def note(env: Any, env_ids: torch.Tensor, random: Any, word: str) -> None:
-        calls.append((env_ids.tolist(), random.uniform(0.0, 1.0, 1, env_ids).squeeze(1).tolist(), word))
+        calls.append(
+            (env_ids.tolist(), random.uniform(0.0, 1.0, 1, env_ids).squeeze(1).tolist(), word)
+        )
 
     cfg = task()
     cfg.events["mine"] = EventTermCfg(note, "reset", params={"word": "hello"})
@@ -204,7 +210,9 @@ def test_a_command_term_is_reset_advanced_observed_and_saved():
 
 
 @pytest.mark.parametrize("task_id", [TASK, "Legged/G1-Flat-v0"])
-def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_return(task_id, random_actions):
+def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_return(
+    task_id, random_actions
+):
     """Through resets, a held command and a loaded state, also when the terms are evaluated together."""
     cfg = make_task_cfg(task_id)
     del cfg.events["push"]
@@ -215,7 +223,9 @@ def test_the_rewards_costs_and_terminations_of_a_step_are_what_their_terms_retur
     ended = set()
     for step, action in enumerate(torch.from_numpy(random_actions(200, 5))):
         if step % 12 == 11:
-            env.reset(options={"reset_mask": torch.tensor([step == 23, True, False, step == 35, False])})
+            env.reset(
+                options={"reset_mask": torch.tensor([step == 23, True, False, step == 35, False])}
+            )
         if step == 30:
             env.commands.terms["velocity"].hold(torch.tensor([0.5, -0.3, 0.2]))
         if step == 45:
@@ -348,7 +358,10 @@ def test_a_path_to_a_field_or_term_that_does_not_exist_is_named(path, value, cul
 def test_override_changes_a_copy():
     cfg = make_task_cfg(TASK)
     before = str(cfg)
-    changed = override(cfg, {"rewards.torques.weight": -1.0, "sim.dt": 0.004, "rewards.base_height.params.target": 0.2})
+    changed = override(
+        cfg,
+        {"rewards.torques.weight": -1.0, "sim.dt": 0.004, "rewards.base_height.params.target": 0.2},
+    )
     assert changed.rewards["torques"].weight == -1.0
     assert changed.sim.dt == 0.004
     assert changed.rewards["base_height"].params == {"target": 0.2}
@@ -357,7 +370,10 @@ def test_override_changes_a_copy():
 
 def test_override_reaches_the_defaults_of_a_terms_function():
     cfg = make_task_cfg(TASK)
-    changes = {"costs.base_orientation.params.max_tilt": 0.2, "terminations.illegal_contact.params.threshold": 5.0}
+    changes = {
+        "costs.base_orientation.params.max_tilt": 0.2,
+        "terminations.illegal_contact.params.threshold": 5.0,
+    }
     changed = override(cfg, changes)
     assert changed.costs["base_orientation"].params == {"max_tilt": 0.2}
     assert changed.terminations["illegal_contact"].params == {"threshold": 5.0}
@@ -375,7 +391,9 @@ def test_override_reaches_the_fields_of_the_robot():
         override(cfg, {"robot.kp": (30.0,) * 11})
 
 
-@pytest.mark.parametrize(("field", "value"), [("dt", 0.0), ("dt", -0.01), ("decimation", 0), ("decimation", -4)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("dt", 0.0), ("dt", -0.01), ("decimation", 0), ("decimation", -4)]
+)
 def test_physics_settings_that_make_no_sense_are_named(field, value):
     with pytest.raises(ValueError, match=rf"{field}.*{value}"):
         make(override(make_task_cfg(TASK), {f"sim.{field}": value}))
@@ -448,7 +466,10 @@ def test_the_log_holds_the_means_over_the_episodes_that_ended():
         return torch.full((env.num_envs,), float(clock["step"]))
 
     cfg = task(
-        rewards={"index": RewardTermCfg(index, weight=2.0), "time": RewardTermCfg(time, weight=-1.0)},
+        rewards={
+            "index": RewardTermCfg(index, weight=2.0),
+            "time": RewardTermCfg(time, weight=-1.0),
+        },
         costs={"time": CostTermCfg(time, limit=1.0), "index": CostTermCfg(index, limit=1.0)},
         terminations={
             "early": TerminationTermCfg(lambda env: (index(env) == 1.0) & (clock["step"] == 3)),
@@ -475,7 +496,11 @@ def test_the_log_holds_the_means_over_the_episodes_that_ended():
     assert first["cost/time"] == pytest.approx(2.0)
     assert second["cost/index"] == pytest.approx(2.5)
     for log, early, late in ((first, 1, 0), (second, 0, 2)):
-        assert (log["termination/early"], log["termination/late"], log["termination/never"]) == (early, late, 0)
+        assert (log["termination/early"], log["termination/late"], log["termination/never"]) == (
+            early,
+            late,
+            0,
+        )
         assert log["termination/bad_physics"] == 0
         assert all(value.ndim == 0 for value in log.values())
 
@@ -483,7 +508,9 @@ def test_the_log_holds_the_means_over_the_episodes_that_ended():
         env.step(still(env))
     log = env.reset()[1]["log"]
     assert log["episodes"] == 4
-    mean_of_episodes = (np.mean([1, 2, 3, 4, 5, 10, 20]) + np.mean([4, 5, 10, 20]) + 2 * np.mean([10, 20])) / 4
+    mean_of_episodes = (
+        np.mean([1, 2, 3, 4, 5, 10, 20]) + np.mean([4, 5, 10, 20]) + 2 * np.mean([10, 20])
+    ) / 4
     assert log["cost/time"] == pytest.approx(mean_of_episodes)
     assert log["episode_length_s"] == pytest.approx(DT * (7 + 4 + 2 + 2) / 4)
 
@@ -518,7 +545,9 @@ def test_the_managers_print_as_tables_with_every_term(make_vec):
             assert name in first_words, f"{name} is missing from\n{table}"
     assert str(env.actions) in text
     costs = str(env.costs).splitlines()
-    assert any("joint_torque" in line and "0.025" in line and "soft_limit=0.8" in line for line in costs)
+    assert any(
+        "joint_torque" in line and "0.025" in line and "soft_limit=0.8" in line for line in costs
+    )
 
 
 # --- grace time -------------------------------------------------------------------------------------------------------
@@ -538,7 +567,9 @@ def test_an_episode_ends_once_its_condition_has_held_for_longer_than_the_grace_t
         ended.append(env.step(still(env))[2].tolist())
     patient = [row[0] for row in ended]
     assert patient == [row[1] for row in ended]
-    assert [i for i, flag in enumerate(patient) if flag] == [12], "the sixth step in a row is the first beyond 0.1 s"
+    assert [i for i, flag in enumerate(patient) if flag] == [12], (
+        "the sixth step in a row is the first beyond 0.1 s"
+    )
     assert [row[2] for row in ended] == [letter == "1" for letter in pattern]
 
 
@@ -560,7 +591,9 @@ def applied_targets(env: LeggedVectorEnv) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("scale", [0.5, tuple(0.1 * (i + 1) for i in range(12))])
-def test_actions_move_the_joint_targets_away_from_the_default_pose_by_their_scale(scale, random_actions):
+def test_actions_move_the_joint_targets_away_from_the_default_pose_by_their_scale(
+    scale, random_actions
+):
     env = make(task(**joint_positions(scale=scale)))
     for action in torch.from_numpy(random_actions(3, 3)):
         env.step(action)
@@ -576,7 +609,9 @@ def test_actions_are_clipped_to_the_action_space_before_anything_sees_them():
     assert torch.equal(action[0], torch.full((12,), 3.0)), "the caller's array is left as it is"
 
 
-def test_actions_of_delayed_environments_act_one_step_late_and_of_the_others_at_once(random_actions):
+def test_actions_of_delayed_environments_act_one_step_late_and_of_the_others_at_once(
+    random_actions,
+):
     env = make(task(**joint_positions(scale=0.5), max_action_delay=1, terminations={}), num_envs=40)
     actions = torch.from_numpy(random_actions(10, 40))
     previous = torch.zeros(40, 12)
@@ -626,11 +661,15 @@ def test_the_policy_sees_noise_within_its_bounds_and_the_critic_none():
         cleans.append(observation["critic"][:, :45].clone())
         differences.append(observation["policy"] - cleans[-1])
     difference = torch.stack(differences)
-    half_width = torch.tensor([0.0] * 3 + [0.05] * 3 + [0.2 * 0.25] * 3 + [0.01] * 12 + [0.5 * 0.05] * 12 + [0.0] * 12)
+    half_width = torch.tensor(
+        [0.0] * 3 + [0.05] * 3 + [0.2 * 0.25] * 3 + [0.01] * 12 + [0.5 * 0.05] * 12 + [0.0] * 12
+    )
     assert (difference.abs() <= half_width + 1e-5).all()
     largest = difference.abs().amax(dim=(0, 1))
     assert (largest >= 0.95 * half_width).all()
-    assert torch.allclose(difference.mean(dim=(0, 1)) / half_width.clamp(min=1e-9), torch.zeros(45), atol=0.1)
+    assert torch.allclose(
+        difference.mean(dim=(0, 1)) / half_width.clamp(min=1e-9), torch.zeros(45), atol=0.1
+    )
     noisy = half_width > 0.0
     assert not difference[..., ~noisy].any()
     flat = difference[..., noisy].reshape(-1, int(noisy.sum())).numpy()
@@ -670,7 +709,9 @@ def test_an_observation_is_its_value_with_noise_then_clipped_then_scaled():
 
 def test_observations_stay_in_their_space_whatever_a_term_returns():
     cfg = task()
-    cfg.observations["policy"].terms["huge"] = ObservationTermCfg(lambda env: torch.full((env.num_envs, 2), -1e9))
+    cfg.observations["policy"].terms["huge"] = ObservationTermCfg(
+        lambda env: torch.full((env.num_envs, 2), -1e9)
+    )
     env = make(cfg)
     space = env.single_observation_space
     assert np.isfinite(space.low).all() and np.isfinite(space.high).all()
@@ -695,7 +736,9 @@ class Written:
 
 @pytest.mark.parametrize("task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0"])
 @pytest.mark.parametrize("num_envs", [1, 5])
-def test_a_recorded_step_equals_the_step_as_written(task_id, num_envs, monkeypatch, random_actions, assert_same):
+def test_a_recorded_step_equals_the_step_as_written(
+    task_id, num_envs, monkeypatch, random_actions, assert_same
+):
     """Through resets and pushes, for what the environment returns and for what the terms read."""
     cfg = make_task_cfg(task_id)
     cfg.events["push"].interval_s = (0.1, 0.5)
@@ -714,7 +757,9 @@ def test_a_recorded_step_equals_the_step_as_written(task_id, num_envs, monkeypat
         mask[0] |= step == 30
         if mask.any():
             options = {"reset_mask": mask}
-            assert_same(recorded.reset(options=options), written.reset(options=options), f"reset {step}")
+            assert_same(
+                recorded.reset(options=options), written.reset(options=options), f"reset {step}"
+            )
     assert len(torch.cat(rewards).unique()) > 20
 
 
@@ -767,7 +812,11 @@ FAULTS = {
     "reward": lambda func, params: {"rewards": {"mine": RewardTermCfg(func, -1.0, params)}},
     "cost": lambda func, params: {"costs": {"mine": CostTermCfg(func, 0.5, params)}},
     "observation": lambda func, params: {
-        "observations": {"policy": ObservationGroupCfg({"mine": ObservationTermCfg(func, params=params)}, noisy=True)}
+        "observations": {
+            "policy": ObservationGroupCfg(
+                {"mine": ObservationTermCfg(func, params=params)}, noisy=True
+            )
+        }
     },
 }
 
@@ -776,7 +825,9 @@ FAULTS = {
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize("floored", [False, True])
-def test_a_term_that_is_not_finite_or_a_negative_cost_is_named_in_the_step_it_happens(kind, value, num_envs, floored):
+def test_a_term_that_is_not_finite_or_a_negative_cost_is_named_in_the_step_it_happens(
+    kind, value, num_envs, floored
+):
     fault, broken = make_faulty(value, 2 if kind == "observation" else None)
     env = make(task(**FAULTS[kind](fault, {}), only_positive_rewards=floored), num_envs)
     env.step(still(env))
@@ -798,7 +849,9 @@ def test_a_pure_term_that_goes_wrong_is_named_too_and_at_a_reset(num_envs):
     env = make(task(**FAULTS["cost"](fault, {"value": 1.0})), num_envs)
     env.step(still(env))
     bad = make(task(**FAULTS["cost"](fault, {"value": -0.5})), num_envs)
-    with pytest.raises(ValueError, match=r"cost term 'mine' \(pure_faulty\) returned -0.5 .*at least 0.*clamp it"):
+    with pytest.raises(
+        ValueError, match=r"cost term 'mine' \(pure_faulty\) returned -0.5 .*at least 0.*clamp it"
+    ):
         bad.step(still(bad))
     seen, broken = make_faulty(float("inf"), 3)
     env = make(task(**FAULTS["observation"](seen, {})), num_envs)
@@ -867,7 +920,10 @@ def test_any_callable_can_be_a_term(func, tmp_path):
             {"events": {"mine": EventTermCfg(lambda env, env_ids: None, "reset")}},
             r"event term 'mine': <lambda>\(env, env_ids\)",
         ),
-        ({"curriculum": {"mine": CurriculumTermCfg(scaled, {"a": 1})}}, r"curriculum term 'mine': scaled\("),
+        (
+            {"curriculum": {"mine": CurriculumTermCfg(scaled, {"a": 1})}},
+            r"curriculum term 'mine': scaled\(",
+        ),
     ],
 )
 def test_parameters_that_a_function_does_not_take_are_refused_with_the_term(changes, message):
@@ -876,7 +932,9 @@ def test_parameters_that_a_function_does_not_take_are_refused_with_the_term(chan
 
 
 @pytest.mark.parametrize("task_id", ["Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"])
-def test_another_default_type_of_torch_and_numpy_sizes_change_nothing(task_id, random_actions, assert_same):
+def test_another_default_type_of_torch_and_numpy_sizes_change_nothing(
+    task_id, random_actions, assert_same
+):
     def roll(size: Any, default: torch.dtype) -> list[Any]:
         torch.set_default_dtype(default)
         try:

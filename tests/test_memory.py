@@ -29,11 +29,16 @@ print(resident() - before)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the process table of Linux")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="needs the process table of Linux"
+)
 def test_environments_that_were_closed_leave_no_memory_behind():
     """500 cycles are for ``python -m benchmarks.ab``; each used to leave 3 MB behind."""
     result = subprocess.run(
-        [sys.executable, "-c", CYCLES.format(cycles=45)], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", CYCLES.format(cycles=45)],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr[-1500:]
     assert float(result.stdout) < 12.0, f"45 environments left {float(result.stdout):.1f} MB behind"

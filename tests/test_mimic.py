@@ -21,7 +21,15 @@ from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.managers import RewardTermCfg, TerminationTermCfg
 from legged_envs.mdp import events, rewards, terminations
 from legged_envs.mdp.motion_command import MotionCommand, MotionCommandCfg, motion_command
-from legged_envs.motions import Motion, MotionError, StartCfg, load_motion, resample, save_motion, shipped_motions
+from legged_envs.motions import (
+    Motion,
+    MotionError,
+    StartCfg,
+    load_motion,
+    resample,
+    save_motion,
+    shipped_motions,
+)
 from legged_envs.robots import G1_29, GO2, RobotCfg
 
 GO2_TASK, G1_TASK = "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"
@@ -67,7 +75,12 @@ def frame_of(motion: Motion, frame: int) -> SimpleNamespace:
         first_pos, last_pos = (motion.root_pos_w[k].double().numpy() for k in (0, last))
         step = (last_pos - on @ first_pos) * (1.0, 1.0, 0.0)
         for _ in range(repetitions):
-            pos, turn, lin_vel, body_pos = on @ pos + step, on @ turn, on @ lin_vel, body_pos @ on.T + step
+            pos, turn, lin_vel, body_pos = (
+                on @ pos + step,
+                on @ turn,
+                on @ lin_vel,
+                body_pos @ on.T + step,
+            )
     return SimpleNamespace(
         pos=pos,
         turn=turn,
@@ -91,7 +104,9 @@ def key_pos(motion: Motion, frame: int, share: float, bodies: tuple[str, ...]) -
     half = share * angle / 2
     turn = low.turn @ rotation(np.array([np.cos(half), *(np.sin(half) * axis)]))
     base = (1 - share) * low.pos + share * high.pos
-    places = [(1 - share) * low.body_pos[name] + share * high.body_pos[name] - base for name in bodies]
+    places = [
+        (1 - share) * low.body_pos[name] + share * high.body_pos[name] - base for name in bodies
+    ]
     return np.array(places) @ turn
 
 
@@ -119,7 +134,9 @@ def make() -> Iterator[Callable[..., LeggedVectorEnv]]:
         if isinstance(task, str):
             task = override(make_task_cfg(task), {"events.reference.params": {}})
         command = {f"commands.motion.{name}": value for name, value in changes.items()}
-        made.append(LeggedVectorEnv(override(task, command), num_envs, array="torch", observations="dict"))
+        made.append(
+            LeggedVectorEnv(override(task, command), num_envs, array="torch", observations="dict")
+        )
         if seed is not None:
             made[-1].reset(seed=seed)
         return made[-1]
@@ -157,21 +174,37 @@ def columns(env: LeggedVectorEnv, group: str, name: str) -> slice:
 
 
 def near(actual: torch.Tensor, expected: Any, tolerance: float = 2e-5) -> None:
-    np.testing.assert_allclose(actual.double().numpy(), np.asarray(expected), atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(
+        actual.double().numpy(), np.asarray(expected), atol=tolerance, rtol=tolerance
+    )
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 SEAMS = {
-    GO2_TASK: ("trot 90", "turn_left 95", "turn_right 296", "sit_to_stand 115", "bound 0", "stand 3"),
+    GO2_TASK: (
+        "trot 90",
+        "turn_left 95",
+        "turn_right 296",
+        "sit_to_stand 115",
+        "bound 0",
+        "stand 3",
+    ),
     G1_TASK: ("squat 146", "wave 219"),
 }
 
 
-@pytest.mark.parametrize(("task", "robot", "steps"), [(GO2_TASK, GO2, 22), (G1_TASK, G1_29, 10)], ids=("go2", "g1"))
-def test_targets_and_window_are_the_frames_to_come_also_across_seams_and_at_ends(task, robot, steps, make):
+@pytest.mark.parametrize(
+    ("task", "robot", "steps"), [(GO2_TASK, GO2, 22), (G1_TASK, G1_29, 10)], ids=("go2", "g1")
+)
+def test_targets_and_window_are_the_frames_to_come_also_across_seams_and_at_ends(
+    task, robot, steps, make
+):
     env = make(len(SEAMS[task]), task, seed=None)
-    starts = {i: (name, int(frame)) for i, (name, frame) in enumerate(start.split() for start in SEAMS[task])}
+    starts = {
+        i: (name, int(frame))
+        for i, (name, frame) in enumerate(start.split() for start in SEAMS[task])
+    }
     placed, motion = start_at(env, starts), motion_of(env)
     bodies = motion.key_bodies
     assert bodies == (GO2.foot_names if robot is GO2 else ("torso_link", *bodies[1:]))
@@ -190,7 +223,11 @@ def test_targets_and_window_are_the_frames_to_come_also_across_seams_and_at_ends
             for k, ahead in enumerate(WINDOW):
                 coming = frame_of(clip, frame + ahead)
                 near(motion.window_root_pos_w[i, k], coming.pos)
-                near(torch.from_numpy(rotation(motion.window_root_quat_w[i, k].numpy())), coming.turn, 1e-4)
+                near(
+                    torch.from_numpy(rotation(motion.window_root_quat_w[i, k].numpy())),
+                    coming.turn,
+                    1e-4,
+                )
             speed = np.linalg.norm(target.lin_vel) + np.linalg.norm(target.ang_vel)
             assert abs(speed - 0.1) < 1e-3 or motion.moving[i] == float(speed > 0.1)
             assert motion.still[i] == 1.0 - motion.moving[i]
@@ -226,12 +263,21 @@ TERMS: dict[str, tuple[Callable[..., torch.Tensor], dict[str, Any]]] = {
 LOST = {"height": 0.04, "tilt": 0.25, "key_body": 0.12}
 
 
-def terms_by_hand(env: LeggedVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray) -> dict[str, float]:
+def terms_by_hand(
+    env: LeggedVectorEnv, i: int, target: SimpleNamespace, keys: np.ndarray
+) -> dict[str, float]:
     """The terms of :data:`TERMS` and how near robot i is to losing the reference (above 1 it has)."""
     sim = env.sim
     pos, quat, lin_vel, ang_vel, q, dq = (
         getattr(sim, name)[i].double().numpy()
-        for name in ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b", "joint_pos", "joint_vel")
+        for name in (
+            "root_pos_w",
+            "root_quat_w",
+            "root_lin_vel_w",
+            "root_ang_vel_b",
+            "joint_pos",
+            "joint_vel",
+        )
     )
     turn = rotation(quat)
     bodies = sim.body_ids(("base", *GO2.foot_names))
@@ -243,7 +289,9 @@ def terms_by_hand(env: LeggedVectorEnv, i: int, target: SimpleNamespace, keys: n
     cosine = np.sqrt(max(0.0, (1 + np.trace(away)) / 4))
     height, tilt = abs(pos[2] - target.pos[2]), np.linalg.norm(gravity - target.gravity)
     distance = np.linalg.norm(watched - keys, axis=1)
-    velocity = ((turn.T @ lin_vel - target.lin_vel) ** 2).sum() + 0.05 * ((ang_vel - target.ang_vel) ** 2).sum()
+    velocity = ((turn.T @ lin_vel - target.lin_vel) ** 2).sum() + 0.05 * (
+        (ang_vel - target.ang_vel) ** 2
+    ).sum()
     return {
         "joint_pos": np.exp(-((q - target.joint_pos) ** 2).sum() / 3.0),
         "joint_vel": np.exp(-np.abs(dq - target.joint_vel).sum() / 40.0),
@@ -252,29 +300,48 @@ def terms_by_hand(env: LeggedVectorEnv, i: int, target: SimpleNamespace, keys: n
         "root_vel": np.exp(-velocity / 2.0),
         "key_pos": np.exp(-(distance**2).sum() / 0.1),
         "free": (pos[2] - 0.5) ** 2,
-        "lost": max(height / LOST["height"], tilt / LOST["tilt"], distance.max() / LOST["key_body"]),
+        "lost": max(
+            height / LOST["height"], tilt / LOST["tilt"], distance.max() / LOST["key_body"]
+        ),
     }
 
 
-def test_rewards_and_the_lost_reference_compare_a_step_with_the_target_announced_before_it(make, random_actions):
+def test_rewards_and_the_lost_reference_compare_a_step_with_the_target_announced_before_it(
+    make, random_actions
+):
     cfg = override(make_task_cfg(GO2_TASK), {"events.reference.params": {}})
-    cfg.rewards = {name: RewardTermCfg(func, 1.0 / DT, params) for name, (func, params) in TERMS.items()}
-    cfg.terminations = {"reference_lost": TerminationTermCfg(terminations.reference_lost, params=LOST)}
+    cfg.rewards = {
+        name: RewardTermCfg(func, 1.0 / DT, params) for name, (func, params) in TERMS.items()
+    }
+    cfg.terminations = {
+        "reference_lost": TerminationTermCfg(terminations.reference_lost, params=LOST)
+    }
     env = make(5, cfg, seed=None)
     withheld = torch.tensor([False, False, False, True, False])
     motion_of(env).withhold(withheld)
-    starts = {0: ("trot", 20), 1: ("bound", 60), 2: ("turn_left", 95), 3: ("trot", 5), 4: ("sit_to_stand", 60)}
+    starts = {
+        0: ("trot", 20),
+        1: ("bound", 60),
+        2: ("turn_left", 95),
+        3: ("trot", 5),
+        4: ("sit_to_stand", 60),
+    }
     placed = start_at(env, starts)
     sums, lost, seen = env.rewards.episode_sums.clone(), [], []
     for step, action in enumerate(torch.from_numpy(random_actions(25, 5))):
-        _, reward, terminated, _, _ = env.step(action * torch.tensor([0.0, 0.2, 0.3, 0.3, 0.5])[:, None])
+        _, reward, terminated, _, _ = env.step(
+            action * torch.tensor([0.0, 0.2, 0.3, 0.3, 0.5])[:, None]
+        )
         values, sums = env.rewards.episode_sums - sums, env.rewards.episode_sums.clone()
         near(reward, values.sum(1), 1e-5)
         for i, (clip, first) in enumerate(placed):
             keys = key_pos(clip, first + step, 0.75, GO2.foot_names)
             expected = terms_by_hand(env, i, frame_of(clip, first + step + 1), keys)
             nearness = expected.pop("lost")
-            active = {name: value * ((name == "free") == withheld[i].item()) for name, value in expected.items()}
+            active = {
+                name: value * ((name == "free") == withheld[i].item())
+                for name, value in expected.items()
+            }
             near(values[i], list(active.values()), 2e-4)
             if abs(nearness - 1.0) > 1e-3:
                 assert terminated[i].item() == (nearness > 1.0 and not withheld[i])
@@ -285,17 +352,25 @@ def test_rewards_and_the_lost_reference_compare_a_step_with_the_target_announced
 
 
 @pytest.mark.parametrize(
-    "params", [{"height": 0.1}, {"tilt": 0.5}, {"key_body": 0.1}], ids=lambda params: "".join(params)
+    "params",
+    [{"height": 0.1}, {"tilt": 0.5}, {"key_body": 0.1}],
+    ids=lambda params: "".join(params),
 )
 def test_each_criterion_alone_loses_the_reference(params, make):
     cfg = override(make_task_cfg(GO2_TASK), {"events.reference.params": {}})
     loose = {"height": 10.0, "tilt": 10.0, "key_body": 10.0}
-    cfg.terminations = {"lost": TerminationTermCfg(terminations.reference_lost, params={**loose, **params})}
+    cfg.terminations = {
+        "lost": TerminationTermCfg(terminations.reference_lost, params={**loose, **params})
+    }
     env = make(4, cfg, seed=None)
     start_at(env, {0: ("stand", 0)})
     assert not env.step(still(env))[2].any()
     ids, sim = torch.arange(3), env.sim
-    pos, quat, joints = sim.root_pos_w[:3].clone(), sim.root_quat_w[:3].clone(), sim.joint_pos[:3].clone()
+    pos, quat, joints = (
+        sim.root_pos_w[:3].clone(),
+        sim.root_quat_w[:3].clone(),
+        sim.joint_pos[:3].clone(),
+    )
     pos[0, 2] += 0.3
     quat[1] = torch.tensor((np.cos(0.4), np.sin(0.4), 0.0, 0.0))
     pos[1, 2] += 0.05
@@ -323,7 +398,9 @@ def test_a_users_own_term_runs_as_it_is_written_also_where_there_is_no_reference
 
 
 @pytest.mark.parametrize(("task", "robot"), [(GO2_TASK, GO2), (G1_TASK, G1_29)], ids=("go2", "g1"))
-def test_robots_start_in_the_reference_and_its_key_bodies_are_where_plain_mujoco_has_them(task, robot, make):
+def test_robots_start_in_the_reference_and_its_key_bodies_are_where_plain_mujoco_has_them(
+    task, robot, make
+):
     env = make(6, task, reference_fraction=1.0)
     motion, reference = motion_of(env), motion_of(env).player.sample()
     assert len(motion.player.time.unique()) == 6
@@ -346,7 +423,9 @@ def test_robots_start_in_the_reference_and_its_key_bodies_are_where_plain_mujoco
 
 def test_robots_start_on_the_very_frame_that_is_asked_for(make):
     env = make(3, seed=None)
-    for i, (clip, frame) in enumerate(start_at(env, {0: ("trot", 37), 1: ("turn_left", 150), 2: ("bound", 104)})):
+    for i, (clip, frame) in enumerate(
+        start_at(env, {0: ("trot", 37), 1: ("turn_left", 150), 2: ("bound", 104)})
+    ):
         expected = frame_of(clip, frame)
         near(env.sim.root_pos_w[i], expected.pos)
         near(env.sim.root_lin_vel_w[i], expected.lin_vel_w)
@@ -356,12 +435,16 @@ def test_robots_start_on_the_very_frame_that_is_asked_for(make):
 
 
 @pytest.mark.parametrize(("joint_pos", "velocity"), [(0.1, 0.2), (2.0, 0.0)])
-def test_the_noise_of_a_start_keeps_its_half_width_and_the_joints_their_limits(joint_pos, velocity, make):
+def test_the_noise_of_a_start_keeps_its_half_width_and_the_joints_their_limits(
+    joint_pos, velocity, make
+):
     cfg = make_task_cfg(GO2_TASK)
     cfg.events["reference"].params = {"joint_pos": joint_pos, "velocity": velocity}
     env = make(64, cfg, reference_fraction=1.0)
     reference, sim = motion_of(env).player.sample(), env.sim
-    assert torch.equal(sim.root_pos_w, reference.root_pos_w) and torch.equal(sim.root_quat_w, reference.root_quat_w)
+    assert torch.equal(sim.root_pos_w, reference.root_pos_w) and torch.equal(
+        sim.root_quat_w, reference.root_quat_w
+    )
     assert torch.equal(sim.joint_vel, reference.joint_vel)
     low, high = env.robot.soft_joint_pos_limits(1.0)
     assert ((sim.joint_pos >= low) & (sim.joint_pos <= high)).all()
@@ -371,10 +454,19 @@ def test_the_noise_of_a_start_keeps_its_half_width_and_the_joints_their_limits(j
         assert ((sim.joint_pos == low) | (sim.joint_pos == high)).any()
     else:
         free = joints[(sim.joint_pos > low) & (sim.joint_pos < high)]
-        assert free.abs().max() <= joint_pos + 1e-6 and free.max() > 0.9 * joint_pos and free.min() < -0.9 * joint_pos
-    for moved in (sim.root_lin_vel_w - reference.root_lin_vel_w, sim.root_ang_vel_b - reference.root_ang_vel_b):
+        assert (
+            free.abs().max() <= joint_pos + 1e-6
+            and free.max() > 0.9 * joint_pos
+            and free.min() < -0.9 * joint_pos
+        )
+    for moved in (
+        sim.root_lin_vel_w - reference.root_lin_vel_w,
+        sim.root_ang_vel_b - reference.root_ang_vel_b,
+    ):
         assert moved.abs().max() <= velocity + 1e-6
-        assert velocity == 0.0 or (torch.minimum(moved.amax(0), -moved.amin(0)) > 0.8 * velocity).all()
+        assert (
+            velocity == 0.0 or (torch.minimum(moved.amax(0), -moved.amin(0)) > 0.8 * velocity).all()
+        )
 
 
 def test_robots_without_a_reference_keep_the_place_that_the_events_before_gave_them(make):
@@ -384,13 +476,24 @@ def test_robots_without_a_reference_keep_the_place_that_the_events_before_gave_t
     before = make(16, cfg, reference_fraction=0.5)
     free = motion_of(placed).available == 0.0
     assert 2 < free.sum() < 14
-    for name in ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b", "joint_pos", "joint_vel"):
+    for name in (
+        "root_pos_w",
+        "root_quat_w",
+        "root_lin_vel_w",
+        "root_ang_vel_b",
+        "joint_pos",
+        "joint_vel",
+    ):
         same = (getattr(placed.sim, name) == getattr(before.sim, name)).all(1)
         assert same[free].all(), name
-        assert name == "joint_vel" or not same[~free].any(), name  # a standing clip's joints are at rest too
+        assert name == "joint_vel" or not same[~free].any(), (
+            name
+        )  # a standing clip's joints are at rest too
 
 
-@pytest.mark.parametrize(("fraction", "low", "high"), [(0.0, 0, 0), (0.3, 50, 105), (1.0, 256, 256)])
+@pytest.mark.parametrize(
+    ("fraction", "low", "high"), [(0.0, 0, 0), (0.3, 50, 105), (1.0, 256, 256)]
+)
 def test_a_part_of_the_episodes_has_a_reference(fraction, low, high, make):
     env = make(256, reference_fraction=fraction)
     for _ in range(2):
@@ -415,14 +518,19 @@ def test_without_a_reference_there_is_none_in_observations_rewards_and_terminati
         motion = motion_of(env)
         assert torch.equal(motion.available, (~free).float())
         for group in ("reference", "critic_reference"):
-            assert not observation[group][free].any() and (observation[group][~free] != 0.0).any(1).all()
+            assert (
+                not observation[group][free].any()
+                and (observation[group][~free] != 0.0).any(1).all()
+            )
         for group in ("reference_mask", "critic_reference_mask"):
             assert torch.equal(observation[group], motion.available[:, None])
         error = observation["critic"][:, columns(env, "critic", "key_error")]
         assert not error[free].any() and (error[~free] != 0.0).all()
         way = motion.target_key_pos_b - env.robot.bodies(motion.key_bodies).pos_b
         near(error[~free], 5.0 * way[~free].flatten(1), 1e-5)
-        velocity = torch.cat((motion.target_lin_vel_b[:, :2], motion.target_ang_vel_b[:, 2:]), dim=1)
+        velocity = torch.cat(
+            (motion.target_lin_vel_b[:, :2], motion.target_ang_vel_b[:, 2:]), dim=1
+        )
         for group in ("policy", "critic"):
             command = observation[group][:, columns(env, group, "command")]
             assert torch.equal(command[free], env.commands["velocity"][free])
@@ -449,7 +557,10 @@ def test_the_critic_sees_where_the_base_is_to_be_from_where_it_is(make, random_a
             for k, ahead in enumerate(WINDOW):
                 coming = frame_of(clip, first + step + 1 + ahead)
                 way = turn.T @ coming.turn
-                sine = np.array([way[2, 1] - way[1, 2], way[0, 2] - way[2, 0], way[1, 0] - way[0, 1]]) / 2
+                sine = (
+                    np.array([way[2, 1] - way[1, 2], way[0, 2] - way[2, 0], way[1, 0] - way[0, 1]])
+                    / 2
+                )
                 cosine = np.sqrt((1 + np.trace(way)) / 4)
                 place = turn.T @ (coming.pos - env.sim.root_pos_w[i].double().numpy())
                 frame = window_of(clip, first + step + 1, GO2)[k * 34 : (k + 1) * 34]
@@ -501,8 +612,13 @@ def test_starts_are_held_withheld_and_released_from_the_next_reset_on(make):
     motion.pin(torch.tensor(2), torch.tensor(0.5))
     assert torch.equal(motion.player.time, drawn) and not motion.available.any()
     env.reset(options={"reset_mask": torch.arange(6) < 2})
-    assert motion.player.time[:2].tolist() == [0.5, 0.5] and torch.equal(motion.player.time[2:], drawn[2:])
-    assert motion.player.clip[:2].tolist() == [2, 2] and motion.available.tolist() == [1.0] * 2 + [0.0] * 4
+    assert motion.player.time[:2].tolist() == [0.5, 0.5] and torch.equal(
+        motion.player.time[2:], drawn[2:]
+    )
+    assert (
+        motion.player.clip[:2].tolist() == [2, 2]
+        and motion.available.tolist() == [1.0] * 2 + [0.0] * 4
+    )
     clips, times = torch.arange(6), 0.1 * torch.arange(6.0)
     motion.pin(clips, times)
     motion.withhold(torch.arange(6) == 3)
@@ -531,8 +647,14 @@ def test_a_clip_number_that_does_not_exist_is_refused_and_the_clips_are_listed(m
     ("call", "culprit"),
     [
         (lambda motion: motion.pin(torch.zeros(()), torch.tensor(float("nan"))), r"nan"),
-        (lambda motion: motion.pin(torch.zeros(3), torch.zeros(2)), r"clips of shape \(\) or \(2,\).*\(3,\)"),
-        (lambda motion: motion.pin(torch.zeros(2), torch.zeros(1)), r"times of shape \(\) or \(2,\).*\(1,\)"),
+        (
+            lambda motion: motion.pin(torch.zeros(3), torch.zeros(2)),
+            r"clips of shape \(\) or \(2,\).*\(3,\)",
+        ),
+        (
+            lambda motion: motion.pin(torch.zeros(2), torch.zeros(1)),
+            r"times of shape \(\) or \(2,\).*\(1,\)",
+        ),
         (lambda motion: motion.pin(torch.zeros(2), torch.tensor([0.0, float("inf")])), r"inf"),
         (lambda motion: motion.withhold(torch.ones(3, dtype=torch.bool)), r"\(2,\).*\(3,\)"),
         (lambda motion: motion.withhold(torch.ones(2)), r"bool.*float32"),
@@ -548,17 +670,37 @@ def test_what_is_pinned_or_withheld_must_be_of_every_environment(call, culprit, 
 
 WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "clip": ({"commands.motion.clips": ("tort",)}, ValueError, r"'tort'.*bound.*trot"),
-    "body": ({"commands.motion.key_bodies": ("FL_hand",)}, ValueError, r"'go2' has no body 'FL_hand'.*FL_foot"),
+    "body": (
+        {"commands.motion.key_bodies": ("FL_hand",)},
+        ValueError,
+        r"'go2' has no body 'FL_hand'.*FL_foot",
+    ),
     "window 2": ({"commands.motion.window": (2, 4)}, ValueError, r"window.*from 1.*\(2, 4\)"),
     "window falls": ({"commands.motion.window": (1, 4, 2)}, ValueError, r"window.*\(1, 4, 2\)"),
     "window twice": ({"commands.motion.window": (1, 1, 2)}, ValueError, r"window.*\(1, 1, 2\)"),
     "no window": ({"commands.motion.window": ()}, ValueError, r"window.*\(\)"),
-    "fraction": ({"commands.motion.reference_fraction": 1.5}, ValueError, r"reference_fraction.*1\.5"),
-    "negative fraction": ({"commands.motion.reference_fraction": -0.1}, ValueError, r"reference_fraction.*-0\.1"),
-    "fraction nan": ({"commands.motion.reference_fraction": float("nan")}, ValueError, r"reference_fraction.*nan"),
+    "fraction": (
+        {"commands.motion.reference_fraction": 1.5},
+        ValueError,
+        r"reference_fraction.*1\.5",
+    ),
+    "negative fraction": (
+        {"commands.motion.reference_fraction": -0.1},
+        ValueError,
+        r"reference_fraction.*-0\.1",
+    ),
+    "fraction nan": (
+        {"commands.motion.reference_fraction": float("nan")},
+        ValueError,
+        r"reference_fraction.*nan",
+    ),
     "end": ({"commands.motion.end": "stop"}, ValueError, r"end.*'stop'"),
     "starts": ({"commands.motion.starts.bin_length": 0.0}, ValueError, r"bin_length.*0"),
-    "action": ({"actions.joint_position.around": "dance"}, ValueError, r"around.*'dance'.*velocity, motion"),
+    "action": (
+        {"actions.joint_position.around": "dance"},
+        ValueError,
+        r"around.*'dance'.*velocity, motion",
+    ),
     "robot": (
         {"commands.motion.motions": lambda robot: shipped_motions(G1_29)},
         MotionError,
@@ -591,7 +733,9 @@ def test_configurations_that_make_no_sense_are_refused_by_name(name):
 
 def test_an_action_around_a_command_that_is_no_motion_is_refused():
     with pytest.raises(ValueError, match="velocity"):
-        gym.make_vec(GO2_TASK, num_envs=2, cfg={"actions.joint_position.around": "velocity"}).reset(seed=0)
+        gym.make_vec(GO2_TASK, num_envs=2, cfg={"actions.joint_position.around": "velocity"}).reset(
+            seed=0
+        )
 
 
 def test_a_task_without_a_motion_command_says_what_it_has(make):
@@ -610,7 +754,13 @@ def test_commands_with_other_key_bodies_do_not_disturb_each_other(make):
         for name, bodies in (("motion", GO2.foot_names), ("other", ("FL_calf",))):
             target = env.commands.terms[name]
             assert target.key_bodies == bodies
-            distance = (env.robot.bodies(bodies).pos_b - target.target_key_pos_b).square().sum((1, 2)).double().numpy()
+            distance = (
+                (env.robot.bodies(bodies).pos_b - target.target_key_pos_b)
+                .square()
+                .sum((1, 2))
+                .double()
+                .numpy()
+            )
             expected = np.exp(-distance / 0.1) * target.available.numpy()
             near(rewards.reference_key_pos(env, sigma=0.1, motion=name), expected)
 
@@ -648,7 +798,14 @@ def test_a_start_is_the_same_whoever_else_starts(make):
     for i in (3, 11, 0, 7, 1, 2, 10, 4, 9, 5, 8, 6):
         one_by_one.reset(options={"reset_mask": torch.arange(12) == i})
     assert 2 < motion_of(together).available.sum() < 10
-    for name in ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b", "joint_pos", "joint_vel"):
+    for name in (
+        "root_pos_w",
+        "root_quat_w",
+        "root_lin_vel_w",
+        "root_ang_vel_b",
+        "joint_pos",
+        "joint_vel",
+    ):
         assert torch.equal(getattr(together.sim, name), getattr(one_by_one.sim, name)), name
     for name, value in vars(motion_of(together)).items():
         if isinstance(value, torch.Tensor):
@@ -659,7 +816,9 @@ def test_adaptive_starts_are_the_same_for_the_same_seed(make_vec, random_actions
     actions = random_actions(60, 8)
     traces = []
     for seed in (1, 1, 2):
-        env = make_vec(8, GO2_TASK, observations="dict", max_episode_steps=30, cfg={**adaptive(), **STRICT})
+        env = make_vec(
+            8, GO2_TASK, observations="dict", max_episode_steps=30, cfg={**adaptive(), **STRICT}
+        )
         first = env.reset(seed=seed)[0]
         traces.append([first, rollout(env, actions)])
     assert sum(step[2].sum() for step in traces[0][1]) > 8
@@ -675,7 +834,9 @@ def test_a_saved_run_continues_bit_for_bit_also_in_a_fresh_environment(
 ):
     def fresh() -> Any:
         kwargs = {"autoreset_mode": mode, "observations": "dict", "max_episode_steps": 18}
-        return make_vec(6, GO2_TASK, cfg={**adaptive(), **STRICT} if kind == "adaptive" else None, **kwargs)
+        return make_vec(
+            6, GO2_TASK, cfg={**adaptive(), **STRICT} if kind == "adaptive" else None, **kwargs
+        )
 
     actions, env = random_actions(60, 6), fresh()
     if kind == "held":
@@ -697,7 +858,12 @@ def test_a_state_saved_between_the_last_step_and_the_reset_goes_on_exactly(make_
 
     def fresh() -> Any:
         cfg = {**adaptive(), "terminations.reference_lost.params": {"height": -1.0}}
-        return make_vec(4, GO2_TASK, autoreset_mode="Disabled", cfg={**cfg, "commands.motion.reference_fraction": 1.0})
+        return make_vec(
+            4,
+            GO2_TASK,
+            autoreset_mode="Disabled",
+            cfg={**cfg, "commands.motion.reference_fraction": 1.0},
+        )
 
     env, other = fresh(), fresh()
     env.reset(seed=0)
@@ -721,7 +887,9 @@ def test_a_failure_counts_once_whoever_resets_next(make_vec):
     once = motion_of(unwrap(env))._sampler.failures.sum()
     env.reset(options={"reset_mask": ended})
     assert once > 0.0
-    assert motion_of(unwrap(env))._sampler.failures.sum() == once, "no episode had begun, so none ended"
+    assert motion_of(unwrap(env))._sampler.failures.sum() == once, (
+        "no episode had begun, so none ended"
+    )
 
 
 def test_a_robot_that_fails_without_a_reference_is_no_failure_of_a_clip(make_vec):
@@ -761,13 +929,17 @@ def test_adaptive_starts_are_drawn_before_the_place_where_robots_fail(make):
 # --- what users do ----------------------------------------------------------------------------------------------------
 
 
-def test_bad_physics_ends_that_robot_alone_and_leaves_the_reference_finite(make_vec, random_actions, log_elsewhere):
+def test_bad_physics_ends_that_robot_alone_and_leaves_the_reference_finite(
+    make_vec, random_actions, log_elsewhere
+):
     env = make_vec(3, GO2_TASK, observations="dict")
     env.reset(seed=0)
     env.unwrapped.sim.batch.bind("qpos")[1, 3] = np.nan
     for step, action in enumerate(0.1 * random_actions(5, 3)):
         observation, reward, terminated, _, info = env.step(action)
-        assert all(np.isfinite(rows).all() for rows in (*observation.values(), reward, info["costs"]))
+        assert all(
+            np.isfinite(rows).all() for rows in (*observation.values(), reward, info["costs"])
+        )
         assert step or terminated.tolist() == [False, True, False]
 
 
@@ -780,7 +952,9 @@ def test_a_users_own_clip_is_imitated(make_vec, tmp_path):
     kick = dataclasses.replace(trot(), name="kick", joint_pos=trot().joint_pos + 0.1, loop=False)
     save_motion(path, kick)
     cfg = make_task_cfg(GO2_TASK)
-    cfg.commands["motion"] = MotionCommandCfg(motions=lambda robot: [load_motion(path, robot)], reference_fraction=1.0)
+    cfg.commands["motion"] = MotionCommandCfg(
+        motions=lambda robot: [load_motion(path, robot)], reference_fraction=1.0
+    )
     env = make_vec(2, GO2_TASK, cfg=cfg)
     motion = motion_of(unwrap(env))
     assert motion.player.library.names == ("kick",)

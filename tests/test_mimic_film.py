@@ -42,7 +42,11 @@ def make_pose(robot: RobotCfg = GO2, **fields: torch.Tensor) -> Pose:
     """A pose that nothing simulated has: tilted, beside the robot and with every joint elsewhere."""
     quat = torch.nn.functional.normalize(torch.tensor([0.9, 0.1, -0.2, 0.3]), dim=0)
     joint_pos = torch.tensor(robot.default_joint_pos) + torch.linspace(-0.3, 0.4, robot.num_joints)
-    pose = {"root_pos_w": torch.tensor([0.1, 0.6, 0.4]), "root_quat_w": quat, "joint_pos": joint_pos}
+    pose = {
+        "root_pos_w": torch.tensor([0.1, 0.6, 0.4]),
+        "root_quat_w": quat,
+        "joint_pos": joint_pos,
+    }
     return Pose(**{**pose, **fields})
 
 
@@ -50,7 +54,9 @@ def throw(sim: Simulation) -> None:
     """Let the robots fall for some steps, each with another speed."""
     ids = torch.arange(sim.num_envs)
     lin_vel = torch.tensor([[0.5, -0.3, 0.2]]) * (ids[:, None] + 1.0)
-    sim.write_root_state(ids, sim.root_pos_w.clone(), sim.root_quat_w.clone(), lin_vel, lin_vel.flip(1))
+    sim.write_root_state(
+        ids, sim.root_pos_w.clone(), sim.root_quat_w.clone(), lin_vel, lin_vel.flip(1)
+    )
     sim.step(7)
 
 
@@ -76,7 +82,9 @@ def test_a_ghost_is_every_visible_shape_of_the_robot_where_plain_mujoco_puts_it(
     throw(sim)
     sim.render(1)
     scene = sim._renderer.renderer.scene
-    shapes = [(geom.pos.copy(), geom.mat.copy(), geom.rgba.copy()) for geom in scene.geoms[: scene.ngeom]]
+    shapes = [
+        (geom.pos.copy(), geom.mat.copy(), geom.rgba.copy()) for geom in scene.geoms[: scene.ngeom]
+    ]
     sim.render(1, ghost=pose)
     for geom, (pos, mat, rgba) in zip(scene.geoms[: len(shapes)], shapes, strict=True):
         assert np.array_equal(geom.pos, pos)
@@ -156,7 +164,9 @@ class Imitation(LeggedVectorEnv):
         player.start(ids, torch.tensor([clip]), torch.tensor([time]))
         start = player.sample()
         self.sim.reset(ids)
-        self.sim.write_root_state(ids, start.root_pos_w, start.root_quat_w, start.root_lin_vel_w, start.root_ang_vel_b)
+        self.sim.write_root_state(
+            ids, start.root_pos_w, start.root_quat_w, start.root_lin_vel_w, start.root_ang_vel_b
+        )
         self.sim.write_joint_state(ids, start.joint_pos, start.joint_vel)
         self.sim.forward(ids)
         self.age = 0
@@ -172,7 +182,11 @@ class Imitation(LeggedVectorEnv):
 
     def observe(self):
         ahead = self.motion.player.sample(torch.tensor([self.step_dt]))
-        return {"reference_mask": torch.ones(1, 1), "reference": ahead.joint_pos[:, 0], "policy": torch.zeros(1, 45)}
+        return {
+            "reference_mask": torch.ones(1, 1),
+            "reference": ahead.joint_pos[:, 0],
+            "policy": torch.zeros(1, 45),
+        }
 
 
 GROUPS = ("policy", "reference", "reference_mask")
@@ -239,7 +253,9 @@ def test_each_frame_shows_the_reference_of_its_moment_beside_the_robot(envs, spi
     film(envs, follow, GROUPS, clips("stand", "sit_to_stand", seconds=0.4), tmp_path / "mimic.mp4")
     assert [clip for clip, *_ in spied] == ["stand"] * 10 + ["sit_to_stand"] * 10
     for _, reference, ghost, _ in spied:
-        torch.testing.assert_close(ghost.root_pos_w, reference.root_pos_w + torch.tensor(REFERENCE_OFFSET))
+        torch.testing.assert_close(
+            ghost.root_pos_w, reference.root_pos_w + torch.tensor(REFERENCE_OFFSET)
+        )
         assert torch.equal(ghost.root_quat_w, reference.root_quat_w)
         assert torch.equal(ghost.joint_pos, reference.joint_pos)
 
@@ -270,8 +286,13 @@ def test_a_robot_that_fell_starts_its_clip_again(envs, spied, tmp_path):
 
 @pytest.mark.render
 def test_the_mimic_task_is_filmed(make_vec, tmp_path):
-    task = make_vec(1, "Legged/Go2-Mimic-v0", array="torch", observations="dict", autoreset_mode="Disabled")
-    sizes = [task.single_observation_space[group].shape for group in ("policy", "reference", "reference_mask")]
+    task = make_vec(
+        1, "Legged/Go2-Mimic-v0", array="torch", observations="dict", autoreset_mode="Disabled"
+    )
+    sizes = [
+        task.single_observation_space[group].shape
+        for group in ("policy", "reference", "reference_mask")
+    ]
 
     def stand(*inputs):
         assert [values.shape[1:] for values in inputs] == sizes
@@ -290,7 +311,9 @@ def test_an_unknown_clip_and_a_film_of_no_length_are_refused_before_a_file_is_ma
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_rendered_the_film_says_what_to_install_and_leaves_no_file(envs, tmp_path, monkeypatch):
+def test_where_nothing_can_be_rendered_the_film_says_what_to_install_and_leaves_no_file(
+    envs, tmp_path, monkeypatch
+):
     def no_display(*args, **kwargs):
         raise OSError("cannot open libEGL.so.1")
 
@@ -317,7 +340,9 @@ def figures(monkeypatch):
     return saved
 
 
-def make_rows(*clips: str, num_steps: int = 100, num_envs: int = 21) -> dict[str, dict[str, np.ndarray]]:
+def make_rows(
+    *clips: str, num_steps: int = 100, num_envs: int = 21
+) -> dict[str, dict[str, np.ndarray]]:
     """Errors that grow within the clip and differ between environments, which start in different places of it."""
     rng = np.random.default_rng(0)
     phase = (np.arange(num_steps)[:, None] / 50 + rng.uniform(size=num_envs)) % 1.0
@@ -348,7 +373,11 @@ def test_tracking_plots_show_mean_spread_and_bar_in_each_part_of_each_clip(figur
     assert [axis.get_title() for axis in axes] == list(rows)
     bars = {"joint_error": JOINT_ERROR_BAR, "lin_vel_error": LIN_VEL_ERROR_BAR}
     for axis, row in zip(axes, rows.values(), strict=True):
-        dashed = {line.get_color(): list(line.get_ydata()) for line in axis.lines if line.get_linestyle() == "--"}
+        dashed = {
+            line.get_color(): list(line.get_ydata())
+            for line in axis.lines
+            if line.get_linestyle() == "--"
+        }
         for field, line, band in zip(bars, curves(axis), axis.collections, strict=True):
             assert dashed[line.get_color()] == [bars[field]] * 2
             corners = band.get_paths()[0].vertices
@@ -360,13 +389,18 @@ def test_tracking_plots_show_mean_spread_and_bar_in_each_part_of_each_clip(figur
                 ]
                 assert drawn == pytest.approx(np.mean(of_envs))
                 edges = corners[np.isclose(corners[:, 0], middle), 1]
-                assert (edges.min(), edges.max()) == pytest.approx(tuple(np.quantile(of_envs, (0.1, 0.9))))
+                assert (edges.min(), edges.max()) == pytest.approx(
+                    tuple(np.quantile(of_envs, (0.1, 0.9)))
+                )
 
 
 def test_tracking_plots_take_one_phase_for_all_environments_and_tensors(figures, tmp_path):
     phase = torch.linspace(0.0, 1.0, 81)
     errors = phase[:, None].expand(81, 4)
-    plot_tracking({"trot": {"phase": phase, "joint_error": errors, "lin_vel_error": errors}}, tmp_path / "one.png")
+    plot_tracking(
+        {"trot": {"phase": phase, "joint_error": errors, "lin_vel_error": errors}},
+        tmp_path / "one.png",
+    )
     for line in curves(figures[0].axes[0]):
         assert len(line.get_xdata()) == NUM_PARTS
         np.testing.assert_allclose(line.get_ydata(), line.get_xdata(), atol=0.5 / NUM_PARTS)
@@ -389,7 +423,10 @@ def test_parts_that_no_environment_came_to_are_left_out(figures, tmp_path):
     [
         ({"joint_error": np.zeros(100)}, r"joint_error of clip 'trot'.*\(T, N\).*\(100,\)"),
         ({"joint_error": np.zeros((100, 0))}, r"joint_error.*\(100, 0\)"),
-        ({"lin_vel_error": np.zeros((9, 21))}, r"lin_vel_error of clip 'trot'.*\(100, 21\).*\(9, 21\)"),
+        (
+            {"lin_vel_error": np.zeros((9, 21))},
+            r"lin_vel_error of clip 'trot'.*\(100, 21\).*\(9, 21\)",
+        ),
         ({"phase": np.zeros(9)}, r"phase of clip 'trot'.*\(100, 21\).*\(9,\)"),
     ],
 )

@@ -43,7 +43,9 @@ def test_multipliers_rise_above_the_limit_fall_below_it_and_keep_their_bounds() 
     costs = torch.tensor([1.0, 0.005]).expand(4, 3, 2)  # twice and half of the limit
     present = with_reference(4, 3)
     for expected in (0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.55):
-        np.testing.assert_allclose(constraint.ascend(constraint.scaled(costs), present)[1], [1.0, 0.005], rtol=1e-5)
+        np.testing.assert_allclose(
+            constraint.ascend(constraint.scaled(costs), present)[1], [1.0, 0.005], rtol=1e-5
+        )
         assert constraint.multipliers.values[1].tolist() == pytest.approx([expected, 0.0])
     for expected in (0.5, 0.45, 0.4):
         constraint.ascend(constraint.scaled(0.25 * costs), present)
@@ -56,8 +58,15 @@ def test_multipliers_rise_above_the_limit_fall_below_it_and_keep_their_bounds() 
 def test_the_proportional_part_of_a_multiplier_answers_at_once_and_is_not_summed_up() -> None:
     constraint = lagrange(integral=0.1, proportional=0.4, initial=0.2)
     present = with_reference(4, 3)
-    for fraction, integral, expected in ((1.5, 0.25, 0.45), (1.5, 0.30, 0.50), (0.5, 0.25, 0.05), (0.1, 0.16, 0.0)):
-        constraint.ascend(constraint.scaled(torch.tensor([fraction * 0.5, 0.0]).expand(4, 3, 2)), present)
+    for fraction, integral, expected in (
+        (1.5, 0.25, 0.45),
+        (1.5, 0.30, 0.50),
+        (0.5, 0.25, 0.05),
+        (0.1, 0.16, 0.0),
+    ):
+        constraint.ascend(
+            constraint.scaled(torch.tensor([fraction * 0.5, 0.0]).expand(4, 3, 2)), present
+        )
         assert integral_part(constraint)[1, 0].item() == pytest.approx(integral)
         assert constraint.multipliers.values[1, 0].item() == pytest.approx(expected, abs=1e-6)
     assert integral_part(constraint)[0].tolist() == pytest.approx([0.2, 0.2])
@@ -65,31 +74,44 @@ def test_the_proportional_part_of_a_multiplier_answers_at_once_and_is_not_summed
 
 def test_steps_with_and_without_a_reference_have_multipliers_of_their_own() -> None:
     constraint = lagrange(integral=0.1)
-    costs, present = torch.zeros(2, 4, 2), torch.tensor([[True, False, True, True], [True, False, False, True]])
+    costs, present = (
+        torch.zeros(2, 4, 2),
+        torch.tensor([[True, False, True, True], [True, False, False, True]]),
+    )
     costs[present], costs[~present] = torch.tensor([0.75, 0.02]), torch.tensor([0.25, 0.015])
     means = constraint.ascend(constraint.scaled(costs), present)
     np.testing.assert_allclose(means, [[0.25, 0.015], [0.75, 0.02]], rtol=1e-5)
     np.testing.assert_allclose(constraint.multipliers.values, [[0.0, 0.05], [0.05, 0.1]], atol=1e-6)
     kept = constraint.multipliers.values[0].clone()
     means = constraint.ascend(constraint.scaled(costs), with_reference(2, 4))
-    assert means[0].isnan().all() and torch.equal(constraint.multipliers.values[0], kept)  # nothing was learnt about it
+    assert means[0].isnan().all() and torch.equal(
+        constraint.multipliers.values[0], kept
+    )  # nothing was learnt about it
 
     advantages = torch.zeros(2, 4, 1)
     cost_advantages = torch.randn(2, 4, 2, generator=torch.Generator().manual_seed(0))
     set_multipliers(constraint, torch.tensor([[0.0, 0.0], [1.0, 0.0]]))
     constraint.combine_(advantages, cost_advantages, present)
-    assert torch.equal(advantages[~present], torch.zeros(3, 1)) and (advantages[present] != 0.0).all()
+    assert (
+        torch.equal(advantages[~present], torch.zeros(3, 1)) and (advantages[present] != 0.0).all()
+    )
 
 
 def test_an_excess_counts_as_twice_the_limit_at_most_and_only_the_chosen_costs_count() -> None:
     constraint = lagrange(costs=("two",), integral=0.1)
     assert constraint.names == ("two",)
-    costs = torch.tensor([[9.0, 0.05], [9.0, 0.15]])  # of the chosen one on average ten times the limit
+    costs = torch.tensor(
+        [[9.0, 0.05], [9.0, 0.15]]
+    )  # of the chosen one on average ten times the limit
     scaled = constraint.scaled(costs)
     assert scaled.shape == (2, 1)
-    assert constraint.ascend(scaled.unsqueeze(0), with_reference(1, 2))[1].tolist() == pytest.approx([0.1])
+    assert constraint.ascend(scaled.unsqueeze(0), with_reference(1, 2))[
+        1
+    ].tolist() == pytest.approx([0.1])
     assert constraint.multipliers.values[1].tolist() == pytest.approx([0.1])
-    with pytest.raises(ValueError, match=r"lagrange.costs must be one of \('one', 'two'\), got 'three'"):
+    with pytest.raises(
+        ValueError, match=r"lagrange.costs must be one of \('one', 'two'\), got 'three'"
+    ):
         lagrange(costs=("three",))
 
 
@@ -132,8 +154,12 @@ def test_the_multipliers_listen_to_robots_without_noise_which_teach_the_policy_n
     assert report["cost/effort"] == pytest.approx(0.25) and report["multiplier/effort"] == 0.0
     advantages = algorithm.storage.advantages
     assert not advantages[:, :2].any() and advantages[:, 2:].all()
-    assert make(Chase(1), arguments, lagrange=LagrangeCfg(enabled=True)).calm_envs == 0  # somebody has to explore
-    with pytest.raises(ValueError, match=r"calm_fraction must be .*at least 0 and below 1, got 1.0"):
+    assert (
+        make(Chase(1), arguments, lagrange=LagrangeCfg(enabled=True)).calm_envs == 0
+    )  # somebody has to explore
+    with pytest.raises(
+        ValueError, match=r"calm_fraction must be .*at least 0 and below 1, got 1.0"
+    ):
         make(env, arguments, lagrange=LagrangeCfg(enabled=True, calm_fraction=1.0))
 
 

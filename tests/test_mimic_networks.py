@@ -51,12 +51,16 @@ def test_what_is_under_the_mask_influences_nothing(encoder: Any, garbage: float)
         results.append([output.detach(), *gradients, *other.state_dict().values()])
     for one, two in zip(*results, strict=True):
         assert one is not None and one.isfinite().all() and torch.equal(one, two)
-    assert not torch.equal(network(observation, reference, mask), network(observation, reference + 1.0, mask))
+    assert not torch.equal(
+        network(observation, reference, mask), network(observation, reference + 1.0, mask)
+    )
     flags = network(observation, reference, mask.squeeze(1) > 0.5)  # as the storage keeps them
     assert torch.equal(flags, network(observation, reference, mask))
 
 
-def test_a_run_with_garbage_under_the_mask_is_the_same_run(assert_same: Callable[..., None]) -> None:
+def test_a_run_with_garbage_under_the_mask_is_the_same_run(
+    assert_same: Callable[..., None],
+) -> None:
     class Garbage(Chase):
         def get_observations(self) -> TensorDict:
             obs = super().get_observations()
@@ -84,7 +88,10 @@ def test_normalizers_are_of_the_rollouts_and_move_only_at_the_end_of_an_update()
     assert all(normalizer.count == 0 for normalizer in normalizers)
     storage = algorithm.storage
     mask = storage.privileged_reference_observations_mask
-    seen = storage.observations.flatten(0, 1).double(), storage.privileged_reference_observations[mask].double()
+    seen = (
+        storage.observations.flatten(0, 1).double(),
+        storage.privileged_reference_observations[mask].double(),
+    )
     algorithm.update()
     for normalizer, rows in zip(normalizers, seen, strict=True):
         assert normalizer.count == len(rows)
@@ -138,7 +145,9 @@ def test_exports_give_the_mean_action(encoder: Any, privileged: bool, tmp_path: 
     inputs = [obs[group] for group in algorithm.groups]
     expected = mean_actions(algorithm, obs)
     torch.jit.save(torch.jit.script(algorithm.get_policy().as_jit()), str(tmp_path / "policy.pt"))
-    torch.testing.assert_close(torch.jit.load(str(tmp_path / "policy.pt"))(*inputs), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        torch.jit.load(str(tmp_path / "policy.pt"))(*inputs), expected, rtol=0, atol=1e-5
+    )
     module = algorithm.get_policy().as_onnx(verbose=False)
     torch.onnx.export(
         module,

@@ -61,7 +61,9 @@ def test_a_policy_without_the_reference_cannot_follow_as_well() -> None:
     blind = Chase(256)
     obs, error = blind.get_observations(), 0.0
     for _ in range(60):
-        obs, *_ = blind.step(chase_by_hand(obs["critic"], obs["critic_reference"], torch.zeros(256, 1)))
+        obs, *_ = blind.step(
+            chase_by_hand(obs["critic"], obs["critic_reference"], torch.zeros(256, 1))
+        )
         error += blind.error.mean().item() / 60
     assert error > 0.6
 
@@ -84,12 +86,16 @@ def test_returns_bootstrap_time_outs_from_final_observations_as_a_float64_loop()
         assert seen == [6] * (2 * STEPS)
         algorithm.compute_returns(obs)
     timed_out = sum(int(row[4]["time_outs"].sum()) for row in rows)
-    assert timed_out > 3 and seen[-2:] == [6 + timed_out] * 2  # only rows that timed out are evaluated
+    assert (
+        timed_out > 3 and seen[-2:] == [6 + timed_out] * 2
+    )  # only rows that timed out are evaluated
 
     def values(of: TensorDict) -> torch.Tensor:
         inputs = [of[group] for group in ("critic", "critic_reference", "critic_reference_mask")]
         with torch.no_grad():
-            return torch.cat([critic(*inputs) for critic in algorithm.critics.values()], dim=1).double()
+            return torch.cat(
+                [critic(*inputs) for critic in algorithm.critics.values()], dim=1
+            ).double()
 
     advantage, advantages, targets = torch.zeros(6, 3).double(), [], []
     for before, final, rewards, dones, extras in reversed(rows):
@@ -104,7 +110,9 @@ def test_returns_bootstrap_time_outs_from_final_observations_as_a_float64_loop()
     reward = raw[..., :1]
     np.testing.assert_allclose(storage.returns, expected[..., :1], atol=1e-5)
     np.testing.assert_allclose(storage.cost_returns, expected[..., 1:], atol=1e-5)
-    np.testing.assert_allclose(storage.advantages, (reward - reward.mean()) / reward.std(), atol=1e-4)
+    np.testing.assert_allclose(
+        storage.advantages, (reward - reward.mean()) / reward.std(), atol=1e-4
+    )
     np.testing.assert_allclose(storage.cost_advantages, raw[..., 1:], atol=1e-5)
 
 
@@ -120,11 +128,22 @@ def test_the_loss_is_ppos() -> None:
         algorithm.actor.distribution.log_free_std_param.add_(-0.3)
         loss = algorithm._loss(batch)[0].item()
     mean = mean_actions(algorithm, batch_as_obs(batch)).double().numpy()
-    distribution, has_reference = algorithm.actor.distribution, batch.reference_observations_mask[:, None].numpy()
-    log_stds = (p.detach().double().numpy() for p in (distribution.log_std_param, distribution.log_free_std_param))
+    distribution, has_reference = (
+        algorithm.actor.distribution,
+        batch.reference_observations_mask[:, None].numpy(),
+    )
+    log_stds = (
+        p.detach().double().numpy()
+        for p in (distribution.log_std_param, distribution.log_free_std_param)
+    )
     std = np.exp(np.where(has_reference, *log_stds))
-    actions, old = batch.actions.double().numpy(), batch.actions_log_prob.squeeze(1).double().numpy()
-    log_prob = (-0.5 * ((actions - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+    actions, old = (
+        batch.actions.double().numpy(),
+        batch.actions_log_prob.squeeze(1).double().numpy(),
+    )
+    log_prob = (-0.5 * ((actions - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi)).sum(
+        axis=1
+    )
     ratio, advantages = np.exp(log_prob - old), batch.advantages.squeeze(1).double().numpy()
     surrogate = np.minimum(ratio * advantages, np.clip(ratio, 0.95, 1.05) * advantages).mean()
     assert ((ratio < 0.95) | (ratio > 1.05)).mean() > 0.1
@@ -154,7 +173,9 @@ def test_an_adaptive_learning_rate_follows_the_kl_divergence(desired: float, rat
     env = Chase(8)
     algorithm = make(env, schedule="adaptive", desired_kl=desired)
     iterate(algorithm, env, 1)
-    assert algorithm.learning_rate == algorithm.optimizer.param_groups[0]["lr"] == pytest.approx(rate)
+    assert (
+        algorithm.learning_rate == algorithm.optimizer.param_groups[0]["lr"] == pytest.approx(rate)
+    )
     fixed = make(env)
     iterate(fixed, env, 1)
     assert fixed.learning_rate == fixed.optimizer.param_groups[0]["lr"] == 1e-3
@@ -187,7 +208,9 @@ def test_a_privileged_actor_sees_what_the_critic_sees_and_can_teach() -> None:
 
 
 class Unrewarded(Chase):
-    def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
         obs, rewards, dones, extras = super().step(actions)
         return obs, torch.zeros_like(rewards), dones, extras
 
@@ -211,7 +234,12 @@ def test_dagger_fades_linearly_and_then_asks_nobody() -> None:
         return chase_by_hand(*inputs)
 
     algorithm = make(
-        env, {"teacher": teacher}, dagger=DaggerCfg(0.8, decay_iterations=4), steps_per_env=3, epochs=1, mini_batches=1
+        env,
+        {"teacher": teacher},
+        dagger=DaggerCfg(0.8, decay_iterations=4),
+        steps_per_env=3,
+        epochs=1,
+        mini_batches=1,
     )
     coefficients = []
     for _ in range(6):
@@ -255,15 +283,21 @@ def test_rnd_rewards_what_is_new() -> None:
     algorithm.act(obs)
     end = torch.ones(ENVS, dtype=torch.bool)
     algorithm.process_env_step(known, torch.ones(ENVS), end, {"time_outs": end, "final_obs": new})
-    expected = 1.0 + bonus.network.get_intrinsic_reward(new)  # of where the episode ended, not of the next one
+    expected = 1.0 + bonus.network.get_intrinsic_reward(
+        new
+    )  # of where the episode ended, not of the next one
     torch.testing.assert_close(algorithm.storage.rewards[0, :, 0], expected.detach())
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [make, with_everything, distillation], ids=["plain", "everything", "distillation"])
-def test_a_resumed_run_is_the_run_that_never_stopped(kind: Any, assert_same: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    "kind", [make, with_everything, distillation], ids=["plain", "everything", "distillation"]
+)
+def test_a_resumed_run_is_the_run_that_never_stopped(
+    kind: Any, assert_same: Callable[..., None]
+) -> None:
     torch.manual_seed(0)
     env = Chase(16)
     algorithm = kind(env, epochs=2)
@@ -305,8 +339,13 @@ def test_parts_of_a_state_can_be_loaded() -> None:
     state = algorithm.save()
     assert not student.load(state, {"actor": True, "optimizer": False})
     obs = env.get_observations()
-    assert torch.equal(mean_actions(student, obs), mean_actions(algorithm, obs)) and student.iteration == 0
-    with pytest.raises(ValueError, match=r"\['amp', 'amp_optimizer', .*must be in the state, which has \['act"):
+    assert (
+        torch.equal(mean_actions(student, obs), mean_actions(algorithm, obs))
+        and student.iteration == 0
+    )
+    with pytest.raises(
+        ValueError, match=r"\['amp', 'amp_optimizer', .*must be in the state, which has \['act"
+    ):
         with_everything(env).load(state)
     with pytest.raises(ValueError, match=r"\['aktor'\] must be in the state"):
         algorithm.load(state, {"aktor": True})
@@ -322,25 +361,51 @@ def test_parts_of_a_state_can_be_loaded() -> None:
     [
         ({"dagger": DaggerCfg(1.0)}, {}, "coefficient = 1.0 needs a teacher"),
         ({"amp": AmpCfg(1.0)}, {}, "amp_reward_weight = 1.0 needs an expert, got None"),
-        ({"amp": AmpCfg(1.0, group="radar")}, EVERYTHING, r"amp.group must be one of \('amp', .*'radar'"),
+        (
+            {"amp": AmpCfg(1.0, group="radar")},
+            EVERYTHING,
+            r"amp.group must be one of \('amp', .*'radar'",
+        ),
         ({"rnd": RndCfg(1.0, group="camera")}, {}, r"rnd.group must be one of \('amp', .*'camera'"),
         ({"lagrange": LagrangeCfg(True)}, {}, r"positive limit .*cost_limits = \(\)"),
-        ({"lagrange": LagrangeCfg(True)}, {"cost_names": COSTS, "cost_limits": (1.0, 0.0)}, r"\(1.0, 0.0\)"),
-        ({"lagrange": LagrangeCfg(True)}, {"cost_names": COSTS, "cost_limits": (1.0,)}, "cost_names = .*effort"),
-        ({"lagrange": LagrangeCfg(True), "gamma": 1.0, "gae_lambda": 1.0}, EVERYTHING, "below 1, got 1.0"),
-        ({"encoder": "transformer", "encoder_heads": 3}, {}, "must divide encoder_size = 16, got 3"),
+        (
+            {"lagrange": LagrangeCfg(True)},
+            {"cost_names": COSTS, "cost_limits": (1.0, 0.0)},
+            r"\(1.0, 0.0\)",
+        ),
+        (
+            {"lagrange": LagrangeCfg(True)},
+            {"cost_names": COSTS, "cost_limits": (1.0,)},
+            "cost_names = .*effort",
+        ),
+        (
+            {"lagrange": LagrangeCfg(True), "gamma": 1.0, "gae_lambda": 1.0},
+            EVERYTHING,
+            "below 1, got 1.0",
+        ),
+        (
+            {"encoder": "transformer", "encoder_heads": 3},
+            {},
+            "must divide encoder_size = 16, got 3",
+        ),
     ],
 )
-def test_arguments_are_checked(cfg: dict[str, Any], arguments: dict[str, Any], message: str) -> None:
+def test_arguments_are_checked(
+    cfg: dict[str, Any], arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         make(Chase(4), arguments, **cfg)
 
 
 def test_observations_are_checked() -> None:
     obs = Chase(4).get_observations()
-    with pytest.raises(ValueError, match=r"frames must divide the 6 numbers of 'reference' .*got 4"):
+    with pytest.raises(
+        ValueError, match=r"frames must divide the 6 numbers of 'reference' .*got 4"
+    ):
         MimicPPO(obs, 2, 4, MimicPPOCfg())
-    with pytest.raises(ValueError, match=r"must have the groups \('policy', .*\['critic_reference'\] are missing"):
+    with pytest.raises(
+        ValueError, match=r"must have the groups \('policy', .*\['critic_reference'\] are missing"
+    ):
         MimicPPO(obs.exclude("critic_reference"), 2, FRAMES, MimicPPOCfg())
 
 
@@ -350,16 +415,30 @@ def test_a_step_without_what_is_needed_is_refused() -> None:
     obs, never = env.get_observations(), torch.zeros(4, dtype=torch.bool)
     algorithm.act(obs)
     with pytest.raises(ValueError, match="must have final_obs"):
-        algorithm.process_env_step(obs, torch.zeros(4), ~never, {"time_outs": never, "costs": torch.zeros(4, 2)})
+        algorithm.process_env_step(
+            obs, torch.zeros(4), ~never, {"time_outs": never, "costs": torch.zeros(4, 2)}
+        )
     with pytest.raises(ValueError, match="must have costs"):
         algorithm.process_env_step(obs, torch.zeros(4), never, {"time_outs": never, "costs": None})
 
 
 def test_the_configuration_makes_flags() -> None:
-    flags = ["--amp.amp-reward-weight", "0.5", "--encoder", "transformer", "--hidden", "8", "4", "--lagrange.enabled"]
+    flags = [
+        "--amp.amp-reward-weight",
+        "0.5",
+        "--encoder",
+        "transformer",
+        "--hidden",
+        "8",
+        "4",
+        "--lagrange.enabled",
+    ]
     cfg = tyro.cli(MimicPPOCfg, args=flags)
     expected = MimicPPOCfg(
-        encoder="transformer", hidden=(8, 4), amp=AmpCfg(0.5), lagrange=replace(LagrangeCfg(), enabled=True)
+        encoder="transformer",
+        hidden=(8, 4),
+        amp=AmpCfg(0.5),
+        lagrange=replace(LagrangeCfg(), enabled=True),
     )
     assert cfg == expected
     assert tyro.cli(MimicDistillationCfg, args=["--epochs", "3"]).epochs == 3

@@ -59,7 +59,14 @@ def tiny(run_dir: Path | None, task: str = GO2, **kwargs: Any) -> TrainCfg:
     else:
         mmppo = kwargs.pop("mmppo", {})
         kwargs["algo"] = MimicPPOCfg(steps_per_env=4, epochs=1, mini_batches=2, **NETWORK, **mmppo)
-    kwargs = {"num_envs": 8, "iterations": 2, "episodes": 2, "clips": ("trot",), "video": False, **kwargs}
+    kwargs = {
+        "num_envs": 8,
+        "iterations": 2,
+        "episodes": 2,
+        "clips": ("trot",),
+        "video": False,
+        **kwargs,
+    }
     return TrainCfg(task, run_dir=run_dir, **kwargs)
 
 
@@ -82,8 +89,12 @@ def export(trainer: Any, folder: Path) -> Path:
     return folder
 
 
-def make_core(task: str = GO2, changes: dict[str, Any] | None = None, num_envs: int = 2) -> LeggedVectorEnv:
-    return LeggedVectorEnv(override(make_task_cfg(task), changes or {}), num_envs, array="torch", observations="dict")
+def make_core(
+    task: str = GO2, changes: dict[str, Any] | None = None, num_envs: int = 2
+) -> LeggedVectorEnv:
+    return LeggedVectorEnv(
+        override(make_task_cfg(task), changes or {}), num_envs, array="torch", observations="dict"
+    )
 
 
 def inputs_of(policy: Policy, n: int, seed: int = 0) -> list[torch.Tensor]:
@@ -114,18 +125,31 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_folder_holds_what_is_promised(run):
     names = {path.name for path in run.iterdir()}
     pictures = {"tracking.png", "learning_curve.png"}
-    assert {CHECKPOINT, "policy.safetensors", "policy.onnx", "eval.json", "config.json", "task.txt", *pictures} <= names
+    assert {
+        CHECKPOINT,
+        "policy.safetensors",
+        "policy.onnx",
+        "eval.json",
+        "config.json",
+        "task.txt",
+        *pictures,
+    } <= names
     assert any(name.startswith("events.out.tfevents") for name in names)
     report = json.loads((run / "eval.json").read_text())
     assert report["task_id"] == GO2 and report["env_steps"] == 2 * 4 * 8 and report["episodes"] == 2
     assert set(report["clips"]) == {"trot"}
-    assert set(report["clips"]["trot"]) == {field.name for field in dataclasses.fields(ClipEvaluation)}
+    assert set(report["clips"]["trot"]) == {
+        field.name for field in dataclasses.fields(ClipEvaluation)
+    }
     assert set(report["command"]) == {"command_lin_vel_error", "command_ang_vel_error", "falls"}
     assert set(report["costs"]) == set(report["cost_limits"]) == set(make_task_cfg(GO2).costs)
     config = json.loads((run / "config.json").read_text())
     assert config["training"]["algo"]["hidden"] == [16]
     assert config["task"]["commands"]["motion"]["clips"] == ["trot"]
-    assert config["task"]["commands"]["motion"]["motions"] == "legged_envs.motions.shipped.shipped_motions"
+    assert (
+        config["task"]["commands"]["motion"]["motions"]
+        == "legged_envs.motions.shipped.shipped_motions"
+    )
     for picture in pictures:
         assert (run / picture).read_bytes().startswith(b"\x89PNG")
 
@@ -143,9 +167,12 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     assert [entry.name for entry in session.get_inputs()] == names
     fed = {name: value.numpy() for name, value in zip(names, inputs, strict=True)}
     np.testing.assert_allclose(session.run(None, fed)[0], expected, atol=1e-5)
-    metadata = {entry.key: entry.value for entry in onnx.load(str(run / "policy.onnx")).metadata_props}
+    metadata = {
+        entry.key: entry.value for entry in onnx.load(str(run / "policy.onnx")).metadata_props
+    }
     decoded = {
-        key: value if key in ("task_id", "robot", "action") else json.loads(value) for key, value in metadata.items()
+        key: value if key in ("task_id", "robot", "action") else json.loads(value)
+        for key, value in metadata.items()
     }
     assert decoded == policy.contract
     assert tuple(policy.inputs) == ACTOR_GROUPS
@@ -156,7 +183,11 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
 
 
 def test_a_resumed_run_continues_bit_for_bit(tmp_path, assert_same):
-    everything = {"amp": AmpCfg(amp_reward_weight=0.5), "rnd": RndCfg(weight=0.1), "lagrange": LagrangeCfg(True)}
+    everything = {
+        "amp": AmpCfg(amp_reward_weight=0.5),
+        "rnd": RndCfg(weight=0.1),
+        "lagrange": LagrangeCfg(True),
+    }
     cfg = tiny(tmp_path, iterations=4, mmppo=everything)
     whole = trainer_of(cfg)
     iterate(whole, 4)
@@ -195,11 +226,18 @@ def test_the_learning_rate_falls_linearly_unless_it_adapts():
 
 
 @pytest.mark.parametrize(
-    ("task", "algo"), [(GO2, PPOCfg()), (FLAT, MimicPPOCfg()), (FLAT, MimicDistillationCfg())], ids=str
+    ("task", "algo"),
+    [(GO2, PPOCfg()), (FLAT, MimicPPOCfg()), (FLAT, MimicDistillationCfg())],
+    ids=str,
 )
 def test_an_algorithm_for_other_tasks_is_refused(task, algo):
-    known, names = "ppo" if task == FLAT else "mmppo or distillation", {cfg: name for name, cfg in ALGORITHMS.items()}
-    with pytest.raises(ValueError, match=rf"{task}' is trained with {known}, got {names[type(algo)]}"):
+    known, names = (
+        "ppo" if task == FLAT else "mmppo or distillation",
+        {cfg: name for name, cfg in ALGORITHMS.items()},
+    )
+    with pytest.raises(
+        ValueError, match=rf"{task}' is trained with {known}, got {names[type(algo)]}"
+    ):
         trainer_of(TrainCfg(task, algo=algo))
 
 
@@ -213,9 +251,13 @@ def test_unknown_clips_are_refused():
         trainer_of(tiny(None, clips=("walz",)))
 
 
-def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run, tmp_path, assert_same):
+def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(
+    run, tmp_path, assert_same
+):
     before = read_checkpoint(run, GO2)["algorithm"]
-    trainer = trainer_of(tiny(tmp_path, warm_start=run, mmppo={"lagrange": LagrangeCfg(enabled=True)}))
+    trainer = trainer_of(
+        tiny(tmp_path, warm_start=run, mmppo={"lagrange": LagrangeCfg(enabled=True)})
+    )
     after = trainer.algorithm.save()
     for part in ("actor", "critic"):
         assert_same(after[part], before[part])
@@ -223,7 +265,9 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run, tm
     iterate(trainer, 1)
     with pytest.raises(FileNotFoundError, match=r"there is no checkpoint .*nowhere"):
         trainer_of(tiny(tmp_path, warm_start=tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"checkpoint of 'Legged/Go2-Mimic-v0', not of 'Legged/Go2-Flat-v0'"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint of 'Legged/Go2-Mimic-v0', not of 'Legged/Go2-Flat-v0'"
+    ):
         trainer_of(TrainCfg(FLAT, num_envs=2, warm_start=run))
 
 
@@ -238,14 +282,23 @@ def test_the_g1_is_trained_too():
 
 
 EXTRAS: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "amp": ({"amp": AmpCfg(amp_reward_weight=0.5)}, {"amp", "amp_expert", "amp_policy", "style_reward"}),
+    "amp": (
+        {"amp": AmpCfg(amp_reward_weight=0.5)},
+        {"amp", "amp_expert", "amp_policy", "style_reward"},
+    ),
     "privileged amp": (
         {"amp": AmpCfg(amp_reward_weight=0.5), "privileged_actor": True},
         {"amp", "amp_expert", "amp_policy", "style_reward"},
     ),
     "lagrange": (
         {"lagrange": LagrangeCfg(enabled=True)},
-        {"cost_value", "cost/foot_slip", "multiplier/foot_slip", "cost/joint_torque", "multiplier/joint_torque"},
+        {
+            "cost_value",
+            "cost/foot_slip",
+            "multiplier/foot_slip",
+            "cost/joint_torque",
+            "multiplier/joint_torque",
+        },
     ),
     "rnd": ({"rnd": RndCfg(weight=0.1)}, {"rnd", "rnd_reward"}),
     "dagger": ({}, {"dagger"}),
@@ -265,23 +318,34 @@ def test_what_is_switched_on_trains_and_reports(name, teacher):
     assert {f"loss_{entry}" for entry in always | entries} | rest <= set(row)
     assert all(np.isfinite(value) for value in row.values())
     if name != "lagrange":
-        assert {entry for entry in row if entry.startswith("loss_")} == {f"loss_{e}" for e in always | entries}
+        assert {entry for entry in row if entry.startswith("loss_")} == {
+            f"loss_{e}" for e in always | entries
+        }
 
 
 def test_errors_while_training_are_of_the_robots_with_a_reference():
-    trainer = trainer_of(tiny(None, num_envs=16, changes={"commands.motion.reference_fraction": 1.0}))
+    trainer = trainer_of(
+        tiny(None, num_envs=16, changes={"commands.motion.reference_fraction": 1.0})
+    )
     motion, robot = motion_command(trainer.core.commands), trainer.core.robot
     motion.withhold(torch.arange(16) % 2 == 0)
     trainer.core.reset(seed=0)
     near = motion.available > 0.0
     assert near.tolist() == [False, True] * 8
     expected = (robot.joint_pos - motion.target_joint_pos).abs()[near].mean()
-    assert trainer.metrics.training_errors(trainer.core)["joint_error"] == pytest.approx(expected.item(), rel=1e-5)
+    assert trainer.metrics.training_errors(trainer.core)["joint_error"] == pytest.approx(
+        expected.item(), rel=1e-5
+    )
     expected = (robot.lin_vel_b - motion.target_lin_vel_b)[near].norm(dim=1).mean()
-    assert trainer.metrics.training_errors(trainer.core)["lin_vel_error"] == pytest.approx(expected.item(), rel=1e-5)
+    assert trainer.metrics.training_errors(trainer.core)["lin_vel_error"] == pytest.approx(
+        expected.item(), rel=1e-5
+    )
     motion.withhold(torch.ones(16, dtype=torch.bool))
     trainer.core.reset(seed=0)
-    assert trainer.metrics.training_errors(trainer.core) == {"joint_error": 0.0, "lin_vel_error": 0.0}
+    assert trainer.metrics.training_errors(trainer.core) == {
+        "joint_error": 0.0,
+        "lin_vel_error": 0.0,
+    }
 
 
 # --- teachers and students --------------------------------------------------------------------------------------------
@@ -307,7 +371,9 @@ def test_a_teacher_that_is_missing_or_sees_what_a_student_sees_is_refused(algo, 
 
     with pytest.raises(ValueError, match=r"--teacher.*mmppo --privileged-actor"):
         trainer_of(taught(None))
-    with pytest.raises(ValueError, match=r"must take critic, critic_reference.*takes policy, reference"):
+    with pytest.raises(
+        ValueError, match=r"must take critic, critic_reference.*takes policy, reference"
+    ):
         trainer_of(taught(run))
     with pytest.raises(FileNotFoundError, match=r"policy\.safetensors"):
         trainer_of(taught(tmp_path))
@@ -329,7 +395,10 @@ def test_options_that_would_not_be_read_are_refused(tmp_path):
         (MimicPPOCfg(epochs=0), r"--epochs must be a positive integer, got 0"),
         (MimicPPOCfg(mini_batches=0), r"--mini-batches must be a positive integer, got 0"),
         (MimicPPOCfg(mini_batches=49), r"--mini-batches must be at most .* = 48, got 49"),
-        (MimicDistillationCfg(steps_per_env=0), r"--steps-per-env must be a positive integer, got 0"),
+        (
+            MimicDistillationCfg(steps_per_env=0),
+            r"--steps-per-env must be a positive integer, got 0",
+        ),
     ],
     ids=str,
 )
@@ -338,13 +407,17 @@ def test_options_without_meaning_are_refused_by_name(algo, message):
         trainer_of(TrainCfg(GO2, num_envs=2, algo=algo))
 
 
-def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_with(teacher, tmp_path):
+def test_a_resumed_run_has_the_algorithm_clips_and_teacher_that_it_was_begun_with(
+    teacher, tmp_path
+):
     cfg = tiny(tmp_path, student={"teacher": teacher})
     begun = trainer_of(cfg)
     begun._save()
     resumed = trainer_of(TrainCfg(GO2, resume=tmp_path, iterations=5))
     assert type(resumed.algorithm) is type(begun.algorithm) is MimicDistillation
-    assert resumed.cfg == dataclasses.replace(cfg, run_dir=None, resume=tmp_path, iterations=5, minutes=10.0)
+    assert resumed.cfg == dataclasses.replace(
+        cfg, run_dir=None, resume=tmp_path, iterations=5, minutes=10.0
+    )
     for option, changes in {
         "algo": {"algo": MimicPPOCfg()},
         "clips": {"clips": ("bound",)},
@@ -376,14 +449,16 @@ def test_motions_from_files_are_trained_evaluated_and_played(tmp_path):
     assert motion_command(trainer.core.commands).player.library.names == ("kick",)
     folder = trainer.run()
     assert load_policy(folder / "policy.safetensors").clips == ("kick",)
-    assert json.loads((folder / "config.json").read_text())["task"]["commands"]["motion"]["motions"] == {
-        "paths": [str(file)]
-    }
+    assert json.loads((folder / "config.json").read_text())["task"]["commands"]["motion"][
+        "motions"
+    ] == {"paths": [str(file)]}
     trained = (folder / "eval.json").read_text()
     with pytest.raises(ValueError, match="there is no clip 'kick'; clips: bound"):
         cli.evaluate(GO2, folder / "policy.safetensors", episodes=1)
     assert (folder / "eval.json").read_text() == trained
-    cli.evaluate(GO2, folder / "policy.safetensors", episodes=1, motions=(file,), json=tmp_path / "eval.json")
+    cli.evaluate(
+        GO2, folder / "policy.safetensors", episodes=1, motions=(file,), json=tmp_path / "eval.json"
+    )
     assert list(json.loads((tmp_path / "eval.json").read_text())["clips"]) == ["kick"]
     video = tmp_path / "play.mp4"
     cli.play(GO2, folder / "policy.safetensors", video, motions=(file,), seconds=0.1)
@@ -398,7 +473,13 @@ def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
     cli.play(GO2, folder / "policy.safetensors", video, seconds=0.1)
     assert video.is_file()
     with pytest.raises(ValueError, match="action_scale"):
-        cli.play(GO2, folder / "policy.safetensors", video, changes={"actions.joint_position.scale": 0.5}, seconds=0.1)
+        cli.play(
+            GO2,
+            folder / "policy.safetensors",
+            video,
+            changes={"actions.joint_position.scale": 0.5},
+            seconds=0.1,
+        )
 
 
 # --- policy files -----------------------------------------------------------------------------------------------------
@@ -407,7 +488,9 @@ def test_a_policy_trained_with_changes_is_played_with_them(tmp_path):
 def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
     policy = load_policy(run / "policy.safetensors")
     policy.check(make_core(), ACTOR_GROUPS)
-    with pytest.raises(ValueError, match=r"must take critic.*takes policy, reference, reference_mask"):
+    with pytest.raises(
+        ValueError, match=r"must take critic.*takes policy, reference, reference_mask"
+    ):
         policy.check(make_core(), CRITIC_GROUPS)
 
 
@@ -417,11 +500,19 @@ def test_a_policy_fits_its_own_task_whatever_clips_it_imitates(run):
         (G1, {}, r"robot = go2.*g1_29"),
         (FLAT, {}, r"reference = .*control_steps_ahead.*None"),
         (GO2, {"commands.motion.window": (1, 2)}, r"reference = .*\[1, 2, 4, 8\].*\[1, 2\]"),
-        (GO2, {"commands.motion.window": (1, 2, 4, 9)}, r"reference = .*\[1, 2, 4, 8\].*\[1, 2, 4, 9\]"),
+        (
+            GO2,
+            {"commands.motion.window": (1, 2, 4, 9)},
+            r"reference = .*\[1, 2, 4, 8\].*\[1, 2, 4, 9\]",
+        ),
         (GO2, {"actions.joint_position.scale": 0.5}, r"action_scale = .*0\.6.*0\.5"),
         (GO2, {"sim.decimation": 2}, r"control_dt = 0\.02.*0\.01"),
         (GO2, {"observations.policy.terms.ang_vel.scale": 1.0}, r"observation = .*ang_vel"),
-        (GO2, {"actions": {"joint_position": JointPositionCfg(scale=0.6)}}, r"action = .*reference.*default_joint_pos"),
+        (
+            GO2,
+            {"actions": {"joint_position": JointPositionCfg(scale=0.6)}},
+            r"action = .*reference.*default_joint_pos",
+        ),
     ],
     ids=str,
 )
@@ -443,7 +534,9 @@ def test_the_shipped_velocity_policy_fits_its_task_and_no_mimic_task():
 
 @pytest.mark.parametrize("encoder", ["mlp", "transformer"])
 def test_a_written_policy_is_read_back_bit_for_bit(encoder, tmp_path):
-    cfg = MimicPPOCfg(encoder=encoder, encoder_heads=2, hidden=(16,), encoder_hidden=(16,), encoder_size=8)
+    cfg = MimicPPOCfg(
+        encoder=encoder, encoder_heads=2, hidden=(16,), encoder_hidden=(16,), encoder_size=8
+    )
     network = MimicNetwork((45, 136), 4, 12, cfg).eval()
     network.update_normalizers(torch.randn(9, 45), torch.randn(9, 136), torch.ones(9, 1))
     sizes = zip(ACTOR_GROUPS, (45, 136, 1), strict=True)
@@ -518,7 +611,10 @@ def test_means_are_over_the_steps_that_count_and_nan_where_none_does():
 
 def test_means_over_clips_are_of_the_clips():
     fields = [field.name for field in dataclasses.fields(ClipEvaluation)]
-    clips = {name: ClipEvaluation(**dict.fromkeys(fields, float(i))) for i, name in enumerate(("a", "b", "c"))}
+    clips = {
+        name: ClipEvaluation(**dict.fromkeys(fields, float(i)))
+        for i, name in enumerate(("a", "b", "c"))
+    }
     result = MimicEvaluation(1, clips, {}, {}, {})
     assert result.mean("joint_error") == result.mean("falls") == 1.0
 
@@ -528,9 +624,13 @@ def evaluator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Evaluat
     """Makes an evaluator of trot and stand over two seconds."""
     made = []
 
-    def make(clips: tuple[str, ...] = ("trot", "stand"), episodes: int = 3, **changes: Any) -> Evaluator:
+    def make(
+        clips: tuple[str, ...] = ("trot", "stand"), episodes: int = 3, **changes: Any
+    ) -> Evaluator:
         monkeypatch.setattr(evaluate, "SECONDS", 2.0)
-        made.append(Evaluator(GO2, imitating(override(make_task_cfg(GO2), changes), clips), episodes))
+        made.append(
+            Evaluator(GO2, imitating(override(make_task_cfg(GO2), changes), clips), episodes)
+        )
         return made[-1]
 
     yield make
@@ -538,7 +638,9 @@ def evaluator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Evaluat
         each.close()
 
 
-def do_nothing(observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def do_nothing(
+    observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
     return torch.zeros(len(observation), 12)
 
 
@@ -555,7 +657,9 @@ def follow_exactly(evaluator: Evaluator, **offset: float) -> None:
         pos = pose.root_pos_w + torch.tensor((0.0, 0.0, offset.get("height", 0.0)))
         lin_vel = pose.root_lin_vel_w + torch.tensor((0.0, 0.0, offset.get("speed", 0.0)))
         core.sim.write_root_state(everyone, pos, pose.root_quat_w, lin_vel, pose.root_ang_vel_b)
-        core.sim.write_joint_state(everyone, pose.joint_pos + offset.get("joints", 0.0), pose.joint_vel)
+        core.sim.write_joint_state(
+            everyone, pose.joint_pos + offset.get("joints", 0.0), pose.joint_vel
+        )
 
     def step(num_steps: int) -> None:
         write(player.time + core.step_dt - core.sim.cfg.dt)
@@ -566,13 +670,21 @@ def follow_exactly(evaluator: Evaluator, **offset: float) -> None:
 
 
 def test_a_robot_that_is_where_the_reference_is_makes_no_error(evaluator, monkeypatch):
-    judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.01, "tilt": 0.01, "key_body": 0.01}})
+    judge = evaluator(
+        **{"terminations.reference_lost.params": {"height": 0.01, "tilt": 0.01, "key_body": 0.01}}
+    )
     follow_exactly(judge)
     result = judge.run(do_nothing)
     curves = result.curves
     assert list(result.clips) == list(curves) == ["stand", "trot"] and result.episodes == 3
     for name, clip in result.clips.items():
-        errors = [clip.joint_error, clip.lin_vel_error, clip.ang_vel_error, clip.height_error, clip.key_error]
+        errors = [
+            clip.joint_error,
+            clip.lin_vel_error,
+            clip.ang_vel_error,
+            clip.height_error,
+            clip.key_error,
+        ]
         assert max(errors) < 5e-4, name  # bodies are interpolated along lines, not arcs
         assert clip.falls == 0.0 and clip.tracking == pytest.approx(1.0, abs=1e-3)
         assert clip.contact_agreement > 0.9 and clip.style_agreement >= clip.contact_agreement
@@ -607,8 +719,12 @@ def test_a_robot_that_stays_where_it_is_walks_at_no_speed(evaluator):
     judge.metrics.motion.withhold(torch.ones(judge.core.num_envs, dtype=torch.bool))
     judge.core.reset(seed=EVALUATION_SEED)
     command = judge.core.commands["velocity"][-8:]
-    assert result.command["command_lin_vel_error"] == pytest.approx(command[:, :2].norm(dim=1).mean().item(), abs=0.05)
-    assert result.command["command_ang_vel_error"] == pytest.approx(command[:, 2].abs().mean().item(), abs=0.05)
+    assert result.command["command_lin_vel_error"] == pytest.approx(
+        command[:, :2].norm(dim=1).mean().item(), abs=0.05
+    )
+    assert result.command["command_ang_vel_error"] == pytest.approx(
+        command[:, 2].abs().mean().item(), abs=0.05
+    )
 
 
 def test_robots_that_fall_or_lose_the_reference_count_as_fallen_and_until_then(evaluator):
@@ -617,31 +733,47 @@ def test_robots_that_fall_or_lose_the_reference_count_as_fallen_and_until_then(e
     def throw_down(observation: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
         thrown = next(calls) > 30
         return (
-            torch.tensor((1.0, -1.0) * 6).expand(len(observation), 12) if thrown else torch.zeros(len(observation), 12)
+            torch.tensor((1.0, -1.0) * 6).expand(len(observation), 12)
+            if thrown
+            else torch.zeros(len(observation), 12)
         )
 
-    judge = evaluator(**{"terminations.reference_lost.params": {"height": 0.1, "tilt": 0.3, "key_body": 0.1}})
+    judge = evaluator(
+        **{"terminations.reference_lost.params": {"height": 0.1, "tilt": 0.3, "key_body": 0.1}}
+    )
     result = judge.run(throw_down)
     assert result.clips["stand"].falls == 1.0
     errors = result.curves["stand"]["joint_error"]
     assert errors[:30].isfinite().all() and errors[-40:].isnan().all()
-    assert result.clips["stand"].joint_error == pytest.approx(errors.nanmean(0).mean().item(), rel=1e-4)
+    assert result.clips["stand"].joint_error == pytest.approx(
+        errors.nanmean(0).mean().item(), rel=1e-4
+    )
 
 
-def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_nothing_held(evaluator):
+def test_evaluations_start_anywhere_in_each_clip_the_same_each_time_and_leave_nothing_held(
+    evaluator,
+):
     judge = evaluator(episodes=8)
     starts: list[tuple[list[int], torch.Tensor, torch.Tensor]] = []
 
-    def look(observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def look(
+        observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
         if len(starts) == 0 or judge.core._episode_steps[0] == 0:
             starts.append(
-                (judge.metrics.motion.player.clip.tolist(), judge.metrics.motion.player.time.clone(), mask.clone())
+                (
+                    judge.metrics.motion.player.clip.tolist(),
+                    judge.metrics.motion.player.time.clone(),
+                    mask.clone(),
+                )
             )
         return torch.zeros(len(observation), 12)
 
     first, second = judge.run(look), judge.run(look)
     other = judge.run(look, seed=7)
-    assert json.dumps(first.as_dict()) == json.dumps(second.as_dict()) != json.dumps(other.as_dict())
+    assert (
+        json.dumps(first.as_dict()) == json.dumps(second.as_dict()) != json.dumps(other.as_dict())
+    )
     (clips, times, mask), (_, same, _), (_, different, _) = starts
     assert clips[:16] == [0] * 8 + [1] * 8
     assert mask.squeeze(1).tolist() == [1.0] * 16 + [0.0] * 8
@@ -690,7 +822,9 @@ def test_a_mimic_task_with_other_events_rewards_and_names_is_evaluated_and_watch
     judge.close()
     envs = make_watched(GO2, cfg, load_shipped_policy(GO2))
     start = cfg.events["start"].params
-    assert [scene.clip for scene in watch(envs, do_nothing, ACTOR_GROUPS, [Scene(0.04, clip="trot")])] == ["trot"] * 2
+    assert [
+        scene.clip for scene in watch(envs, do_nothing, ACTOR_GROUPS, [Scene(0.04, clip="trot")])
+    ] == ["trot"] * 2
     envs.close()
     assert cfg.events["start"].params is start and start  # the caller's configuration is as it was
     del cfg.rewards["imitate"]

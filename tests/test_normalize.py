@@ -26,8 +26,14 @@ from legged_envs.wrappers.obs_normalize import ObsNormalize
 from legged_envs.wrappers.reward_normalize import RewardNormalize
 from legged_envs.wrappers.time_limit import TimeLimit
 
-SAME_STEP, NEXT_STEP, DISABLED = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
-MODES = pytest.mark.parametrize("mode", [DISABLED, NEXT_STEP, SAME_STEP], ids=lambda mode: mode.name)
+SAME_STEP, NEXT_STEP, DISABLED = (
+    AutoresetMode.SAME_STEP,
+    AutoresetMode.NEXT_STEP,
+    AutoresetMode.DISABLED,
+)
+MODES = pytest.mark.parametrize(
+    "mode", [DISABLED, NEXT_STEP, SAME_STEP], ids=lambda mode: mode.name
+)
 KINDS = pytest.mark.parametrize("kind", ["numpy", "torch", "strict"])
 SCALES = pytest.mark.parametrize("scale", ["return", "step"])
 NUM_ENVS = 4
@@ -50,7 +56,9 @@ class Walk(gym.Env):
     length: int | None = None
     terminates = True
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.turn = (seed, 0) if seed is not None else (self.turn[0], self.turn[1] + 1)
         self.np_random = np.random.default_rng(self.turn)
         self.left = self.length or int(self.np_random.integers(2, 7))
@@ -62,19 +70,32 @@ class Walk(gym.Env):
         costs = np.float32(2.0) * self.np_random.random(2, dtype=np.float32)
         reward = float(np.float32(self.np_random.normal(0.3, 2.0)))
         terminated = over and self.terminates and bool(self.np_random.random() < 0.7)
-        return self._observe(), reward, terminated, over and not terminated, {"cost": costs.sum(), "costs": costs}
+        return (
+            self._observe(),
+            reward,
+            terminated,
+            over and not terminated,
+            {"cost": costs.sum(), "costs": costs},
+        )
 
     def _observe(self) -> Any:
-        return (self.np_random.normal(size=3) * (0.5, 2.0, 0.1) + (0.0, 3.0, -4.0)).astype(np.float32)
+        return (self.np_random.normal(size=3) * (0.5, 2.0, 0.1) + (0.0, 3.0, -4.0)).astype(
+            np.float32
+        )
 
 
 class GroupedWalk(Walk):
     """The same with observations in two groups."""
 
-    observation_space = Dict({"policy": Box(-100.0, 100.0, (3,)), "critic": Box(-100.0, 100.0, (2, 2))})
+    observation_space = Dict(
+        {"policy": Box(-100.0, 100.0, (3,)), "critic": Box(-100.0, 100.0, (2, 2))}
+    )
 
     def _observe(self) -> Any:
-        return {"policy": super()._observe(), "critic": self.np_random.random((2, 2), dtype=np.float32)}
+        return {
+            "policy": super()._observe(),
+            "critic": self.np_random.random((2, 2), dtype=np.float32),
+        }
 
 
 class LongWalk(Walk):
@@ -90,11 +111,16 @@ class Walks(VectorEnv):
         self.num_envs, self.kind = NUM_ENVS, kind
         self.metadata = {"autoreset_mode": DISABLED}
         self.envs = [single() for _ in range(NUM_ENVS)]
-        self.single_observation_space, self.single_action_space = single.observation_space, single.action_space
+        self.single_observation_space, self.single_action_space = (
+            single.observation_space,
+            single.action_space,
+        )
         self.observation_space = batch_space(self.single_observation_space, NUM_ENVS)
         self.action_space = batch_space(self.single_action_space, NUM_ENVS)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         mask = np.ones(NUM_ENVS, bool) if options is None else np.asarray(options["reset_mask"])
         for i in np.flatnonzero(mask):
             self._set(i, self.envs[i].reset(seed=None if seed is None else seed + int(i))[0])
@@ -106,7 +132,13 @@ class Walks(VectorEnv):
             self._set(i, step[0])
         _, reward, terminated, truncated, infos = zip(*steps, strict=True)
         info = {key: np.array([info[key] for info in infos]) for key in ("cost", "costs")}
-        values = (self.observation, np.array(reward, np.float32), np.array(terminated), np.array(truncated), info)
+        values = (
+            self.observation,
+            np.array(reward, np.float32),
+            np.array(terminated),
+            np.array(truncated),
+            info,
+        )
         return tuple(convert(copy.deepcopy(values), self.kind))
 
     def get_state(self) -> Any:
@@ -117,8 +149,14 @@ class Walks(VectorEnv):
 
     def _set(self, row: Any, value: Any) -> None:
         if not hasattr(self, "observation"):
-            self.observation = to_numpy(batch_space(self.single_observation_space, NUM_ENVS).sample())
-        pairs = [(self.observation[key], value[key]) for key in value] if isinstance(value, dict) else None
+            self.observation = to_numpy(
+                batch_space(self.single_observation_space, NUM_ENVS).sample()
+            )
+        pairs = (
+            [(self.observation[key], value[key]) for key in value]
+            if isinstance(value, dict)
+            else None
+        )
         for batch, single in pairs or [(self.observation, value)]:
             batch[row] = single
 
@@ -126,12 +164,17 @@ class Walks(VectorEnv):
 class Steps(VectorEnv):
     """A batch without randomness: what each step returns is given. Observations are zeros."""
 
-    def __init__(self, rewards: Any, infos: Any = None, mode: AutoresetMode = SAME_STEP, flags: Any = None):
+    def __init__(
+        self, rewards: Any, infos: Any = None, mode: AutoresetMode = SAME_STEP, flags: Any = None
+    ):
         self.rewards = np.array(rewards, np.float32)
         self.num_envs = self.rewards.shape[1]
         self.infos, self.flags = infos or [{}] * len(self.rewards), flags
         self.metadata = {"autoreset_mode": mode}
-        self.single_observation_space, self.single_action_space = Box(-1.0, 1.0, (1,)), Box(-1.0, 1.0, (1,))
+        self.single_observation_space, self.single_action_space = (
+            Box(-1.0, 1.0, (1,)),
+            Box(-1.0, 1.0, (1,)),
+        )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.time = 0
@@ -153,7 +196,9 @@ def convert(tree: Any, kind: str) -> Any:
         return [convert(value, kind) for value in tree]
     if not isinstance(tree, np.ndarray):
         return tree
-    return {"numpy": np.array, "torch": torch.from_numpy, "strict": array_api_strict.asarray}[kind](tree)
+    return {"numpy": np.array, "torch": torch.from_numpy, "strict": array_api_strict.asarray}[kind](
+        tree
+    )
 
 
 def to_numpy(tree: Any) -> Any:
@@ -162,7 +207,11 @@ def to_numpy(tree: Any) -> Any:
         return {key: to_numpy(value) for key, value in tree.items()}
     if isinstance(tree, (tuple, list)):
         return [to_numpy(value) for value in tree]
-    return copy.deepcopy(tree) if tree is None or isinstance(tree, Normalizer) else np.asarray(tree).copy()
+    return (
+        copy.deepcopy(tree)
+        if tree is None or isinstance(tree, Normalizer)
+        else np.asarray(tree).copy()
+    )
 
 
 def resetting(env: VectorEnv, mode: AutoresetMode) -> VectorEnv:
@@ -173,7 +222,9 @@ def sync(mode: AutoresetMode, single: type[Walk] = Walk) -> SyncVectorEnv:
     return SyncVectorEnv([single] * NUM_ENVS, autoreset_mode=mode)
 
 
-def trace(env: VectorEnv, mode: AutoresetMode, spoil: bool = False, steps: int = STEPS) -> list[Any]:
+def trace(
+    env: VectorEnv, mode: AutoresetMode, spoil: bool = False, steps: int = STEPS
+) -> list[Any]:
     """All resets and steps, with partial resets now and then: (mask or None, observation, info) and what steps return.
 
     Without autoreset an environment whose episode ended goes on until the next step that is divisible by three.
@@ -264,7 +315,9 @@ class Episodes:
         self.over = {SAME_STEP: self.over, NEXT_STEP: ended, DISABLED: self.over | ended}[self.mode]
 
 
-def expected_observations(raw: list[Any], mode: AutoresetMode, samples: AllSamples) -> list[tuple[Any, Any]]:
+def expected_observations(
+    raw: list[Any], mode: AutoresetMode, samples: AllSamples
+) -> list[tuple[Any, Any]]:
     """What every reset and step should return as (observation, final observation)."""
     expected, episodes = [], Episodes(mode)
     for event in raw:
@@ -305,7 +358,11 @@ def expected_values(
             else:
                 returns[event[0]] = 0.0
             continue
-        values, ended, counted = np.asarray(pick(event), np.float64), event[2] | event[3], ~episodes.over
+        values, ended, counted = (
+            np.asarray(pick(event), np.float64),
+            event[2] | event[3],
+            ~episodes.over,
+        )
         returns = GAMMA * returns + values
         samples.add((returns if scale == "return" else values)[counted])
         if scale == "return":
@@ -325,7 +382,10 @@ def group(events: list[Any], name: str) -> list[Any]:
         *head, info = event
         at = 1 if len(event) == 3 else 0
         head[at] = head[at][name]
-        info = {key: value[name] if key.endswith("_obs") and key[0] != "_" else value for key, value in info.items()}
+        info = {
+            key: value[name] if key.endswith("_obs") and key[0] != "_" else value
+            for key, value in info.items()
+        }
         picked.append((*head, info))
     return picked
 
@@ -370,7 +430,10 @@ def test_nothing_is_nan_before_the_second_sample(kind):
     assert normalizer.count == 1 and to_numpy(normalizer.mean).tolist() == [3.0, -9.0]
     restored = pickle.loads(pickle.dumps(normalizer))
     restored.push(value - 2.0)
-    assert to_numpy(restored.mean).tolist() == [2.0, -10.0] and to_numpy(restored.var).tolist() == [2.0, 2.0]
+    assert to_numpy(restored.mean).tolist() == [2.0, -10.0] and to_numpy(restored.var).tolist() == [
+        2.0,
+        2.0,
+    ]
 
 
 @pytest.mark.parametrize(("count", "size"), [(2**26, 1), (2**32, 64), (2**40, 64)])
@@ -392,7 +455,9 @@ def test_the_variance_is_unbiased_and_its_root_not_below_one_hundredth():
     constant = Normalizer(())
     for _ in range(100):
         constant.push(np.full(7, 0.1))  # not exact in binary: M2 is rounding alone
-    assert constant.std == 0.01 and constant.normalize(np.array([0.1])) == pytest.approx(0.0, abs=1e-9)
+    assert constant.std == 0.01 and constant.normalize(np.array([0.1])) == pytest.approx(
+        0.0, abs=1e-9
+    )
 
 
 @KINDS
@@ -413,7 +478,9 @@ def test_values_keep_their_kind_and_floating_dtype_and_are_new_arrays(kind, dtyp
 def test_statistics_follow_the_data_to_another_kind_of_array():
     data = np.random.default_rng(0).normal(3.0, 2.0, (6, 10, 4)).astype(np.float32)
     one, mixed = Normalizer((4,)), Normalizer((4,))
-    for batch, kind in zip(data, ["numpy", "torch", "strict", "torch", "numpy", "strict"], strict=True):
+    for batch, kind in zip(
+        data, ["numpy", "torch", "strict", "torch", "numpy", "strict"], strict=True
+    ):
         one.push(batch)
         mixed.push(convert(batch, kind))
         result = mixed.normalize(convert(batch, kind))
@@ -423,7 +490,9 @@ def test_statistics_follow_the_data_to_another_kind_of_array():
 
 
 @KINDS
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda n: pickle.loads(pickle.dumps(n))], ids=["copied", "pickled"])
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda n: pickle.loads(pickle.dumps(n))], ids=["copied", "pickled"]
+)
 def test_a_copy_is_exact_and_separate(kind, again):
     data = convert(np.random.default_rng(0).normal(size=(3, 10, 4)), kind)
     normalizer = Normalizer((4,), clip=3.0)
@@ -435,7 +504,9 @@ def test_a_copy_is_exact_and_separate(kind, again):
     assert other.count == loaded.count == 10 and other.clip == 3.0
     for copied in (other, loaded):
         copied.push(data[1, ...])
-        assert (to_numpy(copied.normalize(data[2, ...])) == to_numpy(normalizer.normalize(data[2, ...]))).all()
+        assert (
+            to_numpy(copied.normalize(data[2, ...])) == to_numpy(normalizer.normalize(data[2, ...]))
+        ).all()
         assert type(copied.mean) is type(normalizer.mean)
 
 
@@ -488,7 +559,9 @@ def test_a_normalizer_refuses_what_does_not_fit():
         normalizer.load_state_dict({**state, "count": 9, "m2": np.zeros(7)})
     for lacking in state:
         with pytest.raises(ValueError, match=f"no {lacking!r}"):
-            normalizer.load_state_dict({key: value for key, value in state.items() if key != lacking} | {"shape": (3,)})
+            normalizer.load_state_dict(
+                {key: value for key, value in state.items() if key != lacking} | {"shape": (3,)}
+            )
     for clip in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="clip must be positive"):
             Normalizer((3,), clip=clip)
@@ -505,12 +578,16 @@ def test_observations_are_normalised_by_the_statistics_of_all_that_were_seen(mod
     env = ObsNormalize(resetting(Walks(kind=kind), mode))
     events, samples = trace(env, mode), AllSamples()
     finals = 0
-    for event, before, (observation, last) in zip(events, raw, expected_observations(raw, mode, samples), strict=True):
+    for event, before, (observation, last) in zip(
+        events, raw, expected_observations(raw, mode, samples), strict=True
+    ):
         at = 1 if len(event) == 3 else 0
         np.testing.assert_allclose(event[at], observation, atol=1e-6)
         assert env.observation_space.contains(event[at])
         assert (event[-1]["original_obs"] == before[at]).all()
-        assert ("final_obs" in event[-1]) == ("original_final_obs" in event[-1]) == (last is not None)
+        assert (
+            ("final_obs" in event[-1]) == ("original_final_obs" in event[-1]) == (last is not None)
+        )
         if last is not None:
             finals += 1
             np.testing.assert_allclose(event[-1]["final_obs"], last, atol=1e-6)
@@ -552,7 +629,9 @@ def test_gymnasiums_vector_environment_gives_the_same(mode, single):
         for _ in range(STEPS):
             results.append(to_numpy(env.step(np.zeros((NUM_ENVS, 1), np.float32))))
             if mode is DISABLED and (results[-1][2] | results[-1][3]).any():
-                results.append(to_numpy(env.reset(options={"reset_mask": results[-1][2] | results[-1][3]})))
+                results.append(
+                    to_numpy(env.reset(options={"reset_mask": results[-1][2] | results[-1][3]}))
+                )
         return results
 
     ours, theirs = wrapped(resetting(Walks(single), mode)), wrapped(sync(mode, single))
@@ -562,14 +641,20 @@ def test_gymnasiums_vector_environment_gives_the_same(mode, single):
         for one, two in zip(other[1:-1], mine[1:-1], strict=True):
             np.testing.assert_allclose(one, two, atol=1e-6)
         for key in ("cost", "costs", "original_cost", "original_costs") if len(mine) == 5 else ():
-            np.testing.assert_allclose(other[-1].get(key, 0.0 * mine[-1][key]), mine[-1][key], atol=1e-6)
+            np.testing.assert_allclose(
+                other[-1].get(key, 0.0 * mine[-1][key]), mine[-1][key], atol=1e-6
+            )
         if "final_obs" in mine[-1]:
             ended_steps += 1
             for key in ("final_obs", "original_final_obs"):
-                assert_close(other[-1][key], mine[-1][key])  # a full batch, also in the rows that go on
+                assert_close(
+                    other[-1][key], mine[-1][key]
+                )  # a full batch, also in the rows that go on
             for key in ("cost", "original_cost", "costs"):
                 rows = mine[-1]["_final_obs"]
-                np.testing.assert_allclose(other[-1]["final_info"][key][rows], mine[-1][key][rows], atol=1e-6)
+                np.testing.assert_allclose(
+                    other[-1]["final_info"][key][rows], mine[-1][key][rows], atol=1e-6
+                )
     assert ended_steps > 5 or mode is not SAME_STEP
     assert_same_statistics(theirs.save(), ours.save(), rtol=1e-9)
 
@@ -604,12 +689,17 @@ def test_statistics_are_the_same_below_an_autoreset_and_above(mode, kind):
     def wrapped(env: VectorEnv) -> Any:
         return CostNormalize(RewardNormalize(ObsNormalize(env)))
 
-    above, below = wrapped(AutoReset(Walks(kind=kind), mode)), AutoReset(wrapped(Walks(kind=kind)), mode)
+    above, below = (
+        wrapped(AutoReset(Walks(kind=kind), mode)),
+        AutoReset(wrapped(Walks(kind=kind)), mode),
+    )
     trace(above, mode)
     events = trace(below, mode)
     assert_same_statistics(below.save(), above.save(), rtol=1e-9)
     for event in events[1:]:
-        if "final_obs" in event[-1]:  # rows that go on are next observations and observations at once
+        if (
+            "final_obs" in event[-1]
+        ):  # rows that go on are next observations and observations at once
             going = ~event[-1]["_final_obs"]
             assert (event[-1]["final_obs"][going] == event[0][going]).all()
 
@@ -642,7 +732,9 @@ def test_observations_are_close_to_those_of_gymnasiums_wrapper_where_it_can_be_u
     n = ours.normalizer.count
     np.testing.assert_allclose(ours.normalizer.mean, theirs.obs_rms.mean, rtol=1e-4)
     np.testing.assert_allclose(ours.normalizer.var * (n - 1) / n, theirs.obs_rms.var, rtol=1e-3)
-    np.testing.assert_allclose(one, two * np.sqrt((n - 1) / n), atol=5e-3)  # theirs begins at variance 1 and adds 1e-8
+    np.testing.assert_allclose(
+        one, two * np.sqrt((n - 1) / n), atol=5e-3
+    )  # theirs begins at variance 1 and adds 1e-8
 
 
 def test_observations_of_whole_numbers_become_float32():
@@ -661,7 +753,9 @@ def test_observations_of_whole_numbers_become_float32():
 def test_the_observation_space_has_the_bounds_of_the_clip():
     assert ObsNormalize(Walks(), clip=2.0).single_observation_space == Box(-2.0, 2.0, (3,))
     assert ObsNormalize(Walks()).observation_space == Box(-5.0, 5.0, (NUM_ENVS, 3))
-    assert ObsNormalize(Walks(), Normalizer((3,), clip=7.0)).observation_space == Box(-7.0, 7.0, (NUM_ENVS, 3))
+    assert ObsNormalize(Walks(), Normalizer((3,), clip=7.0)).observation_space == Box(
+        -7.0, 7.0, (NUM_ENVS, 3)
+    )
     grouped = ObsNormalize(Walks(GroupedWalk)).single_observation_space
     assert grouped == Dict({"policy": Box(-5.0, 5.0, (3,)), "critic": Box(-5.0, 5.0, (2, 2))})
 
@@ -700,7 +794,9 @@ def test_rewards_equal_those_of_gymnasiums_wrapper_where_no_episode_terminates()
 
 def test_rewards_equal_those_of_stable_baselines3():
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
-    theirs = vec_env.VecNormalize(vec_env.DummyVecEnv([Walk] * NUM_ENVS), norm_obs=False, clip_reward=5.0)
+    theirs = vec_env.VecNormalize(
+        vec_env.DummyVecEnv([Walk] * NUM_ENVS), norm_obs=False, clip_reward=5.0
+    )
     ours = RewardNormalize(sync(SAME_STEP))
     theirs.seed(3)
     theirs.reset()
@@ -715,7 +811,9 @@ def test_rewards_equal_those_of_stable_baselines3():
 @SCALES
 def test_the_step_that_resets_has_no_reward_and_counts_nothing(scale):
     flags = [[False, False], [True, False], [False, False], [False, False]]
-    env = RewardNormalize(Steps([[1, 3], [2, 5], [0, 1], [3, 2]], mode=NEXT_STEP, flags=flags), scale=scale)
+    env = RewardNormalize(
+        Steps([[1, 3], [2, 5], [0, 1], [3, 2]], mode=NEXT_STEP, flags=flags), scale=scale
+    )
     env.reset()
     results = [env.step(None) for _ in range(3)]
     assert env.normalizer.count == 5
@@ -761,7 +859,9 @@ class Whole(gym.vector.VectorWrapper):
 @KINDS
 def test_whole_rewards_and_costs_are_normalised_as_fractions_are(kind, scale):
     def make(dtype: type) -> Any:
-        return CostNormalize(RewardNormalize(Whole(Walks(kind=kind), dtype), scale=scale), scale=scale)
+        return CostNormalize(
+            RewardNormalize(Whole(Walks(kind=kind), dtype), scale=scale), scale=scale
+        )
 
     def values(step: Any) -> list[np.ndarray]:
         return [to_numpy(value) for value in (step[1], step[4]["cost"], step[4]["costs"])]
@@ -815,7 +915,9 @@ def test_costs_are_scaled_term_by_term(mode, kind, scale):
     for key in ("cost", "costs"):
         samples = AllSamples()
         expected = expected_values(raw, mode, scale, samples, lambda event, key=key: event[-1][key])
-        for event, before, values in zip(events, [e for e in raw if len(e) == 5], expected, strict=True):
+        for event, before, values in zip(
+            events, [e for e in raw if len(e) == 5], expected, strict=True
+        ):
             np.testing.assert_allclose(event[-1][key], values, atol=1e-6)
             assert event[-1][key].dtype == np.float32
             assert (event[-1][f"original_{key}"] == before[-1][key]).all()
@@ -906,7 +1008,9 @@ def test_a_single_kind_of_cost_has_a_single_normalizer():
 # --- the stack --------------------------------------------------------------------------------------------------------
 
 
-def full_stack(env: VectorEnv, mode: AutoresetMode, saved: dict[str, Any] | None = None) -> VectorEnv:
+def full_stack(
+    env: VectorEnv, mode: AutoresetMode, saved: dict[str, Any] | None = None
+) -> VectorEnv:
     """All three, with wrappers that know nothing of normalisation below, between and above."""
     saved = saved or {}
     env = ObsNormalize(resetting(TimeLimit(env, 5), mode), saved.get("obs_normalizer"))
@@ -916,7 +1020,9 @@ def full_stack(env: VectorEnv, mode: AutoresetMode, saved: dict[str, Any] | None
 
 @MODES
 @pytest.mark.parametrize("single", [Walk, GroupedWalk])
-def test_save_gives_the_normalizers_of_the_stack_and_they_can_be_given_to_another(mode, single, assert_same):
+def test_save_gives_the_normalizers_of_the_stack_and_they_can_be_given_to_another(
+    mode, single, assert_same
+):
     env = full_stack(Walks(single), mode)
     trace(env, mode)
     saved = env.save()
@@ -946,7 +1052,9 @@ def test_frozen_statistics_stay_as_they_are_until_training_goes_on(mode, kind):
     normalizer = before["obs_normalizer"]
     for event in events:
         np.testing.assert_allclose(
-            event[1 if len(event) == 3 else 0], normalizer.normalize(event[-1]["original_obs"]), atol=1e-6
+            event[1 if len(event) == 3 else 0],
+            normalizer.normalize(event[-1]["original_obs"]),
+            atol=1e-6,
         )
     for layer in layers:
         state = layer.state_dict()
@@ -1013,24 +1121,34 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(wrapper, asser
     before = copy.deepcopy(env.state_dict())
     more = used(SyncVectorEnv([Walk] * (NUM_ENVS + 1))).state_dict()
     states = [
-        ({**more, "over": np.zeros(NUM_ENVS + 1, bool)}, rf"'over' has shape \({NUM_ENVS},\), got \({NUM_ENVS + 1},\)"),
+        (
+            {**more, "over": np.zeros(NUM_ENVS + 1, bool)},
+            rf"'over' has shape \({NUM_ENVS},\), got \({NUM_ENVS + 1},\)",
+        ),
         (used(sync(NEXT_STEP), clip=3.0).state_dict(), r"clip=3\.0\), not of .* clip=5\.0"),
     ]
     if wrapper is ObsNormalize:
         states += [(used(sync(NEXT_STEP, GroupedWalk)).state_dict(), "the state has no 'mean'")]
     else:
-        states += [({**more, "over": None}, rf"returns of shape \({NUM_ENVS + 1},.*, not \({NUM_ENVS},")]
+        states += [
+            ({**more, "over": None}, rf"returns of shape \({NUM_ENVS + 1},.*, not \({NUM_ENVS},")
+        ]
     fitting = used(sync(NEXT_STEP)).state_dict()
     assert fitting.keys() == before.keys()
     states += [(replaced(fitting, key, None), f"with {key!r}, got") for key in fitting]
-    states += [(replaced(fitting, key, None), f"the state has no {key!r}") for key in ("mean", "m2", "count", "clip")]
+    states += [
+        (replaced(fitting, key, None), f"the state has no {key!r}")
+        for key in ("mean", "m2", "count", "clip")
+    ]
     states += [(replaced(fitting, "m2", np.zeros(7)), r"of Normalizer\(\(7,\)")]
     for state, message in states:
         with pytest.raises(ValueError, match=rf"{wrapper.__name__} needs a state .*{message}"):
             env.load_state_dict(state)
         assert_same(env.state_dict(), before)
     if wrapper is CostNormalize:
-        with pytest.raises(ValueError, match=r"CostNormalize .* rows of 3 costs, not of shape \(2,\)"):
+        with pytest.raises(
+            ValueError, match=r"CostNormalize .* rows of 3 costs, not of shape \(2,\)"
+        ):
             CostNormalize(Named(sync(NEXT_STEP))).load_state_dict(env.state_dict())
 
 
@@ -1077,7 +1195,9 @@ def test_what_was_given_is_not_changed():
                     value, given = value["cost"], below.result[-1][key]["cost"]
                 else:
                     given = below.result[-1][key]
-                assert pickle.dumps(np.array(value).tolist()) == pickle.dumps(np.array(given).tolist()), key
+                assert pickle.dumps(np.array(value).tolist()) == pickle.dumps(
+                    np.array(given).tolist()
+                ), key
             for value, given in zip(below.copy[:-1], below.result[:-1], strict=True):
                 np.testing.assert_array_equal(value, given)
 
@@ -1086,7 +1206,9 @@ def test_what_was_given_is_not_changed():
 def test_a_normalizer_that_does_not_fit_is_refused(wrapper):
     shape = (3,) if wrapper is ObsNormalize else ()
     wrong = (4,) if wrapper is ObsNormalize else (2,)
-    with pytest.raises(ValueError, match=rf"{wrapper.__name__}.*shape {pattern(shape)}, got.*{pattern(wrong)}"):
+    with pytest.raises(
+        ValueError, match=rf"{wrapper.__name__}.*shape {pattern(shape)}, got.*{pattern(wrong)}"
+    ):
         wrapper(Walks(), Normalizer(wrong))
     with pytest.raises(TypeError, match=rf"{wrapper.__name__}.*Normalizer, got str"):
         wrapper(Walks(), "saved.pt")
@@ -1099,7 +1221,9 @@ def test_a_normalizer_that_does_not_fit_is_refused(wrapper):
     if wrapper is not ObsNormalize:
         with pytest.raises(ValueError, match=r"scale must be one of.*'return'.*'step'.*got 'both'"):
             wrapper(Walks(), scale="both")
-        with pytest.raises(ValueError, match=r"gamma must be .* at least 0 and at most 1, got 1\.5"):
+        with pytest.raises(
+            ValueError, match=r"gamma must be .* at least 0 and at most 1, got 1\.5"
+        ):
             wrapper(Walks(), gamma=1.5)
         standardised = wrapper(Walks(), scale="step").state_dict()
         with pytest.raises(ValueError, match=r"scale='step'.*scale='return'"):
@@ -1127,7 +1251,10 @@ def test_normalizers_of_groups_and_of_costs_must_have_their_keys_and_shapes():
 
     for norm, message in (
         (Normalizer(()), r"info\['costs'\] too: give it a dict"),
-        ({"cost": Normalizer(()), "costs": Normalizer((3,))}, r"shape \(3,\).*info\['costs'\].*\(2,\)"),
+        (
+            {"cost": Normalizer(()), "costs": Normalizer((3,))},
+            r"shape \(3,\).*info\['costs'\].*\(2,\)",
+        ),
     ):
         env = CostNormalize(Walks(), norm)
         env.reset(seed=0)
@@ -1140,7 +1267,9 @@ def test_normalizers_of_groups_and_of_costs_must_have_their_keys_and_shapes():
 
 @MODES
 @pytest.mark.parametrize(("array", "observations"), [("numpy", "policy"), ("torch", "dict")])
-def test_a_robots_observations_rewards_and_costs_are_normalised(mode, array, observations, make_vec, random_actions):
+def test_a_robots_observations_rewards_and_costs_are_normalised(
+    mode, array, observations, make_vec, random_actions
+):
     arguments = {
         "array": array,
         "observations": observations,
@@ -1151,7 +1280,11 @@ def test_a_robots_observations_rewards_and_costs_are_normalised(mode, array, obs
     raw_env, env = make_vec(3, **arguments), make_vec(3, **arguments)
     env = CostNormalize(RewardNormalize(ObsNormalize(env)))
     observation, _ = raw_env.reset(seed=2)
-    groups = {name: AllSamples() for name in observation} if isinstance(observation, dict) else {"": AllSamples()}
+    groups = (
+        {name: AllSamples() for name in observation}
+        if isinstance(observation, dict)
+        else {"": AllSamples()}
+    )
 
     def see(observation: Any, rows: Any = slice(None)) -> None:
         for name, samples in groups.items():
@@ -1175,8 +1308,12 @@ def test_a_robots_observations_rewards_and_costs_are_normalised(mode, array, obs
         np.testing.assert_allclose(to_numpy(scaled), rewards.scale(to_numpy(reward)), atol=1e-5)
         for name, samples in groups.items():
             expected = samples.normalize(to_numpy(observation[name] if name else observation))
-            np.testing.assert_allclose(to_numpy(normalized[name] if name else normalized), expected, atol=1e-4)
-        np.testing.assert_array_equal(to_numpy(normalized_info["original_costs"]), to_numpy(info["costs"]))
+            np.testing.assert_allclose(
+                to_numpy(normalized[name] if name else normalized), expected, atol=1e-4
+            )
+        np.testing.assert_array_equal(
+            to_numpy(normalized_info["original_costs"]), to_numpy(info["costs"])
+        )
         assert normalized_info["costs"].shape == (3, len(raw_env.unwrapped.cost_names))
         if mode is DISABLED and ended.any():
             options = {"reset_mask": terminated | truncated}
@@ -1184,7 +1321,9 @@ def test_a_robots_observations_rewards_and_costs_are_normalised(mode, array, obs
             env.reset(options=options)
     assert set(env.save()) == {"obs_normalizer", "reward_normalizer", "cost_normalizer"}
     for name, samples in groups.items():
-        samples.assert_equals(env.save()["obs_normalizer"][name] if name else env.save()["obs_normalizer"])
+        samples.assert_equals(
+            env.save()["obs_normalizer"][name] if name else env.save()["obs_normalizer"]
+        )
 
 
 # --- OmniSafe ---------------------------------------------------------------------------------------------------------
@@ -1192,7 +1331,9 @@ def test_a_robots_observations_rewards_and_costs_are_normalised(mode, array, obs
 
 @pytest.fixture(scope="module")
 def omnisafe() -> Any:
-    pytest.importorskip("legged_envs.wrappers.omnisafe", reason="make omnisafe", exc_type=ImportError)
+    pytest.importorskip(
+        "legged_envs.wrappers.omnisafe", reason="make omnisafe", exc_type=ImportError
+    )
     from omnisafe.common import normalizer
     from omnisafe.envs import wrapper
 
@@ -1214,15 +1355,23 @@ class Replay:
         observation, reward, terminated, truncated, info = next(self.events)
         final = {}
         if "final_obs" in info:
-            final = {"final_observation": info["final_obs"], "_final_observation": info["_final_obs"]}
+            final = {
+                "final_observation": info["final_obs"],
+                "_final_observation": info["_final_obs"],
+            }
         values = (observation, reward, info["cost"], terminated, truncated)
-        return (*map(self._tensor, values), {key: self._tensor(value) for key, value in final.items()})
+        return (
+            *map(self._tensor, values),
+            {key: self._tensor(value) for key, value in final.items()},
+        )
 
     def save(self) -> dict[str, Any]:
         return {}
 
     def _tensor(self, array: np.ndarray) -> torch.Tensor:
-        tensor = torch.from_numpy(array.astype(np.float64) if array.dtype == np.float32 else array.copy())
+        tensor = torch.from_numpy(
+            array.astype(np.float64) if array.dtype == np.float32 else array.copy()
+        )
         return tensor[0] if self.num_envs == 1 else tensor
 
 
@@ -1235,32 +1384,48 @@ def test_observations_rewards_and_costs_equal_those_of_omnisafe(num_envs, omnisa
     events += [to_numpy(ours.step(np.zeros((num_envs, 1), np.float32))) for _ in range(60)]
 
     theirs: Any = omnisafe.ObsNormalize(Replay(events, num_envs), torch.device("cpu"))
-    theirs = omnisafe.CostNormalize(omnisafe.RewardNormalize(theirs, torch.device("cpu")), torch.device("cpu"))
-    env = ObsNormalize(AutoReset(SyncVectorEnv([Walk] * num_envs, autoreset_mode=DISABLED), SAME_STEP))
+    theirs = omnisafe.CostNormalize(
+        omnisafe.RewardNormalize(theirs, torch.device("cpu")), torch.device("cpu")
+    )
+    env = ObsNormalize(
+        AutoReset(SyncVectorEnv([Walk] * num_envs, autoreset_mode=DISABLED), SAME_STEP)
+    )
     env = CostNormalize(RewardNormalize(env, scale="step"), scale="step")
-    np.testing.assert_allclose(env.reset(seed=7)[0], as_batch(theirs.reset()[0], num_envs), atol=1e-6)
+    np.testing.assert_allclose(
+        env.reset(seed=7)[0], as_batch(theirs.reset()[0], num_envs), atol=1e-6
+    )
     ends = 0
     for raw in events[1:]:
-        observation, reward, terminated, truncated, info = env.step(np.zeros((num_envs, 1), np.float32))
+        observation, reward, terminated, truncated, info = env.step(
+            np.zeros((num_envs, 1), np.float32)
+        )
         their_observation, their_reward, their_cost, *_, their_info = theirs.step(None)
         np.testing.assert_allclose(observation, as_batch(their_observation, num_envs), atol=1e-6)
         np.testing.assert_allclose(reward, as_batch(their_reward, num_envs), atol=1e-6)
         np.testing.assert_allclose(info["cost"], as_batch(their_cost, num_envs), atol=1e-6)
-        np.testing.assert_allclose(info["original_cost"], as_batch(their_info["original_cost"], num_envs), atol=1e-6)
+        np.testing.assert_allclose(
+            info["original_cost"], as_batch(their_info["original_cost"], num_envs), atol=1e-6
+        )
         if "final_observation" in their_info:
             ended = terminated | truncated
             ends += int(ended.sum())
             last = as_batch(their_info["final_observation"], num_envs)
             np.testing.assert_allclose(info["final_obs"][ended], last[ended], atol=1e-6)
             # upstream's is the same tensor, which it has normalised in place
-            assert (as_batch(their_info["original_final_observation"], num_envs)[ended] == last[ended]).all()
-            np.testing.assert_array_equal(info["original_final_obs"][ended], raw[-1]["final_obs"][ended])
+            assert (
+                as_batch(their_info["original_final_observation"], num_envs)[ended] == last[ended]
+            ).all()
+            np.testing.assert_array_equal(
+                info["original_final_obs"][ended], raw[-1]["final_obs"][ended]
+            )
     assert ends > 10
     saved, their_saved = env.save(), theirs.save()
     assert set(saved) == set(their_saved)
     mean = as_batch(their_saved["obs_normalizer"].mean, 1)[0]
     np.testing.assert_allclose(saved["obs_normalizer"].mean, mean, atol=1e-9)
-    np.testing.assert_allclose(saved["reward_normalizer"].std, their_saved["reward_normalizer"].std, atol=1e-9)
+    np.testing.assert_allclose(
+        saved["reward_normalizer"].std, their_saved["reward_normalizer"].std, atol=1e-9
+    )
 
 
 def as_batch(tensor: Any, num_envs: int) -> np.ndarray:
@@ -1296,4 +1461,6 @@ def test_a_pushed_row_is_normalized_as_one_that_is_not_to_the_last_bit() -> None
     normalizer, rng = Normalizer((4,)), np.random.default_rng(0)
     for _ in range(50):
         samples = rng.normal(size=(3, 4)) * 7.0 + 100.0
-        assert np.array_equal(normalizer.push_and_normalize(samples.copy()), normalizer.normalize(samples))
+        assert np.array_equal(
+            normalizer.push_and_normalize(samples.copy()), normalizer.normalize(samples)
+        )

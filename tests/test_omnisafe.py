@@ -22,7 +22,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 from toy_envs import make_toy_env
 
-pytest.importorskip("legged_envs.wrappers.omnisafe", reason="OmniSafe is not installed", exc_type=ImportError)
+pytest.importorskip(
+    "legged_envs.wrappers.omnisafe", reason="OmniSafe is not installed", exc_type=ImportError
+)
 
 import omnisafe
 from omnisafe.common.logger import Logger
@@ -73,14 +75,18 @@ def test_the_cmdp_gives_what_the_environment_gives(make_vec, random_actions, num
         *values, info = cmdp.step(action[0] if num_envs == 1 else action)
         observation, reward, terminated, truncated, expected = env.step(action)
         values = [batched(value, num_envs) for value in values]
-        for value, right in zip(values, (observation, reward, expected["cost"], terminated, truncated), strict=True):
+        for value, right in zip(
+            values, (observation, reward, expected["cost"], terminated, truncated), strict=True
+        ):
             assert value.dtype == right.dtype and torch.equal(value, right)
         assert torch.equal(batched(info["costs"], num_envs), expected["costs"])
         ended = terminated | truncated
         assert ("final_observation" in info) == ("_final_observation" in info) == bool(ended.any())
         if ended.any():
             assert torch.equal(batched(info["_final_observation"], num_envs), ended)
-            assert torch.equal(batched(info["final_observation"], num_envs)[ended], expected["final_obs"][ended])
+            assert torch.equal(
+                batched(info["final_observation"], num_envs)[ended], expected["final_obs"][ended]
+            )
         fell, timed_out = fell or terminated.any(), timed_out or truncated.any()
     assert timed_out and (fell or num_envs == 1)
     cmdp.close()
@@ -151,12 +157,16 @@ class BothFlags(gym.vector.VectorWrapper):
 
 def test_a_fall_on_the_last_step_is_no_time_out() -> None:
     adapter.register(
-        "BothFlags", lambda **kwargs: BothFlags(gym.make_vec(GO2, array="torch", max_episode_steps=2, **kwargs))
+        "BothFlags",
+        lambda **kwargs: BothFlags(gym.make_vec(GO2, array="torch", max_episode_steps=2, **kwargs)),
     )
     cmdp = make_cmdp("BothFlags", num_envs=2)
     cmdp.reset(seed=0)
     flags = [cmdp.step(torch.zeros(2, 12))[3:5] for _ in range(2)]
-    assert [[flag.tolist() for flag in pair] for pair in flags] == [[[False] * 2] * 2, [[True] * 2, [False] * 2]]
+    assert [[flag.tolist() for flag in pair] for pair in flags] == [
+        [[False] * 2] * 2,
+        [[True] * 2, [False] * 2],
+    ]
     cmdp.close()
 
 
@@ -213,7 +223,13 @@ def test_every_registered_id_is_known_and_has_one_limit_for_an_episode() -> None
 @pytest.mark.render
 def test_the_evaluator_can_ask_for_pictures() -> None:
     cmdp = make_cmdp(
-        GO2, num_envs=1, render_mode="rgb_array", camera_id=None, camera_name="track", width=256, height=256
+        GO2,
+        num_envs=1,
+        render_mode="rgb_array",
+        camera_id=None,
+        camera_name="track",
+        width=256,
+        height=256,
     )
     cmdp.reset(seed=0)
     assert cmdp.render().shape == (480, 640, 3)
@@ -242,12 +258,22 @@ def make_costly() -> str:
         (lambda: make_cmdp(GO2, observations="dict"), ValueError, "in a Box"),
         (lambda: make_cmdp(GO2, array="numpy").reset(), TypeError, "array='torch'.*ToTorch"),
         (lambda: make_cmdp(make_costly()), ValueError, "leave VectorCMDP out"),
-        (lambda: adapter.register("Nothing", None), TypeError, "function that makes a vector environment"),
-        (lambda: adapter.register("Simple-v0", gym.make_vec), ValueError, "another environment of OmniSafe"),
+        (
+            lambda: adapter.register("Nothing", None),
+            TypeError,
+            "function that makes a vector environment",
+        ),
+        (
+            lambda: adapter.register("Simple-v0", gym.make_vec),
+            ValueError,
+            "another environment of OmniSafe",
+        ),
     ],
     ids=["camera", "keyword", "autoreset", "dict", "numpy", "VectorCMDP", "maker", "taken"],
 )
-def test_what_omnisafe_cannot_use_is_refused(make: Any, error: type[Exception], message: str) -> None:
+def test_what_omnisafe_cannot_use_is_refused(
+    make: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         make()
 
@@ -259,7 +285,9 @@ TINY = {
 }
 
 
-def train(algorithm: str, env_id: str, num_envs: int, directory: Path) -> tuple[Any, list[dict[str, float]]]:
+def train(
+    algorithm: str, env_id: str, num_envs: int, directory: Path
+) -> tuple[Any, list[dict[str, float]]]:
     """Two epochs of 24 steps of each environment; the agent, and what OmniSafe logged of each epoch."""
     steps = 24 * num_envs
     cfgs = {
@@ -271,7 +299,9 @@ def train(algorithm: str, env_id: str, num_envs: int, directory: Path) -> tuple[
     agent.learn()
     agent.agent._env._eval_env.close()  # OmniSafe leaves it open
     with open(next(directory.rglob("progress.csv"))) as log:
-        return agent, [{key: float(value) for key, value in row.items()} for row in csv.DictReader(log)]
+        return agent, [
+            {key: float(value) for key, value in row.items()} for row in csv.DictReader(log)
+        ]
 
 
 @pytest.mark.parametrize("num_envs", [1, 16])
@@ -299,9 +329,15 @@ class Effort(gym.vector.VectorWrapper):
 
 @pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
 @NUM_ENVS
-def test_omnisafe_trains_on_environments_of_gymnasium(num_envs: int, mode: str, tmp_path: Path) -> None:
+def test_omnisafe_trains_on_environments_of_gymnasium(
+    num_envs: int, mode: str, tmp_path: Path
+) -> None:
     def make(**kwargs: Any) -> VectorEnv:
-        arguments = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}, "max_episode_steps": 12}
+        arguments = {
+            "vectorization_mode": "sync",
+            "vector_kwargs": {"autoreset_mode": mode},
+            "max_episode_steps": 12,
+        }
         env = gym.make_vec("HalfCheetah-v5", **arguments, **kwargs)
         return ToTorch(Effort(env if mode == "SameStep" else AutoReset(env)))
 
@@ -339,7 +375,9 @@ def test_costs_that_gymnasiums_environments_hide_in_final_info_are_passed_on(num
     cmdp.close()
 
 
-def test_omnisafe_evaluates_what_it_has_trained_where_episodes_end_early(tmp_path: Path, capsys) -> None:
+def test_omnisafe_evaluates_what_it_has_trained_where_episodes_end_early(
+    tmp_path: Path, capsys
+) -> None:
     agent, epochs = train("PPOLag", SHORT, 4, tmp_path)
     assert epochs[-1]["Metrics/EpLen"] < 12 and epochs[-1]["Termination/fallen"] > 0
     agent.evaluate(num_episodes=1)
@@ -347,7 +385,16 @@ def test_omnisafe_evaluates_what_it_has_trained_where_episodes_end_early(tmp_pat
 
 
 def test_the_example_runs_with_a_tiny_budget(tmp_path: Path, monkeypatch, capsys) -> None:
-    budget = ["--num-envs", "8", "--epochs", "2", "--episode-steps", "12", "--log-dir", str(tmp_path)]
+    budget = [
+        "--num-envs",
+        "8",
+        "--epochs",
+        "2",
+        "--episode-steps",
+        "12",
+        "--log-dir",
+        str(tmp_path),
+    ]
     example = Path(__file__).parents[1] / "examples" / "omnisafe_ppo_lag.py"
     monkeypatch.setattr(sys, "argv", [str(example), *budget])
     runpy.run_path(str(example), run_name="__main__")
@@ -368,7 +415,9 @@ def test_omnisafe_can_be_imported_also_after_an_import_that_failed() -> None:
         "assert importlib.util.find_spec('safety_gymnasium') is None\n"
         "print(omnisafe.__version__)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "0.5.0"), done.stderr
 
 
@@ -377,7 +426,9 @@ def test_omnisafe_can_be_imported_also_after_an_import_that_failed() -> None:
     [("make = 1", True), ("raise ValueError('too old')", False), (None, False)],
     ids=["works", "broken", "missing"],
 )
-def test_safety_gymnasium_is_replaced_only_if_it_cannot_be_imported(source, is_real, tmp_path, monkeypatch) -> None:
+def test_safety_gymnasium_is_replaced_only_if_it_cannot_be_imported(
+    source, is_real, tmp_path, monkeypatch
+) -> None:
     if source is not None:
         (tmp_path / "safety_gymnasium.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
@@ -416,11 +467,19 @@ class Toy:
 
     def step(self, action: torch.Tensor) -> tuple[torch.Tensor, float, float, bool, bool]:
         self.time += 1
-        drift = torch.tensor([action[0], -2.0 * action[1], action[0] * action[1]], dtype=torch.float64)
+        drift = torch.tensor(
+            [action[0], -2.0 * action[1], action[0] * action[1]], dtype=torch.float64
+        )
         self.state = 0.8 * self.state + drift
         over = self.time >= self.lengths[self.episode % len(self.lengths)]
         reward, cost = float(self.state[0]) - 1.0, max(float(self.state[2]), 0.0)
-        return self.state.clone(), reward, cost, over and not self.truncates, over and self.truncates
+        return (
+            self.state.clone(),
+            reward,
+            cost,
+            over and not self.truncates,
+            over and self.truncates,
+        )
 
 
 class ToyCMDP(CMDP):
@@ -429,18 +488,31 @@ class ToyCMDP(CMDP):
     _observation_space = Box(-100.0, 100.0, (3,))
     _action_space = ACTION_SPACE
 
-    def __init__(self, *toys: Toy, info: Callable[[torch.Tensor], dict[str, Any]] = lambda observation: {}):
+    def __init__(
+        self, *toys: Toy, info: Callable[[torch.Tensor], dict[str, Any]] = lambda observation: {}
+    ):
         self.toys, self._num_envs, self.info = toys or (Toy(),), max(len(toys), 1), info
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         return self._row(torch.stack([toy.reset() for toy in self.toys])), {}
 
     def step(self, action: torch.Tensor) -> Any:
-        rows = [toy.step(a) for toy, a in zip(self.toys, action.reshape(len(self.toys), 2), strict=True)]
+        rows = [
+            toy.step(a) for toy, a in zip(self.toys, action.reshape(len(self.toys), 2), strict=True)
+        ]
         observation, *numbers = zip(*rows, strict=True)
-        reward, cost, terminated, truncated = (self._row(torch.tensor(values)) for values in numbers)
+        reward, cost, terminated, truncated = (
+            self._row(torch.tensor(values)) for values in numbers
+        )
         observation = self._row(torch.stack(observation))
-        return observation, reward.double(), cost.double(), terminated, truncated, self.info(observation)
+        return (
+            observation,
+            reward.double(),
+            cost.double(),
+            terminated,
+            truncated,
+            self.info(observation),
+        )
 
     def _row(self, batch: torch.Tensor) -> torch.Tensor:
         return batch[0] if self._num_envs == 1 else batch
@@ -455,17 +527,25 @@ class ToyCMDP(CMDP):
 class ToyVector(VectorEnv):
     """The same toys as a vector environment that does not reset by itself."""
 
-    def __init__(self, *toys: Toy, info: Callable[[torch.Tensor], dict[str, Any]] = lambda observation: {}):
+    def __init__(
+        self, *toys: Toy, info: Callable[[torch.Tensor], dict[str, Any]] = lambda observation: {}
+    ):
         self.toys, self.info = toys or (Toy(),), info
         self.num_envs = len(self.toys)
         self.metadata = {"autoreset_mode": AutoresetMode.DISABLED}
-        self.single_observation_space, self.single_action_space = ToyCMDP._observation_space, ACTION_SPACE
+        self.single_observation_space, self.single_action_space = (
+            ToyCMDP._observation_space,
+            ACTION_SPACE,
+        )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(ACTION_SPACE, self.num_envs)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
         mask = [True] * self.num_envs if not options else options["reset_mask"]
-        observations = [toy.reset() if new else toy.state.clone() for toy, new in zip(self.toys, mask, strict=True)]
+        observations = [
+            toy.reset() if new else toy.state.clone()
+            for toy, new in zip(self.toys, mask, strict=True)
+        ]
         return torch.stack(observations), {}
 
     def step(self, actions: torch.Tensor) -> Any:
@@ -519,7 +599,14 @@ OURS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
 }
 NAMES = {"final_obs": "final_observation", "num_steps": "num_step"}
 """Keys of ``info`` that have another name upstream."""
-ORDER = ("TimeLimit", "AutoReset", "ObsNormalize", "RewardNormalize", "CostNormalize", "ActionScale")
+ORDER = (
+    "TimeLimit",
+    "AutoReset",
+    "ObsNormalize",
+    "RewardNormalize",
+    "CostNormalize",
+    "ActionScale",
+)
 """In which OmniSafe's adapters stack its wrappers."""
 
 
@@ -531,7 +618,13 @@ def stack(env: Any, layers: dict[str, Callable[[Any], Any]], names: tuple[str, .
 
 def random_toy_actions(steps: int, num_envs: int = 1) -> torch.Tensor:
     """Uniform in [−1, 1]. Shape: (steps, num_envs, 2), float64."""
-    return torch.rand((steps, num_envs, 2), generator=torch.Generator().manual_seed(3), dtype=torch.float64) * 2 - 1
+    return (
+        torch.rand(
+            (steps, num_envs, 2), generator=torch.Generator().manual_seed(3), dtype=torch.float64
+        )
+        * 2
+        - 1
+    )
 
 
 def assert_alike(theirs: Any, ours: Any, steps: int = 60) -> set[str]:
@@ -540,17 +633,23 @@ def assert_alike(theirs: Any, ours: Any, steps: int = 60) -> set[str]:
     def close(one: Any, other: Any, what: str) -> None:
         one, other = (torch.as_tensor(value, dtype=torch.float64) for value in (one, other))
         assert one.shape == other.shape, what
-        assert torch.allclose(one, other, rtol=0.0, atol=1e-6), f"{what}: {one} upstream, {other} ours"
+        assert torch.allclose(one, other, rtol=0.0, atol=1e-6), (
+            f"{what}: {one} upstream, {other} ours"
+        )
 
     theirs = upstream.Unsqueeze(theirs, device=CPU)
-    resets = "_env" in vars(theirs) and any(isinstance(layer, upstream.AutoReset) for layer in layers_of(theirs))
+    resets = "_env" in vars(theirs) and any(
+        isinstance(layer, upstream.AutoReset) for layer in layers_of(theirs)
+    )
     compared: set[str] = set()
     close(theirs.reset()[0], ours.reset()[0], "first observation")
     for step, action in enumerate(random_toy_actions(steps)):
         *values, info = theirs.step(action)
         observation, reward, terminated, truncated, own = ours.step(action)
         pairs = zip(values, (observation, reward, own["cost"], terminated, truncated), strict=True)
-        for name, pair in zip(("observation", "reward", "cost", "terminated", "truncated"), pairs, strict=True):
+        for name, pair in zip(
+            ("observation", "reward", "cost", "terminated", "truncated"), pairs, strict=True
+        ):
             close(*pair, f"{name} of step {step}")
         for key in ("final_obs", "num_steps", "original_obs", "original_reward", "original_cost"):
             if NAMES.get(key, key) in info:
@@ -594,7 +693,9 @@ def test_a_batch_of_one_is_omnisafes() -> None:
     for action in random_toy_actions(12):
         *values, _ = theirs.step(action)
         observation, reward, terminated, truncated, info = ours.step(action.numpy())
-        for value, own in zip(values, (observation, reward, info["cost"], terminated, truncated), strict=True):
+        for value, own in zip(
+            values, (observation, reward, info["cost"], terminated, truncated), strict=True
+        ):
             assert value.shape == own.shape and np.allclose(value, own, rtol=0, atol=1e-6)
         if terminated.any():
             assert np.allclose(theirs.reset()[0], ours.reset()[0])
@@ -669,7 +770,9 @@ def test_auto_reset_leaves_what_the_last_step_reported_at_the_top() -> None:
         info, own = theirs.step(action[0])[-1], ours.step(action)[-1]
     assert "speed" not in info and "speed" in info["final_info"]
     assert torch.equal(own["speed"][0], info["final_info"]["speed"])
-    assert torch.equal(own["cost"], own["final_info"]["cost"]) and own["_final_obs"].tolist() == [True]
+    assert torch.equal(own["cost"], own["final_info"]["cost"]) and own["_final_obs"].tolist() == [
+        True
+    ]
 
 
 def test_the_raw_last_observation_stays_raw() -> None:
@@ -683,14 +786,22 @@ def test_the_raw_last_observation_stays_raw() -> None:
     raw.reset()
     for action in random_toy_actions(4):
         last = raw.step(action[0])[0]
-    assert torch.equal(own["original_final_obs"][0], last) and not torch.equal(own["final_obs"][0], last)
+    assert torch.equal(own["original_final_obs"][0], last) and not torch.equal(
+        own["final_obs"][0], last
+    )
 
 
 def test_last_observations_need_no_mask() -> None:
     theirs = THEIRS["ObsNormalize"](
-        ToyCMDP(Toy((1,)), Toy((9,)), info=lambda observation: {"final_observation": observation.clone()})
+        ToyCMDP(
+            Toy((1,)),
+            Toy((9,)),
+            info=lambda observation: {"final_observation": observation.clone()},
+        )
     )
-    ours = ObsNormalize(ToyVector(Toy((1,)), Toy((9,)), info=lambda observation: {"final_obs": observation.clone()}))
+    ours = ObsNormalize(
+        ToyVector(Toy((1,)), Toy((9,)), info=lambda observation: {"final_obs": observation.clone()})
+    )
     theirs.reset(), ours.reset()
     action = torch.zeros(2, 2, dtype=torch.float64)
     with pytest.raises(KeyError, match="_final_observation"):
@@ -716,7 +827,11 @@ def test_a_mask_without_any_last_observation_leaves_the_statistics_alone() -> No
     for env in (theirs, ours, plain):
         env.reset()
     for action in random_toy_actions(3, 2):
-        broken, observation, expected = theirs.step(action)[0], ours.step(action)[0], plain.step(action)[0]
+        broken, observation, expected = (
+            theirs.step(action)[0],
+            ours.step(action)[0],
+            plain.step(action)[0],
+        )
         assert broken.isnan().all()
         assert torch.equal(observation, expected)
 
@@ -738,7 +853,11 @@ def test_a_last_observation_that_is_the_observation_itself_is_not_written_to() -
     for env in (theirs, ours, plain, raw):
         env.reset()
     for action in random_toy_actions(3):
-        spoilt, observation, expected = theirs.step(action[0])[0], ours.step(action)[0], plain.step(action)[0]
+        spoilt, observation, expected = (
+            theirs.step(action[0])[0],
+            ours.step(action)[0],
+            plain.step(action)[0],
+        )
         untouched = raw.step(action[0])[0]
         assert not torch.equal(given[-2], untouched) and torch.equal(given[-1][0], untouched)
         assert torch.equal(observation, expected) and not torch.allclose(spoilt, expected[0])
@@ -746,7 +865,10 @@ def test_a_last_observation_that_is_the_observation_itself_is_not_written_to() -
 
 
 def test_statistics_can_be_frozen() -> None:
-    theirs, ours = (stack(env, layers, ("ObsNormalize",)) for env, layers in ((ToyCMDP(), THEIRS), (ToyVector(), OURS)))
+    theirs, ours = (
+        stack(env, layers, ("ObsNormalize",))
+        for env, layers in ((ToyCMDP(), THEIRS), (ToyVector(), OURS))
+    )
     theirs.reset(), ours.reset()
     ours.freeze()
     for action in random_toy_actions(3):
@@ -762,7 +884,9 @@ def test_the_statistics_of_one_sample_are_numbers() -> None:
     ours.push(sample)
     assert theirs.state_dict()["_std"].isnan().all() and ours.std.tolist() == [1.0, 1.0]
     assert np.isfinite(ours.state_dict()["m2"]).all()
-    assert first.tolist() == [[20.0, 3.0]] and ours.normalize(sample).tolist() == [[5.0, 3.0]]  # theirs is not clipped
+    assert first.tolist() == [[20.0, 3.0]] and ours.normalize(sample).tolist() == [
+        [5.0, 3.0]
+    ]  # theirs is not clipped
 
 
 def test_statistics_do_not_stall() -> None:
@@ -794,9 +918,13 @@ def test_rewards_and_costs_keep_their_signs_unless_asked() -> None:
     turned = False
     for action in random_toy_actions(40):
         _, reward, cost, _, _, info = theirs.step(action[0])
-        turned = turned or bool(reward * info["original_reward"] < 0 and cost < 0 <= info["original_cost"])
+        turned = turned or bool(
+            reward * info["original_reward"] < 0 and cost < 0 <= info["original_cost"]
+        )
         _, reward, _, _, own = ours.step(action)
-        assert torch.equal(reward.sign(), own["original_reward"].sign()) and (own["cost"] >= 0).all()
+        assert (
+            torch.equal(reward.sign(), own["original_reward"].sign()) and (own["cost"] >= 0).all()
+        )
     assert turned
 
 
@@ -805,20 +933,29 @@ def test_costs_may_be_several() -> None:
     with pytest.raises(AssertionError, match="data shape"):
         theirs.normalize(torch.rand(4, 2))
     toys = [Toy() for _ in range(4)]
-    ours = CostNormalize(ToyVector(*toys, info=lambda observation: {"costs": observation[:, :2].abs()}), scale="step")
+    ours = CostNormalize(
+        ToyVector(*toys, info=lambda observation: {"costs": observation[:, :2].abs()}), scale="step"
+    )
     ours.reset()
     columns = [UpstreamNormalizer((), clip=5).double() for _ in range(2)]
     for action in random_toy_actions(3, 4):
         info = ours.step(action)[-1]
-        expected = torch.stack([n.normalize(info["original_costs"][:, k]) for k, n in enumerate(columns)], 1)
+        expected = torch.stack(
+            [n.normalize(info["original_costs"][:, k]) for k, n in enumerate(columns)], 1
+        )
         assert torch.allclose(info["costs"], expected, rtol=0, atol=1e-9)
 
 
 def test_scaled_actions_are_clipped_to_the_range() -> None:
-    theirs, ours = (stack(env, layers, ("ActionScale",)) for env, layers in ((ToyCMDP(), THEIRS), (ToyVector(), OURS)))
+    theirs, ours = (
+        stack(env, layers, ("ActionScale",))
+        for env, layers in ((ToyCMDP(), THEIRS), (ToyVector(), OURS))
+    )
     theirs.reset(), ours.reset()
     action = torch.tensor([[2.0, 0.0]], dtype=torch.float64)
-    assert float(theirs.step(action[0])[0][0]) == pytest.approx(0.8 + 7.0)  # [−1, 1] → [−2, 4], 2 → 7
+    assert float(theirs.step(action[0])[0][0]) == pytest.approx(
+        0.8 + 7.0
+    )  # [−1, 1] → [−2, 4], 2 → 7
     assert float(ours.step(action)[0][0, 0]) == pytest.approx(0.8 + 4.0)
 
 

@@ -19,14 +19,20 @@ from legged_envs.tasks import TASKS
 from legged_envs.tasks.velocity import quadruped_flat
 
 ROOT = Path(__file__).parents[1]
-TEMPLATE, PAGE = ROOT / "examples" / "own_robot", (ROOT / "docs" / "how-to" / "own-package.md").read_text()
+TEMPLATE, PAGE = (
+    ROOT / "examples" / "own_robot",
+    (ROOT / "docs" / "how-to" / "own-package.md").read_text(),
+)
 TASK = "my_robot/Flat-v0"
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("my-robot", "must be an identifier, a to z, 0 to 9 and _, got 'my-robot'; did you mean 'my_robot'?"),
+        (
+            "my-robot",
+            "must be an identifier, a to z, 0 to 9 and _, got 'my-robot'; did you mean 'my_robot'?",
+        ),
         ("Ünïtree 2", "got 'Ünïtree 2'; did you mean 'unitree_2'?"),
         ("3 Dogs!", "got '3 Dogs!'; did you mean 'dogs'?"),
         ("class", "must be an identifier, a to z, 0 to 9 and _, got 'class'"),
@@ -58,7 +64,11 @@ def test_the_robot_is_the_draft_of_its_urdf_but_for_what_the_page_says_to_write(
     from own_robot import OWN_ROBOT
 
     first, gaps = draft(TEMPLATE / "own_robot.urdf", "own_robot", tmp_path)
-    changed = {each.name for each in fields(first) if getattr(first, each.name) != getattr(OWN_ROBOT, each.name)}
+    changed = {
+        each.name
+        for each in fields(first)
+        if getattr(first, each.name) != getattr(OWN_ROBOT, each.name)
+    }
     assert gaps == {} and changed == {"xml", "default_joint_pos", "base_height", "kp", "kd"}
     assert all(f"`{name}`" in PAGE for name in changed - {"xml"})
     finished = (TEMPLATE / "src" / "own_robot" / "own_robot.xml").read_text()
@@ -66,12 +76,15 @@ def test_the_robot_is_the_draft_of_its_urdf_but_for_what_the_page_says_to_write(
         finished, times = re.subn(by_hand, "", finished, flags=re.DOTALL)
         assert times == 1
     height = '<body name="trunk" pos="0 0 {}">'.format
-    assert finished.replace(height(0.2275), height(first.base_height)) == Path(first.xml).read_text()
+    assert (
+        finished.replace(height(0.2275), height(first.base_height)) == Path(first.xml).read_text()
+    )
 
 
 def test_a_quadruped_without_diagonals_is_told_what_to_write() -> None:
     with pytest.raises(
-        ValueError, match=r"'go2': diagonals is \(\); write the two pairs of feet.*or take velocity_task"
+        ValueError,
+        match=r"'go2': diagonals is \(\); write the two pairs of feet.*or take velocity_task",
     ):
         quadruped_flat(replace(GO2, diagonals=()))
 
@@ -82,9 +95,21 @@ def test_a_copy_is_installed_and_every_verb_knows_its_task_by_its_id(
     monkeypatch.chdir(tmp_path)
     subprocess.run([sys.executable, str(TEMPLATE), "my_robot"], check=True, timeout=60)
     texts = [path.read_text() for path in Path("my_robot").rglob("*") if path.is_file()]
-    assert len(texts) == 8 and not [text for text in texts if re.search("own.robot", text, re.IGNORECASE)]
-    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--prefix", "venv", "--editable"]
-    subprocess.run([sys.executable, "-m", "pip", "install", *options, "./my_robot"], check=True, timeout=120)
+    assert len(texts) == 8 and not [
+        text for text in texts if re.search("own.robot", text, re.IGNORECASE)
+    ]
+    options = [
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--prefix",
+        "venv",
+        "--editable",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *options, "./my_robot"], check=True, timeout=120
+    )
     # Found although a folder of the same name, that of the project, is in the working directory.
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     site.addsitedir(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "venv")}))

@@ -22,7 +22,15 @@ from torch import nn
 from legged_envs.envs import unwrap
 from legged_envs.mdp import observations
 from legged_envs.rl.network import Network, describe
-from legged_envs.rl.policy import SHIPPED, SINCE, Policy, contract, load_policy, load_shipped_policy, save_policy
+from legged_envs.rl.policy import (
+    SHIPPED,
+    SINCE,
+    Policy,
+    contract,
+    load_policy,
+    load_shipped_policy,
+    save_policy,
+)
 from legged_envs.rl.record import headline, read_evaluation, record_evaluation
 
 ACTIVATIONS = (
@@ -52,9 +60,13 @@ class Memory(nn.Module):
         super().__init__()
         self.cell, self.out = nn.GRUCell(8, 16), nn.Linear(16, 4)
 
-    def forward(self, observation: torch.Tensor, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, observation: torch.Tensor, memory: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         cell = self.cell
-        memory = torch.gru_cell(observation, memory, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+        memory = torch.gru_cell(
+            observation, memory, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh
+        )
         return self.out(memory).clamp(-1.0, 1.0)[:, :3], memory
 
 
@@ -88,9 +100,12 @@ class Branch(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "message"), [(Branch(), "Branch.*without branches"), (nn.Conv1d(1, 1, 1), "Conv1d.*operation.*conv1d")]
+    ("module", "message"),
+    [(Branch(), "Branch.*without branches"), (nn.Conv1d(1, 1, 1), "Conv1d.*operation.*conv1d")],
 )
-def test_a_module_that_is_more_than_known_operations_is_refused_when_it_is_written(module, message, tmp_path):
+def test_a_module_that_is_more_than_known_operations_is_refused_when_it_is_written(
+    module, message, tmp_path
+):
     with pytest.raises(ValueError, match=message):
         save_policy(tmp_path / "policy.safetensors", module, {})
     assert list(tmp_path.iterdir()) == []
@@ -103,9 +118,18 @@ def step(operation: str, *arguments: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("network", "message"),
     [
-        ({"inputs": ["x"], "steps": [step("from_file", "/etc/passwd")], "outputs": ["y"]}, "operation 'from_file'"),
-        ({"inputs": ["x"], "steps": [step("__import__", "os")], "outputs": ["y"]}, "operation '__import__'"),
-        ({"inputs": ["x"], "steps": [step("tanh", {"of": "z"})], "outputs": ["y"]}, "'z' is used before"),
+        (
+            {"inputs": ["x"], "steps": [step("from_file", "/etc/passwd")], "outputs": ["y"]},
+            "operation 'from_file'",
+        ),
+        (
+            {"inputs": ["x"], "steps": [step("__import__", "os")], "outputs": ["y"]},
+            "operation '__import__'",
+        ),
+        (
+            {"inputs": ["x"], "steps": [step("tanh", {"of": "z"})], "outputs": ["y"]},
+            "'z' is used before",
+        ),
         ({"inputs": ["x"], "steps": [], "outputs": ["y"]}, "'y' is used before"),
         ({"inputs": ["x"]}, "steps"),
         ([1], "list"),
@@ -115,7 +139,9 @@ def step(operation: str, *arguments: Any) -> dict[str, Any]:
 def test_a_file_with_a_network_that_nobody_knows_is_refused(network, message, tmp_path):
     path = tmp_path / "policy.safetensors"
     save_file({"w": torch.zeros(1)}, path, {"network": json.dumps(network), "contract": "{}"})
-    with pytest.raises(ValueError, match=rf"is not a policy as legged-envs train writes it.*{message}"):
+    with pytest.raises(
+        ValueError, match=rf"is not a policy as legged-envs train writes it.*{message}"
+    ):
         load_policy(path)
 
 
@@ -137,11 +163,16 @@ def rewritten(path: Path, contract: Any = None, **weights: Any) -> Path:
 
 def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
     shipped = load_shipped_policy(GO2)
-    older = Policy(shipped, {name: value for name, value in shipped.contract.items() if name not in SINCE})
+    older = Policy(
+        shipped, {name: value for name, value in shipped.contract.items() if name not in SINCE}
+    )
     with closing(gym.make_vec(GO2, num_envs=1, observations="dict")) as env:
         older.check(unwrap(env))
     clipped = gym.make_vec(GO2, num_envs=1, cfg={"actions.joint_position.clip": (-1.0, 1.0)})
-    with closing(clipped), pytest.raises(ValueError, match=r"with target_clip = .*, this environment has \[\[-1"):
+    with (
+        closing(clipped),
+        pytest.raises(ValueError, match=r"with target_clip = .*, this environment has \[\[-1"),
+    ):
         shipped.check(unwrap(clipped))
 
 
@@ -154,7 +185,9 @@ def test_a_policy_of_before_contracts_named_joints_of_actions_is_played_on():
     ],
     ids=str,
 )
-def test_what_earlier_versions_wrote_of_wheels_limits_and_bounds_is_the_same_policy(task_id, changes):
+def test_what_earlier_versions_wrote_of_wheels_limits_and_bounds_is_the_same_policy(
+    task_id, changes
+):
     with closing(gym.make_vec(task_id, num_envs=1, cfg=changes, observations="dict")) as envs:
         meaning = contract(task_id, core := unwrap(envs))
         for term in meaning["inputs"]["policy"]:
@@ -163,7 +196,9 @@ def test_what_earlier_versions_wrote_of_wheels_limits_and_bounds_is_the_same_pol
         meaning["action"] = "joint target = default_joint_pos + action_scale * clip(action, -1, 1)"
         older = {name: value for name, value in meaning.items() if name not in SINCE}
         Policy(torch.nn.Identity(), json.loads(json.dumps(older))).check(core)
-        older["inputs"] = {"policy": [{**term, "scale": 3.0} for term in meaning["inputs"]["policy"]]}
+        older["inputs"] = {
+            "policy": [{**term, "scale": 3.0} for term in meaning["inputs"]["policy"]]
+        }
         with pytest.raises(ValueError, match="was trained with observation = "):
             Policy(torch.nn.Identity(), older).check(core)
 
@@ -186,7 +221,9 @@ class Called:
     ids=["callable", "partial", "lambda"],
 )
 def test_a_term_that_is_no_plain_function_has_a_name_that_stays(func, name):
-    with closing(gym.make_vec(GO2, num_envs=1, cfg={"observations.policy.terms.command.func": func})) as envs:
+    with closing(
+        gym.make_vec(GO2, num_envs=1, cfg={"observations.policy.terms.command.func": func})
+    ) as envs:
         first = contract(GO2, unwrap(envs))["inputs"]["policy"][0]
     assert re.fullmatch(name, first["own"]) and first["name"] == "command"
 
@@ -212,9 +249,18 @@ def test_a_policy_is_not_for_another_pose_or_other_clips(changes, name):
         ("x", "its contract is no JSON object: x"),
         (5, "its contract is no JSON object: 5"),
         ({"inputs": [1]}, r"inputs of its contract is no dict: \[1\]"),
-        ({"inputs": {"policy": 3}}, "'policy' of its contract is no list of terms, each with a name"),
-        ({"inputs": {"policy": [{"name": "a", "size": "3", "scale": 1}]}}, "'policy' of its contract is no list of"),
-        ({"inputs": {"policy": [{"name": "a", "size": 3, "scale": 1}]}}, "mat1 and mat2|size of tensor"),
+        (
+            {"inputs": {"policy": 3}},
+            "'policy' of its contract is no list of terms, each with a name",
+        ),
+        (
+            {"inputs": {"policy": [{"name": "a", "size": "3", "scale": 1}]}},
+            "'policy' of its contract is no list of",
+        ),
+        (
+            {"inputs": {"policy": [{"name": "a", "size": 3, "scale": 1}]}},
+            "mat1 and mat2|size of tensor",
+        ),
         ({"changes": [1]}, "changes of its contract is no dict"),
         ({"clips": "trot"}, "clips of its contract is no list"),
         ({"task_id": 3}, "task_id of its contract is no str"),
@@ -223,7 +269,9 @@ def test_a_policy_is_not_for_another_pose_or_other_clips(changes, name):
     ids=str,
 )
 def test_a_contract_of_other_kinds_is_told(contract, message, tmp_path):
-    with pytest.raises(ValueError, match=rf"is not a policy as legged-envs train writes it.*: .*({message})"):
+    with pytest.raises(
+        ValueError, match=rf"is not a policy as legged-envs train writes it.*: .*({message})"
+    ):
         load_policy(rewritten(tmp_path / "policy.safetensors", contract))
 
 
@@ -231,13 +279,18 @@ def test_a_contract_of_other_kinds_is_told(contract, message, tmp_path):
     ("make", "message"),
     [
         (lambda bias: bias[:-1].contiguous(), "must match|shape"),
-        (lambda bias: bias.new_full(bias.shape, float("nan")), r"must give finite actions of shape \(2, 12\)"),
+        (
+            lambda bias: bias.new_full(bias.shape, float("nan")),
+            r"must give finite actions of shape \(2, 12\)",
+        ),
         (lambda bias: bias.reshape(1, 1, -1), r"finite actions|must match|shape|dim"),
     ],
     ids=["too few", "NaN", "too many axes"],
 )
 def test_weights_that_do_not_fit_are_told(make, message, tmp_path):
-    with pytest.raises(ValueError, match=rf"is not a policy as legged-envs train writes it.*: .*({message})"):
+    with pytest.raises(
+        ValueError, match=rf"is not a policy as legged-envs train writes it.*: .*({message})"
+    ):
         load_policy(rewritten(tmp_path / "policy.safetensors", **{"bias": make}))
 
 
@@ -268,7 +321,10 @@ def test_shipped_policies_take_the_groups_of_their_contract(task_id):
 
 @pytest.mark.parametrize(
     ("task_id", "place"),
-    [("Legged/G1-Flat-v0", ("gait", "swing", 0, "left_knee_joint")), ("Legged/Go2-Rough-v0", ("action_scale", 3))],
+    [
+        ("Legged/G1-Flat-v0", ("gait", "swing", 0, "left_knee_joint")),
+        ("Legged/Go2-Rough-v0", ("action_scale", 3)),
+    ],
 )
 def test_a_policy_fits_where_numbers_differ_in_their_last_digits_alone(task_id, place):
     """What follows from a model, such as a foot's lift, is rounded by each processor in its own way."""
@@ -292,15 +348,23 @@ def test_weights_are_read_as_they_were_written(tmp_path):
     module = nn.Linear(3, 2)
     save_policy(tmp_path / "policy.safetensors", module, {"task_id": "Mine-v0"})
     with safe_open(tmp_path / "policy.safetensors", "pt") as file:
-        assert torch.equal(file.get_tensor("weight"), module.weight) and set(file.keys()) == {"weight", "bias"}
-    assert (tmp_path / "policy.safetensors").stat().st_mode & 0o044  # others may read it, as the rest of a run folder
+        assert torch.equal(file.get_tensor("weight"), module.weight) and set(file.keys()) == {
+            "weight",
+            "bias",
+        }
+    assert (
+        tmp_path / "policy.safetensors"
+    ).stat().st_mode & 0o044  # others may read it, as the rest of a run folder
 
 
 # --- evaluations in the header ----------------------------------------------------------------------------------------
 
 
 def test_a_record_changes_the_header_and_not_a_bit_of_weights_network_and_contract(tmp_path):
-    path, module = tmp_path / "policy.safetensors", nn.Sequential(nn.Linear(5, 7), nn.ELU(), nn.Linear(7, 3))
+    path, module = (
+        tmp_path / "policy.safetensors",
+        nn.Sequential(nn.Linear(5, 7), nn.ELU(), nn.Linear(7, 3)),
+    )
     save_policy(path, module, {"task_id": "Mine-v0"})
     before, contents = load_policy(path), path.read_bytes()
     assert read_evaluation(path) == {}
@@ -308,17 +372,34 @@ def test_a_record_changes_the_header_and_not_a_bit_of_weights_network_and_contra
         record_evaluation(path, evaluation)
         assert read_evaluation(path) == evaluation
         with safe_open(path, "pt") as file:
-            assert {**file.metadata(), "evaluation": ""}.keys() == {"contract", "network", "evaluation"}
+            assert {**file.metadata(), "evaluation": ""}.keys() == {
+                "contract",
+                "network",
+                "evaluation",
+            }
         size = int.from_bytes(path.read_bytes()[:8], "little")
-        assert size % 8 == 0 and path.read_bytes()[8 + size :] == contents[8 + int.from_bytes(contents[:8], "little") :]
+        assert (
+            size % 8 == 0
+            and path.read_bytes()[8 + size :]
+            == contents[8 + int.from_bytes(contents[:8], "little") :]
+        )
         observation, again = torch.randn(4, 5), load_policy(path)
-        assert torch.equal(again(observation), before(observation)) and again.contract == before.contract
+        assert (
+            torch.equal(again(observation), before(observation))
+            and again.contract == before.contract
+        )
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 VELOCITY = {"lin_vel_error": 0.0671, "ang_vel_error": 0.0584, "falls": 0.001, "crossings": None}
 NAN = float("nan")
-TILES = {"crossings": {"stairs_up": [1, 1, 1, 0.8, 1, 1, 0.5], "slope": [1, 1, 1, 1.0, 1, 1, NAN], "gaps": [1.0]}}
+TILES = {
+    "crossings": {
+        "stairs_up": [1, 1, 1, 0.8, 1, 1, 0.5],
+        "slope": [1, 1, 1, 1.0, 1, 1, NAN],
+        "gaps": [1.0],
+    }
+}
 CLIPS = {"trot": {"joint_error": 0.05, "falls": 0.0}, "turn": {"joint_error": 0.07, "falls": 0.1}}
 COMMAND = {"command_lin_vel_error": 0.2, "command_ang_vel_error": 0.3, "falls": 0.7}
 
@@ -329,7 +410,10 @@ COMMAND = {"command_lin_vel_error": 0.2, "command_ang_vel_error": 0.3, "falls": 
         ({}, ("-", "-", "-", "")),
         (VELOCITY, ("0.067", "0.058", "0.1%", "")),
         (VELOCITY | TILES, ("0.067", "0.058", "0.1%", "90% cross level 3, 50% cross level 6")),
-        ({"clips": CLIPS, "command": COMMAND}, ("0.200", "0.300", "5.0%", "joints 0.060 rad off, 2 clips")),
+        (
+            {"clips": CLIPS, "command": COMMAND},
+            ("0.200", "0.300", "5.0%", "joints 0.060 rad off, 2 clips"),
+        ),
         ({"reward": 2.34, "falls": 0.5}, ("-", "-", "50.0%", "reward 2.3/s")),
     ],
 )

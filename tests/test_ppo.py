@@ -18,7 +18,9 @@ ENVS, STEPS, ACTIONS = 32, 24, 3
 def observed(size):
     """Columns of every kind: wide, far from zero, narrow, constant."""
     x = torch.randn(size, 6) * torch.tensor([1.0, 20.0, 0.05, 0.02, 3.0, 0.0])
-    return TensorDict({"policy": x + torch.tensor([0.0, 5.0, 0.9, -1.0, 0.0, 1.0]), "critic": x[:, :2]}, [size])
+    return TensorDict(
+        {"policy": x + torch.tensor([0.0, 5.0, 0.9, -1.0, 0.0, 1.0]), "critic": x[:, :2]}, [size]
+    )
 
 
 @pytest.mark.parametrize("size", [1, 7, ROWS, 3 * ROWS + 5])
@@ -48,7 +50,13 @@ def made(model, storage):
     network = {"hidden_dims": [32, 16], "activation": "elu", "obs_normalization": True}
     actor = model(first, GROUPS, "actor", ACTIONS, distribution_cfg=dict(GAUSSIAN), **network)
     critic = model(first, GROUPS, "critic", 1, **network)
-    algorithm = PPO(actor, critic, storage("rl", ENVS, STEPS, first, [ACTIONS]), num_mini_batches=3, schedule="fixed")
+    algorithm = PPO(
+        actor,
+        critic,
+        storage("rl", ENVS, STEPS, first, [ACTIONS]),
+        num_mini_batches=3,
+        schedule="fixed",
+    )
     algorithm.storage.models = actor, critic
     algorithm.train_mode()
     for each in actor, critic:
@@ -83,9 +91,13 @@ def test_an_update_is_rsl_rls():
 def test_the_exported_network_is_the_one_that_is_trained():
     algorithm = made(Model, Rollouts)
     seen = observed(100)
-    torch.testing.assert_close(algorithm.actor.as_jit()(seen["policy"]), algorithm.actor(seen), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        algorithm.actor.as_jit()(seen["policy"]), algorithm.actor(seen), rtol=1e-4, atol=1e-5
+    )
     both = torch.cat((seen["policy"], seen["critic"]), dim=1)
-    torch.testing.assert_close(algorithm.critic.as_jit()(both), algorithm.critic(seen), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        algorithm.critic.as_jit()(both), algorithm.critic(seen), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_every_pass_of_an_update_has_the_same_mini_batches_mirrored_once():
@@ -97,4 +109,6 @@ def test_every_pass_of_an_update_has_the_same_mini_batches_mirrored_once():
     assert all(batch is mirrored[i % 3] for i, batch in enumerate(batches))
     rows = torch.cat([batch.actions for batch in mirrored])
     stored = algorithm.storage.actions.flatten(0, 1)
-    assert torch.equal(rows.sort(0).values, stored.sort(0).values)  # each transition is in one of them
+    assert torch.equal(
+        rows.sort(0).values, stored.sort(0).values
+    )  # each transition is in one of them

@@ -39,7 +39,11 @@ def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
 
 def test_a_task_changed_while_it_runs_goes_on_as_one_made_so(make_vec: Any) -> None:
     kwargs = {"array": "torch", "observations": "dict"}
-    changed, made, left = make_vec(4, **kwargs), make_vec(4, cfg=CHANGES, **kwargs), make_vec(4, **kwargs)
+    changed, made, left = (
+        make_vec(4, **kwargs),
+        make_vec(4, cfg=CHANGES, **kwargs),
+        make_vec(4, **kwargs),
+    )
     for env in (changed, made, left):
         env.reset(seed=3)
     before = rollout(changed, 4)
@@ -49,7 +53,9 @@ def test_a_task_changed_while_it_runs_goes_on_as_one_made_so(make_vec: Any) -> N
     changed.unwrapped.reconfigure(dict(list(CHANGES.items())[3:]))
     assert changed.unwrapped.decimation == 2
     assert changed.unwrapped.changes == CHANGES
-    made.unwrapped.set_state({**state, "own": {**state["own"], "changes": made.unwrapped._own_state()["changes"]}})
+    made.unwrapped.set_state(
+        {**state, "own": {**state["own"], "changes": made.unwrapped._own_state()["changes"]}}
+    )
     later = changed.unwrapped.get_state()
     after = rollout(changed)
     assert equal(after, rollout(made)) and not equal(after, rollout(left))
@@ -80,11 +86,17 @@ def test_weights_that_were_set_stay_and_limits_change(make_vec: Any) -> None:
         ("sim.iterations", 3, "of sim only dt and decimation"),
         ("rewards.torques.weight", 0.0, "terms of rewards would come or go: torques"),
         ("observations.policy.history", 3, "reconfigure: state"),
-        ("observations.policy.terms.gravity", None, "terms of observations.policy would come or go: gravity"),
+        (
+            "observations.policy.terms.gravity",
+            None,
+            "terms of observations.policy would come or go: gravity",
+        ),
         ("costs.body_contact.limit", -1.0, "at least 0"),
     ],
 )
-def test_what_cannot_be_changed_changes_nothing(make_vec: Any, path: str, value: Any, words: str) -> None:
+def test_what_cannot_be_changed_changes_nothing(
+    make_vec: Any, path: str, value: Any, words: str
+) -> None:
     envs = [make_vec(4, array="torch", observations="dict") for _ in range(2)]
     for env in envs:
         env.reset(seed=0)
@@ -125,8 +137,12 @@ def test_a_term_that_comes_as_another_goes_is_refused(make_vec: Any) -> None:
     env = make_vec(2, cfg={"rewards.lin_vel_z.weight": 0.0})
     env.reset(seed=0)
     before = env.unwrapped.rewards.weights
-    with pytest.raises(ValueError, match="terms of rewards would come or go: base_height, lin_vel_z"):
-        env.unwrapped.reconfigure({"rewards.lin_vel_z.weight": -1.0, "rewards.base_height.weight": 0.0})
+    with pytest.raises(
+        ValueError, match="terms of rewards would come or go: base_height, lin_vel_z"
+    ):
+        env.unwrapped.reconfigure(
+            {"rewards.lin_vel_z.weight": -1.0, "rewards.base_height.weight": 0.0}
+        )
     assert env.unwrapped.rewards.weights == before
 
 

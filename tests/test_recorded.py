@@ -19,7 +19,9 @@ from legged_envs.managers import fusion
 from legged_envs.managers.recorded import Piece, Program
 
 SIZES = [1, 3, 32, 128, 129, 4096]
-SPECIAL = torch.tensor([0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-40, -1e-40, 3e38, 1.0, -1.0])
+SPECIAL = torch.tensor(
+    [0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-40, -1e-40, 3e38, 1.0, -1.0]
+)
 
 
 class Owner(SimpleNamespace):
@@ -29,7 +31,9 @@ class Owner(SimpleNamespace):
         random = torch.Generator().manual_seed(seed)
 
         def floats(*shape: int) -> torch.Tensor:
-            value = torch.randn(shape, generator=random) * torch.randn(shape, generator=random).exp()
+            value = (
+                torch.randn(shape, generator=random) * torch.randn(shape, generator=random).exp()
+            )
             special = SPECIAL[torch.randint(len(SPECIAL), shape, generator=random)]
             return torch.where(torch.rand(shape, generator=random) < 0.1, special, value)
 
@@ -105,11 +109,15 @@ EXPRESSIONS: dict[str, Callable[[Any], torch.Tensor]] = {
     "scaled difference": lambda o: (o.a + o.b).sub_(o.wide, alpha=2.0),
     "powers": lambda o: o.a.square() + o.b.pow(3) - o.wide.abs().sqrt(),
     "exponential": lambda o: (o.column * -4.0).exp_() + o.a.exp().sum(1),
-    "clamps": lambda o: o.a.clamp(-1.0, 1.0) + o.b.clamp_min(0.0) - o.wide.clamp_max(0.0) + o.a.clamp(max=2),
+    "clamps": lambda o: (
+        o.a.clamp(-1.0, 1.0) + o.b.clamp_min(0.0) - o.wide.clamp_max(0.0) + o.a.clamp(max=2)
+    ),
     "clamps to zero": lambda o: o.a.clamp_min(0.0),
     "clamps to minus zero": lambda o: o.a.clamp_max(-0.0),
     "clamp to tensors": lambda o: torch.clamp(o.a, -o.row.abs(), o.row.abs()),
-    "comparisons": lambda o: (o.a > o.b) | (o.a < 0.3) & ~(o.wide >= o.row) | (o.a != o.b) | (o.a <= 1) | (o.b == 0),
+    "comparisons": lambda o: (
+        (o.a > o.b) | (o.a < 0.3) & ~(o.wide >= o.row) | (o.a != o.b) | (o.a <= 1) | (o.b == 0)
+    ),
     "of an integer with a float": lambda o: o.count > 0.5,
     "float and bool": lambda o: o.feet * o.contact - o.contact * o.feet.abs(),
     "int and bool": lambda o: o.count * o.contact + (o.contact * o.bits),
@@ -117,7 +125,9 @@ EXPRESSIONS: dict[str, Callable[[Any], torch.Tensor]] = {
     "integers": lambda o: o.count.neg().abs() * 2 - o.count // 2,
     "int division": lambda o: o.count / 3,
     "bool arithmetic": lambda o: o.contact * o.contact + (o.contact ^ ~o.contact),
-    "sums": lambda o: o.pair.sum(1) + o.vector.sum(1) + o.feet.sum(1) + o.a.sum(1) + o.bodies.sum(2).sum(1),
+    "sums": lambda o: (
+        o.pair.sum(1) + o.vector.sum(1) + o.feet.sum(1) + o.a.sum(1) + o.bodies.sum(2).sum(1)
+    ),
     "sums of columns": lambda o: o.a.sum(0) + o.b.mean(0) + o.wide.sum() + o.a.sum((0, 1)),
     "kept dimensions": lambda o: o.feet.sum(1, keepdim=True) * o.a.mean(1, keepdim=True),
     "counts": lambda o: (o.a > 0).sum(1, dtype=torch.float32) + o.contact.sum(1) + o.count.sum(1),
@@ -148,18 +158,29 @@ EXPRESSIONS: dict[str, Callable[[Any], torch.Tensor]] = {
     "stack of columns": lambda o: torch.stack([o.column, o.feet[:, 1], o.column * 2.0], dim=-1),
     "cat": lambda o: torch.cat((o.a, o.feet, o.wide * 2.0), dim=1),
     "cat of rows": lambda o: torch.cat((o.a, o.wide)),
-    "casts": lambda o: o.contact.float() * o.count.to(torch.float32) + (o.feet.double() * o.contact.double()).float(),
-    "factories": lambda o: torch.ones(o.n) * 2 + torch.zeros_like(o.column).add_(1.0) + torch.tensor(0.5),
-    "factory changed in place": lambda o: torch.zeros(o.n, 12).add_(o.a)[:, 0] + torch.full((o.n,), 2.0).mul_(o.column),
+    "casts": lambda o: (
+        o.contact.float() * o.count.to(torch.float32)
+        + (o.feet.double() * o.contact.double()).float()
+    ),
+    "factories": lambda o: (
+        torch.ones(o.n) * 2 + torch.zeros_like(o.column).add_(1.0) + torch.tensor(0.5)
+    ),
+    "factory changed in place": lambda o: (
+        torch.zeros(o.n, 12).add_(o.a)[:, 0] + torch.full((o.n,), 2.0).mul_(o.column)
+    ),
     "literal changed in place": lambda o: torch.tensor([1.0, 2.0]).add_(o.pair.sum(0)),
     "angles": lambda o: torch.atan2(o.pair[:, 0], o.pair[:, 1]) + o.column.sin() * o.column.cos(),
     "matmul": lambda o: o.a.clamp(-1, 1) @ o.row.clamp(-1, 1),
-    "reshapes": lambda o: o.wide.reshape(-1, 3).square().reshape(o.n, -1) + o.a.view(-1, 12).contiguous(),
+    "reshapes": lambda o: (
+        o.wide.reshape(-1, 3).square().reshape(o.n, -1) + o.a.view(-1, 12).contiguous()
+    ),
     "sort": lambda o: o.feet.sort(dim=1).values + o.feet.topk(4, dim=1)[0],
     "in place through a view": lambda o: o.a.clone()[:, 2:5].mul_(2.0).add_(o.vector),
     "half": lambda o: (o.a.half() * o.b.half()).float() + (o.a.bfloat16() + o.b.bfloat16()).float(),
     "double": lambda o: (o.a.double() * o.b.double() + 0.1).sum(1),
-    "split": lambda o: torch.cat([part.square() for part in o.a.split([3, 5, 4], dim=1)][::-1], dim=1),
+    "split": lambda o: torch.cat(
+        [part.square() for part in o.a.split([3, 5, 4], dim=1)][::-1], dim=1
+    ),
     "unbind": lambda o: o.vector.unbind(1)[0] + o.vector.square().unbind(1)[2],
     "transposed": lambda o: (o.a.t() * 2.0).sum(0) + o.a.t().contiguous().sum(0),
 }
@@ -175,11 +196,37 @@ def test_every_operation_gives_the_same_bits_at_every_batch_size(name):
 def test_random_programs_give_the_same_bits(seed):
     """Up to 25 operations, each on what any earlier one made: of one robot they are gathered into few calls."""
     one: list[Callable[..., torch.Tensor]] = [
-        *(torch.neg, torch.abs, torch.square, torch.exp, torch.sqrt, torch.tanh, torch.reciprocal, torch.sign),
-        *(lambda x: x.clamp(-1, 1), lambda x: x.clamp_min(0.0), lambda x: 1.0 - 2.5 * x, lambda x: (x > 0.2).float()),
-        *(lambda x: torch.where(x > 0, x, 0.1 * x), lambda x: x.clone().mul_(x > 0), lambda x: x.roll(1, -1)),
-        *(lambda x: x.mean(-1, keepdim=True) + x, lambda x: x.norm(dim=-1, keepdim=True) * x, lambda x: x.cumsum(-1)),
-        *(lambda x: torch.stack((x, -x))[1], lambda x: torch.cat((x, x), -1)[:, 6:18], lambda x: x[:, [0, 3] * 6]),
+        *(
+            torch.neg,
+            torch.abs,
+            torch.square,
+            torch.exp,
+            torch.sqrt,
+            torch.tanh,
+            torch.reciprocal,
+            torch.sign,
+        ),
+        *(
+            lambda x: x.clamp(-1, 1),
+            lambda x: x.clamp_min(0.0),
+            lambda x: 1.0 - 2.5 * x,
+            lambda x: (x > 0.2).float(),
+        ),
+        *(
+            lambda x: torch.where(x > 0, x, 0.1 * x),
+            lambda x: x.clone().mul_(x > 0),
+            lambda x: x.roll(1, -1),
+        ),
+        *(
+            lambda x: x.mean(-1, keepdim=True) + x,
+            lambda x: x.norm(dim=-1, keepdim=True) * x,
+            lambda x: x.cumsum(-1),
+        ),
+        *(
+            lambda x: torch.stack((x, -x))[1],
+            lambda x: torch.cat((x, x), -1)[:, 6:18],
+            lambda x: x[:, [0, 3] * 6],
+        ),
     ]
     two: list[Callable[..., torch.Tensor]] = [
         *(torch.add, torch.sub, torch.mul, torch.div, torch.maximum, torch.minimum, torch.atan2),
@@ -189,7 +236,12 @@ def test_random_programs_give_the_same_bits(seed):
             lambda x, y: x.lerp(y, 0.3),
         ),
     ]
-    rows = [lambda x: x.sum(-1), lambda x: x.amax(-1), lambda x: (x > 0).any(-1), lambda x: (x[:, :4] < 1).all(-1)]
+    rows = [
+        lambda x: x.sum(-1),
+        lambda x: x.amax(-1),
+        lambda x: (x > 0).any(-1),
+        lambda x: (x[:, :4] < 1).all(-1),
+    ]
     draw = torch.Generator().manual_seed(seed)
     program = torch.randint(10**6, (25, 4), generator=draw).tolist()[: 3 + seed % 23]
 
@@ -197,7 +249,9 @@ def test_random_programs_give_the_same_bits(seed):
         values = [owner.a, owner.b, owner.wide, owner.row.expand_as(owner.a), owner.sums]
         for kind, which, i, j in program:
             x, y = values[i % len(values)], values[j % len(values)]
-            values.append(two[which % len(two)](x, y) if kind % 3 == 0 else one[which % len(one)](x))
+            values.append(
+                two[which % len(two)](x, y) if kind % 3 == 0 else one[which % len(one)](x)
+            )
         owner.rows = torch.stack([row(x) * 1.0 for row, x in zip(rows, values[-4:], strict=True)])
         owner.last = values[-1] * 1.0
         owner.sums.add_(values[-1].nan_to_num(0.0, 0.0, 0.0) * 0.01)
@@ -261,7 +315,11 @@ def test_attributes_may_come_in_another_order_of_memory(layout):
         owner.rows = owner.a.reshape(-1, 6) * 2.0
 
     def between(owner: Any, step: int) -> None:
-        owner.a = layout(owner.a.detach().float() * 1.5) if step % 2 else owner.a.detach().float().contiguous()
+        owner.a = (
+            layout(owner.a.detach().float() * 1.5)
+            if step % 2
+            else owner.a.detach().float().contiguous()
+        )
 
     with torch.no_grad():
         for n in (1, 6, 300):
@@ -302,7 +360,9 @@ def test_impure_pieces_run_as_they_are_written_in_their_place():
     owner, calls = Owner(2), []
 
     def pure(name: str, expression: Callable[[Any], torch.Tensor]) -> Piece:
-        return Piece(lambda: (calls.append(name), setattr(owner, "feet", expression(owner)))[1], True)
+        return Piece(
+            lambda: (calls.append(name), setattr(owner, "feet", expression(owner)))[1], True
+        )
 
     def impure() -> None:
         calls.append("impure")
@@ -350,13 +410,18 @@ def test_tables_that_are_cached_and_tensors_in_containers_are_constants():
     program = Program([Piece(run, True)], [owner])
     owner.a.mul_(0.1)
     program()
-    assert same(owner.result, torch.minimum(torch.maximum(owner.a, torch.tensor(-0.5)), torch.tensor(0.5)) * table(12))
+    assert same(
+        owner.result,
+        torch.minimum(torch.maximum(owner.a, torch.tensor(-0.5)), torch.tensor(0.5)) * table(12),
+    )
 
 
 STATE = torch.ones(4)
 
 
-@pytest.mark.parametrize("kept_in", ["an object", "a module", "a closure", "an object that shares it with an owner"])
+@pytest.mark.parametrize(
+    "kept_in", ["an object", "a module", "a closure", "an object that shares it with an owner"]
+)
 def test_a_tensor_that_no_owner_has_is_an_error(kept_in):
     owner, closed = Owner(4), torch.ones(4)
     other = SimpleNamespace(state=torch.ones(4), shared=owner.column)
@@ -371,7 +436,9 @@ def test_a_tensor_that_no_owner_has_is_an_error(kept_in):
     with pytest.raises(ValueError, match=r"shape \(4,\).*none of the owners.*an owner"):
         Program([piece], [owner])
     assert vars(owner).keys() == before.keys()
-    assert all(vars(owner)[name] is value for name, value in before.items()), "an error leaves the owners as they were"
+    assert all(vars(owner)[name] is value for name, value in before.items()), (
+        "an error leaves the owners as they were"
+    )
     expected = owner.column * read()
     Program([piece], [owner, other, SimpleNamespace(constants=[STATE, closed])])()
     assert same(owner.result, expected)
@@ -401,7 +468,9 @@ def test_what_depends_on_more_than_tensors_is_an_error(run, why):
 
 def test_warnings_of_numpy_stay_out(recwarn):
     owner = Owner(4)
-    program = Program([Piece(lambda: setting(lambda o: o.a / (o.b * 0.0) + o.a * 3e38)(owner), True)], [owner])
+    program = Program(
+        [Piece(lambda: setting(lambda o: o.a / (o.b * 0.0) + o.a * 3e38)(owner), True)], [owner]
+    )
     program()
     assert not recwarn.list
 
@@ -434,7 +503,11 @@ print(resident() - before)
 def test_programs_leave_no_memory_behind():
     """In a process of its own: the heap of one that has run other tests grows by itself."""
     result = subprocess.run(
-        [sys.executable, "-c", GROWTH], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", GROWTH],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert result.returncode == 0, result.stderr[-1500:]
     assert float(result.stdout) < 10.0, f"480 programs left {float(result.stdout):.1f} MB behind"
@@ -444,7 +517,9 @@ def test_programs_leave_no_memory_behind():
     "task", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0", "Legged/G1-Mimic-v0"]
 )
 @pytest.mark.parametrize("num_envs", [1, 40])
-def test_recorded_tasks_do_what_unrecorded_ones_do(task, num_envs, monkeypatch, random_actions, assert_same):
+def test_recorded_tasks_do_what_unrecorded_ones_do(
+    task, num_envs, monkeypatch, random_actions, assert_same
+):
     def make() -> LeggedVectorEnv:
         cfg = make_task_cfg(task)
         cfg.events["push"].interval_s = (0.1, 0.5)
@@ -463,7 +538,9 @@ def test_recorded_tasks_do_what_unrecorded_ones_do(task, num_envs, monkeypatch, 
         mask[0] |= step == 30
         if mask.any():
             options = {"reset_mask": mask}
-            assert_same(recorded.reset(options=options), written.reset(options=options), f"reset {step}")
+            assert_same(
+                recorded.reset(options=options), written.reset(options=options), f"reset {step}"
+            )
 
 
 @pytest.mark.parametrize(
@@ -479,5 +556,7 @@ def test_a_single_robot_takes_a_fraction_of_the_calls(task, monkeypatch):
 
     monkeypatch.setattr("legged_envs.managers.recorded.Fusion", Counted)
     LeggedVectorEnv(make_task_cfg(task), 1, observations="dict").close()
-    assert len(made) == 2, "neither evaluation nor observation falls back to a call for each operation"
+    assert len(made) == 2, (
+        "neither evaluation nor observation falls back to a call for each operation"
+    )
     assert all(calls < 0.5 * operations for operations, calls in made), made

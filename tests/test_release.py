@@ -20,9 +20,15 @@ def read_yaml(name: str) -> dict:
 
 
 def test_the_version_and_the_licence_are_the_same_everywhere() -> None:
-    project, citation = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"], read_yaml("CITATION.cff")
+    project, citation = (
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"],
+        read_yaml("CITATION.cff"),
+    )
     assert legged_envs.__version__ == project["version"] == citation["version"]
-    assert (project["name"], project["license"]) == (citation["title"].split(":")[0], citation["license"])
+    assert (project["name"], project["license"]) == (
+        citation["title"].split(":")[0],
+        citation["license"],
+    )
     assert {"cff-version", "message", "authors", "type"} <= citation.keys()
 
 
@@ -31,11 +37,15 @@ def test_before_a_commit_runs_what_make_lint_runs_with_versions_that_are_pinned(
     (lint,) = re.findall(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     hooks = [hook["entry"].replace(" --fix", "") for hook in repo["hooks"]]
     commands = [
-        line.replace("$(BIN)", ".venv/bin").removesuffix(" .").replace(" --check", "") for line in lint.split("\n\t")
+        line.replace("$(BIN)", ".venv/bin").removesuffix(" .").replace(" --check", "")
+        for line in lint.split("\n\t")
     ]
     assert repo["repo"] == "local" and hooks == [command.strip() for command in commands]
     pins = (ROOT / "constraints.txt").read_text()
-    assert all(re.search(rf"^{tool}==", pins, re.MULTILINE) for tool in ("build", "hatchling", "mypy", "ruff"))
+    assert all(
+        re.search(rf"^{tool}==", pins, re.MULTILINE)
+        for tool in ("build", "hatchling", "mypy", "ruff")
+    )
 
 
 @pytest.mark.parametrize("name", ["bug", "feature"])
@@ -58,7 +68,9 @@ def test_what_goes_into_the_wheel_is_smaller_than_five_megabytes() -> None:
     assert 5e5 < archive.tell() < smoke.LARGEST_WHEEL
 
 
-def test_smoke_tests_see_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_smoke_tests_see_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
     monkeypatch.setattr(smoke.sys, "prefix", str(ROOT))
     wheel = tmp_path / "legged_envs-0.0.9-py3-none-any.whl"
     wheel.write_bytes(b"")
@@ -74,7 +86,10 @@ def test_smoke_tests_see_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(smoke, "TASKS", {"Legged/Go2-Flat-v0": ""})
     smoke.check_flat_tasks()
     smoke.check_shipped_policies()
-    assert "Legged/Go2-Flat-v0: steps" in (told := capsys.readouterr().out) and "its policy acts" in told
+    assert (
+        "Legged/Go2-Flat-v0: steps" in (told := capsys.readouterr().out)
+        and "its policy acts" in told
+    )
     monkeypatch.setattr(smoke, "SHIPPED", {})
     with pytest.raises(AssertionError, match="no policy ships"):
         smoke.check_shipped_policies()
@@ -82,6 +97,12 @@ def test_smoke_tests_see_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_checklist_names_what_holds_the_version_and_the_command() -> None:
     page = (ROOT / "docs" / "how-to" / "release.md").read_text()
-    for name in ("legged_envs/__init__.py", "pyproject.toml", "CITATION.cff", "CHANGELOG.md", "tools/smoke.py"):
+    for name in (
+        "legged_envs/__init__.py",
+        "pyproject.toml",
+        "CITATION.cff",
+        "CHANGELOG.md",
+        "tools/smoke.py",
+    ):
         assert f"`{name}`" in page and (ROOT / name).is_file()
     assert "`make release`" in page and "\nrelease:\n" in (ROOT / "Makefile").read_text()

@@ -61,7 +61,9 @@ def run(tmp_path_factory, short_evaluations):
 
 
 def parameters(trainer):
-    return {name: value.clone() for name, value in trainer.algorithm.save()["actor_state_dict"].items()}
+    return {
+        name: value.clone() for name, value in trainer.algorithm.save()["actor_state_dict"].items()
+    }
 
 
 def test_a_run_folder_holds_what_is_promised(run):
@@ -86,14 +88,24 @@ def test_a_run_folder_holds_what_is_promised(run):
 
 
 def test_a_curve_tells_what_the_episodes_of_an_update_report(tmp_path, monkeypatch):
-    logs = [{"/episodes": torch.tensor(1.0), "/cost/slip": torch.tensor(0.4), "/termination/fall": torch.tensor(1.0)}]
-    logs += [{"/episodes": 3.0, "/cost/slip": 0.2, "/termination/fall": 2.0, "own": torch.tensor(7)}]
+    logs = [
+        {
+            "/episodes": torch.tensor(1.0),
+            "/cost/slip": torch.tensor(0.4),
+            "/termination/fall": torch.tensor(1.0),
+        }
+    ]
+    logs += [
+        {"/episodes": 3.0, "/cost/slip": 0.2, "/termination/fall": 2.0, "own": torch.tensor(7)}
+    ]
     assert of_episodes([]) == {}
     told = pytest.approx({"episodes": 4.0, "cost/slip": 0.25, "termination/fall": 3.0, "own": 7.0})
     assert of_episodes(logs) == told
     seen: list[dict] = []
     step = RslRlVecEnv.step
-    monkeypatch.setattr(RslRlVecEnv, "step", lambda self, actions: seen.append(step(self, actions)) or seen[-1])
+    monkeypatch.setattr(
+        RslRlVecEnv, "step", lambda self, actions: seen.append(step(self, actions)) or seen[-1]
+    )
     changes = {"episode_length_s": 0.06}
     row = read_checkpoint(train(tiny(tmp_path, iterations=1, changes=changes)), GO2)["curve"][0]
     ended = [extras["log"] for *_, extras in seen[:4] if "log" in extras]
@@ -109,13 +121,24 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
     expected = trainer.algorithm.get_policy()({"policy": observation}).detach()
     torch.testing.assert_close(policy(observation), expected)
     session = onnxruntime.InferenceSession(str(run / "policy.onnx"))
-    np.testing.assert_allclose(session.run(None, {"obs": observation.numpy()})[0], expected, atol=1e-5)
-    metadata = {entry.key: entry.value for entry in onnx.load(str(run / "policy.onnx")).metadata_props}
+    np.testing.assert_allclose(
+        session.run(None, {"obs": observation.numpy()})[0], expected, atol=1e-5
+    )
+    metadata = {
+        entry.key: entry.value for entry in onnx.load(str(run / "policy.onnx")).metadata_props
+    }
     robot = make_task_cfg(GO2).robot
-    assert json.loads(metadata["joint_names"]) == list(robot.joint_names) == policy.contract["joint_names"]
+    assert (
+        json.loads(metadata["joint_names"])
+        == list(robot.joint_names)
+        == policy.contract["joint_names"]
+    )
     assert json.loads(metadata["default_joint_pos"]) == list(robot.default_joint_pos)
     assert float(metadata["control_dt"]) == 0.02
-    assert [(t["name"], t["size"]) for t in json.loads(metadata["observation"])][:2] == [("command", 3), ("gravity", 3)]
+    assert [(t["name"], t["size"]) for t in json.loads(metadata["observation"])][:2] == [
+        ("command", 3),
+        ("gravity", 3),
+    ]
 
 
 @pytest.mark.parametrize("saved", [1, 3])
@@ -123,7 +146,9 @@ def test_safetensors_and_onnx_are_the_trained_network_and_carry_the_contract(run
 @pytest.mark.filterwarnings("ignore:mini-batches are not mirrored")
 def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
     task = task if "/" in task else register_form(task)
-    coarse = 0.5 if task == GO2 else None  # one checkpoint is before physics becomes finer, the other after that
+    coarse = (
+        0.5 if task == GO2 else None
+    )  # one checkpoint is before physics becomes finer, the other after that
 
     def iterate(trainer, times):
         for _ in range(times):
@@ -131,7 +156,10 @@ def test_a_resumed_run_continues_bit_for_bit(task, saved, tmp_path):
             trainer._iterate()
         return trainer
 
-    begun, going_on = tiny(tmp_path, iterations=4, coarse=coarse), tiny(None, iterations=4, resume=tmp_path)
+    begun, going_on = (
+        tiny(tmp_path, iterations=4, coarse=coarse),
+        tiny(None, iterations=4, resume=tmp_path),
+    )
     whole = iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), 4)
     iterate(Trainer(replace(begun, task_id=task), Console(quiet=True)), saved)._save()
     resumed = iterate(Trainer(replace(going_on, task_id=task), Console(quiet=True)), 4 - saved)
@@ -152,7 +180,8 @@ def test_physics_is_coarse_for_most_of_a_training_on_flat_ground_and_fine_at_its
 
 
 @pytest.mark.parametrize(
-    ("algo", "discounts"), [(PPOCfg(), [0.98, 0.985, 0.99]), (PPOCfg(gamma=0.9, final_gamma=0.8), [0.9, 0.85, 0.8])]
+    ("algo", "discounts"),
+    [(PPOCfg(), [0.98, 0.985, 0.99]), (PPOCfg(gamma=0.9, final_gamma=0.8), [0.9, 0.85, 0.8])],
 )
 def test_the_discount_moves_linearly_over_a_run(algo, discounts):
     trainer, got = Trainer(replace(tiny(None, task=G1), algo=algo), Console(quiet=True)), []
@@ -163,7 +192,10 @@ def test_the_discount_moves_linearly_over_a_run(algo, discounts):
 
 
 def test_a_biped_takes_steps_for_its_height():
-    tasks = {name: make_task_cfg(f"Legged/{name}-Flat-v0") for name in ("G1", "K1", "Tron1-SF", "Tron1-PF")}
+    tasks = {
+        name: make_task_cfg(f"Legged/{name}-Flat-v0")
+        for name in ("G1", "K1", "Tron1-SF", "Tron1-PF")
+    }
     periods = {name: task.commands["gait"].period for name, task in tasks.items()}
     height = tasks["G1"].robot.base_height
     froude = {name: 0.6 * (task.robot.base_height / height) ** 0.5 for name, task in tasks.items()}
@@ -172,11 +204,24 @@ def test_a_biped_takes_steps_for_its_height():
 
 @pytest.mark.parametrize(("task_id", "arms"), [(G1, 0), ("Legged/K1-Flat-v0", 10)])
 def test_arms_and_heads_begin_with_less_noise(task_id, arms):
-    trainer = Trainer(replace(tiny(None, task=task_id), algo=PPOCfg(init_std=0.3)), Console(quiet=True))
-    names, std = make_task_cfg(task_id).robot.joint_names, trainer.algorithm.actor.distribution.std_param.detach()
-    quieter = {name for name, value in zip(names, std.tolist(), strict=True) if value == pytest.approx(0.12)}
-    assert quieter == {name for name in names if not re.search("hip|knee|ankle", name, re.IGNORECASE)}
-    assert len(quieter) == arms and {round(value, 6) for value in std.tolist()} == ({0.12, 0.3} if arms else {0.3})
+    trainer = Trainer(
+        replace(tiny(None, task=task_id), algo=PPOCfg(init_std=0.3)), Console(quiet=True)
+    )
+    names, std = (
+        make_task_cfg(task_id).robot.joint_names,
+        trainer.algorithm.actor.distribution.std_param.detach(),
+    )
+    quieter = {
+        name
+        for name, value in zip(names, std.tolist(), strict=True)
+        if value == pytest.approx(0.12)
+    }
+    assert quieter == {
+        name for name in names if not re.search("hip|knee|ankle", name, re.IGNORECASE)
+    }
+    assert len(quieter) == arms and {round(value, 6) for value in std.tolist()} == (
+        {0.12, 0.3} if arms else {0.3}
+    )
 
 
 def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
@@ -192,10 +237,16 @@ def test_a_warm_start_begins_with_the_networks_of_a_run_and_nothing_else(run):
 def test_a_warm_start_keeps_a_part_of_the_noise(run):
     cfg = tiny(None, iterations=1, warm_start=run)
     quiet = Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
-    stds = [parameters(each)["distribution.std_param"] for each in (quiet, Trainer(cfg, Console(quiet=True)))]
+    stds = [
+        parameters(each)["distribution.std_param"]
+        for each in (quiet, Trainer(cfg, Console(quiet=True)))
+    ]
     assert torch.allclose(stds[0], 0.6 * stds[1])
     with pytest.raises(ValueError, match=r"--noise-kept is for a --warm-start, got 0\.6 without"):
-        Trainer(replace(cfg, warm_start=None, algo=replace(cfg.algo, noise_kept=0.6)), Console(quiet=True))
+        Trainer(
+            replace(cfg, warm_start=None, algo=replace(cfg.algo, noise_kept=0.6)),
+            Console(quiet=True),
+        )
     with pytest.raises(ValueError, match=r"--noise-kept must be .* above 0"):
         Trainer(replace(cfg, algo=replace(cfg.algo, noise_kept=0.0)), Console(quiet=True))
 
@@ -211,7 +262,9 @@ def test_a_task_that_shows_more_begins_with_the_actions_and_values_of_a_run(run,
     trainer = Trainer(replace(cfg, algo=replace(cfg.algo, hidden=(24,))), Console(quiet=True))
     there = Trainer(tiny(None, iterations=1, warm_start=run), Console(quiet=True))
     scale, theirs_scale = trainer.core.actions.scale, there.core.actions.scale
-    assert scale.tolist() == pytest.approx([0.6, 0.6, 1.1] * 4) and theirs_scale.tolist() == pytest.approx([0.6] * 12)
+    assert scale.tolist() == pytest.approx(
+        [0.6, 0.6, 1.1] * 4
+    ) and theirs_scale.tolist() == pytest.approx([0.6] * 12)
     shown = trainer.env.get_observations()
     flat = shown.clone()
     for name in ("policy", "critic"):
@@ -219,9 +272,14 @@ def test_a_task_that_shows_more_begins_with_the_actions_and_values_of_a_run(run,
         flat[name] = shown[name][:, : there.core.group_sizes[name]].clone()
         flat[name][:, 33:45] *= scale / theirs_scale
     (action, value), (their_action, their_value) = values(trainer, shown), values(there, flat)
-    assert torch.allclose(action * scale, their_action * theirs_scale, atol=1e-6) and action.abs().max() > 1e-3
+    assert (
+        torch.allclose(action * scale, their_action * theirs_scale, atol=1e-6)
+        and action.abs().max() > 1e-3
+    )
     assert torch.allclose(value, their_value, atol=1e-6) and value.abs().max() > 1e-3
-    noise, their_noise = (each.algorithm.get_policy().distribution.std_param for each in (trainer, there))
+    noise, their_noise = (
+        each.algorithm.get_policy().distribution.std_param for each in (trainer, there)
+    )
     assert torch.allclose(noise * scale, their_noise * theirs_scale)
     trainer._iterate()
     after = values(trainer, shown)[0]
@@ -250,7 +308,10 @@ def test_observations_in_another_order_find_their_weights(run, monkeypatch):
 
 
 def test_what_a_task_no_longer_shows_counts_as_at_its_mean(tmp_path):
-    rough, begun = tmp_path, Trainer(tiny(tmp_path, task="Legged/Go2-Rough-v0", iterations=2), Console(quiet=True))
+    rough, begun = (
+        tmp_path,
+        Trainer(tiny(tmp_path, task="Legged/Go2-Rough-v0", iterations=2), Console(quiet=True)),
+    )
     for _ in range(2):
         begun._iterate()
     begun._save()
@@ -291,7 +352,10 @@ def test_the_same_seed_trains_the_same_policy_and_another_seed_another(tmp_path)
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(number, tmp_path):
-    folder, handlers = tmp_path / "run", [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    folder, handlers = (
+        tmp_path / "run",
+        [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)],
+    )
     trainer = Trainer(tiny(folder, minutes=5.0), Console(quiet=True))
     threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
     with pytest.raises(KeyboardInterrupt):
@@ -304,7 +368,9 @@ def test_an_interrupt_ends_the_run_with_a_policy_and_a_checkpoint_to_resume(numb
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(number, tmp_path, monkeypatch):
+def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(
+    number, tmp_path, monkeypatch
+):
     steps, step = [], LeggedVectorEnv.step
 
     def interrupted_step(core, actions):
@@ -320,7 +386,10 @@ def test_an_interrupt_of_the_evaluation_ends_it_and_leaves_what_was_trained(numb
         trainer.run()
     assert sum(steps) < 100
     assert load_policy(tmp_path).task_id == GO2 and not (tmp_path / "eval.json").exists()
-    assert f"interrupted; go on with: legged-envs train {GO2} --resume {tmp_path}" in console.export_text()
+    assert (
+        f"interrupted; go on with: legged-envs train {GO2} --resume {tmp_path}"
+        in console.export_text()
+    )
 
 
 def test_a_check_for_the_goal_does_not_keep_an_interrupt_waiting(tmp_path):
@@ -334,14 +403,22 @@ def test_a_check_for_the_goal_does_not_keep_an_interrupt_waiting(tmp_path):
 
 def test_all_episodes_are_evaluated_for_the_goal_only_where_a_few_walk(tmp_path, monkeypatch):
     monkeypatch.setattr("legged_envs.rl.train.SCOUTS", 2)
-    trainer, asked = Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), Console(quiet=True)), []
+    trainer, asked = (
+        Trainer(replace(tiny(tmp_path, iterations=1), episodes=3), Console(quiet=True)),
+        [],
+    )
     assert (trainer._scouts.core.num_envs, trainer._evaluator.core.num_envs) == (2, 3)
     for scouts_walk, all_walk in [(False, True), (True, False), (True, True)]:
         for evaluator, walk in ((trainer._scouts, scouts_walk), (trainer._evaluator, all_walk)):
             result = SimpleNamespace(
-                walks=lambda walk=walk, **goal: walk, lin_vel_error=0.2, ang_vel_error=0.1, falls=0.0
+                walks=lambda walk=walk, **goal: walk,
+                lin_vel_error=0.2,
+                ang_vel_error=0.1,
+                falls=0.0,
             )
-            evaluator.run = lambda *_, result=result, n=evaluator.core.num_envs, **options: asked.append(n) or result
+            evaluator.run = lambda *_, result=result, n=evaluator.core.num_envs, **options: (
+                asked.append(n) or result
+            )
         trainer.seconds += 20.0
         trainer._check_goal(dict.fromkeys(trainer.metrics.ERRORS, 0.0) | {"env_steps": 9})
         assert (trainer.time_to_walk is not None) == (scouts_walk and all_walk)
@@ -351,7 +428,9 @@ def test_all_episodes_are_evaluated_for_the_goal_only_where_a_few_walk(tmp_path,
 def test_checks_for_the_goal_take_a_sixth_of_the_time_at_most(tmp_path, monkeypatch):
     trainer, asked = Trainer(tiny(tmp_path, iterations=1), Console(quiet=True)), []
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("legged_envs.rl.train.time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(
+        "legged_envs.rl.train.time", SimpleNamespace(perf_counter=lambda: clock.now)
+    )
     result = SimpleNamespace(walks=lambda **goal: False)
 
     def run(*_, **options):
@@ -367,7 +446,9 @@ def test_checks_for_the_goal_take_a_sixth_of_the_time_at_most(tmp_path, monkeypa
     assert asked[0] == 15.0 and len(asked) == 10
 
 
-def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tmp_path, monkeypatch):
+def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "run"
     folder.mkdir()
@@ -384,7 +465,9 @@ def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tm
     resumed = Trainer(TrainCfg(GO2, resume=second), Console(quiet=True))
     assert (resumed.iteration, resumed.cfg.keep) == (2, 2)
     assert resumed._run_dir.parent == Path("runs/Go2-Flat-v0")
-    assert Trainer(TrainCfg(GO2, resume=folder / CHECKPOINT), Console(quiet=True))._run_dir == folder
+    assert (
+        Trainer(TrainCfg(GO2, resume=folder / CHECKPOINT), Console(quiet=True))._run_dir == folder
+    )
     with pytest.raises(FileExistsError, match=r"there is a run in .*another --run-dir"):
         Trainer(TrainCfg(GO2, resume=second, run_dir=folder), Console(quiet=True))
     warm = Trainer(tiny(tmp_path / "warm", iterations=1, warm_start=second), Console(quiet=True))
@@ -392,7 +475,9 @@ def test_numbered_checkpoints_are_kept_and_each_can_be_gone_on_from_elsewhere(tm
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_run_without_a_terminal_says_how_far_it_is_and_first_of_all_if_it_cannot_film(tmp_path, monkeypatch):
+def test_a_run_without_a_terminal_says_how_far_it_is_and_first_of_all_if_it_cannot_film(
+    tmp_path, monkeypatch
+):
     class NoDisplay:
         def __init__(self, *args, **kwargs):
             raise OSError("cannot open libEGL.so.1")
@@ -439,7 +524,11 @@ def test_a_terminal_shows_a_bar_for_each_part_that_fits_into_80_columns(tmp_path
 @pytest.mark.render
 def test_a_film_beside_the_evaluation_changes_none_of_its_figures(tmp_path, capsys):
     changes = {"actions.joint_position.scale": 0.05}  # the robots stand
-    folder = train(replace(tiny(tmp_path / "run", iterations=1, video_seconds=0.3, changes=changes), video=True))
+    folder = train(
+        replace(
+            tiny(tmp_path / "run", iterations=1, video_seconds=0.3, changes=changes), video=True
+        )
+    )
     assert (folder / "video.mp4").is_file()
     report = json.loads((folder / "eval.json").read_text())
     cli.evaluate(GO2, folder, episodes=4, json=tmp_path / "alone.json")
@@ -450,7 +539,10 @@ def test_a_film_beside_the_evaluation_changes_none_of_its_figures(tmp_path, caps
 
 
 def test_a_film_too_short_for_its_scenes_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"--video-seconds must be at least .* 0\.02 s for each of 6 scenes, got 0\.1"):
+    with pytest.raises(
+        ValueError,
+        match=r"--video-seconds must be at least .* 0\.02 s for each of 6 scenes, got 0\.1",
+    ):
         Trainer(replace(tiny(tmp_path / "run", video_seconds=0.1), video=True), Console(quiet=True))
     assert list(tmp_path.iterdir()) == []
 
@@ -468,9 +560,13 @@ def test_a_tour_stays_within_the_commands_of_its_task():
         velocity = cfg.commands["velocity"] = replace(cfg.commands["velocity"], **ranges)
         commands = tour(cfg)
         assert len(commands) == len(set(commands)) > 1
-        for low_high, values in zip(command_ranges(cfg).values(), zip(*commands, strict=True), strict=True):
+        for low_high, values in zip(
+            command_ranges(cfg).values(), zip(*commands, strict=True), strict=True
+        ):
             assert low_high[0] <= min(values) and max(values) <= low_high[1]
-        assert 0.0 in velocity.lin_vel_x or all(vx >= velocity.lin_vel_x[0] for vx, _, _ in commands)
+        assert 0.0 in velocity.lin_vel_x or all(
+            vx >= velocity.lin_vel_x[0] for vx, _, _ in commands
+        )
     assert [scene.command for scene in scenes(cfg)] == commands
 
 
@@ -491,17 +587,25 @@ def test_a_command_that_the_task_does_not_know_is_refused(command, message, tmp_
 def test_a_film_shows_the_command_and_how_fast_the_robot_is(monkeypatch, tmp_path):
     envs = make_watched(GO2, make_task_cfg(GO2), load_shipped_policy(GO2))
     core, pictures, labels = unwrap(envs), [], []
-    monkeypatch.setattr(type(core.sim), "render", lambda sim, env, w, h, ghost: np.full((h, w, 3), 200, np.uint8))
+    monkeypatch.setattr(
+        type(core.sim), "render", lambda sim, env, w, h, ghost: np.full((h, w, 3), 200, np.uint8)
+    )
     ink = watch._ink
     monkeypatch.setattr(watch, "_ink", lambda text, width: labels.append(text) or ink(text, width))
     frame = watch._frame
-    monkeypatch.setattr(watch, "_frame", lambda *args: pictures.append(frame(*args)) or pictures[-1])
+    monkeypatch.setattr(
+        watch, "_frame", lambda *args: pictures.append(frame(*args)) or pictures[-1]
+    )
     shown = [Scene(2.0, (0.5, 0.0, 0.0)), Scene(0.1, (0.0, 0.3, -0.9))]
     watch.film(envs, load_shipped_policy(GO2), ("policy",), shown, tmp_path / "walk.mp4")
     envs.close()
     row = r"  vx ([+-]\d\.\d\d)  vy ([+-]\d\.\d\d) m/s  wz ([+-]\d\.\d\d) rad/s"
     values = [re.fullmatch(rf"command{row}\nspeed  {row}", label).groups() for label in labels]
-    assert values[0][:3] == ("+0.50", "+0.00", "+0.00") and values[-1][:3] == ("+0.00", "+0.30", "-0.90")
+    assert values[0][:3] == ("+0.50", "+0.00", "+0.00") and values[-1][:3] == (
+        "+0.00",
+        "+0.30",
+        "-0.90",
+    )
     assert abs(float(values[0][3])) < 0.1  # it has hardly started
     assert [float(value) for value in values[49][3:]] == pytest.approx([0.5, 0.0, 0.0], abs=0.12)
     for picture in pictures:
@@ -536,15 +640,25 @@ class Window:
 def test_a_window_shows_the_command_and_how_fast_the_robot_is(monkeypatch):
     window = Window()
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr("mujoco.viewer.launch_passive", lambda model, data, key_callback: window.listen(key_callback))
-    watch.play(GO2, make_task_cfg(GO2), load_shipped_policy(GO2), None, [Scene(1.0, (0.5, 0.0, 0.0))])
+    monkeypatch.setattr(
+        "mujoco.viewer.launch_passive",
+        lambda model, data, key_callback: window.listen(key_callback),
+    )
+    watch.play(
+        GO2, make_task_cfg(GO2), load_shipped_policy(GO2), None, [Scene(1.0, (0.5, 0.0, 0.0))]
+    )
     assert len(window.texts) == 3 and all("\nspeed" in text[2] for text in window.texts)
     commands = [text[2].split()[:3] for text in window.texts]
-    assert commands == [["command", "vx", "+0.50"]] * 2 + [["command", "vx", "+0.60"]]  # after the key
+    assert commands == [["command", "vx", "+0.50"]] * 2 + [
+        ["command", "vx", "+0.60"]
+    ]  # after the key
 
 
 def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path, monkeypatch):
-    folder = tmp_path / "a long name, with spaces [and more] that does not fit on a line of eighty columns of text"
+    folder = (
+        tmp_path
+        / "a long name, with spaces [and more] that does not fit on a line of eighty columns of text"
+    )
     changes = {"rewards.torques.weight": 0.0, "sim.decimation": 2, "events.push": None}
     cfg = tiny(folder, minutes=0.02, changes=changes, seed=7)
     console = Console(record=True, width=80)
@@ -565,7 +679,9 @@ def test_what_an_interrupted_run_prints_goes_on_with_it_as_it_was_begun(tmp_path
 
 
 def test_what_a_trot_earns_beyond_its_weight_fades(tmp_path, monkeypatch):
-    trainer = Trainer(tiny(tmp_path, iterations=4, changes={"rewards.trot.weight": 2.0}), Console(quiet=True))
+    trainer = Trainer(
+        tiny(tmp_path, iterations=4, changes={"rewards.trot.weight": 2.0}), Console(quiet=True)
+    )
     samples = trainer.cfg.num_envs * trainer._algo.steps_per_env
     monkeypatch.setattr("legged_envs.rl.train.TROT_FADES", (samples, 3 * samples))
     weights = []
@@ -573,7 +689,9 @@ def test_what_a_trot_earns_beyond_its_weight_fades(tmp_path, monkeypatch):
         trainer._schedule(0.0)
         weights.append(trainer.core.rewards.cfg["trot"].weight)
     assert weights == pytest.approx([5.0, 5.0, 3.5, 2.0, 2.0])
-    assert trainer.task.rewards["trot"].weight == 2.0  # what the run folder and the evaluation are told
+    assert (
+        trainer.task.rewards["trot"].weight == 2.0
+    )  # what the run folder and the evaluation are told
 
 
 def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
@@ -582,11 +700,16 @@ def test_a_wrapped_run_that_is_interrupted_names_its_wrappers(tmp_path):
     trainer._interrupted = True
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
-    assert f"TrainCfg('{GO2}', resume=Path('{tmp_path}')) and the same wrappers" in console.export_text()
+    assert (
+        f"TrainCfg('{GO2}', resume=Path('{tmp_path}')) and the same wrappers"
+        in console.export_text()
+    )
 
 
 def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_by_name(tmp_path):
-    begun = tiny(tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0})
+    begun = tiny(
+        tmp_path, iterations=4, checkpoint_minutes=7.0, changes={"rewards.torques.weight": 0.0}
+    )
     trainer = Trainer(begun, Console(quiet=True))
     trainer._save()
     cfg = complete(begun, trainer.task)[0]
@@ -595,9 +718,17 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
         return Trainer(TrainCfg(GO2, resume=tmp_path, **options), Console(quiet=True)).cfg
 
     assert resume() == replace(cfg, run_dir=None, resume=tmp_path)
-    free = {"iterations": 9, "threads": 1, "checkpoint_minutes": 1.0, "episodes": 8, "run_dir": tmp_path / "copy"}
+    free = {
+        "iterations": 9,
+        "threads": 1,
+        "checkpoint_minutes": 1.0,
+        "episodes": 8,
+        "run_dir": tmp_path / "copy",
+    }
     assert resume(**free) == replace(cfg, resume=tmp_path, **free)
-    assert resume(minutes=3.0) == replace(cfg, run_dir=None, resume=tmp_path, minutes=3.0, iterations=None)
+    assert resume(minutes=3.0) == replace(
+        cfg, run_dir=None, resume=tmp_path, minutes=3.0, iterations=None
+    )
     assert resume(num_envs=8, changes=cfg.changes) == resume(algo=PPOCfg(epochs=1)) == resume()
     for option, options in {
         "num-envs is 8 .*, got 16": {"num_envs": 16},
@@ -611,7 +742,12 @@ def test_a_resumed_run_takes_the_options_that_may_differ_and_refuses_the_others_
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):
-    with alone(tmp_path), pytest.raises(FileExistsError, match=r"another training is writing to .*: wait .* --run-dir"):
+    with (
+        alone(tmp_path),
+        pytest.raises(
+            FileExistsError, match=r"another training is writing to .*: wait .* --run-dir"
+        ),
+    ):
         Trainer(tiny(tmp_path, iterations=1), Console(quiet=True)).run()
     assert not [*tmp_path.iterdir()]
     with alone(tmp_path):
@@ -620,7 +756,9 @@ def test_two_trainings_do_not_share_a_folder(tmp_path):
 
 @pytest.mark.parametrize("less", [{"iterations": 1}, {"minutes": 1e-5}])
 def test_a_run_does_not_go_on_to_less_than_it_has(less, run):
-    with pytest.raises(ValueError, match=r"those of the whole run, which has 2 and 0\.\d behind it: give more"):
+    with pytest.raises(
+        ValueError, match=r"those of the whole run, which has 2 and 0\.\d behind it: give more"
+    ):
         Trainer(TrainCfg(GO2, resume=run, **less), Console(quiet=True))
 
 
@@ -637,7 +775,10 @@ def test_a_resumed_run_does_not_need_the_run_that_it_was_warmed_by(run, tmp_path
     began = Trainer(tiny(tmp_path, iterations=2, warm_start=run), Console(quiet=True))
     began.cfg.warm_start = tmp_path / "gone"
     began._save()
-    assert Trainer(TrainCfg(GO2, resume=tmp_path), Console(quiet=True)).cfg.warm_start == tmp_path / "gone"
+    assert (
+        Trainer(TrainCfg(GO2, resume=tmp_path), Console(quiet=True)).cfg.warm_start
+        == tmp_path / "gone"
+    )
 
 
 def test_a_run_is_not_written_over_another(run, tmp_path):
@@ -659,19 +800,30 @@ def test_a_run_is_not_written_over_another(run, tmp_path):
         ({"algo": PPOCfg(epochs=0)}, r"--epochs must be a positive integer, got 0"),
         ({"algo": PPOCfg(mini_batches=0)}, r"--mini-batches must be a positive integer, got 0"),
         ({"algo": PPOCfg(mini_batches=49)}, r"--mini-batches must be at most .* = 48, got 49"),
-        ({"changes": {"rewards.torques.func": lambda env: 0.0}}, "changes must be values that a checkpoint can hold"),
-        ({"changes": {"rewards.torques.params": {"power": [np.float64(1.0)]}}}, r"\['power'\]\[0\] = .*checkpoint"),
+        (
+            {"changes": {"rewards.torques.func": lambda env: 0.0}},
+            "changes must be values that a checkpoint can hold",
+        ),
+        (
+            {"changes": {"rewards.torques.params": {"power": [np.float64(1.0)]}}},
+            r"\['power'\]\[0\] = .*checkpoint",
+        ),
         ({"iterations": 0}, "--iterations must be a positive integer, got 0"),
         ({"keep": 0}, "--keep must be a positive integer, got 0"),
         *(
-            ({name: value}, rf"--{name.replace('_', '-')} must be a finite number above 0, got {value}")
+            (
+                {name: value},
+                rf"--{name.replace('_', '-')} must be a finite number above 0, got {value}",
+            )
             for name in ("minutes", "checkpoint_minutes")
             for value in (float("nan"), float("inf"), -1.0, 0.0)
         ),
     ],
     ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),
 )
-def test_options_without_meaning_are_refused_by_name_before_anything_is_written(options, message, tmp_path):
+def test_options_without_meaning_are_refused_by_name_before_anything_is_written(
+    options, message, tmp_path
+):
     with pytest.raises(ValueError, match=message):
         train(TrainCfg(GO2, run_dir=tmp_path / "run", **{"num_envs": 2, **options}))
     assert list(tmp_path.iterdir()) == []
@@ -693,11 +845,15 @@ def test_the_command_line_gives_changes_their_types(monkeypatch):
     given = []
     monkeypatch.setattr("legged_envs.rl.train.train", given.append)
     words = [word for path, (text, _) in CHANGES.items() for word in (path, text)]
-    monkeypatch.setattr(sys, "argv", ["legged-envs", "train", GO2, "--changes", *words, "--seed", "3"])
+    monkeypatch.setattr(
+        sys, "argv", ["legged-envs", "train", GO2, "--changes", *words, "--seed", "3"]
+    )
     cli.main()
     values = {path: value for path, (_, value) in CHANGES.items()}
     assert given == [TrainCfg(GO2, seed=3, changes=values)]
-    assert [type(value) for value in given[0].changes.values()] == [type(value) for value in values.values()]
+    assert [type(value) for value in given[0].changes.values()] == [
+        type(value) for value in values.values()
+    ]
 
 
 def test_a_checkpoint_of_another_task_or_none_is_refused(run, tmp_path):
@@ -722,7 +878,10 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path):
     torch.save({"weights": torch.zeros(3)}, tmp_path / "policy.pt")
     save_file({"weights": torch.zeros(3)}, tmp_path / "bare.safetensors")
     for name in ("text", "policy.pt", "bare.safetensors"):
-        with pytest.raises(ValueError, match=rf"{name}' is not a policy as legged-envs train writes it \(policy\.safe"):
+        with pytest.raises(
+            ValueError,
+            match=rf"{name}' is not a policy as legged-envs train writes it \(policy\.safe",
+        ):
             load_policy(tmp_path / name)
 
 
@@ -742,7 +901,9 @@ def test_a_checkpoint_runs_no_code_when_it_is_read(run, tmp_path):
     state = read_checkpoint(run, GO2)
     torch.save({**state, "curve": Attack()}, tmp_path / CHECKPOINT)
     for options in ({"resume": tmp_path}, {"warm_start": tmp_path}):
-        with pytest.raises(ValueError, match=r"checkpoint\.pt' is no checkpoint that this version can read safely"):
+        with pytest.raises(
+            ValueError, match=r"checkpoint\.pt' is no checkpoint that this version can read safely"
+        ):
             Trainer(TrainCfg(GO2, num_envs=2, **options), Console(quiet=True))
     assert not (tmp_path / "attacked").exists()
 
@@ -841,13 +1002,17 @@ def test_the_shipped_g1_policy_walks():
 def test_a_policy_of_another_pace_is_refused():
     cfg = make_task_cfg(G1)
     cfg.commands["gait"].period = 0.7
-    with pytest.raises(ValueError, match=r"gait = .*'period': 0\.6.*this environment has .*'period': 0\.7"):
+    with pytest.raises(
+        ValueError, match=r"gait = .*'period': 0\.6.*this environment has .*'period': 0\.7"
+    ):
         load_shipped_policy(G1).check(LeggedVectorEnv(cfg, 1))
 
 
 @whole
 def test_the_shipped_mimic_policy_imitates_and_follows_commands():
-    evaluator = Evaluator(GO2_MIMIC, imitating(make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk")), episodes=8)
+    evaluator = Evaluator(
+        GO2_MIMIC, imitating(make_task_cfg(GO2_MIMIC), ("trot", "bound", "pronk")), episodes=8
+    )
     policy = load_shipped_policy(GO2_MIMIC)
     policy.check(evaluator.core)
     result = evaluator.run(policy, seed=3)
@@ -873,7 +1038,9 @@ def test_the_command_lists_the_tasks(capsys):
     assert "foot_slip" in text
 
 
-def test_the_command_evaluates_a_policy_and_writes_the_numbers_only_to_a_new_file(run, tmp_path, capsys):
+def test_the_command_evaluates_a_policy_and_writes_the_numbers_only_to_a_new_file(
+    run, tmp_path, capsys
+):
     before = {path: path.read_bytes() for path in run.iterdir()}
     cli.evaluate(GO2, run / "policy.safetensors", episodes=4)
     assert "lin vel error" in capsys.readouterr().out
@@ -882,7 +1049,10 @@ def test_the_command_evaluates_a_policy_and_writes_the_numbers_only_to_a_new_fil
     assert report["episodes"] == 4
     assert report["evaluation_seed"] == EVALUATION_SEED
     for path in (tmp_path / "new.json", run / "eval.json"):
-        with pytest.raises(ValueError, match=rf"--json must name a new file, '{path}' exists: .* overwrites nothing"):
+        with pytest.raises(
+            ValueError,
+            match=rf"--json must name a new file, '{path}' exists: .* overwrites nothing",
+        ):
             cli.evaluate(GO2, run, episodes=4, json=path)
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
@@ -897,7 +1067,9 @@ def test_the_zero_command_is_written_where_the_command_is_seen_and_nowhere_else(
     hold_velocity(core, (0.5, 0.0, -1.0), observation)
     command = torch.tensor((0.5, 0.0, -1.0)).expand(3, 3)
     assert torch.equal(core.commands["velocity"], command)
-    assert torch.equal(observation["policy"][:, -3:], command) and torch.equal(observation["critic"][:, :3], command)
+    assert torch.equal(observation["policy"][:, -3:], command) and torch.equal(
+        observation["critic"][:, :3], command
+    )
     assert torch.equal(observation["policy"][:, :-3], before["policy"][:, :-3])
     assert torch.equal(observation["critic"][:, 3:], before["critic"][:, 3:])
 
@@ -911,5 +1083,7 @@ def test_events_are_left_out_by_what_they_are_for():
     assert set(unwrap(envs).cfg.events) == {"root", "joints", "kick"}
     envs.close()
     cfg.events["kick"].purpose = "annoy"
-    with pytest.raises(ValueError, match=r"event term 'kick': purpose must be one of .*'disturb'.*got 'annoy'"):
+    with pytest.raises(
+        ValueError, match=r"event term 'kick': purpose must be one of .*'disturb'.*got 'annoy'"
+    ):
         LeggedVectorEnv(cfg, 1)

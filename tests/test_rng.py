@@ -17,7 +17,13 @@ WORD = (1 << 64) - 1
 PUBLISHED = {
     # Steele, Lea & Flood's generator as published by S. Vigna (https://prng.di.unimi.it/splitmix64.c), seed 0, and the
     # Rosetta Code task "Pseudo-random numbers/Splitmix64", seed 1234567.
-    0: (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F, 0xF88BB8A8724C81EC, 0x1B39896A51A8749B),
+    0: (
+        0xE220A8397B1DCDAF,
+        0x6E789E6AA1B965F4,
+        0x06C45D188009454F,
+        0xF88BB8A8724C81EC,
+        0x1B39896A51A8749B,
+    ),
     1234567: (
         6457827717110365317,
         3203168211198807973,
@@ -58,7 +64,9 @@ def stream_that_draws(words: list[int]) -> Stream:
     """A stream whose first draw in environment i is the 64-bit word ``words[i]``."""
     stream = Stream("chosen", len(words), CPU)
     keys = [signed(unmix(word) - GOLDEN_GAMMA & WORD) for word in words]
-    stream.load_state_dict({"key": torch.tensor(keys).unsqueeze(1), "counter": torch.zeros(len(words), 1).long()})
+    stream.load_state_dict(
+        {"key": torch.tensor(keys).unsqueeze(1), "counter": torch.zeros(len(words), 1).long()}
+    )
     return stream
 
 
@@ -96,7 +104,9 @@ def test_a_stream_is_the_splitmix64_sequence_of_its_key():
 def test_an_environment_draws_the_same_whatever_the_batch_size(num_envs):
     small, large = streams(num_envs, seed=5).stream("push"), streams(64, seed=5).stream("push")
     for size in (1, 12, 7):
-        assert torch.equal(small.uniform(-1.0, 2.0, size), large.uniform(-1.0, 2.0, size)[:num_envs])
+        assert torch.equal(
+            small.uniform(-1.0, 2.0, size), large.uniform(-1.0, 2.0, size)[:num_envs]
+        )
 
 
 def test_a_draw_for_some_environments_leaves_the_others_alone():
@@ -199,7 +209,9 @@ def test_saved_streams_go_on_where_they_were_also_in_new_ones():
     random.stream("push").uniform(0.0, 1.0, 3, torch.tensor([1, 3]))
     random.stream("noise").uniform(0.0, 1.0, 7)
     state = random.state_dict()
-    expected = [random.stream(name).uniform(0.0, 1.0, 4) for name in ("push", "noise", "made later")]
+    expected = [
+        random.stream(name).uniform(0.0, 1.0, 4) for name in ("push", "noise", "made later")
+    ]
     for target in (random, RandomStreams(5, CPU)):
         target.load_state_dict(state)
         for name, values in zip(("push", "noise"), expected, strict=False):
@@ -226,7 +238,9 @@ def test_a_stream_that_is_first_used_after_a_state_draws_the_same_again_from_the
     state = random.state_dict()
 
     def draw() -> torch.Tensor:
-        return torch.cat([random.stream(name).uniform(0.0, 1.0, 2) for name in ("old", "new", "new")], 1)
+        return torch.cat(
+            [random.stream(name).uniform(0.0, 1.0, 2) for name in ("old", "new", "new")], 1
+        )
 
     expected = draw()
     random.load_state_dict(state)

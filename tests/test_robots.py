@@ -51,7 +51,9 @@ def read_links(name: str) -> list[Link]:
     fields of :class:`Link` one after another; an empty one is 0. Lines that begin with # are comments."""
     lines = (Path(__file__).parent / "facts" / f"{name}.csv").read_text().splitlines()
     links: list[Link] = []
-    for link, parent, *cells in list(csv.reader(line for line in lines if not line.startswith("#")))[1:]:
+    for link, parent, *cells in list(
+        csv.reader(line for line in lines if not line.startswith("#"))
+    )[1:]:
         numbers = iter([float(cell or 0.0) for cell in cells])
         values = [next(numbers) if n == 1 else tuple(islice(numbers, n)) for n in _NUMBERS]
         assert len(cells) == sum(_NUMBERS), f"{name}.csv has {len(cells)} numbers for {link}"
@@ -91,13 +93,22 @@ def _soles(*centres: tuple[float, float, float]) -> dict[str, Points]:
     return dict.fromkeys(("left_foot", "right_foot"), centres)
 
 
-_G1_FEET = _soles((-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
+_G1_FEET = _soles(
+    (-0.05, 0.025, -0.03), (-0.05, -0.025, -0.03), (0.12, 0.03, -0.03), (0.12, -0.03, -0.03)
+)
 _TRON1_FEET = ("L_foot", "R_foot")
-_TRON1_SOLE = ((-0.075, 0.021, -0.0499), (-0.075, -0.021, -0.0499), (0.09, 0.021, -0.0499), (0.09, -0.021, -0.0499))
+_TRON1_SOLE = (
+    (-0.075, 0.021, -0.0499),
+    (-0.075, -0.021, -0.0499),
+    (0.09, 0.021, -0.0499),
+    (0.09, -0.021, -0.0499),
+)
 
 PUBLISHED = {
     # URDF of legged_gym without `imu_link`, 0.001 kg, and its like.
-    "a1": Published(12.453, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.2),)), (0.02,), _TRUNK),
+    "a1": Published(
+        12.453, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.2),)), (0.02,), _TRUNK
+    ),
     "anymal_c": Published(  # URDF of legged_gym
         52.13487,
         "{}_SHANK",
@@ -109,14 +120,20 @@ PUBLISHED = {
     # MJCF of unitree_ros `g1_29dof_rev_1_0` and mujoco_menagerie (soles).
     "g1_29": Published(33.34114, "{}_ankle_roll_link", _G1_FEET, (0.005,)),
     # MJCF of mjlab.
-    "go1": Published(12.74345, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.213),)), (0.023,), _TRUNK),
+    "go1": Published(
+        12.74345, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((0.0, 0.0, -0.213),)), (0.023,), _TRUNK
+    ),
     # MJCF of unitree_mujoco.
-    "go2": Published(15.20641, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((-0.002, 0.0, -0.213),)), (0.022,)),
+    "go2": Published(
+        15.20641, "{}_calf", dict.fromkeys(_UNITREE_FEET, ((-0.002, 0.0, -0.213),)), (0.022,)
+    ),
     # MJCF of mujoco_menagerie: where the capsules of a sole meet the ground. The torso's mass is 3 mm off centre.
     "h1": Published(
         51.437,
         "{}_ankle_link",
-        _soles((-0.035, 0.0, -0.056), (0.115, 0.0, -0.056), (0.14, 0.03, -0.056), (0.14, -0.03, -0.056)),
+        _soles(
+            (-0.035, 0.0, -0.056), (0.115, 0.0, -0.056), (0.14, 0.03, -0.056), (0.14, -0.03, -0.056)
+        ),
         (0.014,),
         (2e-4, 2e-3, 0.11),
     ),
@@ -124,7 +141,12 @@ PUBLISHED = {
     "k1": Published(
         19.666,
         "{}_foot_link",
-        _soles((-0.059, 0.03, -0.033), (-0.059, -0.03, -0.033), (0.111, 0.03, -0.033), (0.111, -0.03, -0.033)),
+        _soles(
+            (-0.059, 0.03, -0.033),
+            (-0.059, -0.03, -0.033),
+            (0.111, 0.03, -0.033),
+            (0.111, -0.03, -0.033),
+        ),
         (0.005,),
         (2e-4, 2e-3, 1.1e-2),
     ),
@@ -133,15 +155,27 @@ PUBLISHED = {
     "t1": Published(
         31.73996,
         "{}_foot_link",
-        _soles((-0.0965, 0.045, -0.025), (-0.0965, -0.045, -0.025), (0.1165, 0.045, -0.025), (0.1165, -0.045, -0.025)),
+        _soles(
+            (-0.0965, 0.045, -0.025),
+            (-0.0965, -0.045, -0.025),
+            (0.1165, 0.045, -0.025),
+            (0.1165, -0.045, -0.025),
+        ),
         (0.005,),
         (2e-3, 3e-3, 1e-2),
     ),
     # URDF (points) and MJCF (wheels) of LimX's robot-description; the corners of the mesh's sole there.
-    "tron1_pf": Published(18.593002, "knee_{}_Link", dict.fromkeys(_TRON1_FEET, ((0.15, 0.0, -0.25981),)), (0.032,)),
-    "tron1_sf": Published(20.813, "ankle_{}_Link", dict.fromkeys(_TRON1_FEET, _TRON1_SOLE), (0.01,)),
+    "tron1_pf": Published(
+        18.593002, "knee_{}_Link", dict.fromkeys(_TRON1_FEET, ((0.15, 0.0, -0.25981),)), (0.032,)
+    ),
+    "tron1_sf": Published(
+        20.813, "ankle_{}_Link", dict.fromkeys(_TRON1_FEET, _TRON1_SOLE), (0.01,)
+    ),
     "tron1_wf": Published(
-        22.273, "wheel_{}_Link", {"L_foot": ((0.0, 0.008, 0.0),), "R_foot": ((0.0, -0.008, 0.0),)}, (0.127, 0.005)
+        22.273,
+        "wheel_{}_Link",
+        {"L_foot": ((0.0, 0.008, 0.0),), "R_foot": ((0.0, -0.008, 0.0),)},
+        (0.127, 0.005),
     ),
 }
 TIPS = ("tron1_pf", "tron1_sf", "tron1_wf")
@@ -297,7 +331,9 @@ def test_feet_are_where_the_published_contact_points_are(loaded, seed: int) -> N
         centres = pos + np.asarray(published.contact_centres[foot]) @ rot.T
         geoms = [g for g in collision_geoms(model) if model.body(model.geom_bodyid[g]).name == foot]
         sizes = (BALL_OF_A_SOLE,) if len(centres) > 1 else published.contact_size
-        raised = (sizes[0] - published.contact_size[0]) * rot[:, 2]  # so that they end where the published ones end
+        raised = (sizes[0] - published.contact_size[0]) * rot[
+            :, 2
+        ]  # so that they end where the published ones end
         np.testing.assert_allclose(data.geom_xpos[geoms], centres + raised, atol=1e-8)
         for size in model.geom_size[geoms]:
             assert size[size > 0] == pytest.approx(sizes)
@@ -351,8 +387,16 @@ def test_base_height_puts_the_feet_on_the_ground(loaded) -> None:
     data.qpos[:] = standing_qpos(robot)
     mujoco.mj_forward(model, data)
     lowest = {model.geom(g).name: lowest_point(model, data, g) for g in collision_geoms(model)}
-    feet = [z for name, z in lowest.items() if model.body(model.geom(name).bodyid[0]).name in robot.foot_names]
-    others = [z for name, z in lowest.items() if model.body(model.geom(name).bodyid[0]).name not in robot.foot_names]
+    feet = [
+        z
+        for name, z in lowest.items()
+        if model.body(model.geom(name).bodyid[0]).name in robot.foot_names
+    ]
+    others = [
+        z
+        for name, z in lowest.items()
+        if model.body(model.geom(name).bodyid[0]).name not in robot.foot_names
+    ]
     np.testing.assert_allclose(feet, 0.0, atol=1e-3)
     assert min(others) > 0.02
     for foot in robot.foot_names:
@@ -387,13 +431,17 @@ def test_mirror_swaps_left_and_right(loaded, seed: int) -> None:
 
 @each_robot
 def test_pose_gains_and_limits_are_symmetric(robot: RobotCfg) -> None:
-    np.testing.assert_array_equal(mirrored_joints(robot, np.asarray(robot.default_joint_pos)), robot.default_joint_pos)
+    np.testing.assert_array_equal(
+        mirrored_joints(robot, np.asarray(robot.default_joint_pos)), robot.default_joint_pos
+    )
     partner = [robot.joint_names.index(name) for name, _ in robot.mirror]
     for values in (robot.kp, robot.kd, robot.torque_limits, robot.velocity_limits):
         assert [values[j] for j in partner] == list(values)
 
 
-def on_ground(robot: RobotCfg, kp: Sequence[float], kd: Sequence[float], upright: bool = False) -> mujoco.MjModel:
+def on_ground(
+    robot: RobotCfg, kp: Sequence[float], kd: Sequence[float], upright: bool = False
+) -> mujoco.MjModel:
     """The robot with PD actuators on flat ground; ``upright`` lets its base move up and down only."""
     spec = mujoco.MjSpec.from_file(str(robot.path))
     spec.option.timestep = 0.005
@@ -403,14 +451,18 @@ def on_ground(robot: RobotCfg, kp: Sequence[float], kd: Sequence[float], upright
     if upright:
         spec.joint("root").type, spec.joint("root").axis = mujoco.mjtJoint.mjJNT_SLIDE, [0, 0, 1]
     for joint, p, d in zip(robot.joint_names, kp, kd, strict=True):
-        spec.add_actuator(target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_position(kp=p, kv=d)
+        spec.add_actuator(target=joint, trntype=mujoco.mjtTrn.mjTRN_JOINT).set_to_position(
+            kp=p, kv=d
+        )
     return spec.compile()
 
 
 @each_robot
 def test_weight_rests_on_the_foot_bodies(robot: RobotCfg) -> None:
     """Held stiffly in its standing pose the robot stands for 2 s, and the contact forces on its feet carry it."""
-    model = on_ground(robot, [1000.0] * robot.num_joints, [50.0] * robot.num_joints, upright=robot.name in TIPS)
+    model = on_ground(
+        robot, [1000.0] * robot.num_joints, [50.0] * robot.num_joints, upright=robot.name in TIPS
+    )
     data = mujoco.MjData(model)
     data.qpos[-robot.num_joints :] = robot.default_joint_pos
     data.ctrl[:] = robot.default_joint_pos
@@ -448,18 +500,36 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
         ({"kp": (20.0,) * 11}, "kp has 11 entries but joint_names has 12"),
         ({"foot_mirror": (1, 0, 3)}, "foot_mirror has 3 entries but foot_names has 4"),
         ({"joint_names": ("FR_hip_joint",) * 12}, "joint_names repeats 'FR_hip_joint'"),
-        ({"foot_names": ("FR_foot", "FL_foot", "RR_foot", "FR_foot")}, "foot_names repeats 'FR_foot'"),
-        ({"mirror": (("nose_joint", 1.0), *GO2.mirror[1:])}, "'FR_hip_joint' is 'nose_joint', which is not a joint"),
-        ({"mirror": (("FL_hip_joint", 0.5), *GO2.mirror[1:])}, "sign of 'FR_hip_joint' must be 1 or -1, got 0.5"),
-        ({"mirror": (("RL_hip_joint", -1.0), *GO2.mirror[1:])}, "not its own inverse: 'FR_hip_joint'"),
-        ({"mirror": (("FL_hip_joint", 1.0), *GO2.mirror[1:])}, "not its own inverse: 'FR_hip_joint'"),
+        (
+            {"foot_names": ("FR_foot", "FL_foot", "RR_foot", "FR_foot")},
+            "foot_names repeats 'FR_foot'",
+        ),
+        (
+            {"mirror": (("nose_joint", 1.0), *GO2.mirror[1:])},
+            "'FR_hip_joint' is 'nose_joint', which is not a joint",
+        ),
+        (
+            {"mirror": (("FL_hip_joint", 0.5), *GO2.mirror[1:])},
+            "sign of 'FR_hip_joint' must be 1 or -1, got 0.5",
+        ),
+        (
+            {"mirror": (("RL_hip_joint", -1.0), *GO2.mirror[1:])},
+            "not its own inverse: 'FR_hip_joint'",
+        ),
+        (
+            {"mirror": (("FL_hip_joint", 1.0), *GO2.mirror[1:])},
+            "not its own inverse: 'FR_hip_joint'",
+        ),
         ({"foot_mirror": (1, 2, 3, 0)}, "foot_mirror is not its own inverse at 'FR_foot'"),
         ({"foot_mirror": (4, 0, 3, 2)}, "foot_mirror is not its own inverse at 'FR_foot'"),
         (
             {"torque_limits": (0.0, *GO2.torque_limits[1:])},
             "torque_limits of 'FR_hip_joint' must be a finite number above 0, got 0.0",
         ),
-        ({"kd": (-0.5, *GO2.kd[1:])}, "kd of 'FR_hip_joint' must be a finite number at least 0, got -0.5"),
+        (
+            {"kd": (-0.5, *GO2.kd[1:])},
+            "kd of 'FR_hip_joint' must be a finite number at least 0, got -0.5",
+        ),
         (
             {"default_joint_pos": (float("nan"),) * 12},
             "default_joint_pos of 'FR_hip_joint' must be a finite number, got nan",
@@ -478,16 +548,28 @@ def test_own_gains_and_torques_carry_the_weight(robot: RobotCfg) -> None:
             "kd of 'FR_hip_joint', a torque actuator, must be 0, got 1.0",
         ),
         (
-            {"actuators": ("velocity", *("position",) * 11), "kp": (0.0, *GO2.kp[1:]), "kd": (0.0, *GO2.kd[1:])},
+            {
+                "actuators": ("velocity", *("position",) * 11),
+                "kp": (0.0, *GO2.kp[1:]),
+                "kd": (0.0, *GO2.kd[1:]),
+            },
             "kd of 'FR_hip_joint', a velocity actuator, must be positive, got 0.0",
         ),
         ({"kp": 20.0}, "kp must be a tuple, such as (20.0,) * 12, got 20.0"),
-        ({"default_joint_pos": None}, "default_joint_pos must be a tuple, such as (None,) * 12, got None"),
-        ({"termination_bodies": "base"}, "termination_bodies must be a tuple, such as ('base',), got 'base'"),
+        (
+            {"default_joint_pos": None},
+            "default_joint_pos must be a tuple, such as (None,) * 12, got None",
+        ),
+        (
+            {"termination_bodies": "base"},
+            "termination_bodies must be a tuple, such as ('base',), got 'base'",
+        ),
         ({"base_height": 0.0}, "base_height must be a finite number above 0, got 0.0"),
     ],
 )
-def test_a_contradictory_description_names_the_culprit(change: dict[str, Any], message: str) -> None:
+def test_a_contradictory_description_names_the_culprit(
+    change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match="RobotCfg 'go2'") as error:
         replace(GO2, **change)
     assert message in str(error.value)

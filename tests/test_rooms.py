@@ -14,7 +14,16 @@ import pytest
 import legged_envs
 
 ROOT = Path(legged_envs.__file__).parent
-RL_LIBRARIES = ("stable_baselines3", "rsl_rl", "skrl", "rl_games", "omnisafe", "pettingzoo", "torchrl", "tensordict")
+RL_LIBRARIES = (
+    "stable_baselines3",
+    "rsl_rl",
+    "skrl",
+    "rl_games",
+    "omnisafe",
+    "pettingzoo",
+    "torchrl",
+    "tensordict",
+)
 FORBIDDEN = {
     "checks": ("gymnasium", "torch", "mujoco", "numpy"),
     "configuration": ("gymnasium", "torch", "mujoco", "numpy"),
@@ -32,7 +41,14 @@ FORBIDDEN = {
     "managers": ("gymnasium", "mujoco", *RL_LIBRARIES),
     "envs": ("mujoco", "legged_envs.tasks", "legged_envs.wrappers", *RL_LIBRARIES),
     "tasks": ("gymnasium", "torch", "mujoco"),
-    "wrappers": ("torch", "mujoco", "legged_envs.sim", "legged_envs.mdp", "legged_envs.envs", *RL_LIBRARIES),
+    "wrappers": (
+        "torch",
+        "mujoco",
+        "legged_envs.sim",
+        "legged_envs.mdp",
+        "legged_envs.envs",
+        *RL_LIBRARIES,
+    ),
     "registration": ("torch", "mujoco"),
 }
 """What may be missing, or must not be reached, when a room is imported."""
@@ -95,7 +111,9 @@ def imports() -> dict[str, str]:
     """Room → "imported", or what went wrong, in a process of its own."""
     codes = {room: BLOCK.format(blocked=blocked, room=room) for room, blocked in FORBIDDEN.items()}
     words = [sys.executable, "-c", IN_FORKS, json.dumps(codes)]
-    return json.loads(subprocess.run(words, capture_output=True, text=True, timeout=300, check=True).stdout)
+    return json.loads(
+        subprocess.run(words, capture_output=True, text=True, timeout=300, check=True).stdout
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -108,7 +126,11 @@ def rooms_imported_by(path: Path) -> set[str]:
     """The rooms that a file imports anywhere, also inside of functions."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "legged_envs":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "legged_envs"
+        ):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names if alias.name.startswith("legged_envs.")}

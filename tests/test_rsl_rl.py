@@ -43,7 +43,13 @@ def scripted(make_vec: Callable[..., Any]) -> Callable[..., Any]:
         clock = {"step": -1}
         cfg = make_task_cfg("Legged/Go2-Flat-v0")
         cfg.terminations = {"scripted": TerminationTermCfg(falls)}
-        arguments = {"array": "torch", "observations": "dict", "max_episode_steps": LIMIT, "cfg": cfg, **kwargs}
+        arguments = {
+            "array": "torch",
+            "observations": "dict",
+            "max_episode_steps": LIMIT,
+            "cfg": cfg,
+            **kwargs,
+        }
         return make_vec(NUM_ENVS, **arguments)
 
     return make
@@ -59,10 +65,14 @@ def make_ppo(env: RslRlVecEnv, num_steps: int, seed: int = 0) -> BootstrapPPO:
     obs = env.get_observations()
     groups = {"actor": ["policy"], "critic": ["critic"]}
     noise = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution"}
-    actor = MLPModel(obs, groups, "actor", env.num_actions, hidden_dims=[16], distribution_cfg=noise)
+    actor = MLPModel(
+        obs, groups, "actor", env.num_actions, hidden_dims=[16], distribution_cfg=noise
+    )
     critic = MLPModel(obs, groups, "critic", 1, hidden_dims=[16])
     storage = RolloutStorage("rl", env.num_envs, num_steps, obs, [env.num_actions])
-    return BootstrapPPO(actor, critic, storage, num_learning_epochs=1, num_mini_batches=2, gamma=0.9, lam=0.8)
+    return BootstrapPPO(
+        actor, critic, storage, num_learning_epochs=1, num_mini_batches=2, gamma=0.9, lam=0.8
+    )
 
 
 # --- VecEnv -----------------------------------------------------------------------------------------------------------
@@ -91,7 +101,9 @@ def test_it_passes_on_what_the_environment_returns(scripted, moves):
             assert torch.equal(observation[name], value)
         assert torch.equal(reward, expected_reward)
         assert torch.equal(done, terminated | truncated)
-        assert torch.equal(extras["cost"], info["cost"]) and torch.equal(extras["costs"], info["costs"])
+        assert torch.equal(extras["cost"], info["cost"]) and torch.equal(
+            extras["costs"], info["costs"]
+        )
         assert ("final_obs" in extras) == ("log" in extras) == bool(done.any())
         if done.any():
             for name, value in info["final_obs"].items():
@@ -113,14 +125,20 @@ def test_setting_the_episode_lengths_moves_the_time_limits(scripted, moves):
     env = RslRlVecEnv(scripted(), seed=0)
     assert env.episode_length_buf.tolist() == [0] * NUM_ENVS
     env.episode_length_buf = torch.tensor([4, 3, 0, 2])
-    time_outs = [env.step(action)[3]["time_outs"].nonzero().squeeze(1).tolist() for action in moves[:3]]
+    time_outs = [
+        env.step(action)[3]["time_outs"].nonzero().squeeze(1).tolist() for action in moves[:3]
+    ]
     assert time_outs == [[0], [1], [3]]
     assert env.episode_length_buf.tolist() == [2, 1, 0, 0]
 
 
 def test_it_goes_on_from_a_saved_state(scripted, moves):
     def go_on(env: RslRlVecEnv) -> list[torch.Tensor]:
-        return [x.clone() for action in moves[4:] for x in (env.step(action)[0]["critic"], env.step(action)[1])]
+        return [
+            x.clone()
+            for action in moves[4:]
+            for x in (env.step(action)[0]["critic"], env.step(action)[1])
+        ]
 
     env, fresh = (RslRlVecEnv(scripted(cfg={"terminations": {}}), seed=seed) for seed in (0, 1))
     for action in moves[:4]:
@@ -183,7 +201,11 @@ def test_any_batch_of_tensors_will_do(random_actions):
 
 
 def make_cheetah(mode: str = "SameStep") -> Any:
-    arguments = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}, "max_episode_steps": LIMIT}
+    arguments = {
+        "vectorization_mode": "sync",
+        "vector_kwargs": {"autoreset_mode": mode},
+        "max_episode_steps": LIMIT,
+    }
     return gym.make_vec("HalfCheetah-v5", NUM_ENVS, **arguments)
 
 
@@ -203,7 +225,11 @@ MAKE = pytest.mark.parametrize(
 def test_the_runner_trains_on_environments_of_gymnasium(make):
     env = RslRlVecEnv(make(), seed=0)
     assert (env.device, env.cfg, env.max_episode_length) == (torch.device("cpu"), {}, LIMIT)
-    network = {"class_name": "rsl_rl.models:MLPModel", "hidden_dims": [16], "obs_normalization": True}
+    network = {
+        "class_name": "rsl_rl.models:MLPModel",
+        "hidden_dims": [16],
+        "obs_normalization": True,
+    }
     noise = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": 0.5}
     cfg = {
         "algorithm": {"class_name": BootstrapPPO, "num_learning_epochs": 1, "num_mini_batches": 2},
@@ -231,15 +257,21 @@ def test_time_limits_of_environments_of_gymnasium_move(make):
         assert rows.nonzero().squeeze(1).tolist() == ends
         final = extras["final_obs"]["policy"]
         assert final.dtype == observation["policy"].dtype == reward.dtype == torch.float32
-        assert torch.equal((final != observation["policy"]).any(1), rows), "other environments go on"
+        assert torch.equal((final != observation["policy"]).any(1), rows), (
+            "other environments go on"
+        )
     assert env.episode_length_buf.tolist() == [2, 1, 3, 0]
 
 
 # --- PPO --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("context", [torch.inference_mode, contextlib.nullcontext], ids=["inference", "plain"])
-def test_ppo_adds_the_discounted_value_of_the_final_observation_to_time_outs_alone(context, scripted):
+@pytest.mark.parametrize(
+    "context", [torch.inference_mode, contextlib.nullcontext], ids=["inference", "plain"]
+)
+def test_ppo_adds_the_discounted_value_of_the_final_observation_to_time_outs_alone(
+    context, scripted
+):
     env = RslRlVecEnv(scripted(), seed=0)
     ppo = make_ppo(env, num_steps=7)
     observation = env.get_observations()

@@ -80,11 +80,19 @@ def altered(run: Path, folder: Path, rise: float = 0.0, **training: object) -> P
 
 def test_a_run_tells_its_curve_and_what_made_it(run):
     rows = [json.loads(line) for line in (run / "curve.jsonl").read_text().splitlines()]
-    assert rows == read_checkpoint(run, GO2)["curve"] and [row["iteration"] for row in rows] == [1, 2]
+    assert rows == read_checkpoint(run, GO2)["curve"] and [row["iteration"] for row in rows] == [
+        1,
+        2,
+    ]
     first, second = json.loads((run / "about.json").read_text())
     assert (first["update"], second["update"]) == (0, 1)
-    assert first["versions"]["torch"] == torch.__version__ and f"{os.cpu_count()} cores" in first["hardware"]
-    assert all(re.fullmatch(r"[0-9a-f]{40}(-dirty)?", commit) for commit in first["commits"].values())
+    assert (
+        first["versions"]["torch"] == torch.__version__
+        and f"{os.cpu_count()} cores" in first["hardware"]
+    )
+    assert all(
+        re.fullmatch(r"[0-9a-f]{40}(-dirty)?", commit) for commit in first["commits"].values()
+    )
 
 
 def records(path: Path) -> Iterator[bytes]:
@@ -106,11 +114,15 @@ def test_weights_and_biases_has_the_numbers_and_one_run_goes_on(run):
     from wandb.proto.wandb_internal_pb2 import Record
 
     logged, ids = {}, set()
-    for path in sorted(run.glob("wandb/offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime_ns):
+    for path in sorted(
+        run.glob("wandb/offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime_ns
+    ):
         ids.add(path.stem.removeprefix("run-"))
         for data in records(path):
             for item in Record.FromString(data).history.item:
-                logged.setdefault(item.key or "/".join(item.nested_key), []).append(json.loads(item.value_json))
+                logged.setdefault(item.key or "/".join(item.nested_key), []).append(
+                    json.loads(item.value_json)
+                )
     rows, evaluation = Run(run).curve, Run(run).evaluation
     assert logged["train/reward"] == [row["reward"] for row in rows]
     assert logged["evaluation/lin_vel_error"] == [evaluation["lin_vel_error"]]
@@ -118,14 +130,18 @@ def test_weights_and_biases_has_the_numbers_and_one_run_goes_on(run):
     assert ids == {(run / "wandb.id").read_text()}, "both parts are of one run"
 
 
-def test_weights_and_biases_without_a_login_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_and_biases_without_a_login_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wandb = pytest.importorskip("wandb")
     for name in ("WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "NETRC", "WANDB_CONFIG_DIR"):  # where a login is kept
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("WANDB_SILENT", "true")
-    with pytest.raises(RuntimeError, match=r"--tracker wandb: .*`wandb login`.* WANDB_MODE=offline"):
+    with pytest.raises(
+        RuntimeError, match=r"--tracker wandb: .*`wandb login`.* WANDB_MODE=offline"
+    ):
         TRACKERS["wandb"](tmp_path, {"training": {"task_id": GO2}}, 0).__enter__()
     wandb.teardown()
 
@@ -136,7 +152,9 @@ def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
     config = {"training": {"task_id": GO2, "algo": {"clip": 0.2}}, "task": {}}
     with TRACKERS["mlflow"](tmp_path, config, 0) as track:
         track({"train/reward": 1.5, "train/level": float("nan")}, 1)
-    with TRACKERS["mlflow"](tmp_path, config | {"training": {"task_id": GO2, "minutes": 1.0}}, 1) as track:
+    with TRACKERS["mlflow"](
+        tmp_path, config | {"training": {"task_id": GO2, "minutes": 1.0}}, 1
+    ) as track:
         track({"train/reward": 2.5}, 2)
     client, name = mlflow.MlflowClient(), (tmp_path / "mlflow.id").read_text()
     history = client.get_metric_history(name, "train/reward")
@@ -158,18 +176,35 @@ def test_a_run_that_was_killed_has_one_value_for_each_update(name, tmp_path, mon
     if name == "mlflow":
         client, run_id = module.MlflowClient(), (tmp_path / "mlflow.id").read_text()
         history = client.get_metric_history(run_id, "train/reward")
-        assert [(each.step, each.value) for each in history] == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0), (5, 25.0)]
-        assert [each.step for each in client.get_metric_history(run_id, "evaluation/falls")] == [4, 5]
+        assert [(each.step, each.value) for each in history] == [
+            (1, 1.0),
+            (2, 2.0),
+            (3, 3.0),
+            (4, 4.0),
+            (5, 25.0),
+        ]
+        assert [each.step for each in client.get_metric_history(run_id, "evaluation/falls")] == [
+            4,
+            5,
+        ]
     else:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
         events = EventAccumulator(str(tmp_path)).Reload().Scalars("train/reward")
-        assert [(each.step, each.value) for each in events] == [(1, 1.0), (2, 2.0), (3, 23.0), (4, 24.0), (5, 25.0)]
+        assert [(each.step, each.value) for each in events] == [
+            (1, 1.0),
+            (2, 2.0),
+            (3, 23.0),
+            (4, 24.0),
+            (5, 25.0),
+        ]
 
 
 def test_a_tracker_is_imported_when_it_is_asked_for():
     tree = ast.parse(Path(str(legged_envs.rl.run.__file__)).read_text())
-    at_once = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    at_once = [
+        ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     anywhere = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import)]
     for name in ("import wandb", "import mlflow", "import torch"):
         assert name in anywhere and name not in at_once
@@ -190,16 +225,26 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.links += [value for name, value in attrs if name.split(":")[-1] in ("src", "href", "srcset", "data")]
+        self.links += [
+            value
+            for name, value in attrs
+            if name.split(":")[-1] in ("src", "href", "srcset", "data")
+        ]
 
     def handle_data(self, data):
         self.texts.append(data)
 
 
-def test_the_report_of_several_seeds_is_one_file_with_all_that_is_promised(run, tmp_path, monkeypatch, capsys):
+def test_the_report_of_several_seeds_is_one_file_with_all_that_is_promised(
+    run, tmp_path, monkeypatch, capsys
+):
     from matplotlib.axes import Axes
 
-    other, out, bands = altered(run, tmp_path / "two", 0.5, seed=2), tmp_path / "new" / "report.html", []
+    other, out, bands = (
+        altered(run, tmp_path / "two", 0.5, seed=2),
+        tmp_path / "new" / "report.html",
+        [],
+    )
     monkeypatch.setattr(Axes, "fill_between", lambda axis, *args, **kwargs: bands.append(args))
     cli.main(["report", str(run), str(other), "--out", str(out)])
     text = out.read_text(encoding="utf-8")
@@ -209,11 +254,23 @@ def test_the_report_of_several_seeds_is_one_file_with_all_that_is_promised(run, 
     assert f"data:video/mp4;base64,{base64.b64encode(FILM).decode()}" in shown.links
     errors = [Run(folder).evaluation["lin_vel_error"] for folder in (run, other)]
     assert f"{fmean(errors):.4g} ± {stdev(errors):.4g}" in shown.texts
-    assert {*Run(run).evaluation["costs"], "falls"} <= {each.split("/")[-1] for each in Run(run).results}, "zeros too"
+    assert {*Run(run).evaluation["costs"], "falls"} <= {
+        each.split("/")[-1] for each in Run(run).results
+    }, "zeros too"
     about = Run(run).sessions[0]
-    for promised in ("training.num_envs", "768", "foot_slip", "≤ 0.05", "Made with", GO2, about["hardware"]):
+    for promised in (
+        "training.num_envs",
+        "768",
+        "foot_slip",
+        "≤ 0.05",
+        "Made with",
+        GO2,
+        about["hardware"],
+    ):
         assert promised in shown.texts, promised
-    assert shown.tags.count("svg") == 1 and shown.tags.count("meter") == len(Run(run).evaluation["costs"])
+    assert shown.tags.count("svg") == 1 and shown.tags.count("meter") == len(
+        Run(run).evaluation["costs"]
+    )
     steps, low, high = bands[0]
     first, last = Run(run).curve
     assert np.allclose(high - low, 0.5), "rewards of the seeds"
@@ -251,7 +308,9 @@ def test_runs_are_compared_in_what_differs(run, tmp_path, capsys, monkeypatch):
     other = altered(run, tmp_path / "two", 0.25, seed=2, num_envs=8)
     cli.main(["compare", str(run), str(other)])
     printed = capsys.readouterr().out
-    assert re.search(r"training.num_envs +│ 4 +│ 8 ", printed) and re.search(r"training.seed +│ 1 +│ 2 ", printed)
+    assert re.search(r"training.num_envs +│ 4 +│ 8 ", printed) and re.search(
+        r"training.seed +│ 1 +│ 2 ", printed
+    )
     errors = [Run(folder).evaluation["lin_vel_error"] for folder in (run, other)]
     assert re.search(rf"lin vel error, m/s +│ {errors[0]:.4g} +│ {errors[1]:.4g} ", printed)
     assert "training.episodes" not in printed and "mean ±" not in printed
@@ -260,7 +319,9 @@ def test_runs_are_compared_in_what_differs(run, tmp_path, capsys, monkeypatch):
 def test_a_run_by_several_of_its_names_is_one(run, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(run)
     monkeypatch.chdir(run.parent)
-    assert len(_read("compare", [run, tmp_path / "link", Path(run.name), run / ".." / run.name])) == 1
+    assert (
+        len(_read("compare", [run, tmp_path / "link", Path(run.name), run / ".." / run.name])) == 1
+    )
 
 
 def test_a_run_whose_path_begins_with_an_underscore_has_its_place_in_the_legend(run):
@@ -278,7 +339,10 @@ def test_of_several_tasks_the_tasks_are_not_compared(run, tmp_path):
 
 
 def constant(updates: int, value: float, spike: int | None = None) -> list[dict[str, float]]:
-    return [{"env_steps": 1e6 * i, "reward": value + 100.0 * (i == spike)} for i in range(1, updates + 1)]
+    return [
+        {"env_steps": 1e6 * i, "reward": value + 100.0 * (i == spike)}
+        for i in range(1, updates + 1)
+    ]
 
 
 def test_a_curve_of_one_run_is_drawn_whole_and_a_mean_ends_where_one_of_its_runs_does():
@@ -291,7 +355,9 @@ def test_a_curve_of_one_run_is_drawn_whole_and_a_mean_ends_where_one_of_its_runs
     np.testing.assert_allclose(mean.get_ydata()[:100], 5.0)
     assert rest.get_linestyle() == "--" and max(rest.get_xdata()) == pytest.approx(400.0, abs=2.0)
     np.testing.assert_allclose(rest.get_ydata()[2:], 10.0)
-    assert axis.collections[0].get_paths()[0].vertices[:, 1].max() == 100.0  # what one update of one run had
+    assert (
+        axis.collections[0].get_paths()[0].vertices[:, 1].max() == 100.0
+    )  # what one update of one run had
 
 
 def test_a_mean_of_some_runs_says_of_how_many(run, tmp_path):
@@ -311,15 +377,36 @@ def test_a_mean_of_some_runs_says_of_how_many(run, tmp_path):
         (["report"], "report needs at least one RUN"),
         (["compare", "nothing"], "there is no run in 'nothing': it has no config.json"),
         (["report", "broken"], "is not JSON as legged-envs train writes it"),
-        (["report", "foreign"], "'foreign/config.json' is not what legged-envs train writes: it has no t"),
-        (["report", "foreign", "--out", "report.pdf"], r"the ending of --out must be one of \('.html',\)"),
-        (["train", GO2, "--tracker", "wand"], r"--tracker.* Expected one of \('tensorboard', 'wandb', 'mlflow'\)"),
-        (["record", GO2, "--name", "walk"], r"Minari refuses the name 'walk'; it must be \[NAMESPACE/\]NAME-vN"),
+        (
+            ["report", "foreign"],
+            "'foreign/config.json' is not what legged-envs train writes: it has no t",
+        ),
+        (
+            ["report", "foreign", "--out", "report.pdf"],
+            r"the ending of --out must be one of \('.html',\)",
+        ),
+        (
+            ["train", GO2, "--tracker", "wand"],
+            r"--tracker.* Expected one of \('tensorboard', 'wandb', 'mlflow'\)",
+        ),
+        (
+            ["record", GO2, "--name", "walk"],
+            r"Minari refuses the name 'walk'; it must be \[NAMESPACE/\]NAME-vN",
+        ),
         (["record", GO2, "--name", "../walk-v0"], "Minari refuses the name '../walk-v0'"),
         (["record", GO2, "--name", DATASET], f"there is a dataset '{DATASET}'"),
-        (["record", GO2, "--name", "go2/x-v0", "--episodes", "0"], "--episodes must be a positive integer"),
-        (["record", GO2, "--name", "go2/x-v0", "--noise", "-1"], "--noise must be a finite number at least 0"),
-        (["record", GO2, "--name", "go2/x-v0", "--policy", "none"], "there is no policy file 'none'"),
+        (
+            ["record", GO2, "--name", "go2/x-v0", "--episodes", "0"],
+            "--episodes must be a positive integer",
+        ),
+        (
+            ["record", GO2, "--name", "go2/x-v0", "--noise", "-1"],
+            "--noise must be a finite number at least 0",
+        ),
+        (
+            ["record", GO2, "--name", "go2/x-v0", "--policy", "none"],
+            "there is no policy file 'none'",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, capsys):
@@ -336,12 +423,28 @@ def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, c
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("curve.jsonl", '{"iteration": 1}\n{"iter\n', r"curve.jsonl', line 2, is no row of a curve"),
+        (
+            "curve.jsonl",
+            '{"iteration": 1}\n{"iter\n',
+            r"curve.jsonl', line 2, is no row of a curve",
+        ),
         ("eval.json", '{"a": 1}', "eval.json' is not what legged-envs train writes: it has no"),
         ("eval.json", "[]", "eval.json' is not what legged-envs train writes: it has no"),
-        ("config.json", '{"training": {}, "task": {}}', "config.json' has no training with task_id, iterations and"),
-        ("about.json", "[1]", "a file of .*damaged' is not what legged-envs train writes: AttributeError"),
-        ("curve.jsonl", "[1]\n", "a file of .*damaged' is not what legged-envs train writes: TypeError"),
+        (
+            "config.json",
+            '{"training": {}, "task": {}}',
+            "config.json' has no training with task_id, iterations and",
+        ),
+        (
+            "about.json",
+            "[1]",
+            "a file of .*damaged' is not what legged-envs train writes: AttributeError",
+        ),
+        (
+            "curve.jsonl",
+            "[1]\n",
+            "a file of .*damaged' is not what legged-envs train writes: TypeError",
+        ),
     ],
 )
 def test_a_damaged_run_is_told_by_its_file(name, text, message, run, tmp_path, capsys):
@@ -365,12 +468,26 @@ def test_a_file_that_is_no_checkpoint_is_one_line(content: object, tmp_path: Pat
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
     for option in ("--resume", "--warm-start"):
         with pytest.raises(SystemExit) as stop:
-            cli.main(["train", GO2, option, str(tmp_path), "--run-dir", str(tmp_path / "new"), "--no-video"])
+            cli.main(
+                [
+                    "train",
+                    GO2,
+                    option,
+                    str(tmp_path),
+                    "--run-dir",
+                    str(tmp_path / "new"),
+                    "--no-video",
+                ]
+            )
         error = capsys.readouterr().err
-        assert stop.value.code == 2 and "is no checkpoint" in error and error.count("\n") == 1, error
+        assert stop.value.code == 2 and "is no checkpoint" in error and error.count("\n") == 1, (
+            error
+        )
 
 
-def test_a_run_that_mlflow_does_not_know_here_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_mlflow_does_not_know_here_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     (tmp_path / "mlflow.id").write_text("0" * 32)
@@ -402,26 +519,49 @@ def test_a_dataset_holds_what_the_vector_environment_gave(dataset):
     with closing(gym.make_vec(GO2, num_envs=3, cfg=SHORT.changes)) as envs:
         seen, _ = envs.reset(seed=SHORT.seed)
         while any(len(own) < 3 for own in episodes):
-            action = policy(torch.from_numpy(seen)) + SHORT.noise * torch.randn(3, 12, generator=generator)
+            action = policy(torch.from_numpy(seen)) + SHORT.noise * torch.randn(
+                3, 12, generator=generator
+            )
             action = action.clamp(-1.0, 1.0).numpy()
             after, reward, terminated, truncated, info = envs.step(action)
             last = info.get("final_obs", after)
             for i, own in enumerate(episodes):
                 ends = terminated[i], truncated[i]
-                own[-1].append((seen[i], action[i], reward[i], *ends, info["cost"][i], info["costs"][i], last[i]))
+                own[-1].append(
+                    (
+                        seen[i],
+                        action[i],
+                        reward[i],
+                        *ends,
+                        info["cost"][i],
+                        info["costs"][i],
+                        last[i],
+                    )
+                )
                 own += [[]] if any(ends) else []
             seen = after
     expected = {
-        own[0][0].tobytes(): own for robot, count in zip(episodes, (2, 2, 1), strict=True) for own in robot[:count]
+        own[0][0].tobytes(): own
+        for robot, count in zip(episodes, (2, 2, 1), strict=True)
+        for own in robot[:count]
     }
-    assert len(dataset) == len(expected) == 5 and any(episode.terminations[-1] for episode in dataset)
+    assert len(dataset) == len(expected) == 5 and any(
+        episode.terminations[-1] for episode in dataset
+    )
     for episode in dataset:
-        columns = [np.array(column) for column in zip(*expected[episode.observations[0].tobytes()], strict=True)]
+        columns = [
+            np.array(column)
+            for column in zip(*expected[episode.observations[0].tobytes()], strict=True)
+        ]
         observations, actions, rewards, terminated, truncated, cost, costs, following = columns
         assert np.array_equal(episode.observations, np.concatenate((observations, following[-1:])))
         assert np.array_equal(episode.actions, actions) and np.array_equal(episode.rewards, rewards)
-        assert np.array_equal(episode.terminations, terminated) and np.array_equal(episode.truncations, truncated)
-        assert np.array_equal(episode.infos["cost"], cost) and np.array_equal(episode.infos["costs"], costs)
+        assert np.array_equal(episode.terminations, terminated) and np.array_equal(
+            episode.truncations, truncated
+        )
+        assert np.array_equal(episode.infos["cost"], cost) and np.array_equal(
+            episode.infos["costs"], costs
+        )
 
 
 def test_the_environment_is_recovered_and_repeats_an_episode(dataset):
@@ -430,13 +570,17 @@ def test_the_environment_is_recovered_and_repeats_an_episode(dataset):
         episode = next(each for each in dataset if np.array_equal(each.observations[0], seen))
         for t, action in enumerate(episode.actions):
             seen, reward, terminated, truncated, info = env.step(action)
-            assert np.array_equal(seen, episode.observations[t + 1]) and reward == episode.rewards[t]
+            assert (
+                np.array_equal(seen, episode.observations[t + 1]) and reward == episode.rewards[t]
+            )
             assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
             assert info["cost"] == episode.infos["cost"][t]
         assert terminated or truncated
     about = dataset.storage.metadata
     assert (
-        about["cost_names"] == [*env.unwrapped.cost_names] and about["noise"] == 0.5 and about["made_with"]["versions"]
+        about["cost_names"] == [*env.unwrapped.cost_names]
+        and about["noise"] == 0.5
+        and about["made_with"]["versions"]
     )
 
 
@@ -447,10 +591,14 @@ def test_actions_are_recorded_as_the_environment_takes_them(tmp_path):
         network = torch.nn.Linear(45, 12).requires_grad_(False)
         network.bias.copy_(torch.tensor([1.5, -5.0] * 6))
         network.weight.zero_()
-        save_policy(tmp_path / "policy.safetensors", network, contract(GO2, unwrap(envs), changes=changes))
+        save_policy(
+            tmp_path / "policy.safetensors", network, contract(GO2, unwrap(envs), changes=changes)
+        )
     written = record(RecordCfg(GO2, "go2/limit-v0", tmp_path, episodes=2))
     assert written.action_space.high.max() == 2.0
-    np.testing.assert_array_equal(written[0].actions, np.tile(np.float32([1.5, -2.0] * 6), (len(written[0]), 1)))
+    np.testing.assert_array_equal(
+        written[0].actions, np.tile(np.float32([1.5, -2.0] * 6), (len(written[0]), 1))
+    )
 
 
 @pytest.mark.usefixtures("dataset")
@@ -458,9 +606,9 @@ def test_a_policy_of_several_groups_is_recorded_with_all_of_them():
     changes = {"episode_length_s": 0.1, "commands.motion.clips": ("trot",)}
     written = record(RecordCfg("Legged/Go2-Mimic-v0", "go2/mimic-v0", episodes=2, changes=changes))
     with closing(written.recover_environment()) as env:
-        assert env.observation_space == written.observation_space and env.unwrapped.cfg.commands["motion"].clips == [
-            "trot"
-        ]
+        assert env.observation_space == written.observation_space and env.unwrapped.cfg.commands[
+            "motion"
+        ].clips == ["trot"]
     assert written[1].observations["critic_reference"].shape[0] == len(written[1]) + 1
 
 
@@ -479,7 +627,11 @@ def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
 @pytest.mark.parametrize(
     ("change", "task", "message"),
     [
-        ({}, "Legged/G1-Flat-v0", rf"the dataset '{DATASET}' is of {GO2}, not of 'Legged/G1-Flat-v0'"),
+        (
+            {},
+            "Legged/G1-Flat-v0",
+            rf"the dataset '{DATASET}' is of {GO2}, not of 'Legged/G1-Flat-v0'",
+        ),
         ({"task_id": "Legged/Go2-Flat-v1"}, GO2, "is of Legged/Go2-Flat-v1, not of"),
         (
             {"cost_names": ["slip"]},
@@ -487,15 +639,25 @@ def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
             r"of another version .* cost_names \['slip'\], now \['joint_position'",
         ),
         ({"cost_limits": [0.5] * 6}, GO2, r"with cost_limits \[0.5, 0.5.* now \[0.025"),
-        ({"contract": {"control_dt": 0.01}}, GO2, r"with control_dt 0.01, now 0.02; record it anew"),
+        (
+            {"contract": {"control_dt": 0.01}},
+            GO2,
+            r"with control_dt 0.01, now 0.02; record it anew",
+        ),
         ({"contract": {"action_scale": [1.0]}}, GO2, r"with action_scale \[1.0\], now \[0.6"),
         ({"minari_version": "9.9"}, GO2, "does not support the dataset"),
-        ({"task_id": 5}, GO2, rf"the dataset '{DATASET}' is not what legged-envs record writes: AttributeError"),
+        (
+            {"task_id": 5},
+            GO2,
+            rf"the dataset '{DATASET}' is not what legged-envs record writes: AttributeError",
+        ),
         ({"contract": [1]}, GO2, "is not what legged-envs record writes: TypeError"),
         ({"action_space": 5}, GO2, "is not what legged-envs record writes: "),
     ],
 )
-def test_a_dataset_of_another_task_or_version_is_refused(change, task, message, dataset, tmp_path, monkeypatch):
+def test_a_dataset_of_another_task_or_version_is_refused(
+    change, task, message, dataset, tmp_path, monkeypatch
+):
     shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     file = tmp_path / DATASET / "data" / "metadata.json"
@@ -509,10 +671,14 @@ def test_a_dataset_that_is_not_whole_is_told(dataset, tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     file = tmp_path / DATASET / "data" / "main_data.hdf5"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: OSError"):
+    with pytest.raises(
+        ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: OSError"
+    ):
         load_dataset(DATASET, GO2)
     (file.parent / "metadata.json").unlink()
-    with pytest.raises(ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: "):
+    with pytest.raises(
+        ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: "
+    ):
         load_dataset(DATASET, GO2)
 
 
@@ -533,8 +699,15 @@ def test_the_offline_example_clones_evaluates_and_refuses(tmp_path, monkeypatch,
     monkeypatch.setattr(sys, "argv", [example, *words])
     runpy.run_path(example)
     printed = capsys.readouterr().out
-    assert "recorded: 5 episodes" in printed and "cloned: 2 episodes" in printed and "costs per step" in printed
-    for name, message in ((DATASET, "is of Legged/Go2-Flat-v0, not of"), ("go2/none-v0", "there is no dataset")):
+    assert (
+        "recorded: 5 episodes" in printed
+        and "cloned: 2 episodes" in printed
+        and "costs per step" in printed
+    )
+    for name, message in (
+        (DATASET, "is of Legged/Go2-Flat-v0, not of"),
+        ("go2/none-v0", "there is no dataset"),
+    ):
         monkeypatch.setattr(sys, "argv", [example, name, "--env-id", "Legged/G1-Flat-v0"])
         with pytest.raises(SystemExit, match=message):
             runpy.run_path(example)

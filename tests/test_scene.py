@@ -12,13 +12,29 @@ import torch
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.envs.cfg import override
 from legged_envs.robots import G1, GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot, RobotState, SceneCfg, SimCfg, Simulation, make_simulation
+from legged_envs.sim import (
+    ObjectCfg,
+    PlacedRobot,
+    RobotState,
+    SceneCfg,
+    SimCfg,
+    Simulation,
+    make_simulation,
+)
 from legged_envs.tasks import make_task_cfg
 
 NUM_ENVS = 3
 ALL = torch.arange(NUM_ENVS)
 ROOT = ("root_pos_w", "root_quat_w", "root_lin_vel_w", "root_ang_vel_b")
-ROBOT = (*ROOT, "joint_pos", "joint_vel", "joint_torque", "joint_acc", "contact_force_w", "foot_pos_w")
+ROBOT = (
+    *ROOT,
+    "joint_pos",
+    "joint_vel",
+    "joint_torque",
+    "joint_acc",
+    "contact_force_w",
+    "foot_pos_w",
+)
 ROBOT += ("body_pos_w", "body_lin_vel_w", "foot_lin_vel_w")
 
 
@@ -39,7 +55,9 @@ def disturb(sim: Simulation, seed: int = 0) -> None:
     n = sim.num_envs
     for body in (*sim.robots.values(), *sim.objects.values()):
         twist = torch.rand(64, 6, generator=generator)[:n] - 0.5
-        body.write_root_state(torch.arange(n), body.root_pos_w, body.root_quat_w, *twist.split(3, 1))
+        body.write_root_state(
+            torch.arange(n), body.root_pos_w, body.root_quat_w, *twist.split(3, 1)
+        )
     for robot in sim.robots.values():
         joints = torch.rand(64, 2, robot.robot.num_joints, generator=generator)[:n] - 0.5
         robot.write_joint_state(torch.arange(n), robot.joint_pos + 0.2 * joints[:, 0], joints[:, 1])
@@ -53,9 +71,13 @@ def drive(sim: Simulation, seed: int) -> None:
 
 
 def everything(sim: Simulation) -> dict[str, torch.Tensor]:
-    found = {f"{name}.{q}": getattr(each, q).clone() for name, each in sim.robots.items() for q in ROBOT}
+    found = {
+        f"{name}.{q}": getattr(each, q).clone() for name, each in sim.robots.items() for q in ROBOT
+    }
     names = (*ROOT, "contact_force_w")
-    return found | {f"{name}.{q}": getattr(each, q).clone() for name, each in sim.objects.items() for q in names}
+    return found | {
+        f"{name}.{q}": getattr(each, q).clone() for name, each in sim.objects.items() for q in names
+    }
 
 
 def test_two_robots_and_a_box_are_a_plain_mj_step_loop_bit_for_bit(assert_same):
@@ -64,12 +86,18 @@ def test_two_robots_and_a_box_are_a_plain_mj_step_loop_bit_for_bit(assert_same):
     rear, beam = sim.robots["rear"], sim.objects["beam"]
     rear.set_parameter("friction", torch.tensor([0.3, 0.6, 0.9]), ALL)
     sim.set_parameter("kp", torch.full((NUM_ENVS, 12), 35.0), ALL)
-    assert rear.get_parameter("kp").unique().tolist() == [40.0] and sim.get_parameter("friction").unique() == 0.8
+    assert (
+        rear.get_parameter("kp").unique().tolist() == [40.0]
+        and sim.get_parameter("friction").unique() == 0.8
+    )
     loops = []
     for i in range(NUM_ENVS):
         model = copy.copy(sim.model)
         for geom in range(model.ngeom):
-            if model.body(model.geom_bodyid[geom]).name.startswith("rear/") and model.geom_conaffinity[geom]:
+            if (
+                model.body(model.geom_bodyid[geom]).name.startswith("rear/")
+                and model.geom_conaffinity[geom]
+            ):
                 model.geom_friction[geom, 0] = np.float32([0.3, 0.6, 0.9])[i]
         model.actuator_gainprm[:12, 0], model.actuator_biasprm[:12, 1] = 35.0, -35.0
         data = mujoco.MjData(model)
@@ -81,24 +109,37 @@ def test_two_robots_and_a_box_are_a_plain_mj_step_loop_bit_for_bit(assert_same):
         for i, (model, data) in enumerate(loops):
             for name in ("", "rear/"):
                 for joint in GO2.joint_names:
-                    data.actuator(name + joint).ctrl = sim.batch.bind("ctrl")[i, model.actuator(name + joint).id]
+                    data.actuator(name + joint).ctrl = sim.batch.bind("ctrl")[
+                        i, model.actuator(name + joint).id
+                    ]
             for _ in range(4):
                 mujoco.mj_step(model, data)
         sim.step(4)
         assert_same(sim.batch.bind("qpos").copy(), np.stack([data.qpos for _, data in loops]))
         for i, (model, data) in enumerate(loops):
-            row = {name: torch.tensor(data.body(f"{name}base").cfrc_ext[3:]).float() for name in ("", "rear/")}
+            row = {
+                name: torch.tensor(data.body(f"{name}base").cfrc_ext[3:]).float()
+                for name in ("", "rear/")
+            }
             assert_same(sim.contact_force_w[i, 0], row[""])
             assert_same(rear.contact_force_w[i, 0], row["rear/"])
             assert_same(rear.root_pos_w[i], torch.tensor(data.joint("rear/root").qpos[:3]).float())
             assert_same(
                 rear.joint_vel[i],
-                torch.tensor([data.joint(f"rear/{name}").qvel[0] for name in GO2.joint_names]).float(),
+                torch.tensor(
+                    [data.joint(f"rear/{name}").qvel[0] for name in GO2.joint_names]
+                ).float(),
             )
-            assert_same(rear.foot_pos_w[i, 1], torch.tensor(data.site("rear/FL_foot_site").xpos).float())
+            assert_same(
+                rear.foot_pos_w[i, 1], torch.tensor(data.site("rear/FL_foot_site").xpos).float()
+            )
             assert_same(beam.root_quat_w[i], torch.tensor(data.joint("beam/root").qpos[3:]).float())
-            assert_same(beam.root_ang_vel_b[i], torch.tensor(data.joint("beam/root").qvel[3:]).float())
-            assert_same(beam.contact_force_w[i], torch.tensor(data.body("beam/body").cfrc_ext[3:]).float())
+            assert_same(
+                beam.root_ang_vel_b[i], torch.tensor(data.joint("beam/root").qvel[3:]).float()
+            )
+            assert_same(
+                beam.contact_force_w[i], torch.tensor(data.body("beam/body").cfrc_ext[3:]).float()
+            )
             names = {model.body(model.geom_bodyid[g]).name for g in data.contact.geom.ravel()}
             touched |= {"base", "rear/base", "beam/body"} <= names
     assert touched  # the beam and what carries it
@@ -110,7 +151,9 @@ def test_a_robot_far_from_the_others_moves_as_alone():
     both, first, second = make(far), make(SceneCfg()), make(SceneCfg(start=(20.0, 0.0, 1.0)))
     for step in range(25):
         generator = torch.Generator().manual_seed(step)
-        targets = torch.tensor(GO2.default_joint_pos) + 0.6 * (torch.rand(2, NUM_ENVS, 12, generator=generator) - 0.5)
+        targets = torch.tensor(GO2.default_joint_pos) + 0.6 * (
+            torch.rand(2, NUM_ENVS, 12, generator=generator) - 0.5
+        )
         for name, own in (("robot", first), ("rear", second)):
             both.robots[name].set_joint_targets(targets[int(name == "rear")])
             own.set_joint_targets(targets[int(name == "rear")])
@@ -118,8 +161,12 @@ def test_a_robot_far_from_the_others_moves_as_alone():
             sim.step(4)
     for quantity in ROBOT[:7]:
         for name, own in (("robot", first), ("rear", second)):
-            torch.testing.assert_close(getattr(both.robots[name], quantity), getattr(own, quantity), msg=quantity)
-    torch.testing.assert_close(both.root_quat_w[0], torch.tensor([1.0, 0.0, 0.0, 0.0]), atol=0.2, rtol=0.0)
+            torch.testing.assert_close(
+                getattr(both.robots[name], quantity), getattr(own, quantity), msg=quantity
+            )
+    torch.testing.assert_close(
+        both.root_quat_w[0], torch.tensor([1.0, 0.0, 0.0, 0.0]), atol=0.2, rtol=0.0
+    )
     assert both.robots["rear"].root_pos_w[0, 0] > 19.5
 
 
@@ -141,7 +188,9 @@ def test_resets_writes_and_pushes_reach_their_robot_in_their_environments_alone(
     pushed = everything(sim)
     changed = {name for name in pushed if not torch.equal(pushed[name], after[name])}
     assert changed == {"rear.root_lin_vel_w", "beam.root_lin_vel_w"}
-    torch.testing.assert_close(pushed["rear.root_lin_vel_w"][2, 0], after["rear.root_lin_vel_w"][2, 0] + 0.5)
+    torch.testing.assert_close(
+        pushed["rear.root_lin_vel_w"][2, 0], after["rear.root_lin_vel_w"][2, 0] + 0.5
+    )
 
 
 def test_a_saved_state_holds_the_whole_scene_and_each_robots_parameters(assert_same):
@@ -194,7 +243,9 @@ def test_an_objects_own_friction_decides_on_the_ground_and_on_a_robot():
         box.push(ALL, torch.tensor([[1.0, 0.0, 0.0]]).expand(NUM_ENVS, 3))
         sim.step(100)
         slid.append(box.root_pos_w[0, 0].item() - 3.0)
-    assert slid[0] == pytest.approx(0.5 * 1.0 - 0.5 * 0.02 * 9.81 * 0.25, rel=0.05)  # v t − ½ μ g t²
+    assert slid[0] == pytest.approx(
+        0.5 * 1.0 - 0.5 * 0.02 * 9.81 * 0.25, rel=0.05
+    )  # v t − ½ μ g t²
     assert slid[1] == pytest.approx(1.0 / (2 * 0.4 * 9.81), rel=0.1)  # v² / 2 μ g
     sim = make()  # a beam of friction 1
     sim.step(40)
@@ -204,15 +255,24 @@ def test_an_objects_own_friction_decides_on_the_ground_and_on_a_robot():
     for contact in data.contact:
         names = {sim.model.geom(geom).name for geom in contact.geom}
         frictions["beam/shape" in names].add(contact.friction[0])
-    assert frictions == {0.0: {0.8}, 1.0: {1.0}} and sim.objects["beam"].contact_force_w[0, 2] > 10.0
+    assert (
+        frictions == {0.0: {0.8}, 1.0: {1.0}} and sim.objects["beam"].contact_force_w[0, 2] > 10.0
+    )
 
 
 def test_robots_of_two_kinds_keep_their_joints_bodies_and_limits_apart():
     sim = make(pair(3.0, G1))
     rear, alone = sim.robots["rear"], make_simulation("mujoco", G1, SimCfg(), 1, "cpu")
-    assert rear.body_names == alone.body_names and torch.equal(rear.joint_pos_limits, alone.joint_pos_limits)
-    assert rear.joint_pos.shape == (NUM_ENVS, G1.num_joints) and sim.joint_pos.shape == (NUM_ENVS, 12)
-    torch.testing.assert_close(rear.get_parameter("body_mass")[:1], alone.get_parameter("body_mass"))
+    assert rear.body_names == alone.body_names and torch.equal(
+        rear.joint_pos_limits, alone.joint_pos_limits
+    )
+    assert rear.joint_pos.shape == (NUM_ENVS, G1.num_joints) and sim.joint_pos.shape == (
+        NUM_ENVS,
+        12,
+    )
+    torch.testing.assert_close(
+        rear.get_parameter("body_mass")[:1], alone.get_parameter("body_mass")
+    )
     torch.testing.assert_close(rear.root_pos_w[0], torch.tensor([-1.5, 0.0, G1.base_height]))
     state = RobotState(rear, 0.02)
     assert state.bodies(G1.foot_names).pos_b.shape == (NUM_ENVS, 2, 3)
@@ -226,10 +286,22 @@ def test_robots_of_two_kinds_keep_their_joints_bodies_and_limits_apart():
     ("scene", "message"),
     [
         (SceneCfg(robots={"robot": PlacedRobot(GO2)}), "cannot have a part named 'robot'"),
-        (SceneCfg(robots={"a/b": PlacedRobot(GO2)}), "named 'a/b': give each robot and object an identifier"),
-        (SceneCfg(objects={"box": ObjectCfg("cube")}), r"box\.shape must be one of \('box', 'sphere'"),
-        (SceneCfg(objects={"ball": ObjectCfg("sphere")}), r"ball\.size of a sphere must be 1 numbers"),
-        (SceneCfg(objects={"box": ObjectCfg(mass=0.0)}), r"box\.mass must be a finite number above 0"),
+        (
+            SceneCfg(robots={"a/b": PlacedRobot(GO2)}),
+            "named 'a/b': give each robot and object an identifier",
+        ),
+        (
+            SceneCfg(objects={"box": ObjectCfg("cube")}),
+            r"box\.shape must be one of \('box', 'sphere'",
+        ),
+        (
+            SceneCfg(objects={"ball": ObjectCfg("sphere")}),
+            r"ball\.size of a sphere must be 1 numbers",
+        ),
+        (
+            SceneCfg(objects={"box": ObjectCfg(mass=0.0)}),
+            r"box\.mass must be a finite number above 0",
+        ),
         (SceneCfg(start=(1.0, 2.0)), r"SceneCfg\.start must be 3 numbers, got \(1\.0, 2\.0\)"),
     ],
     ids=str,
@@ -243,7 +315,9 @@ def test_a_scene_that_cannot_be_is_refused_by_name(scene, message):
 
 
 def env_of(scene: SceneCfg, num_envs: int = NUM_ENVS, **changes) -> LeggedVectorEnv:
-    cfg = override(make_task_cfg("Legged/Go2-Flat-v0"), {"scene": scene, "sim.num_threads": 1, **changes})
+    cfg = override(
+        make_task_cfg("Legged/Go2-Flat-v0"), {"scene": scene, "sim.num_threads": 1, **changes}
+    )
     return LeggedVectorEnv(cfg, num_envs)
 
 
@@ -252,27 +326,42 @@ def test_an_environment_reads_resets_and_saves_every_robot(assert_same, random_a
     env.reset(seed=0)
     rear = env.robots["rear"]
     assert env.robots["robot"] is env.robot and rear.sim is env.sim.robots["rear"]
-    torch.testing.assert_close(env.robot.root_pos_w[:, :2], torch.tensor([[0.6, 0.0]]).expand(NUM_ENVS, 2))
+    torch.testing.assert_close(
+        env.robot.root_pos_w[:, :2], torch.tensor([[0.6, 0.0]]).expand(NUM_ENVS, 2)
+    )
     actions = random_actions(30, NUM_ENVS)
     for action in actions[:10]:
         env.step(action)
     assert_same(rear.base_height, env.sim.robots["rear"].root_pos_w[:, 2])
-    assert (rear.foot_contact_time > 0.1).any() and not torch.equal(rear.joint_vel, rear.previous_joint_vel)
+    assert (rear.foot_contact_time > 0.1).any() and not torch.equal(
+        rear.joint_vel, rear.previous_joint_vel
+    )
     state = env.get_state()
     ends = []
     for _ in range(2):
         env.set_state(state)
         for action in actions[10:]:
             step = env.step(action)
-        _, again = env.reset(options={"reset_mask": np.array([False, True, False])}), env.get_state()
-        ends.append((step, {name: getattr(rear, name).clone() for name in RobotState.STATE}, again["robots"]["rear"]))
+        _, again = (
+            env.reset(options={"reset_mask": np.array([False, True, False])}),
+            env.get_state(),
+        )
+        ends.append(
+            (
+                step,
+                {name: getattr(rear, name).clone() for name in RobotState.STATE},
+                again["robots"]["rear"],
+            )
+        )
     assert_same(ends[0], ends[1])
     assert rear.foot_contact_time[1].max() <= env.step_dt < rear.foot_contact_time[0].max()
     env.close()
 
 
 def test_one_robot_alone_in_its_scene_is_the_task_without_a_scene(assert_same, random_actions):
-    plain = LeggedVectorEnv(override(make_task_cfg("Legged/Go2-Flat-v0"), {"sim.num_threads": 1}), NUM_ENVS)
+    plain = LeggedVectorEnv(
+        override(make_task_cfg("Legged/Go2-Flat-v0"), {"sim.num_threads": 1}), NUM_ENVS
+    )
     beside = env_of(SceneCfg(objects={"ball": ObjectCfg("sphere", (0.1,), pos=(9.0, 9.0, 0.1))}))
     for env in (plain, beside):
         env.reset(seed=3)

@@ -92,7 +92,9 @@ def test_an_episode_without_a_limit_goes_on():
     cfg = {"episode_length_s": float("inf")}
     env = gym.make_vec(TASK, num_envs=1, cfg=cfg)
     assert env.unwrapped.max_episode_length is None
-    assert "TimeLimit" not in str(env.env) and gym.make(TASK, cfg=cfg).spec.max_episode_steps is None
+    assert (
+        "TimeLimit" not in str(env.env) and gym.make(TASK, cfg=cfg).spec.max_episode_steps is None
+    )
     for wrong in (0.0, -1.0):
         with pytest.raises(ValueError, match=r"episode_length_s must be positive, got"):
             gym.make_vec(TASK, num_envs=1, cfg={"episode_length_s": wrong})
@@ -105,7 +107,9 @@ def test_action_terms_share_the_joints_and_each_has_its_scale_and_clip(random_ac
     cfg = task(
         actions={
             "calves": JointPositionCfg(joints=(".*_calf_joint",), scale=(0.1, 0.2, 0.3, 0.4)),
-            "hips": JointPositionCfg(joints=("FR_hip_joint", "FL_hip_joint"), scale=2.0, clip=(-0.5, 0.4)),
+            "hips": JointPositionCfg(
+                joints=("FR_hip_joint", "FL_hip_joint"), scale=2.0, clip=(-0.5, 0.4)
+            ),
         }
     )
     env = make(cfg)
@@ -124,14 +128,29 @@ def test_action_terms_share_the_joints_and_each_has_its_scale_and_clip(random_ac
     [
         ({}, "at least one term"),
         (
-            {"a": JointPositionCfg(joints=("FR_.*",)), "b": JointPositionCfg(joints=("FR_hip_joint",))},
+            {
+                "a": JointPositionCfg(joints=("FR_.*",)),
+                "b": JointPositionCfg(joints=("FR_hip_joint",)),
+            },
             "FR_hip_joint.*mo",
         ),
-        ({"a": JointPositionCfg(joints=("wheel",))}, r"JointPositionCfg\.joints: no joint matches 'wheel'.*FR_hip"),
+        (
+            {"a": JointPositionCfg(joints=("wheel",))},
+            r"JointPositionCfg\.joints: no joint matches 'wheel'.*FR_hip",
+        ),
         ({"a": JointPositionCfg(clip=(1.0, -1.0))}, r"JointPositionCfg\.clip.*\(1\.0, -1\.0\)"),
-        ({"a": JointVelocityCfg()}, "JointVelocityCfg needs joints with velocity actuators.*FR_hip_joint.*position"),
-        ({"a": JointTorqueCfg(joints=("FL_hip_joint",))}, "JointTorqueCfg needs joints with torque.*FL_hip_joint"),
-        ({"a": JointPositionCfg(around="velocity")}, "around: 'velocity' is no motion command or gait clock"),
+        (
+            {"a": JointVelocityCfg()},
+            "JointVelocityCfg needs joints with velocity actuators.*FR_hip_joint.*position",
+        ),
+        (
+            {"a": JointTorqueCfg(joints=("FL_hip_joint",))},
+            "JointTorqueCfg needs joints with torque.*FL_hip_joint",
+        ),
+        (
+            {"a": JointPositionCfg(around="velocity")},
+            "around: 'velocity' is no motion command or gait clock",
+        ),
     ],
 )
 def test_action_terms_that_do_not_fit_are_named(actions, culprit):
@@ -185,7 +204,9 @@ def test_a_history_is_part_of_the_saved_state(random_actions, assert_same):
 
 @pytest.mark.parametrize("history", [0, -1, 1.5, "3"])
 def test_a_history_that_makes_no_sense_is_named(history):
-    with pytest.raises(ValueError, match=f"group 'policy'.*history must be a positive integer, got {history!r}"):
+    with pytest.raises(
+        ValueError, match=f"group 'policy'.*history must be a positive integer, got {history!r}"
+    ):
         make(task(observations=counted(history)))
 
 
@@ -201,7 +222,9 @@ def test_a_reward_after_the_floor_counts_where_the_floor_took_the_rest():
     for _ in range(4):
         env.step(still(env))
     log = env.reset()[1]["log"]
-    assert log["reward/late"] == pytest.approx(-2.0) and log["reward/floored"] == pytest.approx(-3.0)
+    assert log["reward/late"] == pytest.approx(-2.0) and log["reward/floored"] == pytest.approx(
+        -3.0
+    )
     unfloored = make(task(rewards={"late": late, "floored": one}, only_positive_rewards=False))
     assert torch.allclose(unfloored.step(still(unfloored))[1], torch.tensor(-5.0 * 0.02))
 
@@ -210,7 +233,9 @@ def test_a_reward_after_the_floor_counts_where_the_floor_took_the_rest():
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_custom_terms_among_pure_ones_change_neither_the_others_nor_the_order(marked, random_actions, assert_same):
+def test_custom_terms_among_pure_ones_change_neither_the_others_nor_the_order(
+    marked, random_actions, assert_same
+):
     """A term of every kind, written by the user: marked pure or not, all others give the same."""
     calls: list[str] = []
 
@@ -254,7 +279,9 @@ def test_commands_and_pushes_advance_before_the_evaluation_if_the_task_says_so()
     values = {}
     for first in (False, True):
         cfg = task(
-            rewards={"command": RewardTermCfg(commanded, 1 / 0.02)}, only_positive_rewards=False, advance_first=first
+            rewards={"command": RewardTermCfg(commanded, 1 / 0.02)},
+            only_positive_rewards=False,
+            advance_first=first,
         )
         cfg.commands["velocity"].resampling_time_s = (0.02, 0.02)
         cfg.commands["velocity"].standing_fraction = 0.0
@@ -332,7 +359,11 @@ def test_the_velocity_curriculum_widens_the_range_once_robots_follow_well_and_is
     fresh.set_state(env.get_state())
     assert_same(fresh.reset()[0], env.reset()[0])
     with pytest.raises(ValueError, match=r"no reward term 'dance'.*torques"):
-        cfg = task(curriculum={"vx": CurriculumTermCfg(curricula.widen_velocity_command, {"reward": "dance"})})
+        cfg = task(
+            curriculum={
+                "vx": CurriculumTermCfg(curricula.widen_velocity_command, {"reward": "dance"})
+            }
+        )
         broken = make(cfg)
         broken.step(still(broken))
         broken.reset()
@@ -341,7 +372,9 @@ def test_the_velocity_curriculum_widens_the_range_once_robots_follow_well_and_is
 # --- configurations ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"])
+@pytest.mark.parametrize(
+    "task_id", ["Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"]
+)
 def test_no_two_groups_share_a_term(task_id):
     cfg = make_task_cfg(task_id)
     terms = [term for group in cfg.observations.values() for term in group.terms.values()]
@@ -349,7 +382,9 @@ def test_no_two_groups_share_a_term(task_id):
     assert len({id(term.params) for term in terms}) == len(terms)
 
 
-def test_a_shorter_limit_of_a_finite_task_truncates_one_robot_and_many_alike(make_vec: Any, make_single: Any) -> None:
+def test_a_shorter_limit_of_a_finite_task_truncates_one_robot_and_many_alike(
+    make_vec: Any, make_single: Any
+) -> None:
     options = {"cfg": {"is_finite_horizon": True, "episode_length_s": 0.1}, "max_episode_steps": 3}
     one, many = make_single(**options), make_vec(1, autoreset_mode="Disabled", **options)
     for env in (one, many):

@@ -38,7 +38,11 @@ def make(robot: RobotCfg = GO2, num_envs: int = NUM_ENVS, **cfg: float) -> Simul
         ('name="FL_foot"', 'name="FL_toe"', "no body 'FL_foot'"),
         ('name="track"', 'name="side"', "no camera 'track'"),
         ('conaffinity="1"', 'conaffinity="0"', "no collision shapes"),
-        ('contype="0" conaffinity="1"', 'contype="1" conaffinity="0"', "no collision shapes for the ground"),
+        (
+            'contype="0" conaffinity="1"',
+            'contype="1" conaffinity="0"',
+            "no collision shapes for the ground",
+        ),
         (
             "</mujoco>",
             '<actuator><motor name="m" joint="FL_hip_joint"/></actuator></mujoco>',
@@ -73,16 +77,24 @@ def test_a_robots_file_that_does_not_fit_names_the_culprit(tmp_path, old, new, m
 def test_a_default_pose_outside_of_the_joints_range_is_refused():
     pose = (2.0, *GO2.default_joint_pos[1:])
     with pytest.raises(
-        ValueError, match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range.*nearest is 1\.0472"
+        ValueError,
+        match=r"default_joint_pos of 'F._hip_joint' is 2\.0, outside of its range.*nearest is 1\.0472",
     ):
         build_scene(dataclasses.replace(GO2, default_joint_pos=pose), SimCfg())
 
 
 @pytest.mark.parametrize("robot", [GO2, G1, G1_29], ids=lambda robot: robot.name)
 def test_a_base_height_at_which_the_robot_falls_or_is_in_the_ground_names_the_right_one(robot):
-    for change, place in ((0.2, "0.200 m above the ground, onto which it would fall"), (-0.1, "0.100 m inside the ")):
-        with pytest.raises(ValueError, match=rf"RobotCfg '{robot.name}': with base_height=.* {place}.*") as error:
-            build_scene(dataclasses.replace(robot, base_height=robot.base_height + change), SimCfg())
+    for change, place in (
+        (0.2, "0.200 m above the ground, onto which it would fall"),
+        (-0.1, "0.100 m inside the "),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"RobotCfg '{robot.name}': with base_height=.* {place}.*"
+        ) as error:
+            build_scene(
+                dataclasses.replace(robot, base_height=robot.base_height + change), SimCfg()
+            )
         assert str(error.value).endswith(f"at {robot.base_height:.4f}")
     for change in (-0.015, 0.1):  # legged_gym drops a Go2 by 8 cm
         build_scene(dataclasses.replace(robot, base_height=robot.base_height + change), SimCfg())
@@ -93,7 +105,9 @@ def test_a_file_that_is_missing_or_none_and_parts_that_are_not_there_are_named(t
     with pytest.raises(FileNotFoundError, match=r"RobotCfg 'go2': there is no file .*own\.xml'"):
         make(dataclasses.replace(GO2, xml=str(path)))
     path.write_text("<mujoco><worldbody></mujoco>")
-    with pytest.raises(ValueError, match=r"RobotCfg 'go2': cannot read .*own\.xml'.*: XML parse error .*worldbody$"):
+    with pytest.raises(
+        ValueError, match=r"RobotCfg 'go2': cannot read .*own\.xml'.*: XML parse error .*worldbody$"
+    ):
         make(dataclasses.replace(GO2, xml=str(path)))
     for change, culprit in (
         ({"penalized_bodies": ("FR_tihgh",)}, "no body 'FR_tihgh', .*; did you mean 'FR_thigh'"),
@@ -110,16 +124,22 @@ def random_parameters(sim: Simulation, seed: int = 1) -> dict[str, torch.Tensor]
     for name in sim.parameter_names:
         default = sim.default_parameter(name)
         unit = torch.rand(default.shape, generator=generator)
-        values[name] = default + 0.04 * (unit - 0.5) if name == "com" else default * (0.8 + 0.4 * unit)
+        values[name] = (
+            default + 0.04 * (unit - 0.5) if name == "com" else default * (0.8 + 0.4 * unit)
+        )
         sim.set_parameter(name, values[name], torch.arange(sim.num_envs))
     return values
 
 
-def plain_model(sim: Simulation, parameters: dict[str, torch.Tensor], env_id: int) -> mujoco.MjModel:
+def plain_model(
+    sim: Simulation, parameters: dict[str, torch.Tensor], env_id: int
+) -> mujoco.MjModel:
     """The scene with the parameters of one environment written into it by hand."""
     model = build_scene(sim.robot, sim.cfg)
     value = {name: row[env_id].double().numpy() for name, row in parameters.items()}
-    model.geom_friction[(model.geom_bodyid > 0) & (model.geom_conaffinity > 0), 0] = value["friction"]
+    model.geom_friction[(model.geom_bodyid > 0) & (model.geom_conaffinity > 0), 0] = value[
+        "friction"
+    ]
     model.body_mass[1:] = value["body_mass"]
     model.body_ipos[1:] = value["com"]
     model.dof_armature[6:] = value["armature"]
@@ -139,8 +159,13 @@ def throw(sim: Simulation, seed: int = 2, env_ids: torch.Tensor | None = None) -
     def uniform(half_width: float, size: int) -> torch.Tensor:
         return (torch.rand(n, size, generator=generator) * 2.0 - 1.0) * half_width
 
-    pos = torch.tensor([0.0, 0.0, sim.robot.base_height]) + torch.tensor([1.0, 1.0, 0.05]) * uniform(1.0, 3).abs()
-    quat = torch.nn.functional.normalize(torch.tensor([1.0, 0.0, 0.0, 0.0]) + uniform(0.1, 4), dim=1)
+    pos = (
+        torch.tensor([0.0, 0.0, sim.robot.base_height])
+        + torch.tensor([1.0, 1.0, 0.05]) * uniform(1.0, 3).abs()
+    )
+    quat = torch.nn.functional.normalize(
+        torch.tensor([1.0, 0.0, 0.0, 0.0]) + uniform(0.1, 4), dim=1
+    )
     sim.write_root_state(env_ids, pos, quat, uniform(0.5, 3), uniform(1.0, 3))
     joint_pos = torch.tensor(sim.robot.default_joint_pos) + uniform(0.1, num_joints)
     sim.write_joint_state(env_ids, joint_pos, uniform(1.0, num_joints))
@@ -162,7 +187,9 @@ def plain_data(sim: Simulation, model: mujoco.MjModel, env_id: int) -> mujoco.Mj
     return data
 
 
-def plain_loop(sim: Simulation, parameters: dict[str, torch.Tensor]) -> list[tuple[mujoco.MjModel, mujoco.MjData]]:
+def plain_loop(
+    sim: Simulation, parameters: dict[str, torch.Tensor]
+) -> list[tuple[mujoco.MjModel, mujoco.MjData]]:
     models = [plain_model(sim, parameters, i) for i in range(sim.num_envs)]
     return [(model, plain_data(sim, model, i)) for i, model in enumerate(models)]
 
@@ -201,14 +228,18 @@ def quantities(sim: Simulation) -> dict[str, torch.Tensor]:
     return {name: getattr(sim, name).clone() for name in QUANTITIES}
 
 
-def plain_quantities(robot: RobotCfg, model: mujoco.MjModel, data: mujoco.MjData) -> dict[str, np.ndarray]:
+def plain_quantities(
+    robot: RobotCfg, model: mujoco.MjModel, data: mujoco.MjData
+) -> dict[str, np.ndarray]:
     """What the simulation should show of one environment, from plain MuJoCo's functions."""
     bodies = range(1, model.nbody)
     forces = np.zeros((model.nbody, 3))
     wrench = np.zeros(6)
     for i, contact in enumerate(data.contact):
         mujoco.mj_contactForce(model, data, i, wrench)
-        on_second = contact.frame.reshape(3, 3).T @ wrench[:3]  # the normal points from the first geom to the second
+        on_second = (
+            contact.frame.reshape(3, 3).T @ wrench[:3]
+        )  # the normal points from the first geom to the second
         forces[model.geom_bodyid[contact.geom[1]]] += on_second
         forces[model.geom_bodyid[contact.geom[0]]] -= on_second
 
@@ -240,7 +271,9 @@ def plain_quantities(robot: RobotCfg, model: mujoco.MjModel, data: mujoco.MjData
 
 def assert_close(actual: torch.Tensor, expected: np.ndarray, name: str) -> None:
     scale = np.abs(expected).max(initial=1.0)
-    np.testing.assert_allclose(actual.double().numpy(), expected, rtol=1e-5, atol=1e-5 * scale, err_msg=name)
+    np.testing.assert_allclose(
+        actual.double().numpy(), expected, rtol=1e-5, atol=1e-5 * scale, err_msg=name
+    )
 
 
 # --- trajectories -----------------------------------------------------------------------------------------------------
@@ -270,12 +303,16 @@ def test_500_control_steps_are_bit_identical_to_a_plain_mj_step_loop(num_threads
     assert diverged(sim) == []
 
 
-PARAMETERS = pytest.mark.parametrize("name", ["friction", "body_mass", "com", "kp", "kd", "armature"])
+PARAMETERS = pytest.mark.parametrize(
+    "name", ["friction", "body_mass", "com", "kp", "kd", "armature"]
+)
 
 
 @ROBOTS
 @PARAMETERS
-def test_a_parameter_changes_the_model_of_its_environment_and_the_constants_that_depend_on_it(robot, name):
+def test_a_parameter_changes_the_model_of_its_environment_and_the_constants_that_depend_on_it(
+    robot, name
+):
     sim = make(robot)
     default = {each: sim.default_parameter(each) for each in sim.parameter_names}
     changed = {**default, name: default[name] * 1.25 + 0.01}
@@ -295,9 +332,13 @@ def test_a_parameter_changes_the_model_of_its_environment_and_the_constants_that
     for env_id, parameters in enumerate((changed, default, changed)):
         model, expected = sim.batch.get_model(env_id), plain_model(sim, parameters, env_id)
         for field in fields:
-            np.testing.assert_allclose(getattr(model, field), getattr(expected, field), rtol=1e-6, err_msg=field)
+            np.testing.assert_allclose(
+                getattr(model, field), getattr(expected, field), rtol=1e-6, err_msg=field
+            )
         touching = (model.geom_contype > 0) | (model.geom_conaffinity > 0)
-        np.testing.assert_allclose(model.geom_friction[touching], expected.geom_friction[touching], rtol=1e-6)
+        np.testing.assert_allclose(
+            model.geom_friction[touching], expected.geom_friction[touching], rtol=1e-6
+        )
 
 
 # --- what the quantities are and when they are current ----------------------------------------------------------------
@@ -339,7 +380,9 @@ def test_body_quantities_lag_by_exactly_one_physics_step_and_root_and_joints_do_
         for name in QUANTITIES:
             expected, other = (current, lagging) if name in CURRENT else (lagging, current)
             assert_close(getattr(sim, name)[env_id], expected[name], name)
-            assert not np.allclose(expected[name], other[name], rtol=1e-5, atol=1e-6), f"{name} did not change"
+            assert not np.allclose(expected[name], other[name], rtol=1e-5, atol=1e-6), (
+                f"{name} did not change"
+            )
 
 
 @ROBOTS
@@ -370,19 +413,27 @@ def test_a_reset_puts_the_robot_at_rest_in_its_default_pose(robot):
     for velocity in (sim.root_lin_vel_w, sim.root_ang_vel_b, sim.joint_vel):
         assert not velocity.any()
     assert torch.allclose(sim.foot_pos_w[..., 2], torch.tensor(robot.foot_radius), atol=2e-3)
-    assert torch.allclose(sim.joint_torque, torch.zeros(1), atol=1e-4), "the PD targets are the default pose"
+    assert torch.allclose(sim.joint_torque, torch.zeros(1), atol=1e-4), (
+        "the PD targets are the default pose"
+    )
 
 
 def test_bodies_are_named_and_joints_in_the_order_of_the_robot():
     sim = make()
     assert sim.body_names[0] == GO2.base_body
     assert [sim.body_names[i] for i in sim.body_ids(GO2.foot_names)] == list(GO2.foot_names)
-    sim.write_joint_state(ALL, torch.arange(12.0).mul(0.01).expand(NUM_ENVS, 12), torch.zeros(NUM_ENVS, 12))
+    sim.write_joint_state(
+        ALL, torch.arange(12.0).mul(0.01).expand(NUM_ENVS, 12), torch.zeros(NUM_ENVS, 12)
+    )
     sim.forward(ALL)
     model = sim.model
     for i, name in enumerate(GO2.joint_names):
         address = model.joint(name).qposadr[0]
-        assert sim.batch.bind("qpos")[0, address] == np.float32(0.01) * np.float32(i) == sim.joint_pos[0, i].item()
+        assert (
+            sim.batch.bind("qpos")[0, address]
+            == np.float32(0.01) * np.float32(i)
+            == sim.joint_pos[0, i].item()
+        )
         assert np.array_equal(sim.joint_pos_limits[i], model.joint(name).range.astype(np.float32))
     feet = sim.body_pos_w[:, sim.body_ids(GO2.foot_names)]
     assert torch.allclose(feet, sim.foot_pos_w, atol=1e-6)
@@ -405,7 +456,9 @@ def test_torques_are_the_pd_law_within_the_limits():
     one = torch.arange(1)
     offset = torch.linspace(-1.5, 1.5, 12).unsqueeze(0)
     joint_vel = torch.linspace(2.0, -2.0, 12).unsqueeze(0)
-    sim.write_root_state(one, torch.tensor([[0.0, 0.0, 3.0]]), torch.tensor([[1.0, 0, 0, 0]]), *torch.zeros(2, 1, 3))
+    sim.write_root_state(
+        one, torch.tensor([[0.0, 0.0, 3.0]]), torch.tensor([[1.0, 0, 0, 0]]), *torch.zeros(2, 1, 3)
+    )
     sim.write_joint_state(one, torch.tensor([GO2.default_joint_pos]), joint_vel)
     sim.set_joint_targets(torch.tensor([GO2.default_joint_pos]) + offset)
     sim.forward(one)
@@ -511,25 +564,36 @@ class HandDriven:
 def test_each_kind_of_actuator_applies_its_law_within_its_limits(wheeler):
     sim = make(wheeler, 1)
     one, still = torch.arange(1), torch.zeros(1, 3)
-    sim.write_root_state(one, torch.tensor([[0.0, 0.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0, 0.0]]), still, still)
+    sim.write_root_state(
+        one, torch.tensor([[0.0, 0.0, 3.0]]), torch.tensor([[1.0, 0.0, 0.0, 0.0]]), still, still
+    )
     for name in ("kp", "kd"):
         sim.set_parameter(name, 1.2 * sim.default_parameter(name), one)
-    by_hand = HandDriven(wheeler, {name: sim.get_parameter(name) for name in ("kp", "kd")}, sim.cfg.dt)
+    by_hand = HandDriven(
+        wheeler, {name: sim.get_parameter(name) for name in ("kp", "kd")}, sim.cfg.dt
+    )
     assert sim.get_parameter("kd").tolist() == [pytest.approx([1.2, 0.48, 0.0])]
-    by_hand.data.qpos[:], by_hand.data.qvel[:] = sim.batch.bind("qpos")[0], sim.batch.bind("qvel")[0]
+    by_hand.data.qpos[:], by_hand.data.qvel[:] = (
+        sim.batch.bind("qpos")[0],
+        sim.batch.bind("qvel")[0],
+    )
     generator = torch.Generator().manual_seed(4)
     limited = np.zeros(3, dtype=int)
     for _ in range(40):
-        target = (torch.rand(1, 3, generator=generator) * 2.0 - 1.0) * torch.tensor([0.4, 6.0, 1.0]) + torch.tensor(
-            [0.0, 3.0, 0.0]
-        )
+        target = (torch.rand(1, 3, generator=generator) * 2.0 - 1.0) * torch.tensor(
+            [0.4, 6.0, 1.0]
+        ) + torch.tensor([0.0, 3.0, 0.0])
         sim.set_joint_targets(target)
         for _ in range(3):
             sim.step(1)
             by_hand.step(target[0].double().numpy())
             assert_close(sim.joint_torque[0], by_hand.torque, "joint_torque")
-            np.testing.assert_allclose(sim.batch.bind("qpos")[0], by_hand.data.qpos, rtol=1e-8, atol=1e-9)
-            np.testing.assert_allclose(sim.batch.bind("qvel")[0], by_hand.data.qvel, rtol=1e-7, atol=1e-8)
+            np.testing.assert_allclose(
+                sim.batch.bind("qpos")[0], by_hand.data.qpos, rtol=1e-8, atol=1e-9
+            )
+            np.testing.assert_allclose(
+                sim.batch.bind("qvel")[0], by_hand.data.qvel, rtol=1e-7, atol=1e-8
+            )
             limited += ~by_hand.within
     assert (limited > 3).all() and (limited < 117).all()
     assert abs(by_hand.data.qpos[8]) > 1.0, "the wheel turned"
@@ -555,9 +619,13 @@ def test_the_scale_of_the_gains_is_that_of_a_joint_that_has_them(wheeler):
     gains = {"actuators": ("velocity", "position", "torque"), "kp": (0.0, 30.0, 0.0)}
     sim = make(dataclasses.replace(wheeler, **gains))
     sim.set_parameter("kp", 1.5 * sim.default_parameter("kp"), ALL)
-    assert torch.allclose(observations.gain_scale(SimpleNamespace(sim=sim)), torch.tensor([1.5, 1.0]))
+    assert torch.allclose(
+        observations.gain_scale(SimpleNamespace(sim=sim)), torch.tensor([1.5, 1.0])
+    )
     without = dataclasses.replace(wheeler, kp=(0.0,) * 3, kd=(0.0,) * 3, actuators=("torque",) * 3)
-    with pytest.raises(ValueError, match="needs a joint with a kp and a kd, and robot 'wheeler' has none"):
+    with pytest.raises(
+        ValueError, match="needs a joint with a kp and a kd, and robot 'wheeler' has none"
+    ):
         observations.gain_scale(SimpleNamespace(sim=make(without)))
 
 
@@ -569,7 +637,9 @@ def test_joints_without_limits_are_never_outside_of_them(wheeler):
     assert sim.joint_pos_limits.tolist() == [[-1.0, 1.0], [-inf, inf], [-inf, inf]]
     low, high = robot.soft_joint_pos_limits(0.5)
     assert (low.tolist(), high.tolist()) == ([-0.5, -inf, -inf], [0.5, inf, inf])
-    sim.write_joint_state(ALL, torch.tensor([[0.7, 30.0, -40.0]]).repeat(NUM_ENVS, 1), torch.zeros(NUM_ENVS, 3))
+    sim.write_joint_state(
+        ALL, torch.tensor([[0.7, 30.0, -40.0]]).repeat(NUM_ENVS, 1), torch.zeros(NUM_ENVS, 3)
+    )
     robot.refresh(ALL)
     assert torch.allclose(rewards.dof_pos_limits(env, soft_limit=0.5), torch.tensor(0.2))
     assert torch.allclose(costs.joint_position(env, soft_limit=0.5), torch.tensor(1 / 3))
@@ -603,17 +673,22 @@ def test_two_robots_in_a_scene_have_views_of_their_own(wheeler):
             assert model.joint(joint).qposadr == view.joint_qpos.start + i
             assert model.joint(joint).dofadr == view.joint_qvel.start + i
         assert (
-            view.joint_qpos.stop - view.joint_qpos.start == view.joint_qvel.stop - view.joint_qvel.start == num_joints
+            view.joint_qpos.stop - view.joint_qpos.start
+            == view.joint_qvel.stop - view.joint_qvel.start
+            == num_joints
         )
         bodies = [model.body(i).name for i in range(model.nbody)[view.bodies]]
-        assert bodies[0] == f"{prefix}{robot.base_body}" and all(name.startswith(prefix) for name in bodies)
+        assert bodies[0] == f"{prefix}{robot.base_body}" and all(
+            name.startswith(prefix) for name in bodies
+        )
         assert len(bodies) == make(robot).model.nbody - 1
         assert (model.geom_bodyid[view.geoms] >= view.bodies.start).all()
         assert (model.geom_bodyid[view.geoms] < view.bodies.stop).all()
         feet = [model.site(i).name for i in range(model.nsite)[view.foot_sites]]
         assert feet == [f"{prefix}{foot}_site" for foot in robot.foot_names]
         first, last = (
-            model.sensor(f"{prefix}{foot}_lin_vel").adr[0] for foot in (robot.foot_names[0], robot.foot_names[-1])
+            model.sensor(f"{prefix}{foot}_lin_vel").adr[0]
+            for foot in (robot.foot_names[0], robot.foot_names[-1])
         )
         assert view.foot_velocities == slice(first, last + 3)
     for field in dataclasses.fields(RobotView):
@@ -629,21 +704,28 @@ def test_a_robot_on_a_fixed_base_has_a_view_without_a_root_and_is_not_simulated(
     assert view.root_qpos is None and view.root_qvel is None
     assert view.joints == view.joint_qpos == view.joint_qvel == view.actuators == slice(0, 3)
     with pytest.raises(
-        ValueError, match=r"fixed\.xml: base_body 'base' of RobotCfg 'wheeler' has no free joint: put <freejoint"
+        ValueError,
+        match=r"fixed\.xml: base_body 'base' of RobotCfg 'wheeler' has no free joint: put <freejoint",
     ):
         make(fixed)
 
 
 def test_joints_that_are_no_hinges_and_bodies_of_feet_out_of_order_are_refused(wheeler, tmp_path):
     path = tmp_path / "own.xml"
-    path.write_text(WHEELER_XML.replace('name="shoulder" axis="1 0 0"', 'name="shoulder" type="ball"'))
+    path.write_text(
+        WHEELER_XML.replace('name="shoulder" axis="1 0 0"', 'name="shoulder" type="ball"')
+    )
     with pytest.raises(
-        ValueError, match=r"own\.xml: every joint but the free one of the base must be a hinge or a slide"
+        ValueError,
+        match=r"own\.xml: every joint but the free one of the base must be a hinge or a slide",
     ):
         make(dataclasses.replace(wheeler, xml=str(path)))
     order = (1, 0, 2, 3)
     shuffled = dataclasses.replace(GO2, foot_names=tuple(GO2.foot_names[i] for i in order))
-    with pytest.raises(ValueError, match="must declare the sites of its feet one after another, in RobotCfg's order"):
+    with pytest.raises(
+        ValueError,
+        match="must declare the sites of its feet one after another, in RobotCfg's order",
+    ):
         make(shuffled)
 
 
@@ -667,7 +749,9 @@ def test_default_parameters_are_those_of_the_robot():
     sim = make()
     assert torch.equal(sim.default_parameter("kp"), torch.tensor([GO2.kp] * NUM_ENVS))
     assert torch.equal(sim.default_parameter("kd"), torch.tensor([GO2.kd] * NUM_ENVS))
-    assert sim.default_parameter("body_mass").sum(1).tolist() == pytest.approx([15.206] * NUM_ENVS, abs=0.001)
+    assert sim.default_parameter("body_mass").sum(1).tolist() == pytest.approx(
+        [15.206] * NUM_ENVS, abs=0.001
+    )
     assert sim.default_parameter("com").shape == (NUM_ENVS, len(sim.body_names), 3)
 
 
@@ -789,7 +873,9 @@ def test_a_parameter_set_before_the_save_and_not_yet_in_force_acts_after_the_loa
     for simulation in (sim, fresh):
         simulation.step(40)
     assert_same(physics(fresh), physics(sim))
-    assert np.array_equal(fresh.batch.get_model(0).dof_invweight0, sim.batch.get_model(0).dof_invweight0)
+    assert np.array_equal(
+        fresh.batch.get_model(0).dof_invweight0, sim.batch.get_model(0).dof_invweight0
+    )
 
 
 @PARAMETERS
@@ -813,7 +899,14 @@ def test_a_parameter_set_after_the_save_is_undone_by_the_load(name):
     sim.set_state(state)
     assert torch.equal(sim.get_parameter(name), default)
     restored = sim.batch.get_model(0)
-    for field in ("geom_friction", "body_mass", "body_subtreemass", "body_ipos", "dof_armature", "actuator_gainprm"):
+    for field in (
+        "geom_friction",
+        "body_mass",
+        "body_subtreemass",
+        "body_ipos",
+        "dof_armature",
+        "actuator_gainprm",
+    ):
         assert np.array_equal(getattr(restored, field), getattr(model, field)), field
     assert np.array_equal(restored.actuator_biasprm, model.actuator_biasprm)
 
@@ -830,7 +923,9 @@ def test_a_partial_reset_leaves_the_other_environments_bit_identical(assert_same
             if sim is partial and step == 8:
                 second = torch.tensor([1])
                 sim.reset(second)
-                sim.set_parameter("body_mass", 1.1 * sim.default_parameter("body_mass")[second], second)
+                sim.set_parameter(
+                    "body_mass", 1.1 * sim.default_parameter("body_mass")[second], second
+                )
                 sim.forward(second)
                 assert sim.root_pos_w[1, 2].item() == pytest.approx(GO2.base_height)
             sim.set_joint_targets(target)
@@ -848,7 +943,9 @@ def test_a_partial_reset_leaves_the_other_environments_bit_identical(assert_same
 @pytest.mark.usefixtures("log_elsewhere")
 @pytest.mark.parametrize("field", ["qpos", "qvel"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e12])
-def test_a_bad_number_is_noticed_in_its_environment_alone_and_spreads_to_no_other(field, value, assert_same):
+def test_a_bad_number_is_noticed_in_its_environment_alone_and_spreads_to_no_other(
+    field, value, assert_same
+):
     healthy, sick = make(), make()
     for sim in (healthy, sick):
         throw(sim)
@@ -928,7 +1025,9 @@ def test_a_simulation_that_was_closed_frees_its_engine_at_once():
     model, batch = weakref.ref(sim.model), weakref.ref(sim.batch)
     sim.close()
     assert model() is None and batch() is None and sim.closed
-    with pytest.raises(AttributeError, match="'MujocoSimulation' object has no attribute 'weather'"):
+    with pytest.raises(
+        AttributeError, match="'MujocoSimulation' object has no attribute 'weather'"
+    ):
         _ = make().weather
 
 
@@ -985,12 +1084,20 @@ def test_a_state_of_another_batch_is_refused_and_nothing_changes(assert_same):
             lambda state: state.update(constants_changed=np.zeros(2, dtype=bool)),
             r"constants_changed is \(2,\), .*\(3,\)",
         ),
-        (lambda state: state["parameters"].update(body_mass=np.zeros((3, 2))), r"parameters\.body_mass"),
-        (lambda state: state["parameters"].update(stickiness=np.zeros(3)), r"parameters\.stickiness is \(3,\)"),
+        (
+            lambda state: state["parameters"].update(body_mass=np.zeros((3, 2))),
+            r"parameters\.body_mass",
+        ),
+        (
+            lambda state: state["parameters"].update(stickiness=np.zeros(3)),
+            r"parameters\.stickiness is \(3,\)",
+        ),
         (lambda state: state.update(weather=np.zeros(3)), "weather"),
     ],
 )
-def test_a_state_that_does_not_fit_is_refused_by_its_entry_and_nothing_changes(change, culprit, assert_same):
+def test_a_state_that_does_not_fit_is_refused_by_its_entry_and_nothing_changes(
+    change, culprit, assert_same
+):
     sim = make()
     random_parameters(sim)
     sim.step(3)
@@ -1014,13 +1121,18 @@ def test_an_engine_is_imported_when_it_is_first_asked_for(monkeypatch):
     for engine in (f"{__name__}:OtherEngine", OtherEngine):
         monkeypatch.setitem(ENGINES, "other", engine)
         assert type(make_simulation("other", GO2, SimCfg(), 1, "cpu")) is OtherEngine
-    with pytest.raises(ValueError, match=r"sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis', 'other'"):
+    with pytest.raises(
+        ValueError, match=r"sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis', 'other'"
+    ):
         make_simulation("bullet", GO2, SimCfg(), 1, "cpu")
 
 
 def test_a_robot_whose_joints_are_not_those_of_its_model_is_refused():
     names = ("front_left_elbow", *GO2.joint_names[1:])
-    mirror = tuple(("front_left_elbow" if name == GO2.joint_names[0] else name, sign) for name, sign in GO2.mirror)
+    mirror = tuple(
+        ("front_left_elbow" if name == GO2.joint_names[0] else name, sign)
+        for name, sign in GO2.mirror
+    )
     with pytest.raises(ValueError, match="front_left_elbow"):
         make(dataclasses.replace(GO2, joint_names=names, mirror=mirror))
 

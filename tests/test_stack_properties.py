@@ -35,7 +35,11 @@ from legged_envs.wrappers import (
     ToTorch,
 )
 
-DISABLED, SAME_STEP, NEXT_STEP = AutoresetMode.DISABLED, AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP
+DISABLED, SAME_STEP, NEXT_STEP = (
+    AutoresetMode.DISABLED,
+    AutoresetMode.SAME_STEP,
+    AutoresetMode.NEXT_STEP,
+)
 NUM_ENVS, STEPS, CASES = 3, 20, 40
 CONVERSIONS: dict[str, Callable[[VectorEnv], VectorEnv]] = {"numpy": ToNumpy, "torch": ToTorch}
 LAYERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
@@ -62,7 +66,9 @@ class Stack:
         self.grouped = bool(rng.integers(2))
         self.toy = toy
         self.kind = str(rng.choice(["numpy", "torch"])) if toy else "numpy"
-        self.resets_itself = not toy and bool(rng.integers(2))  # the environment has the mode, without AutoReset
+        self.resets_itself = not toy and bool(
+            rng.integers(2)
+        )  # the environment has the mode, without AutoReset
         names = [name for name in LAYERS if name != "repeat"]
         below = list(rng.choice([*names, "repeat"], rng.integers(0, 4), replace=False))
         above = list(rng.choice(names, rng.integers(0, 4), replace=False))
@@ -71,7 +77,9 @@ class Stack:
             self.names = [*below, *above]
         else:
             self.names = [*below, "autoreset", *above]
-        self.conversions = [str(rng.choice(["", "", "numpy", "torch"])) for _ in range(len(self.names) + 1)]
+        self.conversions = [
+            str(rng.choice(["", "", "numpy", "torch"])) for _ in range(len(self.names) + 1)
+        ]
         self.schedule = rng.uniform(size=(STEPS, NUM_ENVS)) < 0.1
         self.actions = rng.uniform(-1, 1, (STEPS, NUM_ENVS, 2)).astype(np.float32)
 
@@ -84,7 +92,9 @@ class Stack:
             env = ToyVectorEnv(NUM_ENVS, self.kind if converted else "numpy", grouped=self.grouped)
         else:
             make = functools.partial(make_toy_env, 5, self.grouped)
-            env = SyncVectorEnv([make] * NUM_ENVS, autoreset_mode=self.mode if self.resets_itself else DISABLED)
+            env = SyncVectorEnv(
+                [make] * NUM_ENVS, autoreset_mode=self.mode if self.resets_itself else DISABLED
+            )
         for name, conversion in zip([*self.names, ""], self.conversions, strict=True):
             if converted and conversion:
                 env = CONVERSIONS[conversion](env)
@@ -104,7 +114,9 @@ class Stack:
         env.reset(seed=0)
         return env
 
-    def drive(self, env: VectorEnv, steps: range, converted: bool = True, spoil: bool = False) -> list[Any]:
+    def drive(
+        self, env: VectorEnv, steps: range, converted: bool = True, spoil: bool = False
+    ) -> list[Any]:
         """The steps, as NumPy arrays, each with the observation of the partial reset after it, if there is one."""
         kind = self.outer if converted else "numpy"
         trace: list[Any] = []
@@ -169,7 +181,13 @@ def assert_same(one: Any, other: Any, where: str = "", *, exact: bool = True) ->
 
 
 def assert_finite(tree: Any, where: str = "") -> None:
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+    for key, value in (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    ):
         assert_finite(value, f"{where}/{key}")
     if isinstance(tree, np.ndarray) and tree.dtype.kind == "f":
         assert np.isfinite(tree).all(), where
@@ -208,8 +226,12 @@ def test_conversions_anywhere_in_a_stack_change_no_value_and_no_count(first):
         env, plain = stack.start(), stack.start(converted=False)
         trace = stack.drive(env, range(STEPS))
         assert_finite(trace, f"{stack}: ")
-        assert_same(trace, stack.drive(plain, range(STEPS), converted=False), f"{stack}: ", exact=False)
-        np.testing.assert_allclose(counts(env), counts(plain), rtol=1e-3, atol=1e-3, err_msg=f"{stack}")
+        assert_same(
+            trace, stack.drive(plain, range(STEPS), converted=False), f"{stack}: ", exact=False
+        )
+        np.testing.assert_allclose(
+            counts(env), counts(plain), rtol=1e-3, atol=1e-3, err_msg=f"{stack}"
+        )
 
 
 @EACH
@@ -257,14 +279,18 @@ def test_episodes_hold_the_sums_of_what_the_steps_returned(first):
         env.reset(seed=0)
         returns, over = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS, bool)
         for step in range(STEPS):
-            ((_, reward, terminated, truncated, info), again) = stack.drive(env, range(step, step + 1))[0]
+            ((_, reward, terminated, truncated, info), again) = stack.drive(
+                env, range(step, step + 1)
+            )[0]
             ended = terminated | truncated
             assert not (stack.mode is NEXT_STEP and reward[over].any()), stack
             returns += reward
             assert ("episode" in info) == bool(ended.any()), stack
             if ended.any():
                 np.testing.assert_array_equal(info["_episode"], ended, f"{stack}")
-                np.testing.assert_allclose(info["episode"]["r"][ended], returns[ended], rtol=1e-5, err_msg=f"{stack}")
+                np.testing.assert_allclose(
+                    info["episode"]["r"][ended], returns[ended], rtol=1e-5, err_msg=f"{stack}"
+                )
             begun = ended | (stack.schedule[step] if again is not None else False)
             returns[begun] = 0.0
             over = ended & ~stack.schedule[step]

@@ -25,18 +25,52 @@ from legged_envs.storage.fields import FIELDS
 
 STEPS, ENVS, COSTS, ACTIONS = 7, 5, 2, 3
 OBS, REF, CRITIC, CRITIC_REF, RND = 4, 2, 6, 3, 2
-SIZES = {"observations": OBS, "critic_observations": CRITIC, "rnd_state": RND, "cost_rewards": COSTS}
-SIZES |= {"reference_observations": REF, "critic_reference_observations": CRITIC_REF, "cost_values": COSTS}
+SIZES = {
+    "observations": OBS,
+    "critic_observations": CRITIC,
+    "rnd_state": RND,
+    "cost_rewards": COSTS,
+}
+SIZES |= {
+    "reference_observations": REF,
+    "critic_reference_observations": CRITIC_REF,
+    "cost_values": COSTS,
+}
 SIZES |= dict.fromkeys(("rewards", "values", "actions_log_prob"), 1)
-SIZES |= dict.fromkeys(("actions", "privileged_actions", "dagger_actions", "action_mean", "action_sigma"), ACTIONS)
+SIZES |= dict.fromkeys(
+    ("actions", "privileged_actions", "dagger_actions", "action_mean", "action_sigma"), ACTIONS
+)
 MASKS = ("reference_observations_mask", "critic_reference_observations_mask")
-BUFFER_OF = {"critic_observations": "privileged_observations", "action_mean": "mu", "action_sigma": "sigma"}
+BUFFER_OF = {
+    "critic_observations": "privileged_observations",
+    "action_mean": "mu",
+    "action_sigma": "sigma",
+}
 """Only where the names of the field and of the buffer differ."""
-BUFFER_OF |= {name: name.replace("critic_", "privileged_") for name in (MASKS[1], "critic_reference_observations")}
+BUFFER_OF |= {
+    name: name.replace("critic_", "privileged_")
+    for name in (MASKS[1], "critic_reference_observations")
+}
 COMPUTED = ("returns", "advantages", "cost_returns", "cost_advantages")
 TUPLE = (
-    *("observations", "reference", "critic_observations", "critic_reference", "actions", "values", "advantages"),
-    *("returns", "actions_log_prob", "action_mean", "action_sigma", "dagger_actions", "hidden_states", "masks"),
+    *(
+        "observations",
+        "reference",
+        "critic_observations",
+        "critic_reference",
+        "actions",
+        "values",
+        "advantages",
+    ),
+    *(
+        "returns",
+        "actions_log_prob",
+        "action_mean",
+        "action_sigma",
+        "dagger_actions",
+        "hidden_states",
+        "masks",
+    ),
     *("rnd_state", "obs_prev_state", "ref_obs_prev_state", "ref_obs_prev_mask"),
 )
 """The documented order."""
@@ -58,7 +92,9 @@ def amp_obs_of(observations: torch.Tensor, env: str) -> torch.Tensor:
 AMP = {"amp_obs_extractor": amp_obs, "amp_ref_obs_extractor": f"{__name__}:amp_ref_obs"}
 
 
-def make(training_type: str = "rl", num_envs: int = ENVS, num_steps: int = STEPS, **changes: Any) -> RolloutStorageMM:
+def make(
+    training_type: str = "rl", num_envs: int = ENVS, num_steps: int = STEPS, **changes: Any
+) -> RolloutStorageMM:
     """A storage that keeps everything, but for ``changes``."""
     arguments: dict[str, Any] = {
         "obs_shape": [OBS],
@@ -76,7 +112,9 @@ def make(training_type: str = "rl", num_envs: int = ENVS, num_steps: int = STEPS
 
 def plain(num_envs: int = ENVS, num_steps: int = STEPS, **changes: Any) -> RolloutStorageMM:
     """A storage of PPO's own fields only."""
-    none = dict.fromkeys(("ref_obs_shape", "privileged_obs_shape", "privileged_ref_obs_shape", "amp_cfg"))
+    none = dict.fromkeys(
+        ("ref_obs_shape", "privileged_obs_shape", "privileged_ref_obs_shape", "amp_cfg")
+    )
     reduced = {"apply_dagger_actions": False, "rnd_state_shape": None, "num_costs": 0}
     return make("rl", num_envs, num_steps, **none | reduced | changes)
 
@@ -88,14 +126,18 @@ def numbered(step: int, num_envs: int = ENVS, hidden: bool = False) -> RolloutSt
     for name, size in SIZES.items():
         setattr(transition, name, number[:, None].float().expand(num_envs, size).contiguous())
     transition.dones = torch.zeros(num_envs, dtype=torch.bool)
-    transition.reference_observations_mask = transition.critic_reference_observations_mask = number % 2 == 0
+    transition.reference_observations_mask = transition.critic_reference_observations_mask = (
+        number % 2 == 0
+    )
     if hidden:
         state = number[None, :, None].float().expand(2, num_envs, 4)
         transition.hidden_states = (state[:1], (state, state + 0.5))  # a GRU and an LSTM
     return transition
 
 
-def fill(storage: RolloutStorageMM, dones: np.ndarray | None = None, hidden: bool = False) -> RolloutStorageMM:
+def fill(
+    storage: RolloutStorageMM, dones: np.ndarray | None = None, hidden: bool = False
+) -> RolloutStorageMM:
     """Numbered transitions, with returns and advantages that carry the number too."""
     steps, envs = storage.num_transitions_per_env, storage.num_envs
     for step in range(steps):
@@ -112,7 +154,9 @@ def fill(storage: RolloutStorageMM, dones: np.ndarray | None = None, hidden: boo
     return storage
 
 
-def random_dones(seed: int = 0, num_steps: int = STEPS, num_envs: int = ENVS, share: float = 0.3) -> np.ndarray:
+def random_dones(
+    seed: int = 0, num_steps: int = STEPS, num_envs: int = ENVS, share: float = 0.3
+) -> np.ndarray:
     return np.random.default_rng(seed).random((num_steps, num_envs)) < share
 
 
@@ -173,7 +217,10 @@ class Random:
         return storage
 
     def arguments(self, bootstrap: bool) -> dict[str, Any]:
-        last = {"last_values": torch.tensor(self.last[:, :1]), "last_cost_values": torch.tensor(self.last[:, 1:])}
+        last = {
+            "last_values": torch.tensor(self.last[:, :1]),
+            "last_cost_values": torch.tensor(self.last[:, 1:]),
+        }
         if not bootstrap:
             return last
         final = {
@@ -182,9 +229,14 @@ class Random:
         }
         return last | final | {"time_outs": torch.tensor(self.time_outs)}
 
-    def expected(self, channel: int, bootstrap: bool, gamma: float, lam: float) -> tuple[np.ndarray, np.ndarray]:
+    def expected(
+        self, channel: int, bootstrap: bool, gamma: float, lam: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         time_outs = self.time_outs & bootstrap
-        series = [a[..., channel].astype(np.float64) for a in (self.rewards, self.values, self.last, self.final)]
+        series = [
+            a[..., channel].astype(np.float64)
+            for a in (self.rewards, self.values, self.last, self.final)
+        ]
         return loop_gae(*series[:3], self.dones, time_outs, series[3], gamma, lam)
 
 
@@ -199,27 +251,42 @@ class Random:
     bootstrap=st.booleans(),
 )
 def test_returns_are_those_of_a_float64_loop(
-    seed: int, num_steps: int, num_envs: int, share: float, gamma: float, lam: float, bootstrap: bool
+    seed: int,
+    num_steps: int,
+    num_envs: int,
+    share: float,
+    gamma: float,
+    lam: float,
+    bootstrap: bool,
 ) -> None:
     rollout = Random(seed, num_steps, num_envs, share)
     storage = rollout.storage()
-    storage.compute_returns(**rollout.arguments(bootstrap), gamma=gamma, lam=lam, normalize_advantage=False)
+    storage.compute_returns(
+        **rollout.arguments(bootstrap), gamma=gamma, lam=lam, normalize_advantage=False
+    )
     assert storage.cost_returns is not None and storage.cost_advantages is not None
     returns = torch.cat((storage.returns, storage.cost_returns), dim=-1).numpy()
     advantages = torch.cat((storage.advantages, storage.cost_advantages), dim=-1).numpy()
     for channel in range(1 + COSTS):
         expected_advantages, expected_returns = rollout.expected(channel, bootstrap, gamma, lam)
-        np.testing.assert_allclose(advantages[..., channel], expected_advantages, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            advantages[..., channel], expected_advantages, rtol=1e-5, atol=1e-5
+        )
         np.testing.assert_allclose(returns[..., channel], expected_returns, rtol=1e-5, atol=1e-5)
 
 
 def test_returns_are_those_of_torchrl() -> None:
     rollout = Random(3, 24, 8, 0.1)
     storage = rollout.storage()
-    storage.compute_returns(**rollout.arguments(bootstrap=True), gamma=0.99, lam=0.95, normalize_advantage=False)
+    storage.compute_returns(
+        **rollout.arguments(bootstrap=True), gamma=0.99, lam=0.95, normalize_advantage=False
+    )
     following = np.concatenate((rollout.values[1:, :, 0], rollout.last[None, :, 0]))
     following = np.where(rollout.time_outs, rollout.final[..., 0], following)
-    series = [torch.tensor(a).T[..., None] for a in (rollout.values[..., 0], following, rollout.rewards[..., 0])]
+    series = [
+        torch.tensor(a).T[..., None]
+        for a in (rollout.values[..., 0], following, rollout.rewards[..., 0])
+    ]
     terminated = torch.tensor(rollout.dones & ~rollout.time_outs).T[..., None]
     done = torch.tensor(rollout.dones).T[..., None]
     advantages, returns = generalized_advantage_estimate(0.99, 0.95, *series, done, terminated)
@@ -237,7 +304,9 @@ def test_advantages_are_normalised_over_the_rollout_and_returns_are_not() -> Non
         (2, storage.cost_advantages[..., 1], storage.cost_returns[..., 1]),  # type: ignore[index]
     ):
         raw, expected_returns = rollout.expected(channel, False, 0.9, 0.8)
-        np.testing.assert_allclose(advantages, (raw - raw.mean()) / (raw.std(ddof=1) + 1e-8), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            advantages, (raw - raw.mean()) / (raw.std(ddof=1) + 1e-8), rtol=1e-4, atol=1e-5
+        )
         np.testing.assert_allclose(returns, expected_returns, rtol=1e-5, atol=1e-5)
     storage.compute_returns(**arguments, gamma=0.9, lam=0.8)
     np.testing.assert_allclose(storage.cost_advantages[..., 1], raw, rtol=1e-5, atol=1e-5)  # type: ignore[index]
@@ -246,8 +315,12 @@ def test_advantages_are_normalised_over_the_rollout_and_returns_are_not() -> Non
 def test_costs_may_have_their_own_discount() -> None:
     rollout = Random(2, 9, 4, 0.2)
     storage = rollout.storage()
-    storage.compute_returns(**rollout.arguments(True), gamma=0.9, lam=0.8, cost_gamma=1.0, cost_lam=0.5)
-    np.testing.assert_allclose(storage.returns[..., 0], rollout.expected(0, True, 0.9, 0.8)[1], rtol=1e-5, atol=1e-5)
+    storage.compute_returns(
+        **rollout.arguments(True), gamma=0.9, lam=0.8, cost_gamma=1.0, cost_lam=0.5
+    )
+    np.testing.assert_allclose(
+        storage.returns[..., 0], rollout.expected(0, True, 0.9, 0.8)[1], rtol=1e-5, atol=1e-5
+    )
     np.testing.assert_allclose(
         storage.cost_returns[..., 0],  # type: ignore[index]
         rollout.expected(1, True, 1.0, 0.5)[1],
@@ -267,7 +340,11 @@ def test_returns_are_written_in_place() -> None:
     storage = fill(plain())
     returns, advantages = storage.returns, storage.advantages
     storage.compute_returns(torch.zeros(ENVS, 1, requires_grad=True), 0.99, 0.95)
-    assert storage.returns is returns and storage.advantages is advantages and not returns.requires_grad
+    assert (
+        storage.returns is returns
+        and storage.advantages is advantages
+        and not returns.requires_grad
+    )
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
@@ -301,7 +378,11 @@ def test_every_transition_comes_once_per_epoch_and_whole(num_mini_batches: int) 
         for name in ("reference", "critic_reference"):
             assert torch.equal(items[name][1], number % 2 == 0), name
         actor, (hidden, cell) = items.pop("hidden_states")
-        assert actor.shape == (1, len(number), 4) and hidden.shape == cell.shape == (2, len(number), 4)
+        assert actor.shape == (1, len(number), 4) and hidden.shape == cell.shape == (
+            2,
+            len(number),
+            4,
+        )
         assert torch.equal(actor[0, :, 0], number)
         assert torch.equal(hidden[1, :, 3], number) and torch.equal(cell[1, :, 3], number + 0.5)
         for name, item in items.items():
@@ -312,7 +393,9 @@ def test_every_transition_comes_once_per_epoch_and_whole(num_mini_batches: int) 
         epochs.append(number)
     size = len(batches) // 3
     orders = [torch.cat(epochs[i * size : (i + 1) * size]) for i in range(3)]
-    assert all(torch.equal(order.sort().values, torch.arange(STEPS * ENVS).float()) for order in orders)
+    assert all(
+        torch.equal(order.sort().values, torch.arange(STEPS * ENVS).float()) for order in orders
+    )
     assert not torch.equal(orders[0], orders[1]) and not torch.equal(orders[1], orders[2])
     assert max(map(len, epochs)) - min(map(len, epochs)) <= 1
 
@@ -335,7 +418,10 @@ def test_a_batch_by_name_is_the_tuple_and_has_the_costs() -> None:
 def test_what_is_not_kept_is_none_and_the_critic_sees_what_the_actor_sees() -> None:
     storage = fill(plain())
     items = dict(zip(TUPLE, next(storage.mini_batch_generator(2)), strict=True))
-    assert items["hidden_states"] == (None, None) and items["critic_observations"] is items["observations"]
+    assert (
+        items["hidden_states"] == (None, None)
+        and items["critic_observations"] is items["observations"]
+    )
     absent = ("reference", "critic_reference", "dagger_actions", "masks", "rnd_state", *TUPLE[-3:])
     assert [name for name, item in items.items() if item is None] == sorted(absent, key=TUPLE.index)
     shared = next(fill(make(privileged_ref_obs_shape=[None])).mini_batches(2))
@@ -364,7 +450,8 @@ def test_amp_extractors_get_the_environment_and_need_no_reference() -> None:
     cfg = {"amp_obs_extractor": f"{__name__}:amp_obs_of", "_env": "the environment"}
     batch = next(fill(plain(amp_cfg=cfg)).mini_batches(1))
     assert torch.equal(
-        batch.obs_prev_state[:, 0], 2.0 * torch.where(batch.indices >= ENVS, batch.indices - ENVS, batch.indices)
+        batch.obs_prev_state[:, 0],
+        2.0 * torch.where(batch.indices >= ENVS, batch.indices - ENVS, batch.indices),
     )
     assert batch.ref_obs_prev_state is None and batch.ref_obs_prev_mask is None
 
@@ -384,7 +471,11 @@ def test_an_amp_mask_can_only_shrink() -> None:
             TypeError,
             r"amp_ref_obs_extractor must return \(states, mask\), returned Tensor",
         ),
-        (lambda reference: (reference[0], None), ValueError, "mask that amp_ref_obs_extractor returns is missing"),
+        (
+            lambda reference: (reference[0], None),
+            ValueError,
+            "mask that amp_ref_obs_extractor returns is missing",
+        ),
         (
             lambda reference: (reference[0], reference[1].float()),
             TypeError,
@@ -397,7 +488,9 @@ def test_an_amp_mask_can_only_shrink() -> None:
         ),
     ],
 )
-def test_what_an_amp_extractor_returns_is_checked(extractor: Any, error: type[Exception], message: str) -> None:
+def test_what_an_amp_extractor_returns_is_checked(
+    extractor: Any, error: type[Exception], message: str
+) -> None:
     storage = fill(make(amp_cfg=AMP | {"amp_ref_obs_extractor": extractor}))
     with pytest.raises(error, match=message):
         next(storage.mini_batch_generator(1))
@@ -405,7 +498,9 @@ def test_what_an_amp_extractor_returns_is_checked(extractor: Any, error: type[Ex
 
 @pytest.mark.parametrize("reference", [True, False])
 def test_distillation_gives_the_steps_in_order_as_views(reference: bool) -> None:
-    without = {} if reference else dict.fromkeys(("ref_obs_shape", "privileged_obs_shape", "amp_cfg"))
+    without = (
+        {} if reference else dict.fromkeys(("ref_obs_shape", "privileged_obs_shape", "amp_cfg"))
+    )
     storage = fill(make("distillation", **without), random_dones())
     steps = list(storage.generator())
     assert len(steps) == STEPS
@@ -429,7 +524,9 @@ def test_distillation_gives_the_steps_in_order_as_views(reference: bool) -> None
 
 
 @pytest.mark.parametrize("num_mini_batches", [1, 2, 5])
-def test_trajectories_are_whole_episodes_with_the_state_they_began_with(num_mini_batches: int) -> None:
+def test_trajectories_are_whole_episodes_with_the_state_they_began_with(
+    num_mini_batches: int,
+) -> None:
     dones = random_dones(5)
     expected = []
     for env in range(ENVS):
@@ -443,7 +540,9 @@ def test_trajectories_are_whole_episodes_with_the_state_they_began_with(num_mini
             assert batch.masks is not None and batch.masks.shape == batch.indices.shape
             assert torch.equal(batch.observations[..., 0].long(), batch.indices)
             assert torch.equal(batch.advantages[..., 0].long(), batch.indices)
-            assert torch.equal(batch.has_previous & batch.masks, batch.masks & (torch.arange(STEPS)[:, None] > 0))
+            assert torch.equal(
+                batch.has_previous & batch.masks, batch.masks & (torch.arange(STEPS)[:, None] > 0)
+            )
             actor, (hidden, cell) = batch.hidden_states  # type: ignore[misc]
             begins = batch.indices[0].float()
             assert actor.shape == (1, len(begins), 4) and actor.is_contiguous()  # type: ignore[union-attr]
@@ -458,7 +557,10 @@ def test_the_recurrent_tuple_has_masks_and_states_in_their_places() -> None:
     storage = fill(make(), random_dones(), hidden=True)
     batch = next(storage.recurrent_mini_batch_generator(1))
     items = dict(zip(TUPLE, batch, strict=True))
-    assert items["masks"].shape == items["observations"].shape[:2] and items["masks"].sum() == STEPS * ENVS
+    assert (
+        items["masks"].shape == items["observations"].shape[:2]
+        and items["masks"].sum() == STEPS * ENVS
+    )
     assert items["hidden_states"][0].shape[1] == items["masks"].shape[1]
 
 
@@ -481,7 +583,9 @@ def test_a_recurrent_network_gives_over_trajectories_what_it_gave_step_by_step()
     for batch in storage.trajectory_batches(2, num_epochs=1):
         assert batch.hidden_states[1] is None and batch.masks is not None
         output, _ = network(batch.observations, batch.hidden_states[0])
-        torch.testing.assert_close(output[batch.masks], outputs.flatten(0, 1)[batch.indices][batch.masks])
+        torch.testing.assert_close(
+            output[batch.masks], outputs.flatten(0, 1)[batch.indices][batch.masks]
+        )
 
 
 # --- statistics and state ---------------------------------------------------------------------------------------------
@@ -522,7 +626,11 @@ def by_state(storage: RolloutStorageMM) -> RolloutStorageMM:
 
 @pytest.mark.parametrize(
     "restore",
-    [by_state, lambda storage: through_disk(storage, weights_only=False, map_location="cpu"), copy.deepcopy],
+    [
+        by_state,
+        lambda storage: through_disk(storage, weights_only=False, map_location="cpu"),
+        copy.deepcopy,
+    ],
     ids=["state_dict", "storage", "deepcopy"],
 )
 def test_a_saved_storage_goes_on_as_if_nothing_had_been(
@@ -538,7 +646,9 @@ def test_a_saved_storage_goes_on_as_if_nothing_had_been(
             storage.add_transitions(numbered(step, hidden=True))
         with pytest.raises(RuntimeError, match="compute_returns"):
             storage.mini_batch_generator(2)
-        storage.compute_returns(torch.ones(ENVS), 0.9, 0.8, last_cost_values=torch.ones(ENVS, COSTS))
+        storage.compute_returns(
+            torch.ones(ENVS), 0.9, 0.8, last_cost_values=torch.ones(ENVS, COSTS)
+        )
     assert_same(original.state_dict(), restored.state_dict())
     full = restore(restored)
     torch.manual_seed(0)
@@ -569,7 +679,9 @@ def test_a_state_of_more_steps_is_refused_and_changes_nothing() -> None:
     state = fill(plain()).state_dict()
     storage = plain()
     for step in (STEPS + 1, 99, -1):
-        with pytest.raises(ValueError, match=rf"state\['step'\] must be .* at least 0.*, got {step}"):
+        with pytest.raises(
+            ValueError, match=rf"state\['step'\] must be .* at least 0.*, got {step}"
+        ):
             storage.load_state_dict(state | {"step": step})
     assert storage.step == 0 and not storage.values.any()
 
@@ -591,21 +703,32 @@ def test_a_state_loaded_in_inference_mode_can_be_gone_on_with_outside() -> None:
 
 def test_buffers_are_those_of_the_documented_configuration() -> None:
     storage = make()
-    shapes = {name: (STEPS, ENVS, size) for name, size in SIZES.items() if name != "privileged_actions"}
+    shapes = {
+        name: (STEPS, ENVS, size) for name, size in SIZES.items() if name != "privileged_actions"
+    }
     shapes |= dict.fromkeys(("dones", "returns", "advantages"), (STEPS, ENVS, 1))
     shapes |= dict.fromkeys(("cost_returns", "cost_advantages"), (STEPS, ENVS, COSTS))
     shapes |= dict.fromkeys(MASKS, (STEPS, ENVS))
     dtypes = dict.fromkeys(MASKS, torch.bool) | {"dones": torch.uint8}
     for name, shape in shapes.items():
         buffer = getattr(storage, BUFFER_OF.get(name, name))
-        assert tuple(buffer.shape) == shape and buffer.dtype is dtypes.get(name, torch.float32), name
+        assert tuple(buffer.shape) == shape and buffer.dtype is dtypes.get(name, torch.float32), (
+            name
+        )
     assert not hasattr(storage, "privileged_actions")
     student = make("distillation", apply_dagger_actions=False, rnd_state_shape=None)
     assert student.privileged_actions.shape == (STEPS, ENVS, ACTIONS)
-    assert student.dagger_actions is None and student.rnd_state is None and not hasattr(student, "values")
+    assert (
+        student.dagger_actions is None
+        and student.rnd_state is None
+        and not hasattr(student, "values")
+    )
     bare = make(ref_obs_shape=[None], privileged_obs_shape=[None], amp_cfg=None)
     assert bare.reference_observations is None and bare.privileged_observations is None
-    assert bare.privileged_reference_observations is None and bare.privileged_reference_observations_mask is None
+    assert (
+        bare.privileged_reference_observations is None
+        and bare.privileged_reference_observations_mask is None
+    )
 
 
 def test_a_name_that_is_no_buffer_is_named() -> None:
@@ -618,7 +741,11 @@ def test_the_table_has_every_buffer_and_every_field_once() -> None:
     assert all(field.buffer == BUFFER_OF.get(field.name, field.name) for field in FIELDS)
     hints = (get_type_hints(kind) for kind in (RolloutStorageMM.Transition, MiniBatch))
     in_transition, in_batch = ({name for name in names if name in SIZES} for names in hints)
-    assert in_transition == set(SIZES) and in_batch == set(SIZES) - {"privileged_actions", "rewards", "cost_rewards"}
+    assert in_transition == set(SIZES) and in_batch == set(SIZES) - {
+        "privileged_actions",
+        "rewards",
+        "cost_rewards",
+    }
 
 
 def test_a_field_of_several_dimensions_is_kept() -> None:
@@ -645,7 +772,9 @@ def test_columns_and_flags_come_in_the_usual_forms() -> None:
                 transition.dones = transition.dones[:, None]
             storage.add_transitions(transition)
     assert (storage.dones[..., 0] == torch.tensor([0, 1, 0, 1, 1])).all()
-    assert (storage.rewards[..., 0] == torch.arange(ENVS)).all() and (storage.values == storage.rewards).all()
+    assert (storage.rewards[..., 0] == torch.arange(ENVS)).all() and (
+        storage.values == storage.rewards
+    ).all()
 
 
 def test_what_is_kept_is_a_copy_without_a_graph() -> None:
@@ -686,7 +815,11 @@ def test_a_rollout_in_inference_mode_can_be_learnt_from() -> None:
 def test_a_transition_is_cleared_and_takes_no_unknown_field() -> None:
     transition = numbered(0, hidden=True)
     transition.clear()
-    assert transition.observations is None and transition.hidden_states is None and transition.cost_values is None
+    assert (
+        transition.observations is None
+        and transition.hidden_states is None
+        and transition.cost_values is None
+    )
     with pytest.raises(AttributeError, match="reward_"):
         transition.reward_ = torch.zeros(1)  # type: ignore[attr-defined]
 
@@ -730,10 +863,30 @@ def test_a_field_that_does_not_fit_is_named_and_leaves_the_storage_alone(field: 
         (None, "gru", ValueError, r"hidden_states: given in transition 1, but not"),
         ("gru", None, ValueError, r"hidden_states\[0\] .*expected a tensor .*got None"),
         ("gru", "lstm", ValueError, r"hidden_states\[0\] .*expected a tensor .*got a tuple of 2"),
-        ("lstm", "gru", ValueError, r"hidden_states\[0\] .*expected a tuple of 2 tensors .*got a tensor"),
-        ("gru", "wide", ValueError, r"hidden_states\[0\] .*expected shape \(1, 5, 4\).*got \(1, 5, 6\)"),
-        ("gru", "double", TypeError, r"hidden_states\[0\] .*expected torch.float32.*got torch.float64"),
-        ("short", None, ValueError, r"hidden_states\[0\] .*expected shape \(num_layers, 5, size\), got \(1, 3, 4\)"),
+        (
+            "lstm",
+            "gru",
+            ValueError,
+            r"hidden_states\[0\] .*expected a tuple of 2 tensors .*got a tensor",
+        ),
+        (
+            "gru",
+            "wide",
+            ValueError,
+            r"hidden_states\[0\] .*expected shape \(1, 5, 4\).*got \(1, 5, 6\)",
+        ),
+        (
+            "gru",
+            "double",
+            TypeError,
+            r"hidden_states\[0\] .*expected torch.float32.*got torch.float64",
+        ),
+        (
+            "short",
+            None,
+            ValueError,
+            r"hidden_states\[0\] .*expected shape \(num_layers, 5, size\), got \(1, 3, 4\)",
+        ),
         ("meta", None, ValueError, r"hidden_states\[0\] .*expected device cpu, got meta"),
         ("list", None, TypeError, r"hidden_states\[0\] .*got list"),
     ],
@@ -742,7 +895,12 @@ def test_hidden_states_that_do_not_fit_are_named(
     first: str | None, second: str | None, error: type[Exception], message: str
 ) -> None:
     gru = torch.zeros(1, ENVS, 4)
-    states: dict[str | None, Any] = {"gru": gru, "lstm": (gru, gru), "wide": torch.zeros(1, ENVS, 6), None: None}
+    states: dict[str | None, Any] = {
+        "gru": gru,
+        "lstm": (gru, gru),
+        "wide": torch.zeros(1, ENVS, 6),
+        None: None,
+    }
     states |= {"double": gru.double(), "short": gru[:, :3], "meta": gru.to("meta"), "list": [gru]}
     storage = plain()
     with pytest.raises(error, match=message):
@@ -774,7 +932,9 @@ def test_too_many_and_too_few_transitions_raise() -> None:
         storage.get_statistics,
     ]
     for read in readers:
-        with pytest.raises(RuntimeError, match=r"observations .* hold 1 of num_transitions_per_env = 7"):
+        with pytest.raises(
+            RuntimeError, match=r"observations .* hold 1 of num_transitions_per_env = 7"
+        ):
             read()
     student = make("distillation")
     with pytest.raises(RuntimeError, match="hold 0 of"):
@@ -824,8 +984,16 @@ def test_the_other_training_types_readers_raise() -> None:
     ("changes", "error", "message"),
     [
         ({"last_values": None}, ValueError, "last_values is missing"),
-        ({"last_values": torch.zeros(ENVS + 1)}, ValueError, r"last_values: expected shape \(5, 1\)"),
-        ({"last_values": torch.zeros(ENVS).double()}, TypeError, "last_values: expected torch.float32"),
+        (
+            {"last_values": torch.zeros(ENVS + 1)},
+            ValueError,
+            r"last_values: expected shape \(5, 1\)",
+        ),
+        (
+            {"last_values": torch.zeros(ENVS).double()},
+            TypeError,
+            "last_values: expected torch.float32",
+        ),
         ({"last_cost_values": None}, ValueError, "last_cost_values is missing"),
         ({"last_cost_values": torch.zeros(ENVS)}, ValueError, "last_cost_values: expected shape"),
         ({"gamma": 1.01}, ValueError, "^gamma must be .* at most 1, got"),
@@ -835,11 +1003,17 @@ def test_the_other_training_types_readers_raise() -> None:
         ({"final_cost_values": None}, ValueError, "final_cost_values is missing"),
         ({"time_outs": None}, ValueError, "time_outs is missing"),
         ({"time_outs": torch.zeros(STEPS, ENVS)}, TypeError, "time_outs: expected torch.bool"),
-        ({"time_outs": torch.zeros(ENVS, STEPS, dtype=torch.bool)}, ValueError, "time_outs: expected shape"),
+        (
+            {"time_outs": torch.zeros(ENVS, STEPS, dtype=torch.bool)},
+            ValueError,
+            "time_outs: expected shape",
+        ),
         ({"final_values": torch.zeros(STEPS, ENVS, 2)}, ValueError, "final_values: expected shape"),
     ],
 )
-def test_arguments_of_the_returns_are_checked(changes: Any, error: type[Exception], message: str) -> None:
+def test_arguments_of_the_returns_are_checked(
+    changes: Any, error: type[Exception], message: str
+) -> None:
     storage = fill(make(), random_dones())
     arguments = {
         "last_values": torch.zeros(ENVS),
@@ -861,15 +1035,21 @@ def test_a_time_out_without_an_end_is_refused_where_it_is() -> None:
     time_outs = torch.zeros(STEPS, ENVS, dtype=torch.bool)
     time_outs[4, 2] = True
     with pytest.raises(ValueError, match="step 4 in environment 2"):
-        storage.compute_returns(torch.zeros(ENVS), 0.9, 0.9, time_outs=time_outs, final_values=torch.zeros(STEPS, ENVS))
+        storage.compute_returns(
+            torch.zeros(ENVS), 0.9, 0.9, time_outs=time_outs, final_values=torch.zeros(STEPS, ENVS)
+        )
     with pytest.raises(ValueError, match="num_costs is 0"):
-        storage.compute_returns(torch.zeros(ENVS), 0.9, 0.9, last_cost_values=torch.zeros(ENVS, COSTS))
+        storage.compute_returns(
+            torch.zeros(ENVS), 0.9, 0.9, last_cost_values=torch.zeros(ENVS, COSTS)
+        )
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("field", ["rewards", "values", "last_values", "final_values"])
 @pytest.mark.parametrize("kind", ["", "cost_"])
-def test_a_number_that_is_not_finite_is_named_with_its_place(kind: str, field: str, number: float) -> None:
+def test_a_number_that_is_not_finite_is_named_with_its_place(
+    kind: str, field: str, number: float
+) -> None:
     name = field.replace("values", f"{kind}values") if "_" in field else kind + field
     dones = np.zeros((STEPS, ENVS), dtype=bool)
     dones[3, 2] = True
@@ -882,7 +1062,9 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(kind: str, field: s
         "final_cost_values": torch.zeros(STEPS, ENVS, COSTS),
     }
     step = STEPS - 1 if "last" in field else 3
-    tensor = arguments[name].expand(STEPS, ENVS, -1) if name in arguments else getattr(storage, name)
+    tensor = (
+        arguments[name].expand(STEPS, ENVS, -1) if name in arguments else getattr(storage, name)
+    )
     tensor[step, 2, -1] = number
     column = ", column 1" if kind else ""
     message = rf"^{name} must be finite, got {number} at step {step} in environment 2{column}$"
@@ -898,7 +1080,9 @@ def test_a_number_that_is_not_finite_is_named_with_its_place(kind: str, field: s
 def test_returns_that_overflow_are_refused_and_large_ones_are_not() -> None:
     storage = fill(plain())
     storage.rewards[3:5] = 3e38
-    with pytest.raises(ValueError, match=r"^returns must be finite, got inf at step 0 in environment 0$"):
+    with pytest.raises(
+        ValueError, match=r"^returns must be finite, got inf at step 0 in environment 0$"
+    ):
         storage.compute_returns(torch.zeros(ENVS), 1.0, 1.0, normalize_advantage=False)
     storage.compute_returns(torch.zeros(ENVS), 0.0, 0.0, normalize_advantage=False)
     assert storage.returns.isfinite().all() and storage.returns.sum().isinf()
@@ -909,21 +1093,39 @@ def test_returns_that_overflow_are_refused_and_large_ones_are_not() -> None:
     [
         ({"training_type": "sl"}, ValueError, "training_type .*'sl'"),
         ({"num_envs": 0}, ValueError, "num_envs must be a positive integer, got 0"),
-        ({"num_steps": 2.5}, ValueError, r"num_transitions_per_env must be a positive integer, got 2\.5"),
+        (
+            {"num_steps": 2.5},
+            ValueError,
+            r"num_transitions_per_env must be a positive integer, got 2\.5",
+        ),
         ({"obs_shape": None}, ValueError, "obs_shape"),
         ({"obs_shape": 48}, TypeError, "obs_shape .*48"),
         ({"actions_shape": [0]}, ValueError, r"actions_shape\[0\]"),
         ({"ref_obs_shape": []}, ValueError, "ref_obs_shape"),
         ({"num_costs": -1}, ValueError, "num_costs"),
-        ({"training_type": "distillation", "num_costs": 1}, ValueError, "num_costs must be 0 in distillation"),
-        ({"amp_cfg": {"amp_obs_extractor": amp_obs}}, ValueError, "amp_cfg has no 'amp_ref_obs_extractor'"),
+        (
+            {"training_type": "distillation", "num_costs": 1},
+            ValueError,
+            "num_costs must be 0 in distillation",
+        ),
+        (
+            {"amp_cfg": {"amp_obs_extractor": amp_obs}},
+            ValueError,
+            "amp_cfg has no 'amp_ref_obs_extractor'",
+        ),
         ({"amp_cfg": AMP | {"amp_obs_extractor": 3}}, TypeError, "amp_obs_extractor.*int"),
         ({"amp_cfg": AMP | {"amp_obs_extractor": "nowhere:f"}}, ValueError, "'nowhere:f' is no"),
         ({"amp_cfg": AMP | {"amp_obs_extractor": "math"}}, ValueError, "'math' is no"),
-        ({"amp_cfg": AMP | {"amp_obs_extractor": "math:nothing"}}, ValueError, "'math:nothing' is no"),
+        (
+            {"amp_cfg": AMP | {"amp_obs_extractor": "math:nothing"}},
+            ValueError,
+            "'math:nothing' is no",
+        ),
     ],
 )
-def test_arguments_of_the_storage_are_checked(changes: Any, error: type[Exception], message: str) -> None:
+def test_arguments_of_the_storage_are_checked(
+    changes: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         make(**{"training_type": "rl", "num_costs": 0} | changes)
 
@@ -932,7 +1134,9 @@ def test_arguments_of_the_storage_are_checked(changes: Any, error: type[Exceptio
 def test_numbers_of_batches_are_checked_at_once(reader: str) -> None:
     read = getattr(fill(plain()), reader)
     for bad in (0, STEPS * ENVS + 1):
-        with pytest.raises(ValueError, match=f"num_mini_batches must be .* at least 1 and at most .*got {bad}"):
+        with pytest.raises(
+            ValueError, match=f"num_mini_batches must be .* at least 1 and at most .*got {bad}"
+        ):
             read(bad)
     with pytest.raises(ValueError, match="num_epochs must be a positive integer, got 0"):
         read(1, 0)
@@ -957,7 +1161,10 @@ def test_a_storage_with_a_replaced_buffer_or_of_another_default_dtype_is_copied(
     storage = RolloutStorageMM("rl", 4, 3, (5,), None, None, None, (2,))
     storage.observations = storage.observations.double() + 1.0
     for other in (copy.deepcopy(storage), pickle.loads(pickle.dumps(storage))):
-        assert torch.equal(other.observations, storage.observations) and other.observations.dtype == torch.float64
+        assert (
+            torch.equal(other.observations, storage.observations)
+            and other.observations.dtype == torch.float64
+        )
     saved = pickle.dumps(storage)
     torch.set_default_dtype(torch.float64)
     try:

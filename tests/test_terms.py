@@ -59,7 +59,10 @@ def rotation(quat: np.ndarray) -> np.ndarray:
 
 
 def raw(
-    env: LeggedVectorEnv, actions: list[np.ndarray], previous_joint_vel: np.ndarray, **remembered: np.ndarray
+    env: LeggedVectorEnv,
+    actions: list[np.ndarray],
+    previous_joint_vel: np.ndarray,
+    **remembered: np.ndarray,
 ) -> SimpleNamespace:
     """What the oracles below read: quantities of the simulation, and what this file remembers of earlier steps."""
     sim = env.sim
@@ -91,8 +94,10 @@ def raw(
         air_time=env.robot.foot_air_time.double().numpy(),
         contact_time=env.robot.foot_contact_time.double().numpy(),
         friction=np.array([model.geom("FR_foot_collision").friction[0] for model in models]),
-        base_mass=np.array([model.body("base").mass[0] for model in models]) - sim.model.body("base").mass[0],
-        base_com=np.array([model.body("base").ipos for model in models]) - sim.model.body("base").ipos,
+        base_mass=np.array([model.body("base").mass[0] for model in models])
+        - sim.model.body("base").mass[0],
+        base_com=np.array([model.body("base").ipos for model in models])
+        - sim.model.body("base").ipos,
         kp=np.array([model.actuator_gainprm[0, 0] for model in models]),
         kd=np.array([-model.actuator_biasprm[0, 2] for model in models]),
     )
@@ -106,7 +111,9 @@ def outside(joint_pos: np.ndarray, fraction: float) -> np.ndarray:
     """How far joints are outside of ``fraction`` of Go2's ranges, about the middle, rad."""
     thigh = {"F": (-1.5708, 3.4907), "R": (-0.5236, 4.5379)}
     ranges = [
-        limits for leg in ("FR", "FL", "RR", "RL") for limits in ((-1.0472, 1.0472), thigh[leg[0]], (-2.7227, -0.83776))
+        limits
+        for leg in ("FR", "FL", "RR", "RL")
+        for limits in ((-1.0472, 1.0472), thigh[leg[0]], (-2.7227, -0.83776))
     ]
     low, high = np.array(ranges).T
     middle, half = (low + high) / 2, fraction * (high - low) / 2
@@ -134,7 +141,9 @@ def single_stance_time(s: SimpleNamespace) -> np.ndarray:
 
 Oracle = tuple[dict[str, Any], Callable[[SimpleNamespace], np.ndarray]]
 
-THIGHS_AND_CALVES = tuple(f"{leg}_{link}" for leg in ("FR", "FL", "RR", "RL") for link in ("thigh", "calf"))
+THIGHS_AND_CALVES = tuple(
+    f"{leg}_{link}" for leg in ("FR", "FL", "RR", "RL") for link in ("thigh", "calf")
+)
 TORQUE_LIMITS = np.array((23.7, 23.7, 45.43) * 4)
 VELOCITY_LIMITS = np.array((30.1, 30.1, 15.7) * 4)
 
@@ -143,7 +152,10 @@ REWARDS: dict[str, Oracle] = {
         {"sigma": 0.3},
         lambda s: np.exp(-((s.command[:, :2] - s.lin_vel[:, :2]) ** 2).sum(1) / 0.3),
     ),
-    "tracking_ang_vel": ({"sigma": 0.2}, lambda s: np.exp(-((s.command[:, 2] - s.ang_vel[:, 2]) ** 2) / 0.2)),
+    "tracking_ang_vel": (
+        {"sigma": 0.2},
+        lambda s: np.exp(-((s.command[:, 2] - s.ang_vel[:, 2]) ** 2) / 0.2),
+    ),
     "alive": ({}, lambda s: np.ones(NUM_ENVS)),
     "lin_vel_z": ({}, lambda s: s.lin_vel[:, 2] ** 2),
     "ang_vel_xy": ({}, lambda s: s.ang_vel[:, 0] ** 2 + s.ang_vel[:, 1] ** 2),
@@ -159,7 +171,10 @@ REWARDS: dict[str, Oracle] = {
     "dof_vel": ({}, lambda s: (s.joint_vel**2).sum(1)),
     "dof_acc": ({}, lambda s: (((s.joint_vel - s.previous_joint_vel) / DT) ** 2).sum(1)),
     "action_rate": ({}, lambda s: ((s.actions[0] - s.actions[1]) ** 2).sum(1)),
-    "action_smoothness": ({}, lambda s: ((s.actions[0] - 2 * s.actions[1] + s.actions[2]) ** 2).sum(1)),
+    "action_smoothness": (
+        {},
+        lambda s: ((s.actions[0] - 2 * s.actions[1] + s.actions[2]) ** 2).sum(1),
+    ),
     "collision": ({}, lambda s: touching(s, THIGHS_AND_CALVES, 0.1).sum(0)),
     "dof_pos_limits": ({"soft_limit": 0.7}, lambda s: outside(s.joint_pos, 0.7).sum(1)),
     "feet_air_time": (
@@ -172,26 +187,44 @@ REWARDS: dict[str, Oracle] = {
         lambda s: (s.foot_speed * (s.foot_height - GO2.foot_radius - 0.06) ** 2).sum(1),
     ),
     "feet_slip": ({}, lambda s: (s.foot_speed**2 * s.contact).sum(1)),
-    "gait_contact": ({}, lambda s: (s.contact == ((s.phase[:, None] + TROT_OFFSETS) % 1.0 < 0.55)).sum(1)),
+    "gait_contact": (
+        {},
+        lambda s: (s.contact == ((s.phase[:, None] + TROT_OFFSETS) % 1.0 < 0.55)).sum(1),
+    ),
     "trot": ({"pairs": DIAGONALS, "phase_time": 0.06}, trot),
     "dof_pos_stand_still": ({}, lambda s: ((s.joint_pos - Q0) ** 2).sum(1) * ~moving(s)),
     "dof_vel_stand_still": ({}, lambda s: np.abs(s.joint_vel).sum(1) * ~moving(s)),
     "feet_contact_stand_still": ({}, lambda s: s.contact.all(1) & ~moving(s)),
-    "posture": ({}, lambda s: ((s.joint_pos - Q0)[:, 0::3] ** 2).sum(1)),  # thighs and calves lift the feet
+    "posture": (
+        {},
+        lambda s: ((s.joint_pos - Q0)[:, 0::3] ** 2).sum(1),
+    ),  # thighs and calves lift the feet
     "dof_close_to_default": ({"joints": HIPS}, lambda s: ((s.joint_pos - Q0)[:, 0::3] ** 2).sum(1)),
 }
 
 COSTS: dict[str, Oracle] = {
     "joint_position": ({"soft_limit": 0.8}, lambda s: (outside(s.joint_pos, 0.8) > 0).mean(1)),
-    "joint_velocity": ({"soft_limit": 0.5}, lambda s: (np.abs(s.joint_vel) > 0.5 * VELOCITY_LIMITS).mean(1)),
-    "joint_torque": ({"soft_limit": 0.7}, lambda s: (np.abs(s.torque) > 0.7 * TORQUE_LIMITS).mean(1)),
+    "joint_velocity": (
+        {"soft_limit": 0.5},
+        lambda s: (np.abs(s.joint_vel) > 0.5 * VELOCITY_LIMITS).mean(1),
+    ),
+    "joint_torque": (
+        {"soft_limit": 0.7},
+        lambda s: (np.abs(s.torque) > 0.7 * TORQUE_LIMITS).mean(1),
+    ),
     "torque_limits": (
         {"soft_limit": 0.7},
         lambda s: np.maximum(0.0, np.abs(s.torque) - 0.7 * TORQUE_LIMITS).sum(1),
     ),
     "body_contact": ({}, lambda s: touching(s, ("base", *THIGHS_AND_CALVES), 1.0).any(0)),
-    "base_orientation": ({"max_tilt": 0.35}, lambda s: np.arccos(np.clip(-s.gravity[:, 2], -1, 1)) > 0.35),
-    "foot_slip": ({"max_speed": 0.2}, lambda s: (np.maximum(0.0, s.foot_speed - 0.2) * s.contact).mean(1)),
+    "base_orientation": (
+        {"max_tilt": 0.35},
+        lambda s: np.arccos(np.clip(-s.gravity[:, 2], -1, 1)) > 0.35,
+    ),
+    "foot_slip": (
+        {"max_speed": 0.2},
+        lambda s: (np.maximum(0.0, s.foot_speed - 0.2) * s.contact).mean(1),
+    ),
 }
 
 TERMINATIONS: dict[str, Oracle] = {
@@ -225,7 +258,14 @@ ORACLES: dict[ModuleType, dict[str, Oracle]] = {
     terminations: TERMINATIONS,
     observations: OBSERVATIONS,
 }
-OF_THE_GROUND = {"height_scan", "foot_scan", "foot_ground_normal", "foot_edge_distance", "stumble", "left_terrain"}
+OF_THE_GROUND = {
+    "height_scan",
+    "foot_scan",
+    "foot_ground_normal",
+    "foot_edge_distance",
+    "stumble",
+    "left_terrain",
+}
 OF_THE_GROUND |= {"goal_position", "goal_heading", "stall", "move_in_direction", "goal_stand_still"}
 ALL_TERMS = [
     pytest.param(module, name, id=f"{module.__name__.rsplit('.', 1)[1]}.{name}")
@@ -247,8 +287,12 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
     """(raw quantities, value of every term) of each step: robots are dropped, flail, and are thrown about."""
     cfg = make_task_cfg(TASKS["go2"])
     del cfg.events["push"]
-    cfg.events["root"] = EventTermCfg(events.reset_root, "reset", params={"height": (0.0, 0.2), "velocity": 0.5})
-    cfg.events["joints"] = EventTermCfg(events.reset_joints, "reset", params={"range": 0.4, "velocity": 2.0})
+    cfg.events["root"] = EventTermCfg(
+        events.reset_root, "reset", params={"height": (0.0, 0.2), "velocity": 0.5}
+    )
+    cfg.events["joints"] = EventTermCfg(
+        events.reset_joints, "reset", params={"range": 0.4, "velocity": 2.0}
+    )
     cfg.commands["velocity"] = VelocityCommandCfg(standing_fraction=0.4)
     cfg.commands["gait"] = GaitClockCfg(offsets=tuple(TROT_OFFSETS.tolist()), swing=0.05)
     env = LeggedVectorEnv(cfg, NUM_ENVS, array="torch", observations="dict")
@@ -269,14 +313,18 @@ def rollout() -> list[tuple[SimpleNamespace, dict[tuple[ModuleType, str], np.nda
             rows = rng.choice(NUM_ENVS, 5, replace=False)
             pushed = pushed.copy()
             pushed[rows] = rng.uniform(-1.0, 1.0, (5, 3)).astype(np.float32)
-            env.robot.push(torch.from_numpy(rows), torch.from_numpy(pushed[rows].astype(np.float32)))
+            env.robot.push(
+                torch.from_numpy(rows), torch.from_numpy(pushed[rows].astype(np.float32))
+            )
         actions.append(np.clip(action.astype(np.float64), -1.0, 1.0))
         values = {
             (module, name): getattr(module, name)(env, **params).double().numpy()
             for module, terms in ORACLES.items()
             for name, (params, _) in terms.items()
         }
-        snapshots.append((raw(env, actions, joint_vel, terminated=terminated, pushed=pushed), values))
+        snapshots.append(
+            (raw(env, actions, joint_vel, terminated=terminated, pushed=pushed), values)
+        )
         joint_vel = env.sim.joint_vel.double().numpy()
     return snapshots
 
@@ -293,9 +341,15 @@ def _throw(env: LeggedVectorEnv, rng: np.random.Generator) -> None:
 
     ids = torch.arange(n)
     env.sim.write_root_state(
-        ids, tensor(pos), tensor(quat), tensor(rng.uniform(-2, 2, (n, 3))), tensor(rng.uniform(-5, 5, (n, 3)))
+        ids,
+        tensor(pos),
+        tensor(quat),
+        tensor(rng.uniform(-2, 2, (n, 3))),
+        tensor(rng.uniform(-5, 5, (n, 3))),
     )
-    env.sim.write_joint_state(ids, tensor(Q0 + rng.normal(size=(n, 12))), tensor(20.0 * rng.normal(size=(n, 12))))
+    env.sim.write_joint_state(
+        ids, tensor(Q0 + rng.normal(size=(n, 12))), tensor(20.0 * rng.normal(size=(n, 12)))
+    )
 
 
 # --- formulas ---------------------------------------------------------------------------------------------------------
@@ -305,7 +359,11 @@ def _throw(env: LeggedVectorEnv, rng: np.random.Generator) -> None:
 def test_every_term_has_an_oracle(module):
     """Those of mimic tasks have theirs in test_mimic.py, where ``reference`` is in their name, those of the ground and
     of goals on it in test_ground.py."""
-    own = {name for name in term_functions(module) if "reference" not in name and name not in OF_THE_GROUND}
+    own = {
+        name
+        for name in term_functions(module)
+        if "reference" not in name and name not in OF_THE_GROUND
+    }
     assert own == set(ORACLES[module])
     in_ground = (Path(__file__).parent / "test_ground.py").read_text()
     assert all(name in in_ground for name in OF_THE_GROUND)
@@ -314,7 +372,9 @@ def test_every_term_has_an_oracle(module):
 @pytest.mark.parametrize("module", ORACLES, ids=lambda module: module.__name__.rsplit(".", 1)[1])
 def test_every_term_of_the_package_is_pure_and_its_helpers_are_not_terms(module):
     functions = dict(inspect.getmembers(module, inspect.isfunction))
-    assert {name for name, function in functions.items() if is_pure(function)} == term_functions(module)
+    assert {name for name, function in functions.items() if is_pure(function)} == term_functions(
+        module
+    )
 
 
 @pytest.mark.parametrize(("module", "name"), ALL_TERMS)
@@ -364,7 +424,10 @@ BODY_SETS = (("FR_calf", "RL_thigh"), ("base",), ("RL_foot", "FR_calf", "FL_hip"
 
 def test_terms_of_several_sets_of_bodies_show_where_these_are_from_the_base():
     cfg = make_task_cfg(TASKS["go2"])
-    terms = {str(i): ObservationTermCfg(legs_in_base, params={"bodies": names}) for i, names in enumerate(BODY_SETS)}
+    terms = {
+        str(i): ObservationTermCfg(legs_in_base, params={"bodies": names})
+        for i, names in enumerate(BODY_SETS)
+    }
     cfg.observations = {"policy": ObservationGroupCfg(terms)}
     env = LeggedVectorEnv(cfg, 4, array="torch")
     observation = env.reset(seed=0)[0]
@@ -378,7 +441,9 @@ def test_terms_of_several_sets_of_bodies_show_where_these_are_from_the_base():
         if step % 3 == 2:
             observation = env.reset(options={"reset_mask": torch.arange(4) == step % 4})[0]
         else:
-            observation = env.step(torch.from_numpy(rng.uniform(-1, 1, (4, 12)).astype(np.float32)))[0]
+            observation = env.step(
+                torch.from_numpy(rng.uniform(-1, 1, (4, 12)).astype(np.float32))
+            )[0]
     assert env.robot.bodies(BODY_SETS[0]) is env.robot.bodies(BODY_SETS[0])
     assert len(env.robot.owners()) == 1 + len(BODY_SETS)
     with pytest.raises(ValueError, match=r"'go2' has no body 'tail'; bodies: base"):
@@ -389,7 +454,9 @@ def test_terms_of_several_sets_of_bodies_show_where_these_are_from_the_base():
 
 def test_after_whatever_happened_every_tensor_is_what_follows_from_the_simulation(assert_same):
     """A reset, push, move or load changes some rows: they get the same bits as in a step of all."""
-    env = event_env(push=EventTermCfg(events.push, "interval", interval_s=(0.1, 0.3), params={"velocity": 1.0}))
+    env = event_env(
+        push=EventTermCfg(events.push, "interval", interval_s=(0.1, 0.3), params={"velocity": 1.0})
+    )
     rng = np.random.default_rng(5)
     state = env.get_state()
 
@@ -422,7 +489,9 @@ def test_another_default_dtype_changes_nothing(task, make_vec, assert_same):
         env = make_vec(3, task, array="torch", observations="dict")
         trace = [env.reset(seed=1)[0]]
         for step in range(3):
-            *results, info = env.step(torch.full(env.action_space.shape, 0.1 * step, dtype=torch.float32))
+            *results, info = env.step(
+                torch.full(env.action_space.shape, 0.1 * step, dtype=torch.float32)
+            )
             trace.append([*results, info["cost"], info["costs"]])
         return trace
 
@@ -452,7 +521,9 @@ def lift_and_put_down(pattern: str, robot: RobotCfg = GO2) -> list[SimpleNamespa
         env.sim.set_state(standing)
         if letter == "a":
             height = env.sim.root_pos_w + torch.tensor([0.0, 0.0, 1.0])
-            env.sim.write_root_state(torch.arange(2), height, env.sim.root_quat_w, *torch.zeros(2, 2, 3))
+            env.sim.write_root_state(
+                torch.arange(2), height, env.sim.root_quat_w, *torch.zeros(2, 2, 3)
+            )
         env.step(torch.zeros(2, 12))
         robot_state = env.robot
         shown.append(
@@ -484,12 +555,22 @@ def test_the_air_time_of_a_landing_is_the_time_that_the_foot_was_in_the_air(num_
 def test_a_foot_lands_once_per_swing_and_a_single_step_without_contact_is_no_swing():
     pattern = "ssasasaasaaaassaa"
     landed = [state.landed.all().item() for state in lift_and_put_down(pattern)]
-    assert [i for i, flag in enumerate(landed) if flag] == [pattern.index("aas") + 2, pattern.index("aaaas") + 4]
+    assert [i for i, flag in enumerate(landed) if flag] == [
+        pattern.index("aas") + 2,
+        pattern.index("aaaas") + 4,
+    ]
 
 
 def test_stance_time_counts_from_the_landing():
     shown = lift_and_put_down("saaassss")
-    assert [round(state.contact_time[0, 0].item() / DT) for state in shown[2:]] == [0, 0, 1, 2, 3, 4]
+    assert [round(state.contact_time[0, 0].item() / DT) for state in shown[2:]] == [
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 def test_a_robot_placed_on_its_feet_has_not_landed():
@@ -522,10 +603,15 @@ def symmetric(robot: RobotCfg, folder: Path) -> RobotCfg:
             mujoco.mju_quat2Mat(rotation, part.iquat)
             matrices.append(rotation.reshape(3, 3) * part.inertia @ rotation.reshape(3, 3).T)
         reflect = np.array([1.0, -1.0, 1.0])
-        body.inertia, axes = np.linalg.eigh((matrices[0] + reflect[:, None] * matrices[1] * reflect) / 2)
+        body.inertia, axes = np.linalg.eigh(
+            (matrices[0] + reflect[:, None] * matrices[1] * reflect) / 2
+        )
         axes[:, 0] *= np.linalg.det(axes)
         mujoco.mju_mat2Quat(body.iquat, axes.ravel())
-        body.mass, body.ipos = (own.mass[0] + other.mass[0]) / 2, (own.ipos + reflect * other.ipos) / 2
+        body.mass, body.ipos = (
+            (own.mass[0] + other.mass[0]) / 2,
+            (own.ipos + reflect * other.ipos) / 2,
+        )
     path = folder / f"{robot.name}.xml"
     path.write_text(spec.to_xml())
     return replace(robot, xml=str(path))
@@ -561,7 +647,9 @@ def mirrored_pair(cfg: TaskCfg, seed: int) -> LeggedVectorEnv:
         pair(rng.normal(size=3) * 0.5, pseudovector),
     )
     pose = np.array(robot.default_joint_pos)
-    env.sim.write_joint_state(both, joint_pair(pose + 0.2 * rng.normal(size=n)), joint_pair(rng.normal(size=n)))
+    env.sim.write_joint_state(
+        both, joint_pair(pose + 0.2 * rng.normal(size=n)), joint_pair(rng.normal(size=n))
+    )
     env.commands.terms["velocity"].hold(pair(rng.uniform(-1, 1, 3), (1.0, -1.0, -1.0)))
     if "gait" in env.commands.terms:
         env.commands.terms["gait"].hold(rng.uniform() + torch.tensor((0.0, 0.5)))
@@ -574,7 +662,9 @@ def mirrored_pair(cfg: TaskCfg, seed: int) -> LeggedVectorEnv:
 
 @EVERY_ROBOT
 @pytest.mark.parametrize("seed", range(2))
-def test_a_mirrored_robot_has_the_mirrored_observation_and_the_same_rewards_and_costs(task_id, seed, tmp_path):
+def test_a_mirrored_robot_has_the_mirrored_observation_and_the_same_rewards_and_costs(
+    task_id, seed, tmp_path
+):
     cfg = make_task_cfg(task_id)
     cfg.robot = symmetric(cfg.robot, tmp_path)
     env = mirrored_pair(cfg, seed)
@@ -666,7 +756,9 @@ def place(env: LeggedVectorEnv, yaw: torch.Tensor) -> None:
     n = env.num_envs
     zero = torch.zeros(n)
     quat = torch.stack(((yaw / 2).cos(), zero, zero, (yaw / 2).sin()), dim=1)
-    env.sim.write_root_state(torch.arange(n), env.sim.root_pos_w.clone(), quat, *torch.zeros(2, n, 3))
+    env.sim.write_root_state(
+        torch.arange(n), env.sim.root_pos_w.clone(), quat, *torch.zeros(2, n, 3)
+    )
     env.robot.refresh(torch.arange(n))
 
 
@@ -746,13 +838,17 @@ def test_a_clock_lets_the_feet_stand_in_turn_and_comes_round_after_a_stride():
     clock = env.commands.terms["gait"]
     first = clock.value.clone()
     angle = torch.atan2(first[:, 0], first[:, 1]) / (2 * torch.pi) % 1.0
-    assert angle.min() < 0.05 and angle.max() > 0.95 and abs(angle.mean() - 0.5) < 0.1  # each starts at its own time
+    assert (
+        angle.min() < 0.05 and angle.max() > 0.95 and abs(angle.mean() - 0.5) < 0.1
+    )  # each starts at its own time
     stance = []
     for _ in range(40):
         stance.append(clock.stance.clone())
         env.commands.advance()
     assert torch.allclose(clock.value, first, atol=1e-4)
-    assert torch.allclose(torch.stack(stance).sum(0).float(), torch.tensor(22.0), atol=1.0)  # 0.55 of 40 steps
+    assert torch.allclose(
+        torch.stack(stance).sum(0).float(), torch.tensor(22.0), atol=1.0
+    )  # 0.55 of 40 steps
     assert torch.stack(stance).any(2).all() and not torch.stack(stance).all(2).all(0).any()
 
 
@@ -760,7 +856,9 @@ def test_action_0_lifts_the_feet_that_swing_and_actions_correct_it():
     env = g1_env(64)
     phase = env.commands.terms["gait"].state_dict()["phase"].double().numpy()
     expected = np.tile(G1.default_joint_pos, (64, 1))
-    for offset, turned in zip((0.0, 0.5), lifted(G1, env.commands.terms["gait"].cfg.swing), strict=True):
+    for offset, turned in zip(
+        (0.0, 0.5), lifted(G1, env.commands.terms["gait"].cfg.swing), strict=True
+    ):
         swung = np.maximum((phase + offset) % 1.0 - 0.55, 0.0) / 0.45
         expected += np.sin(np.pi * swung[:, None]) ** 2 * turned
     action = torch.zeros(64, 12)
@@ -772,7 +870,9 @@ def test_action_0_lifts_the_feet_that_swing_and_actions_correct_it():
 
 def test_a_clock_without_a_swing_leaves_action_0_at_the_default_pose():
     env = g1_env(8, period=1.0)
-    assert torch.equal(env.actions.process(torch.zeros(8, 12)), torch.tensor(G1.default_joint_pos).expand(8, -1))
+    assert torch.equal(
+        env.actions.process(torch.zeros(8, 12)), torch.tensor(G1.default_joint_pos).expand(8, -1)
+    )
 
 
 def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
@@ -792,7 +892,10 @@ def test_a_clock_goes_on_from_its_state_and_from_where_it_is_held():
     [
         ({"period": 0.0}, "period must be a finite number above 0, got 0.0"),
         ({"stance": 1.0}, "stance must be a finite number above 0 and below 1, got 1.0"),
-        ({"offsets": (0.0, 0.5, 0.5)}, "offsets needs one entry for each foot of g1: left_foot, right_foot"),
+        (
+            {"offsets": (0.0, 0.5, 0.5)},
+            "offsets needs one entry for each foot of g1: left_foot, right_foot",
+        ),
         ({"swing": -0.1}, "swing must be a finite number at least 0, got -0.1"),
         ({"swing": 3.0}, "'g1' cannot lift 'left_foot' by 3 m"),
     ],
@@ -805,7 +908,9 @@ def test_a_clock_that_does_not_fit_the_robot_says_what_is_wrong(clock, match):
 def test_actions_about_a_command_without_joint_positions_are_refused():
     cfg = make_task_cfg(TASKS["g1"])
     cfg.actions["joint_position"].around = "velocity"
-    with pytest.raises(ValueError, match="'velocity' is no motion command or gait clock; commands: velocity, gait"):
+    with pytest.raises(
+        ValueError, match="'velocity' is no motion command or gait clock; commands: velocity, gait"
+    ):
         LeggedVectorEnv(cfg, 1)
 
 
@@ -826,24 +931,34 @@ def assert_uniform(values: torch.Tensor, low: float, high: float) -> None:
     width = high - low
     slack = 1e-5 * max(abs(low), abs(high), 1.0)
     assert (columns >= low - slack).all() and (columns <= high + slack).all()
-    assert (columns.amin(0) < low + 0.05 * width).all() and (columns.amax(0) > high - 0.05 * width).all()
-    assert ((columns.mean(0) - (low + high) / 2).abs() < 5 * width / np.sqrt(12 * len(columns))).all()
+    assert (columns.amin(0) < low + 0.05 * width).all() and (
+        columns.amax(0) > high - 0.05 * width
+    ).all()
+    assert (
+        (columns.mean(0) - (low + high) / 2).abs() < 5 * width / np.sqrt(12 * len(columns))
+    ).all()
 
 
 def test_friction_is_drawn_in_its_range():
-    env = event_env(x=EventTermCfg(events.randomize_friction, "reset", params={"range": (0.5, 1.25)}))
+    env = event_env(
+        x=EventTermCfg(events.randomize_friction, "reset", params={"range": (0.5, 1.25)})
+    )
     assert_uniform(env.sim.get_parameter("friction"), 0.5, 1.25)
 
 
 def test_mass_is_added_to_the_base_alone():
-    env = event_env(x=EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}))
+    env = event_env(
+        x=EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)})
+    )
     added = env.sim.get_parameter("body_mass") - env.sim.default_parameter("body_mass")
     assert_uniform(added[:, 0], -1.0, 2.0)
     assert not added[:, 1:].any()
 
 
 def test_the_centre_of_mass_of_the_base_alone_moves_along_each_axis():
-    env = event_env(x=EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}))
+    env = event_env(
+        x=EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)})
+    )
     moved = env.sim.get_parameter("com") - env.sim.default_parameter("com")
     assert_uniform(moved[:, 0], -0.03, 0.03)
     assert not moved[:, 1:].any()
@@ -851,7 +966,9 @@ def test_the_centre_of_mass_of_the_base_alone_moves_along_each_axis():
 
 def test_the_gains_of_all_joints_are_multiplied_by_the_same_two_factors():
     env = event_env(x=EventTermCfg(events.randomize_gains, "reset", params={"range": (0.8, 1.1)}))
-    factors = [env.sim.get_parameter(name) / env.sim.default_parameter(name) for name in ("kp", "kd")]
+    factors = [
+        env.sim.get_parameter(name) / env.sim.default_parameter(name) for name in ("kp", "kd")
+    ]
     for factor in factors:
         assert_uniform(factor[:, 0], 0.8, 1.1)
         assert torch.allclose(factor, factor[:, :1])
@@ -870,7 +987,9 @@ def test_robots_are_placed_upright_with_the_heading_height_and_velocity_asked_fo
 
 
 def test_joints_are_placed_about_the_default_pose_and_within_their_limits():
-    env = event_env(x=EventTermCfg(events.reset_joints, "reset", params={"range": 0.2, "velocity": 1.5}))
+    env = event_env(
+        x=EventTermCfg(events.reset_joints, "reset", params={"range": 0.2, "velocity": 1.5})
+    )
     assert_uniform(env.sim.joint_pos - env.robot.default_joint_pos, -0.2, 0.2)
     assert_uniform(env.sim.joint_vel, -1.5, 1.5)
     wide = event_env(x=EventTermCfg(events.reset_joints, "reset", params={"range": 3.0}))
@@ -894,7 +1013,9 @@ def test_a_share_of_the_robots_begins_in_a_crouch_on_its_feet():
         "abad_L_Joint": 0.0,
     }.items():
         expected = torch.where(low, angle, 0.0)
-        assert torch.allclose(env.sim.joint_pos[:, TRON1_SF.joint_names.index(joint)], expected, atol=1e-6)
+        assert torch.allclose(
+            env.sim.joint_pos[:, TRON1_SF.joint_names.index(joint)], expected, atol=1e-6
+        )
     assert (env.robot.foot_height.abs() < 0.02).all()
     for group in (low, ~low):
         assert_uniform(env.sim.root_lin_vel_w[group], -0.3, 0.3)
@@ -903,7 +1024,14 @@ def test_a_share_of_the_robots_begins_in_a_crouch_on_its_feet():
 def test_a_push_changes_the_horizontal_velocity_of_the_base_and_nothing_else():
     env = event_env()
     ids = torch.arange(0, 400, 2)
-    names = ("root_pos_w", "root_quat_w", "root_ang_vel_b", "joint_pos", "joint_vel", "root_lin_vel_w")
+    names = (
+        "root_pos_w",
+        "root_quat_w",
+        "root_ang_vel_b",
+        "joint_pos",
+        "joint_vel",
+        "root_lin_vel_w",
+    )
     before = {name: getattr(env.sim, name).clone() for name in names}
     random = RandomStreams(400, torch.device("cpu"))
     random.seed(0, torch.arange(400))
@@ -917,7 +1045,10 @@ def test_a_push_changes_the_horizontal_velocity_of_the_base_and_nothing_else():
 def test_what_the_last_push_added_is_remembered_until_the_reset_and_saved(assert_same):
     env = event_env()
     ids = torch.tensor([3, 5])
-    first, second = torch.tensor([[0.1, -0.2, 0.3], [1.0, 0.0, 0.0]]), torch.tensor([[-0.5, 0.0, 0.0]])
+    first, second = (
+        torch.tensor([[0.1, -0.2, 0.3], [1.0, 0.0, 0.0]]),
+        torch.tensor([[-0.5, 0.0, 0.0]]),
+    )
     env.robot.push(ids, first)
     env.step(torch.zeros(400, 12))
     env.robot.push(ids[:1], second)
@@ -934,13 +1065,17 @@ def test_what_the_last_push_added_is_remembered_until_the_reset_and_saved(assert
 
 def test_the_critic_sees_the_velocity_after_a_push():
     cfg = make_task_cfg(TASKS["go2"])
-    cfg.events = {"push": EventTermCfg(events.push, "interval", interval_s=(DT, DT), params={"velocity": 2.0})}
+    cfg.events = {
+        "push": EventTermCfg(events.push, "interval", interval_s=(DT, DT), params={"velocity": 2.0})
+    }
     env = LeggedVectorEnv(cfg, 8, array="torch", observations="dict")
     env.reset(seed=0)
     names, sizes, _ = zip(*env.observations.groups["critic"].layout, strict=True)
     first = sum(sizes[: names.index("lin_vel")])
     for _ in range(3):
-        observation = env.step(torch.zeros(8, 12))[0]["critic"][:, first : first + 3].double().numpy()
+        observation = (
+            env.step(torch.zeros(8, 12))[0]["critic"][:, first : first + 3].double().numpy()
+        )
         to_world = rotation(env.sim.root_quat_w.double().numpy())
         velocity = np.einsum("nij,nj->ni", to_world, observation)
         np.testing.assert_allclose(velocity, env.sim.root_lin_vel_w.numpy(), atol=1e-4)
@@ -996,11 +1131,16 @@ def test_interval_events_act_at_times_in_their_range_and_start_again_at_a_reset(
 def test_a_robot_on_its_back_has_fallen_and_one_on_its_feet_has_not(robot):
     cfg = make_task_cfg(TASKS[robot.name])
     cfg.events = {}
-    cfg.terminations = {name: TerminationTermCfg(term.func) for name, term in cfg.terminations.items()}
+    cfg.terminations = {
+        name: TerminationTermCfg(term.func) for name, term in cfg.terminations.items()
+    }
     env = LeggedVectorEnv(cfg, 2, array="torch")
     env.reset(seed=0)
     env.sim.write_root_state(
-        torch.tensor([1]), torch.tensor([[0.0, 0.0, 0.3]]), torch.tensor([[0.0, 1.0, 0.0, 0.0]]), *torch.zeros(2, 1, 3)
+        torch.tensor([1]),
+        torch.tensor([[0.0, 0.0, 0.3]]),
+        torch.tensor([[0.0, 1.0, 0.0, 0.0]]),
+        *torch.zeros(2, 1, 3),
     )
     ended = [env.step(torch.zeros(2, 12))[2].tolist() for _ in range(3)]
     assert ended == [[False, True]] * 3

@@ -13,7 +13,17 @@ from legged_envs.terrains import GENERATORS, Grid, KindCfg, TerrainCfg, make_ter
 
 UNIT = 0.005
 GRID = Grid(8.0, 0.1, UNIT)
-KINDS = ("slope_up", "slope_down", "rough_slope", "rough", "stairs_up", "stairs_down", "obstacles", "stones", "gap")
+KINDS = (
+    "slope_up",
+    "slope_down",
+    "rough_slope",
+    "rough",
+    "stairs_up",
+    "stairs_down",
+    "obstacles",
+    "stones",
+    "gap",
+)
 KINDS += ("pit", "wave", "boxes", "rubble")
 PLATFORMS = {"rubble": 1.0, "rough": 1.0, "wave": 1.0, "boxes": 2.0, "stones": 4.0, "pit": 4.0}
 """Side of the platform, m; the others' is 3 m."""
@@ -85,12 +95,17 @@ def test_steps_are_alike_where_the_vertical_scale_does_not_divide_them():
 
 
 @pytest.mark.parametrize(("d", "units"), [(0.25, 4), (0.75, 8)])
-def test_noise_is_multiples_of_the_vertical_scale_at_every_second_point_and_linear_between(d, units):
+def test_noise_is_multiples_of_the_vertical_scale_at_every_second_point_and_linear_between(
+    d, units
+):
     noise = np.round(tile("rough", d, seed=5).astype(np.float64) / UNIT)
     free = (np.abs(GRID.x) > 0.5) & (GRID.ring < 3.75)
     drawn = noise[::2, ::2][free[::2, ::2]]
     assert set(drawn) == set(range(-units, units + 1))  # ± (0.02 + 0.08 d) / 2
-    assert np.abs(np.bincount((drawn + units).astype(int)) / len(drawn) - 1 / (2 * units + 1)).max() < 0.05
+    assert (
+        np.abs(np.bincount((drawn + units).astype(int)) / len(drawn) - 1 / (2 * units + 1)).max()
+        < 0.05
+    )
     between = (noise[0:-2:2, ::2] + noise[2::2, ::2]) / 2 - noise[1::2, ::2]
     assert np.abs(between[:, 2:-2][(free[0:-2:2, ::2] & free[2::2, ::2])[:, 2:-2]]).max() <= 0.5
 
@@ -129,12 +144,16 @@ def test_obstacles_are_rectangles_of_four_heights(d, height):
 def test_stones_are_as_large_as_the_formula_says_and_a_cell_apart(d, stone):
     holes = tile("stones", d, seed=7) == -1.0
     assert holes[2].sum() > 0
-    lines = np.flatnonzero(holes[1:-1, 1:-1].all(axis=1)) + 1  # beside the platform a gap crosses the whole tile
+    lines = (
+        np.flatnonzero(holes[1:-1, 1:-1].all(axis=1)) + 1
+    )  # beside the platform a gap crosses the whole tile
     assert (lines % (stone + 1) == stone).all() and len(lines) >= 2
     first = np.flatnonzero(holes[2, 1:-1])
     assert (np.diff(first) == stone + 1).all()
     between = np.setdiff1d(np.arange(1, 20), lines)
-    assert len({int(np.flatnonzero(holes[line, 1:-1])[0]) for line in between}) > 1  # each line has its own shift
+    assert (
+        len({int(np.flatnonzero(holes[line, 1:-1])[0]) for line in between}) > 1
+    )  # each line has its own shift
     assert not tile("stones", 0.0).any()
     assert tile("stones", d, depth=0.4, gap=0.2).min() == np.float32(-0.4)
 
@@ -142,7 +161,11 @@ def test_stones_are_as_large_as_the_formula_says_and_a_cell_apart(d, stone):
 @pytest.mark.parametrize(("d", "cells"), [(0.3, 3), (0.8, 8)])
 def test_a_gap_is_as_wide_as_the_difficulty_in_metres(d, cells):
     line = tile("gap", d)[40:, 40]
-    assert (line == -1.0).sum() == cells and (line[: 15 + 1] == 0.0).all() and (line[16 : 16 + cells] == -1.0).all()
+    assert (
+        (line == -1.0).sum() == cells
+        and (line[: 15 + 1] == 0.0).all()
+        and (line[16 : 16 + cells] == -1.0).all()
+    )
     assert (line[16 + cells :] == 0.0).all()
     assert not tile("gap", 0.0).any()
 
@@ -162,7 +185,9 @@ def test_waves_are_a_cosine_and_a_sine_of_two_metres_where_they_have_risen(d):
     half_risen = 0.2 * d / 2 * (np.cos(0.0) + np.sin(0.75 * np.pi)) * 0.5
     assert at(tile("wave", d, grid=Grid(8.0, 0.05, UNIT))[::2, ::2], 0.0) == 0.0
     fine = tile("wave", d, grid=Grid(8.0, 0.05, UNIT))
-    assert fine[80 + 15, 80] == pytest.approx(half_risen, abs=UNIT / 2 + 1e-6)  # 0.25 m beyond the platform
+    assert fine[80 + 15, 80] == pytest.approx(
+        half_risen, abs=UNIT / 2 + 1e-6
+    )  # 0.25 m beyond the platform
     slopes = np.abs(np.diff(heights.astype(np.float64), axis=0)) / 0.1
     assert slopes.max() < 0.2 * d / 2 * np.pi + 0.2 * d / 0.5 + 2 * UNIT / 0.1  # nowhere a wall
 
@@ -170,7 +195,9 @@ def test_waves_are_a_cosine_and_a_sine_of_two_metres_where_they_have_risen(d):
 @pytest.mark.parametrize(("d", "most"), [(0.0, 0.05), (0.8, 0.17)])
 def test_boxes_are_flat_squares_of_forty_five_centimetres(d, most):
     heights = tile("boxes", d, seed=9)
-    box = np.floor((GRID.x[:, 0] + 17 * 0.45 / 2) / 0.45 + 1e-9).astype(int)  # 17 fit, 0.175 m remain on each side
+    box = np.floor((GRID.x[:, 0] + 17 * 0.45 / 2) / 0.45 + 1e-9).astype(
+        int
+    )  # 17 fit, 0.175 m remain on each side
     values = []
     for i in range(17):
         for j in range(17):
@@ -178,7 +205,11 @@ def test_boxes_are_flat_squares_of_forty_five_centimetres(d, most):
                 values.append(set(heights[np.ix_(box == i, box == j)].ravel().tolist()))
     assert all(len(each) == 1 for each in values)
     values = np.array([each.pop() for each in values])
-    assert np.abs(values).max() <= most + UNIT / 2 and values.min() < -0.9 * most and values.max() > 0.9 * most
+    assert (
+        np.abs(values).max() <= most + UNIT / 2
+        and values.min() < -0.9 * most
+        and values.max() > 0.9 * most
+    )
     assert not heights[box < 0].any() and not heights[:, box > 16].any()
 
 
@@ -191,7 +222,9 @@ def test_rubble_is_boxes_with_noise():
 def test_kinds_are_other_with_another_stream_unless_nothing_in_them_is_random():
     for kind in KINDS:
         same = np.array_equal(tile(kind, 0.5, seed=1), tile(kind, 0.5, seed=2))
-        assert same == (kind in ("slope_up", "slope_down", "stairs_up", "stairs_down", "gap", "pit", "wave")), kind
+        assert same == (
+            kind in ("slope_up", "slope_down", "stairs_up", "stairs_down", "gap", "pit", "wave")
+        ), kind
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
@@ -216,20 +249,32 @@ def test_a_field_is_its_tiles_around_the_middle_of_the_world():
     grid = Grid(4.0, 0.1, UNIT)
     for row in range(4):
         for column in range(6):
-            expected = GENERATORS[terrain.kinds[column]](row / 4, np.random.default_rng((11, row, column)), grid)
+            expected = GENERATORS[terrain.kinds[column]](
+                row / 4, np.random.default_rng((11, row, column)), grid
+            )
             assert np.array_equal(field_tile(terrain, row, column), expected)
-            assert np.allclose(terrain.origins[row, column, :2], ((row - 1.5) * 4.0, (column - 2.5) * 4.0))
+            assert np.allclose(
+                terrain.origins[row, column, :2], ((row - 1.5) * 4.0, (column - 2.5) * 4.0)
+            )
             assert terrain.origins[row, column, 2] == expected[grid.ring < 1.05].max()
-    for margin in (terrain.heights[:11], terrain.heights[-11:], terrain.heights[:, :11], terrain.heights[:, -11:]):
+    for margin in (
+        terrain.heights[:11],
+        terrain.heights[-11:],
+        terrain.heights[:, :11],
+        terrain.heights[:, -11:],
+    ):
         assert not margin.any()
 
 
 def test_a_field_is_the_same_again_and_another_with_another_seed():
     cfg = TerrainCfg({"rough": 1, "boxes": 1}, rows=2, columns=2, border=0.0)
     first, again = make_terrain(cfg), make_terrain(cfg)
-    assert np.array_equal(first.heights, again.heights) and np.array_equal(first.origins, again.origins)
+    assert np.array_equal(first.heights, again.heights) and np.array_equal(
+        first.origins, again.origins
+    )
     assert not np.array_equal(
-        first.heights, make_terrain(TerrainCfg({"rough": 1, "boxes": 1}, 2, 2, border=0.0, seed=1)).heights
+        first.heights,
+        make_terrain(TerrainCfg({"rough": 1, "boxes": 1}, 2, 2, border=0.0, seed=1)).heights,
     )
 
 
@@ -254,7 +299,11 @@ def test_a_tile_does_not_depend_on_the_number_of_rows_and_columns():
     ],
 )
 def test_columns_are_shared_out_by_proportion_in_the_order_of_the_kinds(kinds, columns, counts):
-    cfg = TerrainCfg(rows=1, columns=columns) if kinds is None else TerrainCfg(kinds, rows=1, columns=columns)
+    cfg = (
+        TerrainCfg(rows=1, columns=columns)
+        if kinds is None
+        else TerrainCfg(kinds, rows=1, columns=columns)
+    )
     terrain = make_terrain(cfg)
     assert [terrain.kinds.count(kind) for kind in cfg.kinds] == counts
     assert list(terrain.kinds) == sorted(terrain.kinds, key=[*cfg.kinds].index)
@@ -269,11 +318,17 @@ def test_a_number_is_a_share_whenever_it_is_given():
 
 @pytest.mark.parametrize(("size", "radius"), [(6.0, 1.0), (3.0, 0.5)])
 def test_robots_start_at_the_highest_point_near_the_middle(size, radius):
-    terrain = make_terrain(TerrainCfg({"boxes": KindCfg(1.0, {"height": (0.3, 0.3)})}, 1, 1, size, 0.0, seed=5))
+    terrain = make_terrain(
+        TerrainCfg({"boxes": KindCfg(1.0, {"height": (0.3, 0.3)})}, 1, 1, size, 0.0, seed=5)
+    )
     grid = Grid(size, 0.1, UNIT)
     assert terrain.origins[0, 0, 2] == terrain.heights[grid.ring < radius + 0.01].max()
-    assert make_terrain(TerrainCfg({"stairs_up": 1}, 2, 1)).origins[1, 0, 2] == pytest.approx(-6 * 0.125)
-    assert make_terrain(TerrainCfg({"stairs_down": 1}, 2, 1)).origins[1, 0, 2] == pytest.approx(6 * 0.125)
+    assert make_terrain(TerrainCfg({"stairs_up": 1}, 2, 1)).origins[1, 0, 2] == pytest.approx(
+        -6 * 0.125
+    )
+    assert make_terrain(TerrainCfg({"stairs_down": 1}, 2, 1)).origins[1, 0, 2] == pytest.approx(
+        6 * 0.125
+    )
 
 
 def test_the_default_field_is_made_in_less_than_three_seconds():
@@ -285,7 +340,9 @@ def test_the_default_field_is_made_in_less_than_three_seconds():
 
 
 def test_a_finer_field_has_the_same_formulas():
-    coarse, fine = (make_terrain(TerrainCfg({"slope_down": 1}, 2, 1, horizontal_scale=s)) for s in (0.1, 0.05))
+    coarse, fine = (
+        make_terrain(TerrainCfg({"slope_down": 1}, 2, 1, horizontal_scale=s)) for s in (0.1, 0.05)
+    )
     assert np.allclose(fine.heights[::2, ::2], coarse.heights, atol=UNIT)
 
 
@@ -302,14 +359,24 @@ def test_a_user_adds_a_kind(monkeypatch):
     terrain = make_terrain(TerrainCfg({"ridge": KindCfg(1.0, {"height": 0.3})}, 2, 1, border=0.0))
     middle = terrain.heights[120, 1:-1]
     assert np.allclose(middle, 0.15) and terrain.heights[120, 0] == 0.0
-    with pytest.raises(ValueError, match=r"kinds\['ridge'\]: 'ridge' has no parameter 'hight'; did you mean 'height'"):
+    with pytest.raises(
+        ValueError,
+        match=r"kinds\['ridge'\]: 'ridge' has no parameter 'hight'; did you mean 'height'",
+    ):
         make_terrain(TerrainCfg({"ridge": KindCfg(1.0, {"hight": 0.3})}))
-    for wrong, message in ((np.zeros((3, 3)), r"numbers of shape \(81, 81\)"), (np.nan * GRID.x, "finite, that at")):
+    for wrong, message in (
+        (np.zeros((3, 3)), r"numbers of shape \(81, 81\)"),
+        (np.nan * GRID.x, "finite, that at"),
+    ):
         register_kind("ridge", lambda difficulty, random, grid, wrong=wrong: wrong)
-        with pytest.raises(ValueError, match=rf"TerrainCfg.kinds\['ridge'\]: heights of 'ridge' must be {message}"):
+        with pytest.raises(
+            ValueError, match=rf"TerrainCfg.kinds\['ridge'\]: heights of 'ridge' must be {message}"
+        ):
             make_terrain(TerrainCfg({"ridge": 1.0}))
     register_kind("ridge", lambda difficulty, random, grid: 20.0 + 0.0 * grid.x)
-    with pytest.raises(ValueError, match="heights of 'ridge' must have steps of at most 10 m"):  # down to the edge
+    with pytest.raises(
+        ValueError, match="heights of 'ridge' must have steps of at most 10 m"
+    ):  # down to the edge
         make_terrain(TerrainCfg({"ridge": 1.0}))
 
 
@@ -327,7 +394,9 @@ def test_an_array_keeps_its_heights_above_the_middle_of_the_world(tmp_path):
     assert terrain.kinds == ("source",) and terrain.origins.shape == (1, 1, 3)
     assert terrain.size == pytest.approx(4.0) and np.allclose(terrain.low, (-3.0, -4.0))
     assert np.array_equal(terrain.heights[10:-10, 10:-10], heights)
-    assert (terrain.heights[:10, 10:-10] == heights[:1]).all() and terrain.heights[0, -1] == heights[0, -1]
+    assert (terrain.heights[:10, 10:-10] == heights[:1]).all() and terrain.heights[
+        0, -1
+    ] == heights[0, -1]
     assert np.allclose(terrain.origins[0, 0], (0.0, 0.0, heights[10:31, 20:41].max()))
     np.save(tmp_path / "hills.npy", heights.astype(np.float64))
     for path in (tmp_path / "hills.npy", str(tmp_path / "hills.npy")):
@@ -343,7 +412,9 @@ def test_an_image_is_seen_from_above(dtype, white, ending, tmp_path):
 
     pixels = np.random.default_rng(0).integers(0, white, (40, 30), endpoint=True).astype(dtype)
     Image.fromarray(pixels).save(tmp_path / f"image.{ending}")
-    terrain = make_terrain(TerrainCfg(source=tmp_path / f"image.{ending}", source_height=0.5, border=0.0))
+    terrain = make_terrain(
+        TerrainCfg(source=tmp_path / f"image.{ending}", source_height=0.5, border=0.0)
+    )
     assert terrain.heights.shape == (30, 40)
     assert np.allclose(terrain.heights, pixels.astype(np.float64)[::-1].T * 0.5 / white, atol=1e-6)
 
@@ -353,10 +424,14 @@ def test_colours_are_grey_and_elevations_are_metres(tmp_path):
 
     heights = 512.0 + hills()
     Image.fromarray(heights).save(tmp_path / "elevation.tiff")
-    terrain = make_terrain(TerrainCfg(source=tmp_path / "elevation.tiff", source_height=3.0, border=0.0))
+    terrain = make_terrain(
+        TerrainCfg(source=tmp_path / "elevation.tiff", source_height=3.0, border=0.0)
+    )
     assert np.array_equal(terrain.heights, heights[::-1].T)
     Image.new("RGBA", (30, 30), (255, 255, 255, 0)).save(tmp_path / "white.png")
-    assert (make_terrain(TerrainCfg(source=tmp_path / "white.png", source_height=2.0)).heights == 2.0).all()
+    assert (
+        make_terrain(TerrainCfg(source=tmp_path / "white.png", source_height=2.0)).heights == 2.0
+    ).all()
     Image.fromarray(np.full((30, 30), 7, np.int32)).save(tmp_path / "whole.tif")
     assert (make_terrain(TerrainCfg(source=tmp_path / "whole.tif")).heights == 7.0).all()
 
@@ -367,10 +442,15 @@ def test_a_mesh_has_the_heights_of_its_upper_surface(ending, tmp_path):
 
     heights = hills().astype(np.float64)
     nx, ny = heights.shape
-    i, j = (each.ravel() for each in np.meshgrid(np.arange(nx - 1), np.arange(ny - 1), indexing="ij"))
+    i, j = (
+        each.ravel() for each in np.meshgrid(np.arange(nx - 1), np.arange(ny - 1), indexing="ij")
+    )
     corner = i * ny + j
     faces = np.concatenate(
-        [np.stack([corner, corner + ny, corner + 1], 1), np.stack([corner + 1, corner + ny, corner + ny + 1], 1)]
+        [
+            np.stack([corner, corner + ny, corner + 1], 1),
+            np.stack([corner + 1, corner + ny, corner + ny + 1], 1),
+        ]
     )
     x, y = np.meshgrid(np.arange(nx) * 0.1 + 5.0, np.arange(ny) * 0.1 - 2.0, indexing="ij")
     mesh = trimesh.Trimesh(np.stack([x, y, heights], -1).reshape(-1, 3), faces, process=False)
@@ -378,7 +458,9 @@ def test_a_mesh_has_the_heights_of_its_upper_surface(ending, tmp_path):
     terrain = make_terrain(TerrainCfg(source=tmp_path / f"mesh.{ending}", border=0.0))
     assert terrain.heights.shape == heights.shape
     assert np.abs(terrain.heights - heights).max() < 1e-4
-    between = make_terrain(TerrainCfg(source=tmp_path / f"mesh.{ending}", border=0.0, horizontal_scale=0.05))
+    between = make_terrain(
+        TerrainCfg(source=tmp_path / f"mesh.{ending}", border=0.0, horizontal_scale=0.05)
+    )
     expected = (heights[1:, :-1] + heights[:-1, 1:]) / 2  # the middle of each diagonal
     assert np.abs(between.heights[1::2, 1::2] - expected).max() < 1e-4
 
@@ -395,7 +477,9 @@ def test_a_mesh_is_seen_from_above_with_its_lowest_point_around(tmp_path):
     expected = np.where((np.abs(x) < 2.01) & (np.abs(y) < 1.51), 0.1, -0.2)
     expected[(np.abs(x - 1.77) < 0.25) & (np.abs(y - 1.77) < 0.25)] = 0.2
     expected[(np.abs(x - 0.05) < 0.5) & (np.abs(y - 0.05) < 0.5)] = 1.0
-    assert heights.shape[0] == 41 and np.allclose(heights, expected[: heights.shape[0], : heights.shape[1]], atol=1e-6)
+    assert heights.shape[0] == 41 and np.allclose(
+        heights, expected[: heights.shape[0], : heights.shape[1]], atol=1e-6
+    )
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -404,16 +488,37 @@ def test_a_mesh_is_seen_from_above_with_its_lowest_point_around(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"kinds": {"stair_up": 1.0}}, "TerrainCfg.kinds has no kind 'stair_up'; did you mean 'stairs_up'"),
-        ({"kinds": {}}, "TerrainCfg.kinds: sum of proportions must be a finite number above 0, got 0"),
-        ({"kinds": {"gap": 0.0, "pit": 0}}, "TerrainCfg.kinds: sum of proportions must be a finite number above 0"),
-        ({"kinds": {"gap": -1.0}}, r"TerrainCfg.kinds\['gap'\].proportion must be a finite number at least 0, got -1"),
-        ({"kinds": {"gap": np.nan}}, r"TerrainCfg.kinds\['gap'\].proportion must be a finite number"),
-        ({"kinds": {"gap": "much"}}, r"TerrainCfg.kinds\['gap'\].proportion must be .*, got 'much'"),
+        (
+            {"kinds": {"stair_up": 1.0}},
+            "TerrainCfg.kinds has no kind 'stair_up'; did you mean 'stairs_up'",
+        ),
+        (
+            {"kinds": {}},
+            "TerrainCfg.kinds: sum of proportions must be a finite number above 0, got 0",
+        ),
+        (
+            {"kinds": {"gap": 0.0, "pit": 0}},
+            "TerrainCfg.kinds: sum of proportions must be a finite number above 0",
+        ),
+        (
+            {"kinds": {"gap": -1.0}},
+            r"TerrainCfg.kinds\['gap'\].proportion must be a finite number at least 0, got -1",
+        ),
+        (
+            {"kinds": {"gap": np.nan}},
+            r"TerrainCfg.kinds\['gap'\].proportion must be a finite number",
+        ),
+        (
+            {"kinds": {"gap": "much"}},
+            r"TerrainCfg.kinds\['gap'\].proportion must be .*, got 'much'",
+        ),
         ({"rows": 0}, "TerrainCfg.rows must be a positive integer, got 0"),
         ({"rows": 2.5}, "TerrainCfg.rows must be a positive integer, got 2.5"),
         ({"columns": -3}, "TerrainCfg.columns must be a positive integer, got -3"),
-        ({"rows": 10**6}, "TerrainCfg.rows × columns: points of the field must be a finite number at most"),
+        (
+            {"rows": 10**6},
+            "TerrainCfg.rows × columns: points of the field must be a finite number at most",
+        ),
         ({"seed": -1}, "TerrainCfg.seed must be an integer of at least 0"),
         ({"first_levels": 3}, "TerrainCfg.first_levels must be \\(low, high\\)"),
         ({"first_levels": (3, 2)}, "TerrainCfg.first_levels must be \\(low, high\\)"),
@@ -423,8 +528,14 @@ def test_a_mesh_is_seen_from_above_with_its_lowest_point_around(tmp_path):
         ({"size": 8.04}, "TerrainCfg.size must be a multiple of horizontal_scale, got 8.04"),
         ({"border": -1.0}, "TerrainCfg.border must be a finite number at least 0, got -1"),
         ({"border": 0.25}, "TerrainCfg.border must be a multiple of horizontal_scale, got 0.25"),
-        ({"horizontal_scale": 0.0}, "TerrainCfg.horizontal_scale must be .* above 0 and at most 1, got 0"),
-        ({"vertical_scale": -0.005}, "TerrainCfg.vertical_scale must be .* above 0 and at most 1, got -0.005"),
+        (
+            {"horizontal_scale": 0.0},
+            "TerrainCfg.horizontal_scale must be .* above 0 and at most 1, got 0",
+        ),
+        (
+            {"vertical_scale": -0.005},
+            "TerrainCfg.vertical_scale must be .* above 0 and at most 1, got -0.005",
+        ),
         ({"slope_threshold": 0.0}, "TerrainCfg.slope_threshold must be .* above 0, got 0"),
         ({"source_height": np.nan}, "TerrainCfg.source_height must be .*, got nan"),
     ],
@@ -437,17 +548,57 @@ def test_a_field_that_cannot_be_is_named(fields, message):
 @pytest.mark.parametrize(
     ("kind", "params", "message"),
     [
-        ("stairs_up", {"hight": (0.1, 0.2)}, "'stairs_up' has no parameter 'hight'; did you mean 'height'"),
-        ("stairs_up", {"height": 0.1}, r"height must be like \(0.05, 0.2\), finite and not negative, got 0.1"),
-        ("rough", {"spread": (0.1, -0.1)}, r"spread must be like \(0.02, 0.1\), finite and not negative"),
-        ("rough", {"spacing": "wide"}, "spacing must be like 0.2, finite and not negative, got 'wide'"),
+        (
+            "stairs_up",
+            {"hight": (0.1, 0.2)},
+            "'stairs_up' has no parameter 'hight'; did you mean 'height'",
+        ),
+        (
+            "stairs_up",
+            {"height": 0.1},
+            r"height must be like \(0.05, 0.2\), finite and not negative, got 0.1",
+        ),
+        (
+            "rough",
+            {"spread": (0.1, -0.1)},
+            r"spread must be like \(0.02, 0.1\), finite and not negative",
+        ),
+        (
+            "rough",
+            {"spacing": "wide"},
+            "spacing must be like 0.2, finite and not negative, got 'wide'",
+        ),
         ("obstacles", {"count": 2.5}, "count must be like 20, finite and not negative, got 2.5"),
-        ("obstacles", {"side": (1.0, 9.0)}, "side must be a finite number at least 0.1 and at most 8, got 9"),
-        ("stairs_down", {"width": 0.0}, "width must be a finite number at least 0.1 and at most 2.5, got 0"),
-        ("slope_up", {"platform": 3.0}, "platform must be a finite number at least 0 and below 1, got 3"),
-        ("boxes", {"width": 0.01}, "width must be a finite number at least 0.1 and at most 8, got 0.01"),
-        ("gap", {"width": (0.0, 9.0)}, "width must be a finite number at least 0 and at most 2.4, got 8.1"),
-        ("gap", {"depth": 11.0}, "heights of 'gap' must have steps of at most 10 m between neighbours, one is 11 m"),
+        (
+            "obstacles",
+            {"side": (1.0, 9.0)},
+            "side must be a finite number at least 0.1 and at most 8, got 9",
+        ),
+        (
+            "stairs_down",
+            {"width": 0.0},
+            "width must be a finite number at least 0.1 and at most 2.5, got 0",
+        ),
+        (
+            "slope_up",
+            {"platform": 3.0},
+            "platform must be a finite number at least 0 and below 1, got 3",
+        ),
+        (
+            "boxes",
+            {"width": 0.01},
+            "width must be a finite number at least 0.1 and at most 8, got 0.01",
+        ),
+        (
+            "gap",
+            {"width": (0.0, 9.0)},
+            "width must be a finite number at least 0 and at most 2.4, got 8.1",
+        ),
+        (
+            "gap",
+            {"depth": 11.0},
+            "heights of 'gap' must have steps of at most 10 m between neighbours, one is 11 m",
+        ),
         ("wave", {"amplitude": (0.0, np.inf)}, r"amplitude must be like \(0.0, 0.2\), finite"),
     ],
 )
@@ -459,7 +610,9 @@ def test_parameters_that_a_kind_has_not_got_or_cannot_take_are_named(kind, param
 @pytest.mark.parametrize("difficulty", [-0.1, 1.0, np.nan, "hard"])
 @pytest.mark.parametrize("kind", ["stairs_up", "rough"])
 def test_difficulties_are_from_zero_to_below_one(kind, difficulty):
-    with pytest.raises(ValueError, match="difficulty must be a finite number at least 0 and below 1, got"):
+    with pytest.raises(
+        ValueError, match="difficulty must be a finite number at least 0 and below 1, got"
+    ):
         tile(kind, difficulty)
 
 
@@ -474,12 +627,24 @@ def changed(value, place=(5, 7)):
     [
         (changed(np.nan), r"TerrainCfg.source must be finite, that at \[5, 7\] is nan"),
         (changed(-np.inf), r"TerrainCfg.source must be finite, that at \[5, 7\] is -inf"),
-        (changed(50.0), "TerrainCfg.source must have steps of at most 10 m between neighbours, one is"),
-        (np.zeros(50), r"TerrainCfg.source must be numbers of shape \(nx, ny\), got float64 \(50,\)"),
-        (np.zeros((30, 30, 3)), r"TerrainCfg.source must be numbers of shape \(nx, ny\), got float64 \(30, 30, 3\)"),
+        (
+            changed(50.0),
+            "TerrainCfg.source must have steps of at most 10 m between neighbours, one is",
+        ),
+        (
+            np.zeros(50),
+            r"TerrainCfg.source must be numbers of shape \(nx, ny\), got float64 \(50,\)",
+        ),
+        (
+            np.zeros((30, 30, 3)),
+            r"TerrainCfg.source must be numbers of shape \(nx, ny\), got float64 \(30, 30, 3\)",
+        ),
         (np.zeros((30, 30), bool), "TerrainCfg.source must be numbers .*, got bool"),
         (np.zeros((30, 30), complex), "TerrainCfg.source must be numbers .*, got complex128"),
-        (np.zeros((20, 30)), "TerrainCfg.source: its shorter side, m, must be a finite number at least 2, got 1.9"),
+        (
+            np.zeros((20, 30)),
+            "TerrainCfg.source: its shorter side, m, must be a finite number at least 2, got 1.9",
+        ),
         (np.zeros((0, 30)), "TerrainCfg.source: its shorter side, m, must be"),
         (3.0, r"TerrainCfg.source must be numbers of shape \(nx, ny\)"),
         ("hills.xyz", "TerrainCfg.source 'hills.xyz' cannot end in '.xyz'; .*.npy, .png"),
@@ -493,7 +658,10 @@ def test_a_source_that_is_no_field_of_heights_is_refused(source, message):
 
 
 def test_a_file_that_is_missing_broken_or_of_nothing_is_named(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"TerrainCfg.source must name a file, and there is none at 'gone.png'"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"TerrainCfg.source must name a file, and there is none at 'gone.png'",
+    ):
         make_terrain(TerrainCfg(source="gone.png"))
     np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
     for name in ("broken.png", "broken.npy", "broken.stl", "objects.npy"):
@@ -502,8 +670,13 @@ def test_a_file_that_is_missing_broken_or_of_nothing_is_named(tmp_path, monkeypa
         with pytest.raises(ValueError, match=rf"TerrainCfg.source '.*{name}' cannot be read"):
             make_terrain(TerrainCfg(source=tmp_path / name))
     for module, name in (("trimesh", "broken.stl"), ("PIL", "broken.png")):
-        monkeypatch.setattr("legged_envs.checks.find_spec", lambda asked, module=module: None if asked == module else 1)
-        with pytest.raises(ModuleNotFoundError, match=rf"{module}: pip install 'legged-envs\[terrain\]'"):
+        monkeypatch.setattr(
+            "legged_envs.checks.find_spec",
+            lambda asked, module=module: None if asked == module else 1,
+        )
+        with pytest.raises(
+            ModuleNotFoundError, match=rf"{module}: pip install 'legged-envs\[terrain\]'"
+        ):
             make_terrain(TerrainCfg(source=tmp_path / name))
 
 
@@ -511,7 +684,9 @@ def test_a_mesh_in_millimetres_is_refused_before_memory_is(tmp_path):
     import trimesh
 
     trimesh.creation.box((4000.0, 3000.0, 0.2)).export(tmp_path / "blocks.stl")
-    with pytest.raises(ValueError, match=r"blocks.stl' cannot be read: it has 1,200,\d+,\d+ points.*is it in m"):
+    with pytest.raises(
+        ValueError, match=r"blocks.stl' cannot be read: it has 1,200,\d+,\d+ points.*is it in m"
+    ):
         make_terrain(TerrainCfg(source=tmp_path / "blocks.stl"))
 
 
@@ -521,24 +696,34 @@ def test_a_mesh_in_millimetres_is_refused_before_memory_is(tmp_path):
 def test_the_command_prints_a_row_for_each_kind_and_level(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
     cli.main(["terrain", "stairs_up", "gap", "--rows", "4"])
-    rows = [re.findall(r"[\w.-]+", line) for line in capsys.readouterr().out.splitlines() if "│" in line]
-    assert [row[:2] for row in rows] == [[kind, str(level)] for kind in ("stairs_up", "gap") for level in range(4)]
+    rows = [
+        re.findall(r"[\w.-]+", line) for line in capsys.readouterr().out.splitlines() if "│" in line
+    ]
+    assert [row[:2] for row in rows] == [
+        [kind, str(level)] for kind in ("stairs_up", "gap") for level in range(4)
+    ]
     lowest, highest, steepest = ([float(row[i]) for row in rows] for i in (2, 3, 4))
     steps = [0.05, 0.09, 0.125, 0.165]  # 0.05 + 0.15 · level / 4, to the vertical scale
     assert lowest == pytest.approx([-6 * step for step in steps] + [0.0, -1.0, -1.0, -1.0])
     assert highest == [0.0] * 8 and steepest == pytest.approx([*steps, 0.0, 1.0, 1.0, 1.0])
     cli.main(["terrain", "--level", "3"])
     printed = capsys.readouterr().out
-    assert all(re.search(rf"{kind} +│ 3 ", printed) for kind in KINDS) and printed.count("│ 3 ") == len(KINDS)
+    assert all(re.search(rf"{kind} +│ 3 ", printed) for kind in KINDS) and printed.count(
+        "│ 3 "
+    ) == len(KINDS)
 
 
 def test_the_command_draws_and_writes_what_is_shown(tmp_path, capsys):
     from PIL import Image
 
     picture, array = tmp_path / "new" / "terrain.png", tmp_path / "heights.npy"
-    cli.main(f"terrain boxes rough --columns 3 --seed 4 --level 6 --picture {picture} --array {array}".split())
+    cli.main(
+        f"terrain boxes rough --columns 3 --seed 4 --level 6 --picture {picture} --array {array}".split()
+    )
     heights = np.load(array)
-    whole = make_terrain(TerrainCfg({"boxes": 1, "rough": 1}, columns=3, border=0.0, seed=4)).heights
+    whole = make_terrain(
+        TerrainCfg({"boxes": 1, "rough": 1}, columns=3, border=0.0, seed=4)
+    ).heights
     assert heights.shape == (81, 241) and np.array_equal(heights, whole[480:561])
     with Image.open(picture) as image:
         assert min(image.size) > 200 and len(set(image.convert("L").tobytes())) > 50
@@ -555,11 +740,16 @@ def test_the_command_draws_and_writes_what_is_shown(tmp_path, capsys):
         ("gap pit --columns 1", "--columns must be an integer of at least 2, got 1"),
         ("gap --seed -1", "seed must be an integer of at least 0, got -1"),
         ("gap --rows 1000000", "points of the field must be a finite number at most"),
-        ("gap --picture gap.gif", r"the ending of --picture must be one of \('.png',\), got '.gif'"),
+        (
+            "gap --picture gap.gif",
+            r"the ending of --picture must be one of \('.png',\), got '.gif'",
+        ),
         ("gap --array here.npy", "--array must name a file that can be written, got 'here.npy'"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_one_line_and_status_2(words, message, tmp_path, monkeypatch, capsys):
+def test_a_mistake_on_the_command_line_is_one_line_and_status_2(
+    words, message, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here.npy").mkdir()
     with pytest.raises(SystemExit) as stop:

@@ -26,11 +26,15 @@ MODES = pytest.mark.parametrize("mode", ["Disabled", "SameStep"])
 def rollout(envs: Any, actions: np.ndarray) -> Any:
     """TorchRL's rollout with these actions. Shapes: (num_envs, num_steps, …)."""
     env = GymWrapper(envs)
-    env.set_info_dict_reader(default_info_dict_reader(list(READER_SPEC), spec=list(READER_SPEC.values())))
+    env.set_info_dict_reader(
+        default_info_dict_reader(list(READER_SPEC), spec=list(READER_SPEC.values()))
+    )
     env.set_seed(SEED)
     script = iter(torch.from_numpy(actions))
     return env.rollout(
-        len(actions), policy=lambda td: td.set("action", next(script).clone()), break_when_any_done=False
+        len(actions),
+        policy=lambda td: td.set("action", next(script).clone()),
+        break_when_any_done=False,
     )
 
 
@@ -42,19 +46,40 @@ def step_directly(envs: Any, actions: np.ndarray) -> dict[str, np.ndarray]:
     for action in actions:
         after, reward, terminated, truncated, info = envs.step(action)
         rows.append(
-            (observation, info.get("final_obs", after), reward, terminated, truncated, info["cost"], info["costs"])
+            (
+                observation,
+                info.get("final_obs", after),
+                reward,
+                terminated,
+                truncated,
+                info["cost"],
+                info["costs"],
+            )
         )
         observation, ended = after, terminated | truncated
         if ended.all():  # TorchRL resets all, also an environment that has just done so
             observation, _ = envs.reset()
         elif "final_obs" not in info and ended.any():
             observation, _ = envs.reset(options={"reset_mask": ended})
-    names = ("observation", "next observation", "reward", "terminated", "truncated", "cost", "costs")
-    return {name: np.stack(values, 1) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    names = (
+        "observation",
+        "next observation",
+        "reward",
+        "terminated",
+        "truncated",
+        "cost",
+        "costs",
+    )
+    return {
+        name: np.stack(values, 1)
+        for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    }
 
 
 @MODES
-@pytest.mark.parametrize(("limit", "ending"), [(4, {NUM_ENVS}), (12, {1, 2})], ids=["all-end-together", "some-end"])
+@pytest.mark.parametrize(
+    ("limit", "ending"), [(4, {NUM_ENVS}), (12, {1, 2})], ids=["all-end-together", "some-end"]
+)
 def test_a_rollout_of_torchrl_equals_stepping_the_environment(
     make_vec, random_actions, assert_same, mode: str, limit: int, ending: set[int]
 ) -> None:
@@ -68,8 +93,14 @@ def test_a_rollout_of_torchrl_equals_stepping_the_environment(
     assert set(ended[ended > 0]) == ending
     assert expected["cost"].any()
     got = {name: data["next", name].numpy() for name in ("cost", "costs")}
-    got |= {name: data["next", name].squeeze(-1).numpy() for name in ("reward", "terminated", "truncated")}
-    got |= {"observation": data["observation"].numpy(), "next observation": data["next", "observation"].numpy()}
+    got |= {
+        name: data["next", name].squeeze(-1).numpy()
+        for name in ("reward", "terminated", "truncated")
+    }
+    got |= {
+        "observation": data["observation"].numpy(),
+        "next observation": data["next", "observation"].numpy(),
+    }
     for name, values in expected.items():
         assert_same(got[name], values, f"{mode} {name}")
 
@@ -80,10 +111,15 @@ def test_torchrl_refuses_an_environment_that_resets_in_the_next_step(make_vec) -
 
 
 @pytest.mark.parametrize("frame_skip", [1, 3])
-def test_torchrl_makes_an_environment_by_its_id(make_single, random_actions, assert_same, frame_skip: int) -> None:
+def test_torchrl_makes_an_environment_by_its_id(
+    make_single, random_actions, assert_same, frame_skip: int
+) -> None:
     """It tries the keyword ``frameskip`` and goes on without it where an environment has none."""
     actions = torch.from_numpy(random_actions(5, 1)[:, 0])
-    made, wrapped = GymEnv(GO2, frame_skip=frame_skip), GymWrapper(make_single(), frame_skip=frame_skip)
+    made, wrapped = (
+        GymEnv(GO2, frame_skip=frame_skip),
+        GymWrapper(make_single(), frame_skip=frame_skip),
+    )
 
     def roll_out(env: Any) -> Any:
         env.set_seed(SEED)
@@ -102,5 +138,7 @@ def test_a_keyword_that_torchrl_passes_on_and_no_environment_has_is_named() -> N
 
 
 def test_the_example_runs_as_it_stands(capsys) -> None:
-    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "torchrl_rollout.py"), run_name="__main__")
+    runpy.run_path(
+        str(Path(__file__).parents[1] / "examples" / "torchrl_rollout.py"), run_name="__main__"
+    )
     assert "foot_slip" in capsys.readouterr().out

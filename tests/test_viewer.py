@@ -12,7 +12,15 @@ import torch
 from legged_envs.envs.cfg import override
 from legged_envs.rl import watch
 from legged_envs.robots import GO2
-from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg, Simulation, ViewerCfg, make_simulation
+from legged_envs.sim import (
+    ObjectCfg,
+    PlacedRobot,
+    SceneCfg,
+    SimCfg,
+    Simulation,
+    ViewerCfg,
+    make_simulation,
+)
 from legged_envs.tasks import make_task_cfg
 
 ID = "Legged/Go2-Flat-v0"
@@ -59,9 +67,13 @@ def test_without_an_eye_the_camera_of_the_model_films(assert_same):
 def test_the_eye_looks_from_its_origin_at_the_target(origin, asset, place):
     sim = make()
     moved = sim.root_pos_w[1:] + torch.tensor([0.25, 0.0, 0.0])
-    sim.write_root_state(torch.tensor([1]), moved, sim.root_quat_w[1:], torch.zeros(1, 3), torch.zeros(1, 3))
+    sim.write_root_state(
+        torch.tensor([1]), moved, sim.root_quat_w[1:], torch.zeros(1, 3), torch.zeros(1, 3)
+    )
     eye, lookat = np.array([0.4, -2.0, 1.1]), np.array([0.1, 0.2, 0.3])
-    sim.viewer = ViewerCfg(tuple(eye), tuple(lookat), env_index=1, origin_type=origin, asset_name=asset)
+    sim.viewer = ViewerCfg(
+        tuple(eye), tuple(lookat), env_index=1, origin_type=origin, asset_name=asset
+    )
     sim.render(**SIZE)
     position, forward = camera_of(sim)
     np.testing.assert_allclose(position, eye + place, atol=1e-5)
@@ -79,7 +91,9 @@ def test_the_pictures_of_an_environment_are_the_viewers():
     core = envs.unwrapped
     pictures = envs.render()
     assert [picture.shape for picture in pictures] == [(64, 96, 3)] * 2
-    assert np.array_equal(pictures[0], core.sim.render()) and np.array_equal(pictures[1], core.sim.render(3))
+    assert np.array_equal(pictures[0], core.sim.render()) and np.array_equal(
+        pictures[1], core.sim.render(3)
+    )
     core.set_viewer((0.0, -3.0, 2.0), (0.0, 0.0, 0.2))
     np.testing.assert_array_equal(envs.render()[1], core.sim.render(3))
     np.testing.assert_allclose(camera_of(core.sim)[0], (0.0, -3.0, 2.0), atol=1e-5)
@@ -108,7 +122,9 @@ def draw_ball(scene: mujoco.MjvScene, env_id: int) -> None:
     """A red ball in front of the robot of environment 1."""
     if env_id == 1:
         ball, red = scene.geoms[scene.ngeom], np.array([1, 0, 0, 1], dtype=np.float32)
-        mujoco.mjv_initGeom(ball, mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, 0.1), np.ones(3), np.eye(3).ravel(), red)
+        mujoco.mjv_initGeom(
+            ball, mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, 0.1), np.ones(3), np.eye(3).ravel(), red
+        )
         scene.ngeom += 1
 
 
@@ -146,7 +162,9 @@ def test_a_window_looks_from_the_eye_until_the_mouse_moves_it(monkeypatch):
     sim = make()
     sim.decorations.append(draw_ball)
     default = mujoco.MjvCamera()
-    assert sim.view(1) and window[0].cam.distance == default.distance and window[0].user_scn.ngeom == 1
+    assert (
+        sim.view(1) and window[0].cam.distance == default.distance and window[0].user_scn.ngeom == 1
+    )
     sim.viewer.eye = (0.0, -2.0, 0.0)
     assert sim.view(1) and (window[0].cam.distance, window[0].cam.azimuth) == (2.0, 90.0)
     assert window[0].user_scn.ngeom == 1
@@ -165,10 +183,22 @@ def test_a_window_looks_from_the_eye_until_the_mouse_moves_it(monkeypatch):
         (ViewerCfg(lookat=(1.0, 0.0, 0.0)), r"ViewerCfg\.lookat=\(1\.0, 0\.0, 0\.0\) needs an eye"),
         (ViewerCfg((0.0, 0.0, 0.0)), "must be two places"),
         (ViewerCfg((1.0, 0.0)), r"ViewerCfg\.eye must be 3 numbers, got \(1\.0, 0\.0\)"),
-        (ViewerCfg(resolution=(640, 0)), r"ViewerCfg\.resolution must be a positive integer, got 0"),
-        (ViewerCfg(origin_type="asset"), r"origin_type must be one of \('world', 'env', 'asset_root'\), got 'asset'"),
-        (ViewerCfg(cam_prim_path="/Camera"), "there is no camera '/Camera'; cameras: track, rear/track"),
-        (ViewerCfg((1.0, 0.0, 0.0), origin_type="asset_root", asset_name="reer"), "no 'reer'; did you mean 'rear'"),
+        (
+            ViewerCfg(resolution=(640, 0)),
+            r"ViewerCfg\.resolution must be a positive integer, got 0",
+        ),
+        (
+            ViewerCfg(origin_type="asset"),
+            r"origin_type must be one of \('world', 'env', 'asset_root'\), got 'asset'",
+        ),
+        (
+            ViewerCfg(cam_prim_path="/Camera"),
+            "there is no camera '/Camera'; cameras: track, rear/track",
+        ),
+        (
+            ViewerCfg((1.0, 0.0, 0.0), origin_type="asset_root", asset_name="reer"),
+            "no 'reer'; did you mean 'rear'",
+        ),
         (ViewerCfg(env_index=2), "env_index must be an integer of at least 0 and at most 1, got 2"),
     ],
     ids=str,

@@ -62,7 +62,10 @@ def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
     cfg.curriculum = {}
     envs = make_watched(task, watch.replaced(cfg, changes), policy, num_envs=num_envs)
     with serving(port) as server:
-        panel, pages = Panel(server, session := Session(envs, policy, AHEAD), cfg, [AHEAD]), list[Page]()
+        panel, pages = (
+            Panel(server, session := Session(envs, policy, AHEAD), cfg, [AHEAD]),
+            list[Page](),
+        )
         yield SimpleNamespace(**locals(), frame=panel.frame, stage=panel.stage)
         for page in pages:  # what they have not read would keep the server from stopping
             with suppress(OSError):
@@ -82,7 +85,17 @@ class Page:
         self.controls: dict[str, str] = {}
         self.nodes: dict[str, dict[str, Any]] = {}
         self.told: list[str] = []
-        camera = ((1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0), 1.0, 0.1, 100.0, 480, 640, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+        camera = (
+            (1.0, 0.0, 0.0, 0.0),
+            (1.0, 1.0, 1.0),
+            1.0,
+            0.1,
+            100.0,
+            480,
+            640,
+            (0.0, 0.0, 0.0),
+            (0.0, 0.0, 1.0),
+        )
         self.send(messages.ViewerCameraMessage(*camera))
 
     def send(self, message: messages.Message) -> None:
@@ -96,7 +109,9 @@ class Page:
             except TimeoutError:
                 return self
             size, packed = (int.from_bytes(raw[i : i + 8], "little") for i in (0, 8))
-            inner = msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(raw[16 : 16 + packed], size))
+            inner = msgspec.msgpack.decode(
+                zstandard.ZstdDecompressor().decompress(raw[16 : 16 + packed], size)
+            )
             place, buffers = 16 + packed, []
             for length in inner["binaryBufferLengths"]:
                 place += -place % 8
@@ -112,7 +127,11 @@ class Page:
             node = self.nodes.setdefault(message["name"], {})
             for key, value in message["updates"].items():
                 is_array = isinstance(value, dict) and "__binary_index" in value
-                node[key] = np.frombuffer(buffers[value["__binary_index"]], np.float32) if is_array else value
+                node[key] = (
+                    np.frombuffer(buffers[value["__binary_index"]], np.float32)
+                    if is_array
+                    else value
+                )
         if message["type"] == "NotificationShowMessage":
             self.told.append(message["props"]["body"])
 
@@ -140,8 +159,14 @@ def heading(core: Any) -> torch.Tensor:
 
 def test_a_slider_on_the_page_turns_the_robots_and_the_page_shows_it():
     with viewing() as view:
-        html = urllib.request.urlopen(f"http://127.0.0.1:{view.port}", timeout=10).read().decode(errors="replace")
-        assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=[\"']https?://", html)  # all is in the page
+        html = (
+            urllib.request.urlopen(f"http://127.0.0.1:{view.port}", timeout=10)
+            .read()
+            .decode(errors="replace")
+        )
+        assert not re.search(
+            r"<(?:script|link|img)[^>]*(?:src|href)=[\"']https?://", html
+        )  # all is in the page
         page = Page(view).read()
         wait(lambda: len(view.server.get_clients()) == 1)
         view.frame()
@@ -151,7 +176,9 @@ def test_a_slider_on_the_page_turns_the_robots_and_the_page_shows_it():
         for _ in range(25):
             view.frame()
         turned = heading(view.session.core) - before
-        assert ((turned > 0.4) & (turned < 1.0)).all(), turned  # 0.8 rad after a second, less what it takes to begin
+        assert ((turned > 0.4) & (turned < 1.0)).all(), (
+            turned
+        )  # 0.8 rad after a second, less what it takes to begin
         assert view.session.scene.command == (0.0, 0.0, 0.8)
         page.set("pause", True)
         view.frame()
@@ -182,7 +209,9 @@ def test_the_mouse_pulls_one_robot_and_lets_go():
             view.frame()
         way = core.sim.root_pos_w - before
         assert way[1, 1] > 0.15 and abs(way[0, 1]) < 0.05
-        for _ in range(90):  # the mouse stands still, no more is told of it: the robot comes to it and stays
+        for _ in range(
+            90
+        ):  # the mouse stands still, no more is told of it: the robot comes to it and stays
             view.frame()
         wanted = view.session.pull[1] - before[1].numpy()
         np.testing.assert_allclose(wanted[:2], (0.0, 0.5), atol=0.1)
@@ -220,7 +249,9 @@ def test_a_task_without_named_rewards_or_commands_has_a_page(task):
     cfg, port = make_task_cfg(task), free_port()
     with closing(gym.make_vec(task, num_envs=2, observations="dict", array="torch")) as envs:
         meaning = contract(task, unwrap(envs))
-    policy = policy or Policy(lambda *seen: torch.zeros(len(seen[0]), meaning["action_size"]), meaning)
+    policy = policy or Policy(
+        lambda *seen: torch.zeros(len(seen[0]), meaning["action_size"]), meaning
+    )
     scene = watch.scenes(cfg, clips=policy.clips)[0]
     with closing(make_watched(task, cfg, policy, num_envs=2)) as envs, serving(port) as server:
         panel = Panel(server, Session(envs, policy, scene), cfg, [scene])
@@ -262,18 +293,23 @@ def test_weights_policies_and_mistakes_from_the_page(tmp_path):
         view.frame()  # it goes on as before, and it is told once
         assert len(page.read().told) == 1 and view.session.policy is before is not begun
         shutil.copy(
-            watch.__file__.replace("rl/watch.py", "policies/go2_flat.safetensors"), tmp_path / "policy.safetensors"
+            watch.__file__.replace("rl/watch.py", "policies/go2_flat.safetensors"),
+            tmp_path / "policy.safetensors",
         )
         page.set("load policy", True)
         view.frame()
-        assert view.session.policy is not before and view.panel.controls["policy"].value == str(tmp_path)
+        assert view.session.policy is not before and view.panel.controls["policy"].value == str(
+            tmp_path
+        )
 
 
 def test_a_policy_that_gives_no_numbers_here_is_told_and_the_old_one_stays():
     with viewing() as view:
         page, begun = Page(view).read(), view.session.policy
         wait(lambda: len(view.server.get_clients()) == 1)
-        view.panel._policies["broken"] = Policy(lambda seen: torch.full((2, 12), torch.nan), begun.contract)
+        view.panel._policies["broken"] = Policy(
+            lambda seen: torch.full((2, 12), torch.nan), begun.contract
+        )
         view.panel.controls["policy"].options = ("as begun", "broken")
         page.set("policy", "broken")
         view.frame()
@@ -287,7 +323,9 @@ def test_a_command_that_only_windows_take_is_kept_on_the_page():
     """0 is a command also where the task's ranges begin above it."""
     with viewing(**{"commands.velocity.lin_vel_x": (0.3, 1.0)}) as view:
         slow = replace(AHEAD, command=(0.0, 0.0, 0.0))
-        panel = Panel(view.server, Session(view.envs, view.policy, slow), view.envs.unwrapped.cfg, [slow])
+        panel = Panel(
+            view.server, Session(view.envs, view.policy, slow), view.envs.unwrapped.cfg, [slow]
+        )
         assert panel.controls["vx [m/s]"].value == panel.controls["vx [m/s]"].min == 0.0
 
 
@@ -326,7 +364,11 @@ def test_a_browser_that_goes_in_the_middle_of_a_frame_is_one_line(capsys, caplog
         view.frame()
         assert other.read().nodes
     told = capsys.readouterr()
-    assert told.out.splitlines()[:3] == ["browser 0 is there", "browser 0 has gone", "browser 1 is there"]
+    assert told.out.splitlines()[:3] == [
+        "browser 0 is there",
+        "browser 0 has gone",
+        "browser 1 is there",
+    ]
     assert "Traceback" not in told.err + told.out + caplog.text
 
 
@@ -339,7 +381,9 @@ def test_a_frame_of_sixteen_robots_leaves_a_processor_time_for_25_a_second():
             view.frame()
             page.read(0.001)
         cost = (time.process_time() - begun) / frames
-        assert cost < 0.08, f"{1000 * cost:.0f} ms"  # two processors have that at 25 frames a second
+        assert cost < 0.08, (
+            f"{1000 * cost:.0f} ms"
+        )  # two processors have that at 25 frames a second
 
 
 def test_shapes_are_as_large_as_the_engine_has_them():
@@ -347,7 +391,9 @@ def test_shapes_are_as_large_as_the_engine_has_them():
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     for body in range(model.nbody):
-        shown = np.flatnonzero((model.geom_bodyid == body) & (model.geom_group < 3) & (model.geom_type > 1))
+        shown = np.flatnonzero(
+            (model.geom_bodyid == body) & (model.geom_group < 3) & (model.geom_type > 1)
+        )
         if (mesh := body_mesh(model, body)) is None:
             assert not len(shown)
             continue
@@ -359,20 +405,26 @@ def test_shapes_are_as_large_as_the_engine_has_them():
             boxes.append((aabb[:3] + corners * aabb[3:]) @ quat.reshape(3, 3).T + model.geom_pos[i])
         low, high = np.concatenate(boxes).min(0), np.concatenate(boxes).max(0)
         assert (mesh.bounds[0] >= low - 1e-6).all() and (mesh.bounds[1] <= high + 1e-6).all()
-        assert mesh.extents.prod() > 0.6 * (high - low).prod()  # boxes of turned shapes are larger than they
+        assert (
+            mesh.extents.prod() > 0.6 * (high - low).prod()
+        )  # boxes of turned shapes are larger than they
         assert np.allclose(np.linalg.norm(mesh.vertex_normals, axis=1), 1.0)
     assert len(np.unique(body_mesh(model, model.body("base").id).visual.vertex_colors, axis=0)) > 3
 
 
 def test_the_ground_is_drawn_where_feet_touch_it():
-    terrain = make_terrain(TerrainCfg({"rubble": 1.0, "stairs_up": 1.0}, rows=1, columns=2, size=4.0, border=1.0))
+    terrain = make_terrain(
+        TerrainCfg({"rubble": 1.0, "stairs_up": 1.0}, rows=1, columns=2, size=4.0, border=1.0)
+    )
     nx, ny = terrain.heights.shape
     vertices, faces = field_mesh(terrain, np.arange(nx), np.arange(ny))
     inside = torch.from_numpy(vertices[faces].mean(1)).float()
     height = Ground(terrain, 1, torch.device("cpu")).height(inside[:, 0], inside[:, 1])
     torch.testing.assert_close(inside[:, 2], height, atol=1e-4, rtol=0.0)
     corners = vertices[faces]
-    assert (np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, 2] > 0.0).all()  # seen from above
+    assert (
+        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, 2] > 0.0
+    ).all()  # seen from above
 
 
 def test_keys_drive_the_robot_of_the_window_from_what_it_does():
@@ -409,10 +461,14 @@ def test_a_mistake_is_one_line_before_anything_is_made(capsys, monkeypatch):
         taken.listen()
         port = taken.getsockname()[1]
         told = refused(f"play {ID} --web --port {port}", capsys)
-        assert f"cannot serve at 127.0.0.1, --port {port}: " in told and told.endswith("already in use; choose another")
+        assert f"cannot serve at 127.0.0.1, --port {port}: " in told and told.endswith(
+            "already in use; choose another"
+        )
     assert "--num-envs 3 needs --web" in refused(f"play {ID} --num-envs 3", capsys)
     assert "it takes no --video" in refused(f"play {ID} --web --video a.mp4", capsys)
-    assert "--port must be a positive integer and at most 65535" in refused(f"play {ID} --web --port 70000", capsys)
+    assert "--port must be a positive integer and at most 65535" in refused(
+        f"play {ID} --web --port 70000", capsys
+    )
     monkeypatch.setitem(sys.modules, "viser", None)
     assert "no module viser: pip install 'legged-envs[web]'" in refused(f"play {ID} --web", capsys)
 
@@ -425,30 +481,64 @@ def test_nothing_of_the_viewer_is_loaded_unless_it_is_used():
 
 def chromium() -> str | None:
     """A Chromium: that of the environment variable CHROMIUM, of the system, or what Playwright has fetched."""
-    names = [os.environ.get("CHROMIUM"), *map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))]
-    folder = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache" / "ms-playwright"))
-    names += [
-        str(path) for path in sorted(folder.glob("chromium*/*/*")) if path.name.startswith(("chrome", "headless"))
+    names = [
+        os.environ.get("CHROMIUM"),
+        *map(shutil.which, ("chromium", "google-chrome", "chromium-browser")),
     ]
-    return next((name for name in names if name and Path(name).is_file() and os.access(name, os.X_OK)), None)
+    folder = Path(
+        os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache" / "ms-playwright")
+    )
+    names += [
+        str(path)
+        for path in sorted(folder.glob("chromium*/*/*"))
+        if path.name.startswith(("chrome", "headless"))
+    ]
+    return next(
+        (name for name in names if name and Path(name).is_file() and os.access(name, os.X_OK)), None
+    )
 
 
-FLAGS = ("--no-sandbox", "--headless=shell", "--single-process", "--no-zygote", "--disable-dev-shm-usage")
+FLAGS = (
+    "--no-sandbox",
+    "--headless=shell",
+    "--single-process",
+    "--no-zygote",
+    "--disable-dev-shm-usage",
+)
 FLAGS += ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
 SLOWLY = "window.requestAnimationFrame = draw => setTimeout(() => draw(performance.now()), 1000)"
 """A page drawn by the processor once a second leaves some of it to the robot."""
 
 
-@pytest.mark.skipif(chromium() is None, reason="there is no Chromium: make chromium, or let CHROMIUM name one")
+@pytest.mark.skipif(
+    chromium() is None, reason="there is no Chromium: make chromium, or let CHROMIUM name one"
+)
 def test_in_chromium_the_page_loads_and_a_slider_turns_the_robot(tmp_path):
     """The command as a user calls it, in a process of its own, and its page in a browser."""
-    playwright, port, log = pytest.importorskip("playwright.sync_api"), free_port(), tmp_path / "log"
-    command = [sys.executable, "-m", "legged_envs", "play", ID, "--web", "--port", str(port), "--vx", "0"]
+    playwright, port, log = (
+        pytest.importorskip("playwright.sync_api"),
+        free_port(),
+        tmp_path / "log",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "legged_envs",
+        "play",
+        ID,
+        "--web",
+        "--port",
+        str(port),
+        "--vx",
+        "0",
+    ]
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as viewer:
         try:
             wait(lambda: "Ctrl-C ends" in log.read_text(), 120.0)
             with playwright.sync_playwright() as started:
-                browser = started.chromium.launch(executable_path=chromium(), args=FLAGS, timeout=120_000)
+                browser = started.chromium.launch(
+                    executable_path=chromium(), args=FLAGS, timeout=120_000
+                )
                 page = browser.new_page(locale="en-US", viewport={"width": 640, "height": 400})
                 page.set_default_timeout(120_000)
                 page.add_init_script(SLOWLY)
@@ -460,7 +550,9 @@ def test_in_chromium_the_page_loads_and_a_slider_turns_the_robot(tmp_path):
                 page.locator(f"[id='{label.get_attribute('for')}'] [role=slider]").press("End")
                 page.get_by_text(re.compile(r"wz \+(0\.[5-9]|1\.\d)\d rad/s")).wait_for()
                 browser.close()
-            assert all(url.startswith((f"http://127.0.0.1:{port}", "blob:", "data:")) for url in asked), asked
+            assert all(
+                url.startswith((f"http://127.0.0.1:{port}", "blob:", "data:")) for url in asked
+            ), asked
             wait(lambda: "browser 0 has gone" in log.read_text(), 60.0)
         finally:
             viewer.terminate()

@@ -14,7 +14,13 @@ import legged_envs
 from legged_envs.managers.adapted import Adapted
 from legged_envs.registration import TASKS
 from legged_envs.robots import GO2
-from legged_envs.workflows import DirectRLEnv, DirectRLEnvCfg, LeggedRobot, SimulationCfg, configclass
+from legged_envs.workflows import (
+    DirectRLEnv,
+    DirectRLEnvCfg,
+    LeggedRobot,
+    SimulationCfg,
+    configclass,
+)
 
 
 @configclass
@@ -69,21 +75,31 @@ def test_a_registered_class_gives_the_stack_and_a_single_environment(hop):
 
 
 def test_changes_by_path_are_in_the_words_of_the_task_or_in_ours(hop):
-    envs = gym.make_vec(hop, num_envs=2, cfg={"bonus": 2.0, "episode_length_s": 0.1, "sim.num_threads": 1})
+    envs = gym.make_vec(
+        hop, num_envs=2, cfg={"bonus": 2.0, "episode_length_s": 0.1, "sim.num_threads": 1}
+    )
     core = envs.unwrapped
-    assert core.task.cfg.bonus == 2.0 and core.max_episode_length == 5 and core.cfg.sim.num_threads == 1
+    assert (
+        core.task.cfg.bonus == 2.0
+        and core.max_episode_length == 5
+        and core.cfg.sim.num_threads == 1
+    )
     changed = HopCfg()
     changed.bonus = 3.0
     assert gym.make_vec(hop, num_envs=1, cfg=changed).unwrapped.task.cfg.bonus == 3.0
     with pytest.raises(ValueError, match="did you mean 'bonus'"):
         gym.make_vec(hop, num_envs=1, cfg={"bonu": 2.0})
-    with pytest.raises(TypeError, match="cfg must be a HopCfg, a TaskCfg or a mapping of changes, got int"):
+    with pytest.raises(
+        TypeError, match="cfg must be a HopCfg, a TaskCfg or a mapping of changes, got int"
+    ):
         gym.make_vec(hop, num_envs=1, cfg=3)
 
 
 def test_none_removes_a_term_of_a_configuration_class():
     core = gym.make_vec(
-        register_form("manager_based"), num_envs=1, cfg={"rewards.torques": None, "events.push": None}
+        register_form("manager_based"),
+        num_envs=1,
+        cfg={"rewards.torques": None, "events.push": None},
     ).unwrapped
     assert "torques" not in core.rewards.names and "push" not in core.events.names
 
@@ -103,12 +119,19 @@ def test_arrays_tuples_and_numbers_among_the_attributes_are_part_of_the_state(ho
     task = envs.unwrapped.task
     assert task.array.tolist() == [1.0, 1.0] and task.pair[1] == 1
     envs.set_state(state)
-    assert task.array.tolist() == [0.0, 0.0] and task.pair[0].tolist() == [0.0, 0.0] and task.pair[1] == 0
+    assert (
+        task.array.tolist() == [0.0, 0.0]
+        and task.pair[0].tolist() == [0.0, 0.0]
+        and task.pair[1] == 0
+    )
     assert task.mixed["count"].tolist() == [0.0, 0.0] and task.mixed["kind"] == "hop"
 
 
 def test_a_state_of_another_class_is_refused(hop):
-    other, own = gym.make_vec(register_form("legged_robot"), num_envs=2), gym.make_vec(hop, num_envs=2)
+    other, own = (
+        gym.make_vec(register_form("legged_robot"), num_envs=2),
+        gym.make_vec(hop, num_envs=2),
+    )
     assert isinstance(other.unwrapped.task, LeggedRobot)
     other.reset(seed=0), own.reset(seed=0)
     with pytest.raises(ValueError, match="another environment"):
@@ -128,10 +151,23 @@ def touch(values):
 
 def values_of_users():
     shared = torch.zeros(2, 1)
-    values = {"none": None, "tensor": torch.zeros(2), "flag": torch.zeros(2, dtype=torch.bool), "inner": {"none": None}}
-    values |= {"objects": [object()], "table": defaultdict(list), "names": {"old"}, "array": np.zeros(2)}
+    values = {
+        "none": None,
+        "tensor": torch.zeros(2),
+        "flag": torch.zeros(2, dtype=torch.bool),
+        "inner": {"none": None},
+    }
+    values |= {
+        "objects": [object()],
+        "table": defaultdict(list),
+        "names": {"old"},
+        "array": np.zeros(2),
+    }
     values |= {"module": torch.nn.BatchNorm1d(2), "modules": [torch.nn.BatchNorm1d(2)]}
-    values |= {"weight": torch.nn.Parameter(torch.ones(2)), "product": [torch.ones(2, requires_grad=True) * 2.0]}
+    values |= {
+        "weight": torch.nn.Parameter(torch.ones(2)),
+        "product": [torch.ones(2, requires_grad=True) * 2.0],
+    }
     return values | {"view": shared[:, 0], "of": shared, "expanded": torch.ones(1, 3).expand(2, 3)}
 
 
@@ -151,12 +187,22 @@ def test_trial_calls_put_back_whatever_users_keep(hop):
     cfg.scene.num_envs = 2
     task = Keeps(cfg)
     expected = values_of_users()
-    assert all(vars(task)[name] is value for name, value in task.first.items() if name != "expanded")
+    assert all(
+        vars(task)[name] is value for name, value in task.first.items() if name != "expanded"
+    )
     assert not hasattr(task, "later") and task.extras == {} and task.inner == {"none": None}
-    assert len(task.objects) == 1 and task.names == {"old"} and not task.array.any() and task.expanded.all()
+    assert (
+        len(task.objects) == 1
+        and task.names == {"old"}
+        and not task.array.any()
+        and task.expanded.all()
+    )
     assert (type(task.table), dict(task.table)) == (defaultdict, {})
     assert not task.module.num_batches_tracked and not task.modules[0].num_batches_tracked
-    assert task.view.data_ptr() == task.of.data_ptr() and expected["weight"].requires_grad == task.weight.requires_grad
+    assert (
+        task.view.data_ptr() == task.of.data_ptr()
+        and expected["weight"].requires_grad == task.weight.requires_grad
+    )
 
 
 def test_a_saved_state_has_copies_of_what_users_keep(hop):
@@ -169,7 +215,9 @@ def test_a_saved_state_has_copies_of_what_users_keep(hop):
         def _get_rewards(self):
             self.values["module"](torch.randn(4, 2)), self.values["modules"][0](torch.randn(4, 2))
             self.values["table"][f"{self.number}"] = [self.number]
-            self.values["inner"]["none"] = None if self.values["inner"]["none"] is not None else torch.ones(2)
+            self.values["inner"]["none"] = (
+                None if self.values["inner"]["none"] is not None else torch.ones(2)
+            )
             self.number = self.number + 1
             return super()._get_rewards()
 
@@ -182,7 +230,10 @@ def test_a_saved_state_has_copies_of_what_users_keep(hop):
     task.step(torch.zeros(2, 12))
     task.core.set_state(state)
     values = task.values
-    assert task.number == 1 and values["module"].num_batches_tracked == values["modules"][0].num_batches_tracked == 1
+    assert (
+        task.number == 1
+        and values["module"].num_batches_tracked == values["modules"][0].num_batches_tracked == 1
+    )
     assert list(values["table"]) == ["0"] and torch.equal(values["inner"]["none"], torch.ones(2))
 
 

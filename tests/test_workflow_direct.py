@@ -102,16 +102,27 @@ def rollout(envs, steps=25, seed=0):
 
 
 def test_recorded_methods_are_bit_identical():
-    plain, recorded = (rollout(gym.make_vec(f"Test/{name}-v0", 4)) for name in ("Stand", "PureStand"))
+    plain, recorded = (
+        rollout(gym.make_vec(f"Test/{name}-v0", 4)) for name in ("Stand", "PureStand")
+    )
     assert all(np.array_equal(a, b) for a, b in zip(plain, recorded, strict=True))
-    assert np.concatenate(plain[4::5]).any()  # that episodes were cut off, and so resets, are among the steps
+    assert np.concatenate(
+        plain[4::5]
+    ).any()  # that episodes were cut off, and so resets, are among the steps
 
 
 class ByData(Stand):
     def _get_rewards(self):
         data = self.scene.articulations["robot"].data
-        bodies = data.body_pos_w[:, 5, 2] + data.body_ang_vel_w[:, 3, 0] + data.joint_acc[:, 0] * 1e-3
-        return bodies + data.root_ang_vel_w[:, 1] + data.default_joint_pos[:, 2] + data.joint_stiffness[:, 0] * 1e-2
+        bodies = (
+            data.body_pos_w[:, 5, 2] + data.body_ang_vel_w[:, 3, 0] + data.joint_acc[:, 0] * 1e-3
+        )
+        return (
+            bodies
+            + data.root_ang_vel_w[:, 1]
+            + data.default_joint_pos[:, 2]
+            + data.joint_stiffness[:, 0] * 1e-2
+        )
 
     def _setup_scene(self):
         self.scene.articulations["robot"] = Articulation(self.cfg.robot)
@@ -127,14 +138,19 @@ def test_recordings_see_the_data_of_the_scene():
 
 
 def test_example_is_go2_flat():
-    changes = {"events.push.interval_s": (0.5, 1.5), "commands.velocity.resampling_time_s": (0.5, 2.0)}
+    changes = {
+        "events.push.interval_s": (0.5, 1.5),
+        "commands.velocity.resampling_time_s": (0.5, 2.0),
+    }
     changes |= {"episode_length_s": 3.0, "events.root.params.velocity": 1.0}
     ids = ("Legged/Go2-Flat-v0", register_form("direct"))
     ours, theirs = (gym.make_vec(name, 24, cfg=changes, observations="dict") for name in ids)
     rng, ended = np.random.default_rng(0), np.zeros(2, int)
     same = [(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])]
     for t in range(300):
-        action = rng.uniform(-1.2, 1.2, (24, 12)).astype(np.float32) * (1.0 if t % 100 > 50 else 0.1)
+        action = rng.uniform(-1.2, 1.2, (24, 12)).astype(np.float32) * (
+            1.0 if t % 100 > 50 else 0.1
+        )
         (*a, info), (*b, other) = ours.step(action), theirs.step(action)
         over = a[2] | a[3]
         ended += [a[2].sum(), a[3].sum()]
@@ -142,7 +158,10 @@ def test_example_is_go2_flat():
         if over.any():
             same += [({k: v[over] for k, v in i["final_obs"].items()} for i in (info, other))]
         same += [(a[0], b[0])]
-        assert all(np.array_equal(x, y) for x, y in zip((*a[1:], info["costs"]), (*b[1:], other["costs"]), strict=True))
+        assert all(
+            np.array_equal(x, y)
+            for x, y in zip((*a[1:], info["costs"]), (*b[1:], other["costs"]), strict=True)
+        )
     for first, second in same:
         assert first.keys() == second.keys()
         assert all(np.array_equal(first[name], second[name]) for name in first)
@@ -221,7 +240,9 @@ def test_order_counters_and_log():
     env.step(torch.zeros(2, 12))
     names = [name for name, _ in env.log]
     assert names[0] == "pre" and names[5:] == ["dones", "rewards [False, False]", "observations"]
-    assert len(set(names[1:5])) == 4 and all(name.startswith("apply") for name in names[1:5])  # fresh in each
+    assert len(set(names[1:5])) == 4 and all(
+        name.startswith("apply") for name in names[1:5]
+    )  # fresh in each
     assert dict(env.log)["pre"] == [0, 0] and dict(env.log)["dones"] == [1, 1]
     env.log.clear()
     _, reward, terminated, truncated, extras = env.step(torch.zeros(2, 12))
@@ -231,7 +252,12 @@ def test_order_counters_and_log():
     assert env.episode_length_buf.tolist() == [0, 0] and env.reset_buf.all()
     env.episode_length_buf = torch.tensor([1, 0])
     assert env.step(torch.zeros(2, 12))[3].tolist() == [True, False]
-    assert (env.physics_dt, env.step_dt, env.max_episode_length, env.max_episode_length_s) == (0.005, 0.02, 1000, 20.0)
+    assert (env.physics_dt, env.step_dt, env.max_episode_length, env.max_episode_length_s) == (
+        0.005,
+        0.02,
+        1000,
+        20.0,
+    )
     assert env.is_vector_env and env.unwrapped is env and env.has_wrapper_attr("scene")
     assert env.state_space is None
     assert env.render() is None and env.set_debug_vis(True) is False
@@ -247,7 +273,11 @@ def test_actions_reach_the_task_within_their_bounds():
     wide.reset(seed=0)
     wide.step(torch.full((2, 12), 3.0))
     assert (wide.given == 2.0).all()
-    taking = type("Taking", (Recorder,), {"_pre_physics_step": lambda self, actions: setattr(self, "given", actions)})
+    taking = type(
+        "Taking",
+        (Recorder,),
+        {"_pre_physics_step": lambda self, actions: setattr(self, "given", actions)},
+    )
     mixed = taking(StandCfg(state_space=0, cost_limits={}, action_space={"leg": {4}, "push": 2}))
     mixed.reset(seed=0)
     action = {"leg": torch.tensor([1, 3]), "push": torch.zeros(2, 2)}
@@ -265,7 +295,9 @@ def test_torque_driven_robots_take_efforts():
     env.reset(seed=0)
     action = torch.rand(2, 12)
     env.step(action)
-    assert torch.allclose(env.sim.joint_torque, 3.0 * action) and torch.equal(env.core.actions.current, action)
+    assert torch.allclose(env.sim.joint_torque, 3.0 * action) and torch.equal(
+        env.core.actions.current, action
+    )
 
 
 def test_finite_horizon_ends_are_terminations():
@@ -277,18 +309,26 @@ def test_finite_horizon_ends_are_terminations():
 
 def test_seed_of_the_configuration_and_static_seed():
     first = [Stand(StandCfg(seed=5)).reset()[0]["policy"] for _ in range(2)]
-    assert torch.equal(*first) and torch.equal(first[0], Stand(StandCfg()).reset(seed=5)[0]["policy"])
+    assert torch.equal(*first) and torch.equal(
+        first[0], Stand(StandCfg()).reset(seed=5)[0]["policy"]
+    )
     assert not torch.equal(first[0], Stand(StandCfg(seed=6)).reset()[0]["policy"])
     assert DirectRLEnv.seed(3) == 3
     drawn = torch.rand(1), np.random.rand()
-    assert DirectRLEnv.seed(3) == 3 and (torch.rand(1), np.random.rand()) == drawn and DirectRLEnv.seed() >= 0
+    assert (
+        DirectRLEnv.seed(3) == 3
+        and (torch.rand(1), np.random.rand()) == drawn
+        and DirectRLEnv.seed() >= 0
+    )
 
 
 def test_state_comes_back_with_the_task_and_its_sensors():
     class Feet(Recorder):
         def _setup_scene(self):
             super()._setup_scene()
-            self.contact = ContactSensor(ContactSensorCfg(prim_path="Robot/.*foot", history_length=2))
+            self.contact = ContactSensor(
+                ContactSensorCfg(prim_path="Robot/.*foot", history_length=2)
+            )
             self.scene.sensors["contact"] = self.contact
 
         def _get_observations(self):
@@ -323,14 +363,18 @@ def test_spaces_of_the_table(spec, space):
     assert space_from(spec, -1.0, 1.0, "x") == space
 
 
-@pytest.mark.parametrize("spec", [0, -1, None, "12", 1.5, True, {0}, {1, 2}, [], {}, (), [3, {2}], {"a": 0}])
+@pytest.mark.parametrize(
+    "spec", [0, -1, None, "12", 1.5, True, {0}, {1, 2}, [], {}, (), [3, {2}], {"a": 0}]
+)
 def test_bad_spaces_name_the_field(spec):
     with pytest.raises(ValueError, match=r"StandCfg\.observation_space.*got"):
         Stand(StandCfg(observation_space=spec))
 
 
 def noisy(cfg, envs=64):
-    env = Stand(StandCfg(scene=InteractiveSceneCfg(num_envs=envs), observation_noise_model=cfg, events={}))
+    env = Stand(
+        StandCfg(scene=InteractiveSceneCfg(num_envs=envs), observation_noise_model=cfg, events={})
+    )
     quiet = Stand(StandCfg(scene=InteractiveSceneCfg(num_envs=envs), events={}))
     pairs = [(env.reset(seed=0)[0]["policy"], quiet.reset(seed=0)[0]["policy"])]
     for _ in range(8):
@@ -346,11 +390,19 @@ def noisy(cfg, envs=64):
 def test_noise_models():
     gauss, _, _ = noisy(NoiseModelCfg(noise_cfg=GaussianNoiseCfg(mean=0.5, std=0.1)))
     assert abs(gauss.mean() - 0.5) < 0.01 and abs(gauss.std() - 0.1) < 0.005
-    assert abs(((gauss - 0.5) / 0.1).pow(4).mean() - 3.0) < 0.4  # the fourth moment of a normal distribution
+    assert (
+        abs(((gauss - 0.5) / 0.1).pow(4).mean() - 3.0) < 0.4
+    )  # the fourth moment of a normal distribution
     low, high = torch.tensor([0.0, -1, -1, -1, -1, -1]), torch.ones(6)
     uniform, _, _ = noisy(NoiseModelCfg(noise_cfg=UniformNoiseCfg(n_min=low, n_max=high)))
-    assert uniform[..., 0].min() > -1e-6 and abs(uniform[..., 0].mean() - 0.5) < 0.05 and uniform[..., 1].min() < -0.9
-    _, plain, scaled = noisy(NoiseModelCfg(noise_cfg=ConstantNoiseCfg(bias=2.0, operation="scale")), 2)
+    assert (
+        uniform[..., 0].min() > -1e-6
+        and abs(uniform[..., 0].mean() - 0.5) < 0.05
+        and uniform[..., 1].min() < -0.9
+    )
+    _, plain, scaled = noisy(
+        NoiseModelCfg(noise_cfg=ConstantNoiseCfg(bias=2.0, operation="scale")), 2
+    )
     assert torch.equal(scaled, plain * 2.0)
     _, _, fixed = noisy(NoiseModelCfg(noise_cfg=ConstantNoiseCfg(bias=2.0, operation="abs")), 2)
     assert (fixed == 2.0).all()
@@ -402,7 +454,9 @@ def test_a_reset_of_some_leaves_what_methods_keep_of_others(mark):
     for t in range(6):
         if t % 2:
             rows = both.core.reset(options={"reset_mask": torch.tensor([False, True])})[0]["policy"]
-            assert torch.equal(rows[0], first) and (rows[1, :12] == 0.0).all() and rows[1, 12:].any()
+            assert (
+                torch.equal(rows[0], first) and (rows[1, :12] == 0.0).all() and rows[1, 12:].any()
+            )
         action = torch.rand(2, 12)
         first, second = (env.core.step(action)[0]["policy"][0] for env in (alone, both))
         assert torch.equal(first, second)
@@ -421,12 +475,17 @@ class Smooths(Stand):
         key = "a" if isinstance(self.kept, dict) else 0
         self.kept[key] = 0.5 * self.kept[key] + self.robot.projected_gravity
         self.past.append(self.kept[key].clone())
-        return {**super()._get_observations(), "policy": torch.cat((self.kept[key], self.past[0]), 1)}
+        return {
+            **super()._get_observations(),
+            "policy": torch.cat((self.kept[key], self.past[0]), 1),
+        }
 
 
 @pytest.mark.parametrize("kept", [lambda zeros: {"a": zeros}, lambda zeros: [zeros]])
 def test_a_reset_of_some_leaves_what_containers_keep_of_others(kept):
-    cfg = configclass(type("SmoothsCfg", (StandCfg,), {"__annotations__": {"kept": object}}))(kept=kept)
+    cfg = configclass(type("SmoothsCfg", (StandCfg,), {"__annotations__": {"kept": object}}))(
+        kept=kept
+    )
     alone, both = (Smooths(cfg) for _ in range(2))
     for env in (alone, both):
         env.core.reset(seed=0)
@@ -449,14 +508,21 @@ def test_the_configuration_of_a_task_says_how_many_environments_there_are():
 
     legged_envs.register("Test/Counts-v0", Counts, StandCfg)
     task = gym.make_vec("Test/Counts-v0", 5).unwrapped.task
-    assert (task.before, *task.within, task.num_envs) == (5, 5, 5, 5) and StandCfg().scene.num_envs == 2
+    assert (task.before, *task.within, task.num_envs) == (
+        5,
+        5,
+        5,
+        5,
+    ) and StandCfg().scene.num_envs == 2
 
 
 # What does not fit is an exception that names class and method.
 
 
 def task(base=Stand, **methods):
-    return type("Mine", (base,), {name: lambda self, value=value: value for name, value in methods.items()})
+    return type(
+        "Mine", (base,), {name: lambda self, value=value: value for name, value in methods.items()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -472,7 +538,10 @@ def task(base=Stand, **methods):
         ("_get_costs", {"tilt": -torch.ones(2)}),
         ("_get_observations", torch.zeros(2, 6)),
         ("_get_observations", {"policy": torch.zeros(2, 5), "critic": torch.zeros(2, 3)}),
-        ("_get_observations", {"policy": torch.zeros(2, 6), "critic": torch.zeros(2, 3), "more": torch.zeros(2)}),
+        (
+            "_get_observations",
+            {"policy": torch.zeros(2, 6), "critic": torch.zeros(2, 3), "more": torch.zeros(2)},
+        ),
         ("_get_observations", {"policy": torch.full((2, 6), np.inf), "critic": torch.zeros(2, 3)}),
         ("_get_states", torch.zeros(3)),
     ],
@@ -501,39 +570,70 @@ def test_trial_calls_leave_no_trace():
             return super()._get_observations()
 
     torch.manual_seed(0), np.random.seed(0)
-    env = Traces(StandCfg(events={"root": EventTermCfg(events.reset_root, "startup", params={"velocity": 0.3})}))
+    env = Traces(
+        StandCfg(
+            events={"root": EventTermCfg(events.reset_root, "startup", params={"velocity": 0.3})}
+        )
+    )
     drawn = torch.rand(1), np.random.rand()
     torch.manual_seed(0), np.random.seed(0)
     assert drawn == (torch.rand(1), np.random.rand())
-    assert (env.calls, env.names, list(env.rows), hasattr(env, "made")) == (0, ["none"], ["a"], False)
+    assert (env.calls, env.names, list(env.rows), hasattr(env, "made")) == (
+        0,
+        ["none"],
+        ["a"],
+        False,
+    )
     assert not env.rows["a"][0].any() and env.view.data_ptr() == env.rows["a"][0].data_ptr()
-    assert (env.common_step_counter, env.extras) == (0, {}) and not env.core.commands["velocity"].any()
-    assert torch.equal(env.scene.core.sim.root_pos_w, torch.tensor([[0.0, 0.0, GO2.base_height]] * 2))
+    assert (env.common_step_counter, env.extras) == (0, {}) and not env.core.commands[
+        "velocity"
+    ].any()
+    assert torch.equal(
+        env.scene.core.sim.root_pos_w, torch.tensor([[0.0, 0.0, GO2.base_height]] * 2)
+    )
     with pytest.raises(RuntimeError, match="before reset"):
         env.core.step(torch.zeros(2, 12))
 
 
 def test_missing_methods_and_fields():
     with pytest.raises(TypeError, match=r"Mine.*_get_dones"):
-        type("Mine", (DirectRLEnv,), {n: vars(Stand)[n] for n in ("_get_rewards", "_get_observations")})(StandCfg())
+        type(
+            "Mine",
+            (DirectRLEnv,),
+            {n: vars(Stand)[n] for n in ("_get_rewards", "_get_observations")},
+        )(StandCfg())
     with pytest.raises(TypeError, match=r"Stand\._get_costs.*StandCfg\.cost_limits"):
         Stand(StandCfg(cost_limits={}))
-    with pytest.raises(ValueError, match=r"Mine\._get_observations.*\['policy'\] where \['critic', 'policy'\]"):
+    with pytest.raises(
+        ValueError, match=r"Mine\._get_observations.*\['policy'\] where \['critic', 'policy'\]"
+    ):
         task(_get_observations={"policy": torch.zeros(2, 6)})(StandCfg()).reset()
     with pytest.raises(TypeError, match=r"Stand\._apply_action is not written"):
         Stand(StandCfg(action_space=8))
-    with pytest.raises(AttributeError, match="StandCfg has no field 'decimatoin'; did you mean 'decimation'"):
+    with pytest.raises(
+        AttributeError, match="StandCfg has no field 'decimatoin'; did you mean 'decimation'"
+    ):
         StandCfg().decimatoin = 2
     for name, meant in {"action_spce": "action_space", "decimaton": "decimation"}.items():
-        with pytest.raises(AttributeError, match=f"C.{name} is no field of its bases; did you mean '{meant}'"):
+        with pytest.raises(
+            AttributeError, match=f"C.{name} is no field of its bases; did you mean '{meant}'"
+        ):
             configclass(type("C", (StandCfg,), {name: 3}))
     assert configclass(type("C", (StandCfg,), {"robot_2": GO2, "leg_1": 1}))().leg_1 == 1
     with pytest.raises(ValueError, match=r"ViewerCfg\.asset_name.*no 'robo'; did you mean 'robot'"):
-        Stand(StandCfg(viewer=ViewerCfg(eye=(1.0, 1.0, 1.0), origin_type="asset_root", asset_name="robo")))
+        Stand(
+            StandCfg(
+                viewer=ViewerCfg(eye=(1.0, 1.0, 1.0), origin_type="asset_root", asset_name="robo")
+            )
+        )
     with pytest.raises(
-        TypeError, match=r"Stand needs a legged_envs\..*direct\.DirectRLEnvCfg, got a .*ManagerBasedEnvCfg"
+        TypeError,
+        match=r"Stand needs a legged_envs\..*direct\.DirectRLEnvCfg, got a .*ManagerBasedEnvCfg",
     ):
-        legged_envs.register("Test/Mixed-v0", Stand, ManagerBasedEnvCfg), gym.make_vec("Test/Mixed-v0", 1)
+        (
+            legged_envs.register("Test/Mixed-v0", Stand, ManagerBasedEnvCfg),
+            gym.make_vec("Test/Mixed-v0", 1),
+        )
     with pytest.raises(TypeError, match="num_actions"):
         StandCfg(num_actions=12)
     with pytest.raises(ValueError, match="NoRobotCfg has no robot"):
@@ -541,12 +641,18 @@ def test_missing_methods_and_fields():
     with pytest.raises(ValueError, match=r"SimulationCfg\.gravity"):
         Stand(StandCfg(sim=SimulationCfg(gravity=(0.0, 0.0, -1.62))))
     with pytest.raises(ValueError, match=r"physics_material.*friction 0\.5 or 1"):
-        Stand(StandCfg(sim=SimulationCfg(physics_material=RigidBodyMaterialCfg(static_friction=0.2))))
+        Stand(
+            StandCfg(sim=SimulationCfg(physics_material=RigidBodyMaterialCfg(static_friction=0.2)))
+        )
     with pytest.raises(ValueError, match=r"observation_noise_model.*one dimension"):
         noise = NoiseModelCfg(noise_cfg=ConstantNoiseCfg())
         Stand(StandCfg(observation_space=Discrete(3), observation_noise_model=noise))
     with pytest.raises(ValueError, match="operation"):
-        Stand(StandCfg(observation_noise_model=NoiseModelCfg(noise_cfg=ConstantNoiseCfg(operation="plus")))).reset()
+        Stand(
+            StandCfg(
+                observation_noise_model=NoiseModelCfg(noise_cfg=ConstantNoiseCfg(operation="plus"))
+            )
+        ).reset()
 
 
 # The scene.
@@ -574,16 +680,26 @@ def test_data_are_the_simulation_in_isaac_labs_words(world):
     data, robot, sim = world.scene["robot"].data, world.robot, world.sim
     assert torch.equal(data.root_lin_vel_b, robot.lin_vel_b)
     assert torch.equal(data.projected_gravity_b, robot.projected_gravity)
-    assert torch.equal(data.heading_w, robot.heading()) and torch.equal(data.applied_torque, sim.joint_torque)
+    assert torch.equal(data.heading_w, robot.heading()) and torch.equal(
+        data.applied_torque, sim.joint_torque
+    )
     turned = rotation.rotate(sim.root_quat_w, sim.root_ang_vel_b)
     parts = (sim.root_pos_w, sim.root_quat_w, sim.root_lin_vel_w, turned)
     assert torch.equal(data.root_state_w, torch.cat(parts, 1))
-    world.sim.forward(torch.arange(3))  # without it bodies are where they were a physics step earlier
+    world.sim.forward(
+        torch.arange(3)
+    )  # without it bodies are where they were a physics step earlier
     base = data.body_state_w[:, world.scene["robot"].find_bodies("base")[0][0]]
     assert torch.allclose(base, data.root_state_w, atol=1e-5)
     assert data.default_root_state[0].tolist() == [0, 0, torch.tensor(GO2.base_height), 1, *[0] * 9]
-    assert data.default_joint_pos.shape == (3, 12) and data.soft_joint_pos_limits.shape == (3, 12, 2)
-    assert torch.equal(data.joint_stiffness[0], torch.tensor(GO2.kp)) and data.default_mass.shape == (3, 17)
+    assert data.default_joint_pos.shape == (3, 12) and data.soft_joint_pos_limits.shape == (
+        3,
+        12,
+        2,
+    )
+    assert torch.equal(
+        data.joint_stiffness[0], torch.tensor(GO2.kp)
+    ) and data.default_mass.shape == (3, 17)
     kept = data.joint_pos
     world.core.step(torch.ones(3, 12))
     assert not torch.equal(kept, data.joint_pos)  # what was read before is the reader's
@@ -597,7 +713,9 @@ def test_data_are_the_simulation_in_isaac_labs_words(world):
 def test_documented_names_that_are_not_there(world):
     for thing, names in {
         world.scene["robot"]: "write_data_to_sim update set_external_force_and_torque",
-        world.scene["robot"].data: "root_link_pos_w root_com_pos_w joint_pos_target soft_joint_vel_limits joint_names",
+        world.scene[
+            "robot"
+        ].data: "root_link_pos_w root_com_pos_w joint_pos_target soft_joint_vel_limits joint_names",
         world.scene: "keys",
         sys.modules["legged_envs.workflows.scene"]: "CameraCfg ActuatorNetMLPCfg",
     }.items():
@@ -618,7 +736,10 @@ def test_extras_of_a_step_and_of_a_reset():
     legged_envs.register("Test/Tells-v0", Tells, StandCfg)
     env, envs = Tells(StandCfg()), gym.make_vec("Test/Tells-v0", 2)
     assert env.reset(seed=0)[1]["log"]["bar"] == 2 == envs.reset(seed=0)[1]["log"]["bar"]
-    assert env.step(torch.zeros(2, 12))[-1]["foo"] == 1 and "foo" not in envs.step(np.zeros((2, 12), np.float32))[-1]
+    assert (
+        env.step(torch.zeros(2, 12))[-1]["foo"] == 1
+        and "foo" not in envs.step(np.zeros((2, 12), np.float32))[-1]
+    )
 
 
 def test_names_and_regular_expressions(world):
@@ -650,9 +771,13 @@ def test_writes_come_back(world):
         thing.write_root_state_to_sim(state, torch.tensor([0, 2]))
         assert torch.allclose(thing.data.root_state_w[[0, 2]], state, atol=1e-6)
         thing.write_root_velocity_to_sim(state[:1, 7:] * 2.0, [2])
-        assert torch.allclose(thing.data.root_state_w[2], torch.cat((state[1, :7], state[0, 7:] * 2.0)), atol=1e-6)
+        assert torch.allclose(
+            thing.data.root_state_w[2], torch.cat((state[1, :7], state[0, 7:] * 2.0)), atol=1e-6
+        )
         thing.write_root_pose_to_sim(state[:1, :7], [2])
-        assert torch.allclose(thing.data.root_state_w[2], torch.cat((state[0, :7], state[0, 7:] * 2.0)), atol=1e-6)
+        assert torch.allclose(
+            thing.data.root_state_w[2], torch.cat((state[0, :7], state[0, 7:] * 2.0)), atol=1e-6
+        )
         now = [each.data.root_state_w for each in (robot, friend, box) if each is not thing]
         assert all(torch.equal(a, b) for a, b in zip(others, now, strict=True))
     robot.write_joint_state_to_sim(torch.ones(1, 2), torch.zeros(1, 2), [3, 4], [1])
@@ -677,11 +802,15 @@ def test_contact_sensor_counts_like_the_robots_feet(world):
     for action in itertools.repeat(torch.zeros(3, 12), 5):
         env.core.step(action)
     force = env.sim.robots["friend"].contact_force_w[:, friend.feet]
-    assert sensor.body_names == list(GO2.foot_names) and torch.equal(sensor.data.net_forces_w, force)
+    assert sensor.body_names == list(GO2.foot_names) and torch.equal(
+        sensor.data.net_forces_w, force
+    )
     assert sensor.data.net_forces_w_history.shape == (3, 3, 4, 3)
     standing = torch.linalg.vector_norm(force, dim=-1) > 1.0
     assert torch.equal(sensor.data.current_contact_time > 0, standing) and standing.any()
-    assert torch.equal(sensor.compute_first_contact(0.02), standing & (sensor.data.current_contact_time < 0.021))
+    assert torch.equal(
+        sensor.compute_first_contact(0.02), standing & (sensor.data.current_contact_time < 0.021)
+    )
     lift = torch.zeros(3, 13)
     lift[:, 2], lift[:, 3] = 1.0, 1.0
     env.scene["friend"].write_root_state_to_sim(lift)
@@ -689,9 +818,13 @@ def test_contact_sensor_counts_like_the_robots_feet(world):
     for _ in range(2):
         env.core.step(torch.zeros(3, 12))
     assert (sensor.data.current_contact_time == 0).all()
-    assert torch.allclose(sensor.data.current_air_time, torch.where(was > 0, 0.04, sensor.data.current_air_time))
+    assert torch.allclose(
+        sensor.data.current_air_time, torch.where(was > 0, 0.04, sensor.data.current_air_time)
+    )
     sensor.reset([1])
-    assert (sensor.data.current_air_time[1] == 0).all() and (sensor.data.current_air_time[0] > 0).all()
+    assert (sensor.data.current_air_time[1] == 0).all() and (
+        sensor.data.current_air_time[0] > 0
+    ).all()
 
 
 def test_events_in_isaac_labs_words():
@@ -712,7 +845,9 @@ def test_events_in_isaac_labs_words():
 
     @configclass
     class EventsCfg:
-        lift = Term(note, "reset", {"asset_cfg": SceneEntityCfg("robot", body_names="base"), "height": 1.0})
+        lift = Term(
+            note, "reset", {"asset_cfg": SceneEntityCfg("robot", body_names="base"), "height": 1.0}
+        )
         none = None
 
     class Seen(Stand):
@@ -751,7 +886,9 @@ def test_configclass():
     first.names.append("c")
     assert (second.names, second.extra, Base().names) == (["b"], 6, ["a"])
     assert first.replace(needed=0.5).needed == 0.5 and first.copy().names == ["b", "c"]
-    with pytest.raises(AttributeError, match=re.escape("Derived has no field 'name'; did you mean 'names'")):
+    with pytest.raises(
+        AttributeError, match=re.escape("Derived has no field 'name'; did you mean 'names'")
+    ):
         first.name = 1
     assert replace(GO2) == GO2 and JointPositionCfg is not None
 
@@ -774,7 +911,9 @@ class ByParts(Stand):
         self.actions = actions
 
     def _apply_action(self):
-        self.core.sim.set_joint_targets(self.core.robot.default_joint_pos + 0.2 * self.actions["legs"])
+        self.core.sim.set_joint_targets(
+            self.core.robot.default_joint_pos + 0.2 * self.actions["legs"]
+        )
 
     def _get_observations(self):
         return {"policy": self.actions["legs"].clone(), "critic": self.commands["velocity"]}
@@ -784,10 +923,17 @@ def test_parts_of_actions_are_clipped_to_their_bounds_and_belong_to_the_environm
     legged_envs.register("Test/ByParts-v0", ByParts, configclass(DictCfg))
     env = gym.make_vec("Test/ByParts-v0", num_envs=2, array="torch", autoreset_mode="Disabled")
     env.reset(seed=0)
-    action = {"legs": torch.full((2, 12), 5.0), "pair": (torch.full((2, 1), -3.0), torch.tensor([0, 2]))}
+    action = {
+        "legs": torch.full((2, 12), 5.0),
+        "pair": (torch.full((2, 1), -3.0), torch.tensor([0, 2])),
+    }
     env.step(action)
     seen = env.unwrapped.task.actions
-    assert (seen["legs"] == 1.0).all() and (seen["pair"][0] == -0.5).all() and seen["pair"][1].tolist() == [0, 2]
+    assert (
+        (seen["legs"] == 1.0).all()
+        and (seen["pair"][0] == -0.5).all()
+        and seen["pair"][1].tolist() == [0, 2]
+    )
     action["legs"].fill_(0.5)
     env.step(action)
     action["legs"].fill_(-77.0)

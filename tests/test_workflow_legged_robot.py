@@ -36,9 +36,27 @@ class Cfg(LeggedRobotCfg):
 
 
 CALLBACKS = (
-    *("_pre_sim_step", "post_physics_step", "_post_physics_step_callback", "_resample_commands", "check_termination"),
-    *("compute_reward", "reset_idx", "_update_terrain_curriculum", "_update_command_curriculum", "_reset_dofs"),
-    *("_reset_root_states", "compute_observations", "_draw_debug_vis", "_init_buffers", "_prepare_reward_function"),
+    *(
+        "_pre_sim_step",
+        "post_physics_step",
+        "_post_physics_step_callback",
+        "_resample_commands",
+        "check_termination",
+    ),
+    *(
+        "compute_reward",
+        "reset_idx",
+        "_update_terrain_curriculum",
+        "_update_command_curriculum",
+        "_reset_dofs",
+    ),
+    *(
+        "_reset_root_states",
+        "compute_observations",
+        "_draw_debug_vis",
+        "_init_buffers",
+        "_prepare_reward_function",
+    ),
 )
 
 
@@ -63,7 +81,9 @@ class History(LeggedRobot):
 
     def _init_buffers(self) -> None:
         super()._init_buffers()
-        self.history = deque((torch.zeros(self.num_envs, 48, device=self.device) for _ in range(3)), maxlen=3)
+        self.history = deque(
+            (torch.zeros(self.num_envs, 48, device=self.device) for _ in range(3)), maxlen=3
+        )
         self.levels = [0.0, 1.0]
         self.ends_at = 4
 
@@ -119,14 +139,18 @@ def example() -> Any:
     return sys.modules["go2_flat_legged_robot"]
 
 
-def test_the_example_is_the_manager_form_bit_for_bit(example: Any, make_vec: Any, assert_same: Any) -> None:
+def test_the_example_is_the_manager_form_bit_for_bit(
+    example: Any, make_vec: Any, assert_same: Any
+) -> None:
     own = {"domain_rand.push_interval_s": (0.2, 0.6), "commands.resampling_time": 0.5}
     ours = {
         "advance_first": True,
         "events.push.interval_s": (0.2, 0.6),
         "commands.velocity.resampling_time_s": (0.5, 0.5),
     }
-    one = make_vec(24, "Example/Go2-Flat-LeggedRobot-v0", observations="dict", cfg=own, statistics=False)
+    one = make_vec(
+        24, "Example/Go2-Flat-LeggedRobot-v0", observations="dict", cfg=own, statistics=False
+    )
     other = make_vec(24, observations="dict", cfg=ours, statistics=False)
     assert one.unwrapped.cost_names == other.unwrapped.cost_names
     assert one.unwrapped.cost_limits == other.unwrapped.cost_limits
@@ -150,16 +174,32 @@ def test_the_user_methods_of_the_example_are_recorded(example: Any) -> None:
 
 
 def test_callbacks_are_called_in_the_documented_order() -> None:
-    robot = Logged(changed(env__debug=True, terrain__curriculum=True, commands__curriculum=True), {}, "cpu", True)
+    robot = Logged(
+        changed(env__debug=True, terrain__curriculum=True, commands__curriculum=True),
+        {},
+        "cpu",
+        True,
+    )
     assert robot.calls[:2] == ["_init_buffers", "_prepare_reward_function"]
     robot.calls.clear()
     robot.reset(seed=0)
-    reset = ["reset_idx", "_update_terrain_curriculum", "_update_command_curriculum", "_resample_commands"]
+    reset = [
+        "reset_idx",
+        "_update_terrain_curriculum",
+        "_update_command_curriculum",
+        "_resample_commands",
+    ]
     reset += ["_reset_dofs", "_reset_root_states", "compute_observations"]
     assert robot.calls == reset
     robot.calls.clear()
     robot.step(torch.zeros(N, 12))
-    step = ["_pre_sim_step", "post_physics_step", "_post_physics_step_callback", "check_termination", "compute_reward"]
+    step = [
+        "_pre_sim_step",
+        "post_physics_step",
+        "_post_physics_step_callback",
+        "check_termination",
+        "compute_reward",
+    ]
     step += ["compute_observations", "_draw_debug_vis"]
     assert robot.calls == step
     robot.calls.clear()
@@ -210,25 +250,42 @@ def test_noise_is_within_its_scales(override: bool) -> None:
             return torch.full((48,), 0.3) * self.cfg.noise.noise_level
 
     robot, clean = make(Own if override else LeggedRobot), make(noise__add_noise=False)
-    difference = torch.stack([robot.step(torch.zeros(N, 12))[0] - clean.step(torch.zeros(N, 12))[0] for _ in range(50)])
+    difference = torch.stack(
+        [robot.step(torch.zeros(N, 12))[0] - clean.step(torch.zeros(N, 12))[0] for _ in range(50)]
+    )
     largest, scale = difference.abs().amax((0, 1)), robot.noise_scale_vec
     assert (largest <= scale + 1e-6).all()
     assert (largest >= 0.8 * scale).all()
     expected = torch.cat(
-        [torch.full((n,), v) for n, v in ((3, 0.1), (3, 0.05), (3, 0.05), (3, 0), (12, 0.01), (12, 0.025), (12, 0))]
+        [
+            torch.full((n,), v)
+            for n, v in ((3, 0.1), (3, 0.05), (3, 0.05), (3, 0), (12, 0.01), (12, 0.025), (12, 0))
+        ]
     )
     torch.testing.assert_close(scale, torch.full((48,), 0.3) if override else expected)
 
 
 def test_built_in_rewards_are_methods_and_scales_times_dt_are_summed() -> None:
-    scales = {"tracking_lin_vel": 1.0, "torques": -1e-3, "termination": -5.0, "dof_vel": 0.0, "keep_balance": 0.5}
-    robot = make(**{f"rewards__scales__{name}": scale for name, scale in scales.items()}, rewards__tracking_sigma=0.5)
+    scales = {
+        "tracking_lin_vel": 1.0,
+        "torques": -1e-3,
+        "termination": -5.0,
+        "dof_vel": 0.0,
+        "keep_balance": 0.5,
+    }
+    robot = make(
+        **{f"rewards__scales__{name}": scale for name, scale in scales.items()},
+        rewards__tracking_sigma=0.5,
+    )
     assert robot.reward_names == ["tracking_lin_vel", "torques", "keep_balance"]
     assert set(robot.reward_scales) == {*robot.reward_names, "termination"}
     sums = torch.zeros(N)
     for _ in range(4):
         reward = robot.step(torch.rand(N, 12))[2]
-        each = {name: getattr(robot, f"_reward_{name}")() * robot.reward_scales[name] for name in robot.reward_names}
+        each = {
+            name: getattr(robot, f"_reward_{name}")() * robot.reward_scales[name]
+            for name in robot.reward_names
+        }
         torch.testing.assert_close(reward, sum(each.values()).clamp_min(0.0))
         sums += each["torques"]
     torch.testing.assert_close(robot.episode_sums["torques"], sums)
@@ -262,7 +319,10 @@ def test_own_rewards_override_built_in_ones_and_super_works() -> None:
 
     scales = {"lin_vel_z": 1.0, "upright": 2.0, "moving": 1.0, "tracking_lin_vel": 0.0}
     robot = make(Own, **{f"rewards__scales__{name}": scale for name, scale in scales.items()})
-    assert [term.where for term in robot.core.rewards._impure] == ["reward term 'lin_vel_z'", "reward term 'moving'"]
+    assert [term.where for term in robot.core.rewards._impure] == [
+        "reward term 'lin_vel_z'",
+        "reward term 'moving'",
+    ]
     for _ in range(3):
         reward = robot.step(torch.rand(N, 12))[2]
         sim = robot.simulator
@@ -293,7 +353,11 @@ def test_commands_that_are_written_act() -> None:
 
 
 def test_command_ranges_act_and_the_curriculum_widens_them() -> None:
-    robot = make(commands__curriculum=True, commands__max_curriculum=1.5, commands__ranges__lin_vel_x=[-0.5, 0.5])
+    robot = make(
+        commands__curriculum=True,
+        commands__max_curriculum=1.5,
+        commands__ranges__lin_vel_x=[-0.5, 0.5],
+    )
     robot.episode_sums["tracking_lin_vel"] += 1000.0
     robot._update_command_curriculum(torch.arange(N))
     assert robot.command_ranges["lin_vel_x"] == [-1.0, 1.0]
@@ -310,7 +374,9 @@ def test_fail_buf_counts_steps_in_succession_also_of_a_subclass() -> None:
         def check_termination(self) -> None:
             super().check_termination()
             self.fail_buf += int(self.episode_length_buf[0]) in self.when
-            self.reset_buf = (self.fail_buf > self.cfg.env.fail_to_terminal_time_s / self.dt) | self.time_out_buf
+            self.reset_buf = (
+                self.fail_buf > self.cfg.env.fail_to_terminal_time_s / self.dt
+            ) | self.time_out_buf
 
     robot = make(Fails)
     counts = []
@@ -331,12 +397,20 @@ def test_the_simulator_speaks_leggedgyms_words() -> None:
     assert torch.equal(sim.dof_pos, robot.simulator.default_dof_pos.expand(N, -1))
     assert sim.link_contact_forces[:, sim.feet_indices].shape == sim.feet_pos.shape
     pos, quat = torch.tensor([[0.1, 0.2, 0.9]]), torch.tensor([[0.0, 0.0, 2**-0.5, 2**-0.5]])
-    sim.reset_root_states(torch.tensor([1]), pos, quat, torch.tensor([[1.0, 0, 0]]), torch.tensor([[1.0, 0, 0]]))
+    sim.reset_root_states(
+        torch.tensor([1]), pos, quat, torch.tensor([[1.0, 0, 0]]), torch.tensor([[1.0, 0, 0]])
+    )
     robot.core.sim.forward(torch.tensor([1]))
     robot.robot.refresh(torch.tensor([1]))
-    torch.testing.assert_close(sim.base_lin_vel[1], torch.tensor([0.0, -1.0, 0.0]), atol=1e-6, rtol=0)
-    torch.testing.assert_close(sim.base_ang_vel[1], torch.tensor([0.0, -1.0, 0.0]), atol=1e-6, rtol=0)
-    torch.testing.assert_close(sim.base_euler[1], torch.tensor([0.0, 0.0, torch.pi / 2]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        sim.base_lin_vel[1], torch.tensor([0.0, -1.0, 0.0]), atol=1e-6, rtol=0
+    )
+    torch.testing.assert_close(
+        sim.base_ang_vel[1], torch.tensor([0.0, -1.0, 0.0]), atol=1e-6, rtol=0
+    )
+    torch.testing.assert_close(
+        sim.base_euler[1], torch.tensor([0.0, 0.0, torch.pi / 2]), atol=1e-6, rtol=0
+    )
     with pytest.raises(AttributeError, match="'Simulator' object has no attribute 'base_qat'"):
         _ = sim.base_qat
 
@@ -345,7 +419,9 @@ def test_the_simulator_speaks_leggedgyms_words() -> None:
 def test_control_types_and_gains(kind: str) -> None:
     gains = {"stiffness": {"hip": 30.0, "thigh": 25.0, "calf": 20.0}, "damping": {"joint": 0.7}}
     robot = make(
-        control__control_type=kind, control__action_scale=0.5, **{f"control__{k}": v for k, v in gains.items()}
+        control__control_type=kind,
+        control__action_scale=0.5,
+        **{f"control__{k}": v for k, v in gains.items()},
     )
     action = torch.rand(N, 12)
     robot.core.robot.read()
@@ -359,7 +435,9 @@ def test_control_types_and_gains(kind: str) -> None:
     limit = robot.simulator.torque_limits
     robot.core.sim.set_joint_targets(robot.core.actions.process(action))
     robot.core.sim.step(1)
-    torch.testing.assert_close(robot.core.sim.joint_torque, expected[kind].clamp(-limit, limit), atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(
+        robot.core.sim.joint_torque, expected[kind].clamp(-limit, limit), atol=1e-3, rtol=1e-3
+    )
 
 
 def test_actions_are_clipped_to_the_configured_range() -> None:
@@ -386,10 +464,14 @@ def test_get_costs_is_the_cost_channel(make_vec: Any) -> None:
 
 
 @pytest.mark.parametrize("task", ["Test/LeggedRobot-v0", "Test/History-v0"])
-def test_states_and_pickles_continue_bit_for_bit(task: str, make_vec: Any, assert_same: Any) -> None:
+def test_states_and_pickles_continue_bit_for_bit(
+    task: str, make_vec: Any, assert_same: Any
+) -> None:
     env = make_vec(N, task, cfg={"commands.resampling_time": 0.2, "commands.curriculum": True})
     env.reset(seed=3)
-    actions = [np.random.default_rng(t).uniform(-1, 1, (N, 12)).astype(np.float32) for t in range(30)]
+    actions = [
+        np.random.default_rng(t).uniform(-1, 1, (N, 12)).astype(np.float32) for t in range(30)
+    ]
     for action in actions[:12]:
         env.step(action)
     core = env.unwrapped
@@ -410,8 +492,12 @@ def test_states_and_pickles_continue_bit_for_bit(task: str, make_vec: Any, asser
     twin.close()
 
 
-def test_a_masked_reset_leaves_the_others_and_their_history_alone(make_vec: Any, assert_same: Any) -> None:
-    one, other = (make_vec(N, "Test/History-v0", autoreset_mode="Disabled").unwrapped for _ in range(2))
+def test_a_masked_reset_leaves_the_others_and_their_history_alone(
+    make_vec: Any, assert_same: Any
+) -> None:
+    one, other = (
+        make_vec(N, "Test/History-v0", autoreset_mode="Disabled").unwrapped for _ in range(2)
+    )
     for env in (one, other):
         env.reset(seed=3)
         for _ in range(3):
@@ -424,10 +510,15 @@ def test_a_masked_reset_leaves_the_others_and_their_history_alone(make_vec: Any,
 
 
 def test_environment_i_does_the_same_whatever_num_envs_is(make_vec: Any, assert_same: Any) -> None:
-    few, many = (make_vec(n, "Test/LeggedRobot-v0", cfg={"commands.resampling_time": 0.1}) for n in (2, 5))
+    few, many = (
+        make_vec(n, "Test/LeggedRobot-v0", cfg={"commands.resampling_time": 0.1}) for n in (2, 5)
+    )
     assert_same(few.reset(seed=5)[0], many.reset(seed=5)[0][:2])
     for _ in range(20):
-        assert_same(few.step(np.ones((2, 12), np.float32))[0], many.step(np.ones((5, 12), np.float32))[0][:2])
+        assert_same(
+            few.step(np.ones((2, 12), np.float32))[0],
+            many.step(np.ones((5, 12), np.float32))[0][:2],
+        )
 
 
 def test_the_task_registry_makes_and_registers() -> None:
@@ -444,7 +535,10 @@ def test_the_camera_looks_where_it_is_told() -> None:
     robot = make(viewer__pos=[2.0, 0.0, 1.0])
     assert robot.core.cfg.viewer.eye == [2.0, 0.0, 1.0]
     robot.set_viewer_camera(np.array([3.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.5]))
-    assert (robot.core.sim.viewer.eye, robot.core.sim.viewer.lookat) == ((3.0, 0.0, 1.0), (0.0, 0.0, 0.5))
+    assert (robot.core.sim.viewer.eye, robot.core.sim.viewer.lookat) == (
+        (3.0, 0.0, 1.0),
+        (0.0, 0.0, 0.5),
+    )
 
 
 SPOIL: dict[str, Any] = {
@@ -478,18 +572,28 @@ class Spoilt(LeggedRobot):
         self.privileged_obs_buf = self.spoilt("privileged_obs_buf", self.privileged_obs_buf)
 
 
-OF_BUFFERS = {"rew_buf": "compute_reward"} | dict.fromkeys(("obs_buf", "privileged_obs_buf"), "compute_observations")
+OF_BUFFERS = {"rew_buf": "compute_reward"} | dict.fromkeys(
+    ("obs_buf", "privileged_obs_buf"), "compute_observations"
+)
 
 
 @pytest.mark.parametrize("how", SPOIL)
 @pytest.mark.parametrize("name", ["_pre_sim_step", *OF_BUFFERS])
-def test_a_spoilt_result_is_named_in_the_step_in_which_it_occurs(name: str, how: str, make_vec: Any) -> None:
+def test_a_spoilt_result_is_named_in_the_step_in_which_it_occurs(
+    name: str, how: str, make_vec: Any
+) -> None:
     cfg = {"env.num_privileged_obs": 67}
-    env = make_vec(N, "Test/Spoilt-v0", cfg=cfg, array="torch")  # the policy's observations alone are shown
+    env = make_vec(
+        N, "Test/Spoilt-v0", cfg=cfg, array="torch"
+    )  # the policy's observations alone are shown
     env.reset(seed=0)
     env.step(torch.zeros(N, 12))
     env.unwrapped.task.spoil = (name, how)
-    wrong = r"environments \[1\]" if how in ("nan", "inf") else r"float32.*, got (None|torch.float.. \([34],)"
+    wrong = (
+        r"environments \[1\]"
+        if how in ("nan", "inf")
+        else r"float32.*, got (None|torch.float.. \([34],)"
+    )
     with pytest.raises(ValueError, match=rf"Spoilt\.{OF_BUFFERS.get(name, name)} .*{wrong}"):
         env.step(torch.zeros(N, 12))
 
@@ -498,7 +602,9 @@ def test_a_spoilt_result_is_named_in_the_step_in_which_it_occurs(name: str, how:
 def test_what_is_not_finite_after_bad_physics_is_excepted(make_vec: Any) -> None:
     env = make_vec(N, "Test/Spoilt-v0", array="torch")
     env.reset(seed=0)
-    env.unwrapped.sim.write_joint_state(torch.tensor([1]), torch.full((1, 12), torch.nan), torch.zeros(1, 12))
+    env.unwrapped.sim.write_joint_state(
+        torch.tensor([1]), torch.full((1, 12), torch.nan), torch.zeros(1, 12)
+    )
     env.unwrapped.task.spoil = ("rew_buf", "nan")
     reward, terminated = env.step(torch.zeros(N, 12))[1:3]
     assert terminated.tolist() == [False, True, False, False]
@@ -538,27 +644,55 @@ class WideTimeOut(LeggedRobot):
 
 
 BAD = {
-    "cost shape": (WideCost, {"costs__limits__one": 1.0}, r"WideCost\._get_costs must give one of shape \(4,\)"),
-    "time-out": (WideTimeOut, {}, r"WideTimeOut\.check_termination must give time_out_buf of shape \(4,\)"),
-    "no scales": (LeggedRobot, {"rewards__scales__tracking_lin_vel": 0.0}, "no scale of cfg.rewards.scales"),
+    "cost shape": (
+        WideCost,
+        {"costs__limits__one": 1.0},
+        r"WideCost\._get_costs must give one of shape \(4,\)",
+    ),
+    "time-out": (
+        WideTimeOut,
+        {},
+        r"WideTimeOut\.check_termination must give time_out_buf of shape \(4,\)",
+    ),
+    "no scales": (
+        LeggedRobot,
+        {"rewards__scales__tracking_lin_vel": 0.0},
+        "no scale of cfg.rewards.scales",
+    ),
     "no method": (
         LeggedRobot,
         {"rewards__scales__torque": -1.0},
         "LeggedRobot has no method _reward_<name> for 'torque'; did you mean 'torques'",
     ),
-    "shape": (NoShape, {"rewards__scales__wide": 1.0}, r"NoShape\._reward_wide\) must return shape \(4,\)"),
+    "shape": (
+        NoShape,
+        {"rewards__scales__wide": 1.0},
+        r"NoShape\._reward_wide\) must return shape \(4,\)",
+    ),
     "observations": (
         ShortObservation,
         {},
         r"ShortObservation\.compute_observations .*num_observations\) .*, got .*\(4, 40\)",
     ),
-    "size": (LeggedRobot, {"env__num_observations": 45}, r"compute_observations .*\(4, 45\), .*, got .*\(4, 48\)"),
+    "size": (
+        LeggedRobot,
+        {"env__num_observations": 45},
+        r"compute_observations .*\(4, 45\), .*, got .*\(4, 48\)",
+    ),
     "actions": (LeggedRobot, {"env__num_actions": 10}, "num_actions must be 12"),
     "field": (LeggedRobot, {"rewards__tracking_sigmas": 1.0}, "did you mean 'tracking_sigma'"),
     "section": (LeggedRobot, {"reward": 1.0}, "did you mean 'rewards'"),
-    "terrain": (LeggedRobot, {"terrain__selected": True}, "cfg.terrain.selected = True is not there yet"),
+    "terrain": (
+        LeggedRobot,
+        {"terrain__selected": True},
+        "cfg.terrain.selected = True is not there yet",
+    ),
     "robot": (LeggedRobot, {"asset__name": "go3"}, "there is no robot 'go3'; did you mean 'go2'"),
-    "gain": (LeggedRobot, {"control__stiffness": {"hip": 1.0}}, "no entry for joint 'FR_thigh_joint'"),
+    "gain": (
+        LeggedRobot,
+        {"control__stiffness": {"hip": 1.0}},
+        "no entry for joint 'FR_thigh_joint'",
+    ),
     "control": (LeggedRobot, {"control__control_type": "X"}, "control_type must be one of"),
     "costs": (Missing, {}, r"Missing\._get_costs and cfg.costs.limits differ in 'one'"),
     "ranges": (
@@ -566,16 +700,28 @@ BAD = {
         {"domain_rand__com_pos_z_range": (0.0, 0.1)},
         "the ranges of com_pos_x, com_pos_y, com_pos_z must be the same",
     ),
-    "roll": (LeggedRobot, {"init_state__roll_random_scale": 0.1}, "roll_random_scale = 0.1 is not there yet"),
+    "roll": (
+        LeggedRobot,
+        {"init_state__roll_random_scale": 0.1},
+        "roll_random_scale = 0.1 is not there yet",
+    ),
     "rot": (LeggedRobot, {"init_state__rot": [0.0, 0.0, 1.0, 0.0]}, "rot = .* is not there yet"),
     "reward's parameter": (
         LeggedRobot,
         {"rewards__params__feet_air_tim": {}},
         "cfg.rewards.params: there is no reward 'feet_air_tim'; did you mean 'feet_air_time'",
     ),
-    "cost's parameter": (LeggedRobot, {"costs__params__foot_slp": {}}, "no cost 'foot_slp'; did you mean 'foot_slip'"),
+    "cost's parameter": (
+        LeggedRobot,
+        {"costs__params__foot_slp": {}},
+        "no cost 'foot_slp'; did you mean 'foot_slip'",
+    ),
     "noise scale": (LeggedRobot, {"noise__noise_scales__dof_po": 0.1}, "did you mean 'dof_pos'"),
-    "observation scale": (LeggedRobot, {"normalization__obs_scales__lin_vle": 0.1}, "did you mean 'lin_vel'"),
+    "observation scale": (
+        LeggedRobot,
+        {"normalization__obs_scales__lin_vle": 0.1},
+        "did you mean 'lin_vel'",
+    ),
     "short": (LeggedRobot, {"asset__nam": "go2"}, "did you mean 'name'"),
     "short section": (LeggedRobot, {"cost": 1.0}, "did you mean 'costs'"),
     "gains of velocities": (
@@ -588,7 +734,11 @@ BAD = {
         {"rewards__scales__double": 1.0},
         r"DoubleReward\._reward_double\) must return torch.float32",
     ),
-    "removed": (LeggedRobot, {"control": None}, "cfg.control must be of .* a class in one, got None"),
+    "removed": (
+        LeggedRobot,
+        {"control": None},
+        "cfg.control must be of .* a class in one, got None",
+    ),
 }
 
 
@@ -656,7 +806,11 @@ def test_sections_have_what_their_python_classes_inherit() -> None:
     assert vars(Bare().rewards.scales) == none
     with pytest.raises(ValueError, match=r"no scale of cfg\.rewards\.scales"):
         LeggedRobot(Bare(), {}, "cpu", True)
-    assert vars(Child().rewards.scales) == none | {"tracking_lin_vel": 1.0, "torques": -1.0, "lin_vel_z": -2.0}
+    assert vars(Child().rewards.scales) == none | {
+        "tracking_lin_vel": 1.0,
+        "torques": -1.0,
+        "lin_vel_z": -2.0,
+    }
     assert (Child().rewards.tracking_sigma, Child().rewards.own.period) == (0.5, 0.5)
     assert Child().asset.name == "go2"
 
@@ -667,7 +821,9 @@ def test_the_configuration_of_the_object_tells_what_was_made(make_vec: Any) -> N
     assert (task.max_episode_length_s, task.max_episode_length) == (2.0, 100)
     env = make_vec(2, "Test/LeggedRobot-v0", cfg={"env.episode_length_s": 0.1})
     env.reset(seed=0)
-    assert [env.step(np.zeros((2, 12), np.float32))[3].tolist() for _ in range(5)] == [[False] * 2] * 4 + [[True] * 2]
+    assert [env.step(np.zeros((2, 12), np.float32))[3].tolist() for _ in range(5)] == [
+        [False] * 2
+    ] * 4 + [[True] * 2]
 
 
 def test_what_the_simulator_knows_is_read_of_the_simulator() -> None:
@@ -689,7 +845,9 @@ def test_first_poses_and_small_commands() -> None:
 def test_scales_are_read_only_and_other_engines_are_named(make_vec: Any) -> None:
     with pytest.raises(TypeError):
         make().reward_scales["tracking_lin_vel"] = 2.0
-    with pytest.raises(ValueError, match="sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis'"):
+    with pytest.raises(
+        ValueError, match="sim='bullet'; available: 'mujoco', 'mujoco_warp', 'genesis'"
+    ):
         make_vec(2, "Test/LeggedRobot-v0", sim="bullet")
 
 
@@ -710,7 +868,12 @@ DOCS = Path(__file__).parents[1] / "docs/workflows/legged_robot.md"
 
 def test_the_code_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeggedRobotCfg.env, "num_envs", 2)
-    code = DOCS.read_text().split("```python\n")[1].split("```")[0].replace("num_envs=1024", "num_envs=2")
+    code = (
+        DOCS.read_text()
+        .split("```python\n")[1]
+        .split("```")[0]
+        .replace("num_envs=1024", "num_envs=2")
+    )
     made: dict[str, Any] = {}
     exec(code, made)
     assert made["obs"].shape == (2, 49)
@@ -718,11 +881,15 @@ def test_the_code_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_deviation_of_the_docs_names_a_test_of_this_file() -> None:
-    rows = [row.strip("| ").split("|") for row in DOCS.read_text().splitlines() if row.startswith("| ")][1:]
+    rows = [
+        row.strip("| ").split("|") for row in DOCS.read_text().splitlines() if row.startswith("| ")
+    ][1:]
     assert len(rows) > 20
     tests = {
         *globals(),
-        *re.findall(r"def (test_\w+)", Path(__file__).with_name("test_workflow_terrain.py").read_text()),
+        *re.findall(
+            r"def (test_\w+)", Path(__file__).with_name("test_workflow_terrain.py").read_text()
+        ),
     }
     for row in rows:
         names = re.findall(r"`(test_\w+)", row[-1])
@@ -751,7 +918,9 @@ def test_a_caller_in_inference_mode_leaves_what_can_be_changed() -> None:
 def test_an_evaluation_holds_a_command_and_sees_it_at_once(make_vec: Any) -> None:
     from legged_envs.rl.velocity_metrics import hold_velocity
 
-    env = make_vec(N, "Test/History-v0", array="torch", observations="dict", cfg={"noise.add_noise": False})
+    env = make_vec(
+        N, "Test/History-v0", array="torch", observations="dict", cfg={"noise.add_noise": False}
+    )
     observation, _ = env.reset(seed=0)
     hold_velocity(env.unwrapped, (0.3, 0.2, -0.1), observation)
     shown = observation["policy"][:, -48:][:, 9:12]

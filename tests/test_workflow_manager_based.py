@@ -42,7 +42,11 @@ COMPARED = ("cost", "costs", "final_obs", "_final_obs")
 def leaves(tree, path=""):
     """Paths of the leaves of nested dicts → the leaves."""
     if isinstance(tree, dict):
-        return {name: leaf for key, value in tree.items() for name, leaf in leaves(value, f"{path}/{key}").items()}
+        return {
+            name: leaf
+            for key, value in tree.items()
+            for name, leaf in leaves(value, f"{path}/{key}").items()
+        }
     return {path: tree}
 
 
@@ -50,12 +54,18 @@ def test_the_example_is_trained(tmp_path):
     runpy.run_path(str(EXAMPLE))
     words = f"train Example/Go2-Flat-ManagerBased-v0 --run-dir {tmp_path}/run --iterations 1 --num-envs 8 --episodes 2"
     cli.main([*words.split(), "--no-video", "--changes", "episode_length_s", "0.1"])
-    assert "joint_pos" in (tmp_path / "run" / "task.txt").read_text() and (tmp_path / "run" / "eval.json").is_file()
+    assert (
+        "joint_pos" in (tmp_path / "run" / "task.txt").read_text()
+        and (tmp_path / "run" / "eval.json").is_file()
+    )
 
 
 def test_the_example_is_bit_identical_to_the_registered_task():
     runpy.run_path(str(EXAMPLE))
-    shorter = {"events.push.interval_s": (0.5, 1.0), "commands.velocity.resampling_time_s": (1.0, 2.0)}
+    shorter = {
+        "events.push.interval_s": (0.5, 1.0),
+        "commands.velocity.resampling_time_s": (1.0, 2.0),
+    }
     in_its_words = {"events.push.interval_range_s": (0.5, 1.0)}
     in_its_words["commands.base_velocity.resampling_time_range"] = (1.0, 2.0)
     made = {"observations": "dict", "max_episode_steps": 150}
@@ -66,21 +76,32 @@ def test_the_example_is_bit_identical_to_the_registered_task():
     action = np.zeros((24, 12), np.float32)
     pairs = [(ours.reset(seed=5)[0], theirs.reset(seed=5)[0])]
     for _ in range(300):
-        action = np.clip(0.9 * action + 0.3 * rng.standard_normal(action.shape), -1, 1).astype(np.float32)
+        action = np.clip(0.9 * action + 0.3 * rng.standard_normal(action.shape), -1, 1).astype(
+            np.float32
+        )
         a, b = (envs.step(action) for envs in (ours, theirs))
         ended += int((a[2] | a[3]).sum())
         pairs += zip(a[:4], b[:4], strict=True)
-        pairs += [({k: a[4][k] for k in COMPARED if k in a[4]}, {k: b[4][k] for k in COMPARED if k in b[4]})]
+        pairs += [
+            (
+                {k: a[4][k] for k in COMPARED if k in a[4]},
+                {k: b[4][k] for k in COMPARED if k in b[4]},
+            )
+        ]
     assert ended > 24
     for own, other in pairs:
         own, other = leaves(own), leaves(other)
-        assert own.keys() == other.keys() and all(np.array_equal(own[key], other[key]) for key in own)
+        assert own.keys() == other.keys() and all(
+            np.array_equal(own[key], other[key]) for key in own
+        )
 
 
 @configclass
 class SceneCfg(InteractiveSceneCfg):
     robot = GO2
-    contact_forces = ContactSensorCfg(prim_path="{ENV_REGEX_NS}/Robot/.*", history_length=3, track_air_time=True)
+    contact_forces = ContactSensorCfg(
+        prim_path="{ENV_REGEX_NS}/Robot/.*", history_length=3, track_air_time=True
+    )
 
 
 class SmoothedSpeed:
@@ -90,7 +111,9 @@ class SmoothedSpeed:
         self._env, self.rate, self.value = env, cfg.params["rate"], torch.zeros(env.num_envs)
 
     def __call__(self, env, rate, asset_cfg=SceneEntityCfg("robot")):  # noqa: B008
-        self.value = self.value + rate * (env.scene[asset_cfg.name].data.joint_vel.abs().mean(1) - self.value)
+        self.value = self.value + rate * (
+            env.scene[asset_cfg.name].data.joint_vel.abs().mean(1) - self.value
+        )
         return self.value
 
     def reset(self, env_ids):
@@ -126,14 +149,18 @@ class ObservationsCfg:
     @configclass
     class PolicyCfg(ObservationGroupCfg):
         joint_pos = ObservationTermCfg(func=mdp.joint_pos_rel)
-        command = ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "base_velocity"})
+        command = ObservationTermCfg(
+            func=mdp.generated_commands, params={"command_name": "base_velocity"}
+        )
 
     policy: PolicyCfg = PolicyCfg()
 
 
 @configclass
 class ActionsCfg:
-    legs = mdp.JointPositionActionCfg(joint_names=[".*"], scale={".*_hip_joint": 0.2, ".*_(thigh|calf)_joint": 0.5})
+    legs = mdp.JointPositionActionCfg(
+        joint_names=[".*"], scale={".*_hip_joint": 0.2, ".*_(thigh|calf)_joint": 0.5}
+    )
 
 
 @configclass
@@ -143,7 +170,9 @@ class CommandsCfg:
 
 @configclass
 class RewardsCfg:
-    track = RewardTermCfg(mdp.track_lin_vel_xy_exp, 1.0, {"command_name": "base_velocity", "std": math.sqrt(0.25)})
+    track = RewardTermCfg(
+        mdp.track_lin_vel_xy_exp, 1.0, {"command_name": "base_velocity", "std": math.sqrt(0.25)}
+    )
     knees = RewardTermCfg(bent_knees, 0.5, {"asset_cfg": KNEES, "bend": -1.5})
     speed = RewardTermCfg(SmoothedSpeed, -0.1, {"rate": 0.5})
     unused = None
@@ -164,7 +193,10 @@ class TerminationsCfg:
     time_out = TerminationTermCfg(mdp.time_out, time_out=True)
     contact = TerminationTermCfg(
         mdp.illegal_contact,
-        params={"sensor_cfg": SceneEntityCfg("contact_forces", body_names="base"), "threshold": 1.0},
+        params={
+            "sensor_cfg": SceneEntityCfg("contact_forces", body_names="base"),
+            "threshold": 1.0,
+        },
     )
 
 
@@ -207,9 +239,13 @@ def test_terms_of_users_see_the_environment_by_its_documented_names():
     env = Env(Cfg(seed=3))
     observation, _ = env.reset()
     assert torch.equal(torch.get_rng_state(), generator), "cfg.seed is of the environments alone"
-    assert torch.equal(observation["policy"], env.reset(seed=3)[0]["policy"]), "cfg.seed seeds the first reset"
+    assert torch.equal(observation["policy"], env.reset(seed=3)[0]["policy"]), (
+        "cfg.seed seeds the first reset"
+    )
     knees = env.core.rewards.cfg["knees"].params["asset_cfg"].joint_ids
-    assert [env.robot.sim.robot.joint_names[i] for i in knees] == [n for n in GO2.joint_names if "calf" in n]
+    assert [env.robot.sim.robot.joint_names[i] for i in knees] == [
+        n for n in GO2.joint_names if "calf" in n
+    ]
     assert env.sizes == {"policy": (15,)} and env.action_manager.total_action_dim == 12
     assert env.action_manager.scale.tolist() == pytest.approx([0.2, 0.5, 0.5] * 4)
     assert (
@@ -225,11 +261,19 @@ def test_terms_of_users_see_the_environment_by_its_documented_names():
             bend = (robot.joint_pos[:, knees] < -1.5).sum(1)
             assert torch.equal(env.core.rewards.columns()[:, 1], bend.float())
             assert (
-                torch.equal(env.action_manager.action, ACTION) and not env.termination_manager.get_term("contact").any()
+                torch.equal(env.action_manager.action, ACTION)
+                and not env.termination_manager.get_term("contact").any()
             )
             command = env.command_manager.get_command("base_velocity")
-            assert torch.equal(observation["policy"][:, 12:], command) and command is env.commands["velocity"]
-    assert truncated.all() and not terminated.any() and torch.equal(env.episode_length_buf, torch.zeros(4).int())
+            assert (
+                torch.equal(observation["policy"][:, 12:], command)
+                and command is env.commands["velocity"]
+            )
+    assert (
+        truncated.all()
+        and not terminated.any()
+        and torch.equal(env.episode_length_buf, torch.zeros(4).int())
+    )
     log = extras["log"]
     assert log["resets"] == 3.0 and log["episodes"] == 4.0 and log["termination/contact"] == 0.0
     assert 0.0 < log["reward/track"] <= 1.0
@@ -248,7 +292,9 @@ def test_a_saved_state_holds_terms_that_are_classes_and_weights_that_a_curriculu
     expected = [env.step(ACTION)[1] for _ in range(4)]
     other = ManagerBasedRLEnv(cfg)
     other.core.set_state(state)
-    assert [torch.equal(env_step, other.core.step(ACTION)[1]) for env_step in expected] == [True] * 4
+    assert [torch.equal(env_step, other.core.step(ACTION)[1]) for env_step in expected] == [
+        True
+    ] * 4
     again = pickle.loads(pickle.dumps(other.core))
     assert torch.equal(again.step(ACTION)[1], other.core.step(ACTION)[1])
     del extras
@@ -274,7 +320,9 @@ def test_a_reset_of_some_leaves_what_terms_keep_of_others():
     first, _ = alone.reset(seed=0)
     both.reset(seed=0)
     for _ in range(4):
-        assert torch.equal(both.reset(env_ids=[1])[0]["policy"][[0, 2, 3]], first["policy"][[0, 2, 3]])
+        assert torch.equal(
+            both.reset(env_ids=[1])[0]["policy"][[0, 2, 3]], first["policy"][[0, 2, 3]]
+        )
         first, second = (env.step(ACTION)[0] for env in (alone, both))
         assert torch.equal(first["policy"][[0, 2, 3]], second["policy"][[0, 2, 3]])
 
@@ -288,7 +336,10 @@ def test_what_can_change_of_a_term_and_what_can_not():
     assert rewards.weights[1] != 5.0, "what is given is a copy"
     rewards.set_term_cfg("knees", term)
     assert rewards.weights[1] == 5.0 == rewards.get_term_cfg("knees").weight
-    with pytest.raises(ValueError, match=r"set_term_cfg\('knees', …\) sets the weight of what get_term_cfg returned"):
+    with pytest.raises(
+        ValueError,
+        match=r"set_term_cfg\('knees', …\) sets the weight of what get_term_cfg returned",
+    ):
         rewards.set_term_cfg("knees", RewardTermCfg(bent_knees, 4.0))
     for manager, name in ((rewards, "knees"), (events, "kick"), (ended, "contact")):
         term = manager.get_term_cfg(name)
@@ -355,7 +406,10 @@ def test_time_out_terms_truncate_and_the_limit_is_that_of_the_task():
 
 def test_an_environment_without_rewards_gives_observations_and_extras():
     cfg = ManagerBasedEnvCfg(
-        scene=SceneCfg(num_envs=4), observations=ObservationsCfg(), actions=ActionsCfg(), decimation=4
+        scene=SceneCfg(num_envs=4),
+        observations=ObservationsCfg(),
+        actions=ActionsCfg(),
+        decimation=4,
     )
     cfg.observations.policy.command = None
     env = ManagerBasedEnv(cfg)
@@ -365,7 +419,8 @@ def test_an_environment_without_rewards_gives_observations_and_extras():
     assert env.episode_length_buf.tolist() == [3] * 4
     assert env.recorder_manager is None and not (env.reset_terminated | env.reset_time_outs).any()
     with pytest.raises(
-        TypeError, match=r"ManagerBasedRLEnv needs a .*ManagerBasedRLEnvCfg, got a .*ManagerBasedEnvCfg"
+        TypeError,
+        match=r"ManagerBasedRLEnv needs a .*ManagerBasedRLEnvCfg, got a .*ManagerBasedEnvCfg",
     ):
         ManagerBasedRLEnv(cfg)
     env.reset(env_ids=torch.tensor([1]))
@@ -375,7 +430,9 @@ def test_an_environment_without_rewards_gives_observations_and_extras():
 
 def recorded(folder, name, **fields):
     cfg = Cfg()
-    cfg.recorders = ActionStateRecorderManagerCfg(dataset_export_dir_path=str(folder), dataset_filename=name, **fields)
+    cfg.recorders = ActionStateRecorderManagerCfg(
+        dataset_export_dir_path=str(folder), dataset_filename=name, **fields
+    )
     env = ManagerBasedRLEnv(cfg)
     env.reset(seed=0)
     steps = [env.step(ACTION * math.sin(i)) for i in range(25)]
@@ -388,15 +445,24 @@ def test_episodes_are_recorded_in_isaac_labs_layout(tmp_path):
     steps = recorded(tmp_path, "walk", episodes_at_once=3)
     with h5py.File(tmp_path / "walk.hdf5") as file:
         data = file["data"]
-        assert len(data) == 8 and data.attrs["total"] == 80 and json.loads(data.attrs["env_args"])["type"] == 2
+        assert (
+            len(data) == 8
+            and data.attrs["total"] == 80
+            and json.loads(data.attrs["env_args"])["type"] == 2
+        )
         demo = data["demo_5"]  # the second episode of environment 1
         assert demo.attrs["num_samples"] == 10 and not demo.attrs["success"]
         actions = np.stack([(ACTION * math.sin(i))[1].numpy() for i in range(10, 20)])
         assert np.array_equal(demo["actions"], actions)
         assert np.array_equal(demo["rewards"], [float(step[1][1]) for step in steps[10:20]])
-        assert np.array_equal(demo["obs"], torch.stack([step[0]["policy"][1] for step in steps[9:19]]))
+        assert np.array_equal(
+            demo["obs"], torch.stack([step[0]["policy"][1] for step in steps[9:19]])
+        )
         assert np.array_equal(demo["final_obs"][0], steps[19][4]["final_obs"]["policy"][1])
-        assert demo["truncated"][()].tolist() == [False] * 9 + [True] and not demo["terminated"][()].any()
+        assert (
+            demo["truncated"][()].tolist() == [False] * 9 + [True]
+            and not demo["terminated"][()].any()
+        )
         assert demo["initial_state/articulation/robot/root_pose"].shape == (1, 7)
     with pytest.raises(FileExistsError):
         recorded(tmp_path, "walk")
@@ -410,7 +476,11 @@ def test_episodes_are_recorded_as_a_minari_dataset(tmp_path, monkeypatch):
     dataset = minari.load_dataset("go2/walk-v0")
     assert dataset.total_episodes == 8 and dataset.total_steps == 80
     episode = dataset[5]
-    assert episode.observations.shape == (11, 15) and episode.truncations[-1] and not episode.terminations.any()
+    assert (
+        episode.observations.shape == (11, 15)
+        and episode.truncations[-1]
+        and not episode.terminations.any()
+    )
     assert np.array_equal(episode.rewards, [float(step[1][1]) for step in steps[10:20]])
 
 
@@ -420,7 +490,9 @@ def test_a_missing_package_says_what_to_install(tmp_path, monkeypatch):
         recorded(tmp_path, "walk")
 
 
-NOISE = "Cfg.observations.policy.joint_pos.noise must be a UniformNoiseCfg that adds, n_min = -n_max"
+NOISE = (
+    "Cfg.observations.policy.joint_pos.noise must be a UniformNoiseCfg that adds, n_min = -n_max"
+)
 
 
 def changed(path, value):
@@ -450,20 +522,40 @@ def changed(path, value):
         (changed("scene.robot", None), ValueError, "no robot"),
         (changed("stiffness", 3.0), AttributeError, "has no field 'stiffness'"),
         (changed("actions.legs.joint_names", ["knee"]), ValueError, "no joint matches"),
-        (changed("events.kick.is_global_time", True), AttributeError, "has no field 'is_global_time'"),
+        (
+            changed("events.kick.is_global_time", True),
+            AttributeError,
+            "has no field 'is_global_time'",
+        ),
         (changed("observations.policy.joint_pos.noise", GaussianNoiseCfg()), ValueError, NOISE),
-        (changed("observations.policy.joint_pos.noise", UniformNoiseCfg(n_min=0.0)), ValueError, NOISE),
+        (
+            changed("observations.policy.joint_pos.noise", UniformNoiseCfg(n_min=0.0)),
+            ValueError,
+            NOISE,
+        ),
         (changed("actions.legs.use_default_offset", False), ValueError, "use_default_offset"),
-        (changed("rewards.knees", RewardTermCfg(bent_knees, 1.0, {"bend": 1.0})), TypeError, "asset_cfg"),
+        (
+            changed("rewards.knees", RewardTermCfg(bent_knees, 1.0, {"bend": 1.0})),
+            TypeError,
+            "asset_cfg",
+        ),
         (changed("terminations.contact.params", {"threshold": 1.0}), TypeError, "sensor_cfg"),
         (changed("events.kick.params", {"sped": 1.0}), TypeError, "sped"),
-        (changed("rewards.knees", RewardTermCfg(lambda env: None, 1.0)), ValueError, "'knees'.*a tensor, got NoneType"),
+        (
+            changed("rewards.knees", RewardTermCfg(lambda env: None, 1.0)),
+            ValueError,
+            "'knees'.*a tensor, got NoneType",
+        ),
         (
             changed("terminations.contact", TerminationTermCfg(lambda env: torch.zeros(4))),
             ValueError,
             "'contact'.*torch.bool, got torch.float32",
         ),
-        (changed("rewards.knees.params", {"asset_cfg": SceneEntityCfg("dog"), "bend": 1.0}), KeyError, "dog"),
+        (
+            changed("rewards.knees.params", {"asset_cfg": SceneEntityCfg("dog"), "bend": 1.0}),
+            KeyError,
+            "dog",
+        ),
     ],
 )
 def test_bad_input(change, error, words):
@@ -499,9 +591,7 @@ def test_what_differs_from_isaac_lab():
     data = env.scene["robot"].data
     assert torch.equal(data.joint_acc, env.sim.joint_acc)
     assert torch.equal(data.soft_joint_pos_limits, data.joint_pos_limits)
-    absent = (
-        "feet_air_time is_terminated_term reset_scene_to_default randomize_actuator_gains randomize_joint_parameters"
-    )
+    absent = "feet_air_time is_terminated_term reset_scene_to_default randomize_actuator_gains randomize_joint_parameters"
     absent += " RelativeJointPositionActionCfg NullCommandCfg joint_vel_out_of_limit applied_torque_limits"
     assert not [name for name in absent.split() if hasattr(mdp, name)]
     cfg.curriculum = {"levels": CurriculumTermCfg(lambda env, env_ids: {"easy": 1.0})}
@@ -522,7 +612,9 @@ def test_mdp_names_have_the_values_of_our_terms():
         "action_rate_l2": "action_rate",
     }.items():
         assert torch.equal(getattr(mdp, name)(env), getattr(rewards, ours)(env))
-    assert torch.allclose(mdp.track_lin_vel_xy_exp(env, 0.5, "base_velocity"), rewards.tracking_lin_vel(env, 0.25))
+    assert torch.allclose(
+        mdp.track_lin_vel_xy_exp(env, 0.5, "base_velocity"), rewards.tracking_lin_vel(env, 0.25)
+    )
     with pytest.raises(AttributeError, match="did you mean 'joint_pos_rel'"):
         mdp.joint_pos_real  # noqa: B018
     assert legged_envs.__file__
@@ -533,7 +625,9 @@ def test_a_weight_of_zero_leaves_a_term_out():
     cfg.rewards.knees.weight = 0.0
     env = ManagerBasedRLEnv(cfg)
     assert env.reward_manager.active_terms == ["track", "speed"]
-    with pytest.raises(ValueError, match=r"RewardManager has no term, or none with a weight, 'knees'"):
+    with pytest.raises(
+        ValueError, match=r"RewardManager has no term, or none with a weight, 'knees'"
+    ):
         env.reward_manager.set_term_cfg("knees", RewardTermCfg(bent_knees, 1.0))
 
 
@@ -544,20 +638,34 @@ def test_configurations_are_inherited_and_play_variants_remove_terms():
             self.scene.num_envs, self.events.kick, self.rewards.speed = 2, None, None
 
     env = ManagerBasedRLEnv(PlayCfg())
-    assert env.num_envs == 2 and env.event_manager.active_terms == ["joints"] and env.common_step_counter == 0
-    assert Cfg().events.kick is not None and Cfg().scene.num_envs == 4, "a variant leaves its base as it was"
+    assert (
+        env.num_envs == 2
+        and env.event_manager.active_terms == ["joints"]
+        and env.common_step_counter == 0
+    )
+    assert Cfg().events.kick is not None and Cfg().scene.num_envs == 4, (
+        "a variant leaves its base as it was"
+    )
 
 
 def test_events_of_mdp_change_the_parameters_and_states_that_they_name():
     env = ManagerBasedRLEnv(Cfg())
     env.reset(seed=0)
-    ids, base, data = torch.tensor([1, 2]), SceneEntityCfg("robot", body_names="base"), env.scene["robot"].data
+    ids, base, data = (
+        torch.tensor([1, 2]),
+        SceneEntityCfg("robot", body_names="base"),
+        env.scene["robot"].data,
+    )
     base.resolve(env.scene)
-    mdp.randomize_rigid_body_mass(env, ids, base, mass_distribution_params=(2.0, 2.0), operation="scale")
+    mdp.randomize_rigid_body_mass(
+        env, ids, base, mass_distribution_params=(2.0, 2.0), operation="scale"
+    )
     mdp.randomize_rigid_body_com(env, ids, {"x": (0.01, 0.01)}, base)
     mdp.randomize_rigid_body_material(env, ids, static_friction_range=(0.3, 0.3))
     body = base.body_ids[0]
-    mass, default = (get("body_mass")[:, body] for get in (env.sim.get_parameter, env.sim.default_parameter))
+    mass, default = (
+        get("body_mass")[:, body] for get in (env.sim.get_parameter, env.sim.default_parameter)
+    )
     assert torch.allclose(mass / default, torch.tensor([1.0, 2.0, 2.0, 1.0]))
     moved = (env.sim.get_parameter("com") - env.sim.default_parameter("com"))[ids, body]
     assert torch.allclose(moved, torch.tensor([0.01, 0.0, 0.0]), atol=1e-6)
@@ -569,6 +677,8 @@ def test_events_of_mdp_change_the_parameters_and_states_that_they_name():
     assert torch.allclose(data.root_pos_w[ids, 0], torch.tensor(0.5)) and torch.allclose(
         data.heading_w[ids], torch.tensor(1.0), atol=1e-5
     )
-    assert torch.allclose(data.root_vel_w[ids], torch.tensor([0.4, 0.3, 0.0, 0.0, 0.0, 0.6]), atol=1e-5)
+    assert torch.allclose(
+        data.root_vel_w[ids], torch.tensor([0.4, 0.3, 0.0, 0.0, 0.0, 0.6]), atol=1e-5
+    )
     with pytest.raises(ValueError, match="force_range"):
         mdp.apply_external_force_torque(env, ids, (0.0, 1.0), (0.0, 0.0), base)

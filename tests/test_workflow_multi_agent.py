@@ -57,7 +57,10 @@ class TwoHalves(DirectMARLEnv):
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         mine = torch.arange(self.num_envs)[:, None] + 1.0
-        return {a: torch.cat((self.time[:, None], self.taken[:, c], mine), 1) for a, c in COLUMNS.items()}
+        return {
+            a: torch.cat((self.time[:, None], self.taken[:, c], mine), 1)
+            for a, c in COLUMNS.items()
+        }
 
     def _get_states(self) -> torch.Tensor:
         return self.time[:, None] * 2.0
@@ -126,7 +129,9 @@ def test_an_agent_that_ends_ends_its_own_episode_only():
             assert (part[~acted[:, i]] == 0.0).all(), "the last one is shown, then zeros"
             assert (part[acted[:, i]] == torch.tensor([step, *[0.5] * 6, 0.0])).all(1).sum() == 0
             assert (part[acted[:, i], 1:7] == 0.5).all() and (part[acted[:, i], 0] == step).all()
-            assert (task.taken[~acted[:, i]][:, COLUMNS[("front", "rear")[i]]] == 0.0).all(), "takes no action"
+            assert (task.taken[~acted[:, i]][:, COLUMNS[("front", "rear")[i]]] == 0.0).all(), (
+                "takes no action"
+            )
         assert torch.equal(observation["critic"], torch.full((5, 1), 2.0 * step))
     assert task.agents == ["front", "rear"], "each still acts somewhere"
     mask = torch.tensor([True, False, False, False, False])
@@ -186,29 +191,41 @@ def test_the_dict_face_says_what_the_flat_one_does(assert_same, random_actions):
     assert (task.num_envs, task.num_agents, task.max_num_agents) == (5, 2, 2)
     assert task.agents == task.possible_agents == ["front", "rear"]
     assert task.observation_space("rear").shape == (8,) and task.action_space("rear").shape == (6,)
-    assert flat.single_action_space.shape == (12,) and flat.single_observation_space["policy"].shape == (16,)
+    assert flat.single_action_space.shape == (12,) and flat.single_observation_space[
+        "policy"
+    ].shape == (16,)
     assert flat.single_action_space.low.tolist() == [-1.0] * 12
     finals = 0
     for action in torch.from_numpy(random_actions(20, 5)):
         assert_same(torch.cat(list(one.values()), 1), other["policy"])
         assert_same(task.state(), other["critic"])
-        one, rewards, terminated, truncated, extras = task.step({a: action[:, c] for a, c in COLUMNS.items()})
+        one, rewards, terminated, truncated, extras = task.step(
+            {a: action[:, c] for a, c in COLUMNS.items()}
+        )
         other, reward, ended, cut, info = flat.step(action)
-        assert list(one) == list(rewards) == list(terminated) == list(truncated) == ["front", "rear"]
+        assert (
+            list(one) == list(rewards) == list(terminated) == list(truncated) == ["front", "rear"]
+        )
         assert_same(rewards["front"] + rewards["rear"], reward)
         assert_same(terminated["front"] & terminated["rear"], ended)
         assert torch.equal(truncated["front"], cut & ~terminated["front"])
         assert_same(extras["costs"], info["costs"])
-        assert set(task.possible_agents) <= set(extras) and ("final_obs" in extras) == ("final_obs" in info)
+        assert set(task.possible_agents) <= set(extras) and ("final_obs" in extras) == (
+            "final_obs" in info
+        )
         if "final_obs" in info:
             finals += 1
-            assert_same(torch.cat(list(extras["final_obs"].values()), 1), info["final_obs"]["policy"])
+            assert_same(
+                torch.cat(list(extras["final_obs"].values()), 1), info["final_obs"]["policy"]
+            )
     assert finals > 3
     task.close()
     flat.close()
 
 
-@pytest.mark.parametrize(("state_space", "shape"), [(0, None), (-1, (5, 16)), (1, (5, 1)), ([1], (5, 1))])
+@pytest.mark.parametrize(
+    ("state_space", "shape"), [(0, None), (-1, (5, 16)), (1, (5, 1)), ([1], (5, 1))]
+)
 def test_the_state_is_nothing_all_observations_or_ones_own(state_space, shape):
     task = TwoHalves(two_halves(state_space=state_space))
     observation, _ = task.reset(seed=0)
@@ -238,20 +255,37 @@ def test_what_methods_return_may_be_in_any_order(assert_same):
 
 def test_the_agents_as_one(assert_same):
     plain, single, one = TwoHalves(two_halves()), TwoHalves(two_halves()), TwoHalves(two_halves())
-    single, one = multi_agent_to_single_agent(single), multi_agent_with_one_agent(one, state_as_observation=True)
-    assert single.single_observation_space["policy"].shape == (16,) and single.single_action_space.shape == (12,)
-    assert one.possible_agents == ["single-agent"] and one.observation_space("single-agent").shape == (1,)
-    assert one.action_space("single-agent").shape == (12,) and one.num_envs == 5 and one.num_agents == 1
+    single, one = (
+        multi_agent_to_single_agent(single),
+        multi_agent_with_one_agent(one, state_as_observation=True),
+    )
+    assert single.single_observation_space["policy"].shape == (
+        16,
+    ) and single.single_action_space.shape == (12,)
+    assert one.possible_agents == ["single-agent"] and one.observation_space(
+        "single-agent"
+    ).shape == (1,)
+    assert (
+        one.action_space("single-agent").shape == (12,)
+        and one.num_envs == 5
+        and one.num_agents == 1
+    )
     by_agent, (rows, _), (own, _) = plain.reset(seed=1)[0], single.reset(seed=1), one.reset(seed=1)
     for _ in range(10):
         assert_same(rows["policy"], torch.cat(list(by_agent.values()), 1))
         assert_same(own["single-agent"], plain.state())
         by_agent, rewards, terminated, _, _ = plain.step(ones())
         rows, reward, ended, cut, _ = single.step(torch.full((5, 12), 0.5))
-        own, own_reward, own_ended, own_cut, _ = one.step({"single-agent": torch.full((5, 12), 0.5)})
-        assert_same([reward, ended], [rewards["front"] + rewards["rear"], terminated["front"] & terminated["rear"]])
+        own, own_reward, own_ended, own_cut, _ = one.step(
+            {"single-agent": torch.full((5, 12), 0.5)}
+        )
         assert_same(
-            [own_reward["single-agent"], own_ended["single-agent"], own_cut["single-agent"]], [reward, ended, cut]
+            [reward, ended],
+            [rewards["front"] + rewards["rear"], terminated["front"] & terminated["rear"]],
+        )
+        assert_same(
+            [own_reward["single-agent"], own_ended["single-agent"], own_cut["single-agent"]],
+            [reward, ended, cut],
         )
     with pytest.raises(ValueError, match="TwoHalves has no state to observe"):
         multi_agent_to_single_agent(TwoHalves(two_halves(state_space=0)), state_as_observation=True)
@@ -272,7 +306,10 @@ def test_a_saved_state_holds_whose_episode_is_over(assert_same):
 
 def test_noise_models_of_agents_take_streams_of_their_own(assert_same):
     noise = NoiseModelCfg(noise_cfg=UniformNoiseCfg(n_min=-1.0, n_max=1.0))
-    quiet, noisy = TwoHalves(two_halves()), TwoHalves(two_halves(observation_noise_model={"rear": noise}))
+    quiet, noisy = (
+        TwoHalves(two_halves()),
+        TwoHalves(two_halves(observation_noise_model={"rear": noise})),
+    )
     (expected, _), (seen, _) = quiet.reset(seed=4), noisy.reset(seed=4)
     stream = noisy.random.stream("observation_noise/rear")
     drawn = 0
@@ -310,13 +347,17 @@ def test_legs_are_go2_flat_with_the_reward_in_four_parts(make_vec, assert_same, 
     legs, flat = (make_vec(16, task=f"Legged/Go2-{name}-v0", **TORCH) for name in ("Legs", "Flat"))
     (seen, _), (expected, _) = legs.reset(seed=7), flat.reset(seed=7)
     task, ended = legs.unwrapped.task, 0
-    assert task.possible_agents == list(LEGS) and legs.single_action_space == flat.single_action_space
+    assert (
+        task.possible_agents == list(LEGS) and legs.single_action_space == flat.single_action_space
+    )
     sizes = {name: size for name, size, _ in legs.unwrapped.observations.groups["policy"].layout}
     for action in torch.from_numpy(random_actions(100, 16)):
         seen, reward, terminated, truncated, info = legs.step(action)
         expected, *outcome, expected_info = flat.step(action)
         assert_same([reward, terminated, truncated, seen["critic"]], [*outcome, expected["critic"]])
-        assert_same([info["costs"], info.get("log")], [expected_info["costs"], expected_info.get("log")])
+        assert_same(
+            [info["costs"], info.get("log")], [expected_info["costs"], expected_info.get("log")]
+        )
         assert torch.equal(info["rewards"], (reward / 4.0)[:, None].expand(-1, 4))
         assert torch.equal(info["agent_terminated"], terminated[:, None].expand(-1, 4))
         ended += int(terminated.sum())
@@ -328,9 +369,15 @@ def test_legs_are_go2_flat_with_the_reward_in_four_parts(make_vec, assert_same, 
         assert torch.equal(parts[leg], own) and own.shape[1] == 30
         joints = [j for j, name in enumerate(robot.sim.robot.joint_names) if name.startswith(leg)]
         others = [j for j in range(12) if j not in joints]
-        assert joints == list(range(3 * i, 3 * i + 3)), "an agent's actions are those of its own joints"
-        assert ((terms[f"{leg}_joint_pos"] - robot.joint_offset[:, joints]).abs() <= 0.01 + 1e-6).all()
-        assert ((terms[f"{leg}_other_joint_pos"] - robot.joint_offset[:, others]).abs() <= 0.01 + 1e-6).all()
+        assert joints == list(range(3 * i, 3 * i + 3)), (
+            "an agent's actions are those of its own joints"
+        )
+        assert (
+            (terms[f"{leg}_joint_pos"] - robot.joint_offset[:, joints]).abs() <= 0.01 + 1e-6
+        ).all()
+        assert (
+            (terms[f"{leg}_other_joint_pos"] - robot.joint_offset[:, others]).abs() <= 0.01 + 1e-6
+        ).all()
         assert torch.equal(terms[f"{leg}_action"], unwrap(legs).actions.current[:, joints])
 
 
@@ -343,11 +390,15 @@ def test_go2_flats_evaluation_takes_the_legs():
 
 
 def test_the_example_is_go2_flat(assert_same, random_actions):
-    runpy.run_path(str(Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_multi_agent.py"))
+    runpy.run_path(
+        str(Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_multi_agent.py")
+    )
     cfg = {"events.push.interval_s": (0.5, 1.5), "commands.velocity.resampling_time_s": (0.5, 2.0)}
     cfg |= {"episode_length_s": 3.0, "events.root.params.velocity": 1.0}
     ids = ("Legged/Go2-Flat-v0", "Example/Go2-Flat-Multi-Agent-v0")
-    flat, multi = (gym.make_vec(name, 24, cfg=cfg, statistics=False, observations="dict") for name in ids)
+    flat, multi = (
+        gym.make_vec(name, 24, cfg=cfg, statistics=False, observations="dict") for name in ids
+    )
     assert_same(multi.reset(seed=3)[0], flat.reset(seed=3)[0])
     ended = np.zeros(2, int)
     for t, action in enumerate(random_actions(300, 24) * 1.2):
@@ -384,13 +435,22 @@ def test_an_agent_leaves_pettingzoos_agents():
     actions = {agent: np.full(6, 0.5, np.float32) for agent in env.agents}
     for step in range(1, 7):
         present = list(env.agents)
-        observations, rewards, terminated, truncated, infos = env.step({agent: actions[agent] for agent in present})
+        observations, rewards, terminated, truncated, infos = env.step(
+            {agent: actions[agent] for agent in present}
+        )
         assert present == (["front", "rear"] if step <= 3 else ["rear"])
         for part in (observations, rewards, terminated, truncated, infos):
             assert list(part) == present
         assert terminated == {agent: step == {"front": 3, "rear": 6}[agent] for agent in present}
-        assert not any(truncated.values()) and rewards["rear"] == 2.0 and infos["rear"]["costs"].shape == (3,)
-        assert observations["rear"].tolist() == [step, *[0.5] * 6, 1.0] and observations["rear"].dtype == np.float32
+        assert (
+            not any(truncated.values())
+            and rewards["rear"] == 2.0
+            and infos["rear"]["costs"].shape == (3,)
+        )
+        assert (
+            observations["rear"].tolist() == [step, *[0.5] * 6, 1.0]
+            and observations["rear"].dtype == np.float32
+        )
         assert env.state().shape == (16,)
     assert env.agents == []
     assert make_parallel().render() is None
@@ -398,9 +458,13 @@ def test_an_agent_leaves_pettingzoos_agents():
 
 
 def test_pettingzoo_takes_one_environment_with_agents():
-    for given in (gym.make_vec(HALVES, num_envs=2, autoreset_mode="Disabled"), gym.make_vec(HALVES, num_envs=1)):
+    for given in (
+        gym.make_vec(HALVES, num_envs=2, autoreset_mode="Disabled"),
+        gym.make_vec(HALVES, num_envs=1),
+    ):
         with pytest.raises(
-            ValueError, match=r"make it by gymnasium.make_vec\(id, num_envs=1, autoreset_mode='Disabled'"
+            ValueError,
+            match=r"make it by gymnasium.make_vec\(id, num_envs=1, autoreset_mode='Disabled'",
         ):
             PettingZooEnv(given)
     with pytest.raises(ValueError, match="a task with agents"):
@@ -411,7 +475,10 @@ def test_pettingzoo_takes_one_environment_with_agents():
 
 
 def test_skrl_is_told_of_each_agent(assert_same):
-    env, plain = skrl.SkrlMultiAgentEnv(gym.make_vec(HALVES, num_envs=5, **TORCH), seed=2), TwoHalves(two_halves())
+    env, plain = (
+        skrl.SkrlMultiAgentEnv(gym.make_vec(HALVES, num_envs=5, **TORCH), seed=2),
+        TwoHalves(two_halves()),
+    )
     expected, _ = plain.reset(seed=2)
     assert env.possible_agents == ["front", "rear"] and (env.num_envs, env.num_agents) == (5, 2)
     assert env.observation_spaces["front"].shape == (8,) and env.state_spaces["rear"].shape == (1,)
@@ -420,7 +487,9 @@ def test_skrl_is_told_of_each_agent(assert_same):
         assert_same([observations, env.state()["rear"]], [expected, plain.state()])
         observations, *outcome, infos = env.step(ones())
         expected, *expected_outcome, extras = plain.step(ones())
-        columns = [{agent: value[:, None] for agent, value in part.items()} for part in expected_outcome]
+        columns = [
+            {agent: value[:, None] for agent, value in part.items()} for part in expected_outcome
+        ]
         assert_same(outcome, columns)
         assert ("final_obs" in infos) == ("final_obs" in extras)
         if "final_obs" in infos:
@@ -435,7 +504,8 @@ def test_skrl_is_told_of_each_agent(assert_same):
 def runner_cfg(algorithm: str, timesteps: int, **agent: Any) -> dict[str, Any]:
     seen = "STATES" if algorithm == "MAPPO" else "OBSERVATIONS"
     networks = {
-        name: [{"name": "net", "input": name, "layers": [16], "activations": "elu"}] for name in (seen, "OBSERVATIONS")
+        name: [{"name": "net", "input": name, "layers": [16], "activations": "elu"}]
+        for name in (seen, "OBSERVATIONS")
     }
     value = {"class": "DeterministicMixin", "network": networks[seen], "output": "ONE"}
     policy = {"class": "GaussianMixin", "network": networks["OBSERVATIONS"], "output": "ACTIONS"}
@@ -466,9 +536,13 @@ def runner_cfg(algorithm: str, timesteps: int, **agent: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("algorithm", ["IPPO", "MAPPO"])
 def test_skrls_multi_agent_learners_train(algorithm):
-    env = skrl.SkrlMultiAgentEnv(gym.make_vec("Legged/Go2-Legs-v0", num_envs=4, max_episode_steps=5, **TORCH), seed=0)
+    env = skrl.SkrlMultiAgentEnv(
+        gym.make_vec("Legged/Go2-Legs-v0", num_envs=4, max_episode_steps=5, **TORCH), seed=0
+    )
     run = skrl.BootstrapRunner(env, runner_cfg(algorithm, 16))
-    assert isinstance(run.agent, {"IPPO": skrl.BootstrapIPPO, "MAPPO": skrl.BootstrapMAPPO}[algorithm])
+    assert isinstance(
+        run.agent, {"IPPO": skrl.BootstrapIPPO, "MAPPO": skrl.BootstrapMAPPO}[algorithm]
+    )
     before = copy.deepcopy({leg: model.state_dict() for leg, model in run.agent.policies.items()})
     run.run("train")
     for leg, model in run.agent.policies.items():
@@ -489,7 +563,9 @@ def test_skrls_learners_bootstrap_time_outs_alone_from_the_true_last_observation
     number = torch.arange(5.0) + 1.0
     for i, name in enumerate(COLUMNS):
         rewards = agent.memories[name].tensors["rewards"][:STEPS, :, 0]
-        acted = ENDS[:, i] > STEPS  # in the last step, which is cut off in the environments that have not ended before
+        acted = (
+            ENDS[:, i] > STEPS
+        )  # in the last step, which is cut off in the environments that have not ended before
         last = agent.memories[name].tensors["actions"][STEPS - 1].clamp(-1.0, 1.0)
         final = torch.cat((torch.full((5, 1), float(STEPS)), last, number[:, None]), 1)
         inputs = {
@@ -497,7 +573,9 @@ def test_skrls_learners_bootstrap_time_outs_alone_from_the_true_last_observation
             "states": torch.full((5, 1), 2.0 * STEPS),
         }
         with torch.no_grad():
-            value = agent._value_preprocessor[name](agent.values[name].act(inputs, role="value")[0], inverse=True)
+            value = agent._value_preprocessor[name](
+                agent.values[name].act(inputs, role="value")[0], inverse=True
+            )
         expected = (1.0 + i) * (ENDS[:, i] >= STEPS) + 0.9 * value[:, 0] * acted
         cut = torch.tensor([True, False, True, True, True]) & acted
         assert cut.any() and torch.allclose(rewards[-1][cut], expected[cut], atol=1e-5)
@@ -505,7 +583,13 @@ def test_skrls_learners_bootstrap_time_outs_alone_from_the_true_last_observation
 
 
 def test_the_training_example_runs(tmp_path, monkeypatch):
-    options = {"minutes": "0.01", "num-envs": "8", "episodes": "2", "algorithm": "mappo", "out": str(tmp_path)}
+    options = {
+        "minutes": "0.01",
+        "num-envs": "8",
+        "episodes": "2",
+        "algorithm": "mappo",
+        "out": str(tmp_path),
+    }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     monkeypatch.setattr(sys, "argv", ["multi_agent_ippo", *words, "--no-video"])
     monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
@@ -521,14 +605,32 @@ def test_the_training_example_runs(tmp_path, monkeypatch):
     ("changes", "message"),
     [
         ({"possible_agents": []}, r"for each of possible_agents, \[\]"),
-        ({"action_spaces": {"front": 6}}, r"TwoHalvesCfg.action_spaces must have a space for each of possible_agents"),
-        ({"observation_spaces": {"front": 8, "rear": 8, "tail": 8}}, "observation_spaces must have a space for each"),
-        ({"observation_spaces": {"front": 8, "rear": "x"}}, r"observation_spaces\['rear'\] must be"),
-        ({"action_spaces": {"front": {3}, "rear": 6}}, r"TwoHalvesCfg.action_spaces must be float32 boxes.*Discrete"),
-        ({"observation_spaces": {"front": {"a": 8}, "rear": 8}}, "observation_spaces must be float32 boxes"),
+        (
+            {"action_spaces": {"front": 6}},
+            r"TwoHalvesCfg.action_spaces must have a space for each of possible_agents",
+        ),
+        (
+            {"observation_spaces": {"front": 8, "rear": 8, "tail": 8}},
+            "observation_spaces must have a space for each",
+        ),
+        (
+            {"observation_spaces": {"front": 8, "rear": "x"}},
+            r"observation_spaces\['rear'\] must be",
+        ),
+        (
+            {"action_spaces": {"front": {3}, "rear": 6}},
+            r"TwoHalvesCfg.action_spaces must be float32 boxes.*Discrete",
+        ),
+        (
+            {"observation_spaces": {"front": {"a": 8}, "rear": 8}},
+            "observation_spaces must be float32 boxes",
+        ),
         ({"state_space": -2}, "state_space"),
         ({"cost_limits": {}}, r"TwoHalves\._get_costs returns the costs that"),
-        ({"observation_noise_model": {"tail": NoiseModelCfg()}}, "observation_noise_model: there is no agent 'tail'"),
+        (
+            {"observation_noise_model": {"tail": NoiseModelCfg()}},
+            "observation_noise_model: there is no agent 'tail'",
+        ),
         ({"possible_agent": ["front"]}, "possible_agent"),
     ],
 )
@@ -537,10 +639,19 @@ def test_a_wrong_configuration_is_refused_when_the_environment_is_made(changes, 
         TwoHalves(two_halves(**changes))
 
 
-@pytest.mark.parametrize("method", ["_get_observations", "_get_rewards", "_get_dones", "_get_states"])
+@pytest.mark.parametrize(
+    "method", ["_get_observations", "_get_rewards", "_get_dones", "_get_states"]
+)
 def test_a_missing_method_is_named_when_the_environment_is_made(method):
-    lacking = {name: value for name, value in vars(TwoHalves).items() if name.startswith("_get") and name != method}
-    lacking["_setup_scene"], lacking["_reset_idx"] = TwoHalves._setup_scene, lambda self, env_ids: None
+    lacking = {
+        name: value
+        for name, value in vars(TwoHalves).items()
+        if name.startswith("_get") and name != method
+    }
+    lacking["_setup_scene"], lacking["_reset_idx"] = (
+        TwoHalves._setup_scene,
+        lambda self, env_ids: None,
+    )
     with pytest.raises((TypeError, ValueError), match=f"Lacking.*{method}"):
         type("Lacking", (DirectMARLEnv,), lacking)(two_halves())
 
@@ -552,18 +663,38 @@ NONE = torch.zeros(N)
 @pytest.mark.parametrize(
     ("method", "returned", "message"),
     [
-        ("_get_observations", {"front": torch.zeros(N, 8)}, r"\['front'\] where \['front', 'rear'\] is expected"),
+        (
+            "_get_observations",
+            {"front": torch.zeros(N, 8)},
+            r"\['front'\] where \['front', 'rear'\] is expected",
+        ),
         ("_get_observations", torch.zeros(N, 8), r"\(5, 8\) where \['front', 'rear'\]"),
-        ("_get_observations", {"front": torch.zeros(N, 8), "rear": torch.zeros(N, 7)}, r"'rear'.*7\) where.*\(5, 8\)"),
-        ("_get_observations", {"front": torch.zeros(N, 8), "rear": torch.full((N, 8), torch.nan)}, "not finite"),
+        (
+            "_get_observations",
+            {"front": torch.zeros(N, 8), "rear": torch.zeros(N, 7)},
+            r"'rear'.*7\) where.*\(5, 8\)",
+        ),
+        (
+            "_get_observations",
+            {"front": torch.zeros(N, 8), "rear": torch.full((N, 8), torch.nan)},
+            "not finite",
+        ),
         ("_get_states", torch.zeros(N, 2), r"\(5, 1\) is expected"),
-        ("_get_rewards", {"front": NONE, "rear": torch.zeros(N, 1)}, r"'rear'.*torch.float32 \(5,\) is expected"),
+        (
+            "_get_rewards",
+            {"front": NONE, "rear": torch.zeros(N, 1)},
+            r"'rear'.*torch.float32 \(5,\) is expected",
+        ),
         ("_get_rewards", {"front": NONE, "rear": NONE.double()}, "torch.float64"),
         ("_get_rewards", {"front": NONE, "tail": NONE}, r"\['front', 'tail'\] where"),
         ("_get_rewards", {"front": NONE, "rear": torch.full((N,), torch.nan)}, "not finite"),
         ("_get_dones", {"front": NONE}, "2 entries"),
         ("_get_dones", ({"front": NONE, "rear": NONE},) * 2, "torch.bool"),
-        ("_get_costs", {"shared": NONE}, r"\['shared'\] where \['front/slip', 'rear/slip', 'shared'\]"),
+        (
+            "_get_costs",
+            {"shared": NONE},
+            r"\['shared'\] where \['front/slip', 'rear/slip', 'shared'\]",
+        ),
     ],
 )
 def test_what_a_method_returns_is_checked(method, returned, message):
@@ -579,9 +710,13 @@ def test_an_agent_that_there_is_not_is_refused():
     task = TwoHalves(two_halves())
     task.reset(seed=0)
     for given in ({**ones(), "tail": torch.zeros(5, 6)}, {"front": torch.zeros(5, 6)}):
-        with pytest.raises(ValueError, match=r"TwoHalves.step needs an action of each of \['front', 'rear'\]"):
+        with pytest.raises(
+            ValueError, match=r"TwoHalves.step needs an action of each of \['front', 'rear'\]"
+        ):
             task.step(given)
-    with pytest.raises(ValueError, match=r"actions must have the shapes \{'front': \(5, 6\), 'rear': \(5, 6\)\}"):
+    with pytest.raises(
+        ValueError, match=r"actions must have the shapes \{'front': \(5, 6\), 'rear': \(5, 6\)\}"
+    ):
         task.step({"front": torch.zeros(5, 5), "rear": torch.zeros(5, 7)})
     with pytest.raises(ValueError, match="there is no agent 'tail'"):
         task.observation_space("tail")

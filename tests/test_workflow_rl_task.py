@@ -20,7 +20,13 @@ from legged_envs.robots import GO2
 from legged_envs.sim.articulation_view import ArticulationView, RigidPrimView
 from legged_envs.workflows import vec_env
 from legged_envs.workflows.rl_task import RLTask, SimConfig
-from legged_envs.workflows.vec_env import TaskStopException, TrainerMT, VecEnvBase, VecEnvMT, VecEnvRLGames
+from legged_envs.workflows.vec_env import (
+    TaskStopException,
+    TrainerMT,
+    VecEnvBase,
+    VecEnvMT,
+    VecEnvRLGames,
+)
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "workflows" / "go2_flat_rl_task.py"
 EPISODE = 12
@@ -28,9 +34,22 @@ GO2_TORQUE = replace(GO2, actuators=("torque",) * 12, kp=(0.0,) * 12, kd=(0.0,) 
 
 
 def config(num_envs=4, **env):
-    settings = {"numEnvs": num_envs, "episodeLength": EPISODE, "controlFrequencyInv": 4, "clipObservations": 5.0}
-    settings |= {"clipActions": 1.0, "costLimits": {"speed": 1.0, "height": 0.5}, "goal": 0.3, **env}
-    return {"task": {"env": settings, "sim": {"dt": 0.005, "num_threads": 1}, "robot": GO2}, "seed": 7}
+    settings = {
+        "numEnvs": num_envs,
+        "episodeLength": EPISODE,
+        "controlFrequencyInv": 4,
+        "clipObservations": 5.0,
+    }
+    settings |= {
+        "clipActions": 1.0,
+        "costLimits": {"speed": 1.0, "height": 0.5},
+        "goal": 0.3,
+        **env,
+    }
+    return {
+        "task": {"env": settings, "sim": {"dt": 0.005, "num_threads": 1}, "robot": GO2},
+        "seed": 7,
+    }
 
 
 class Stand(RLTask):
@@ -44,8 +63,12 @@ class Stand(RLTask):
 
     def set_up_scene(self, scene):
         super().set_up_scene(scene)
-        self._robots = scene.add(ArticulationView("/World/envs/.*/go2", "robots", reset_xform_properties=False))
-        self._knees = scene.add(RigidPrimView("/World/envs/.*/go2/.*_calf", "knees", track_contact_forces=True))
+        self._robots = scene.add(
+            ArticulationView("/World/envs/.*/go2", "robots", reset_xform_properties=False)
+        )
+        self._knees = scene.add(
+            RigidPrimView("/World/envs/.*/go2/.*_calf", "knees", track_contact_forces=True)
+        )
         self._base = scene.add(RigidPrimView("/World/envs/.*/go2/base", "base"))
 
     def post_reset(self):
@@ -85,7 +108,9 @@ class Stand(RLTask):
         self.rew_buf[:] = -(self.height - self.goal).abs()
 
     def calculate_costs(self):
-        self.cost_buf[:] = torch.stack((self._robots.get_linear_velocities().norm(dim=1), self.height), dim=1)
+        self.cost_buf[:] = torch.stack(
+            (self._robots.get_linear_velocities().norm(dim=1), self.height), dim=1
+        )
 
     def is_done(self):
         self.order.append("is_done")
@@ -112,9 +137,14 @@ def actions(step, num_envs=4):
 def test_the_example_is_the_registered_task_with_callbacks_first():
     runpy.run_path(str(EXAMPLE))
     assert len(EXAMPLE.read_text().splitlines()) <= 150
-    short = {"events.push.interval_s": (0.4, 0.8), "commands.velocity.resampling_time_s": (0.5, 1.0)}
+    short = {
+        "events.push.interval_s": (0.4, 0.8),
+        "commands.velocity.resampling_time_s": (0.5, 1.0),
+    }
     short |= {"episode_length_s": 2.0}
-    oracle = gym.make_vec("Legged/Go2-Flat-v0", 24, cfg={**short, "advance_first": True}, observations="dict")
+    oracle = gym.make_vec(
+        "Legged/Go2-Flat-v0", 24, cfg={**short, "advance_first": True}, observations="dict"
+    )
     example = gym.make_vec("Example/Go2-Flat-RLTask-v0", 24, cfg=short, observations="dict")
     assert oracle.single_observation_space == example.single_observation_space
     assert oracle.single_action_space == example.single_action_space
@@ -128,7 +158,9 @@ def test_the_example_is_the_registered_task_with_callbacks_first():
         expected, *flags, info = oracle.step(action)
         given, *own_flags, own_info = example.step(action)
         flags += [info["cost"], info["costs"]]
-        for one, other in zip(flags, (*own_flags, own_info["cost"], own_info["costs"]), strict=True):
+        for one, other in zip(
+            flags, (*own_flags, own_info["cost"], own_info["costs"]), strict=True
+        ):
             np.testing.assert_array_equal(one, other)
         assert info.keys() == own_info.keys()
         for name in expected if "final_obs" in info else ():
@@ -150,9 +182,16 @@ def test_buffers_spaces_and_attributes_are_the_documented_ones():
     assert str(task.device) == "cpu" and task.rl_device == "cpu" and task.num_envs == 4
     assert task.step_dt == pytest.approx(0.02) and task.max_episode_length == EPISODE
     env.set_task(task, backend="torch")
-    assert (env.num_envs, env.num_states) == (4, 28) and env.observation_space == task.observation_space
+    assert (env.num_envs, env.num_states) == (
+        4,
+        28,
+    ) and env.observation_space == task.observation_space
     assert env.action_space == task.action_space and env.state_space == task.state_space
-    assert task.world is env.world and task.world.is_playing() and task.core.cost_names == ("speed", "height")
+    assert (
+        task.world is env.world
+        and task.world.is_playing()
+        and task.core.cost_names == ("speed", "height")
+    )
     unlimited = Stand("stand", SimConfig(config(clipObservations=np.inf)), VecEnvBase())
     assert unlimited.observation_space == gym.spaces.Box(-np.inf, np.inf, (27,))
 
@@ -167,14 +206,23 @@ def test_what_documented_arguments_without_effect_leave_as_it_is():
             raise AssertionError("there is no scene before the task's")
 
     env, plain = VecEnvBase(), stepped()
-    env.set_task(Cloned("cloned", SimConfig(config()), env), backend="torch", sim_params={"dt": 0.1}, init_sim=False)
+    env.set_task(
+        Cloned("cloned", SimConfig(config()), env),
+        backend="torch",
+        sim_params={"dt": 0.1},
+        init_sim=False,
+    )
     assert env.task.step_dt == plain.task.step_dt and not env.task._env_pos.any()
     assert torch.equal(env.step(actions(0))[0], plain.step(actions(0))[0])
     assert not hasattr(env.world.scene, "get_object") and not hasattr(env.task, "is_extension")
 
 
 def test_options_of_another_engine_leave_the_physics_as_it_is():
-    other = {"gravity": [0.0, 0.0, -1.6], "use_gpu_pipeline": True, "physx": {"solver_type": 1, "num_threads": 4}}
+    other = {
+        "gravity": [0.0, 0.0, -1.6],
+        "use_gpu_pipeline": True,
+        "physx": {"solver_type": 1, "num_threads": 4},
+    }
     settings = config()
     settings["task"]["sim"] |= {**other, "default_physics_material": {"static_friction": 0.1}}
     env, plain = VecEnvBase(), stepped()
@@ -189,7 +237,10 @@ def test_the_methods_of_a_step_come_in_the_documented_order():
     env.step(actions(0))
     evaluation = ["get_observations", "get_states", "calculate_metrics", "is_done", "get_extras"]
     assert env.task.order[0] == ("reset_idx", [0, 1, 2, 3])
-    assert env.task.order[-6:] == ["pre_physics_step", *evaluation] and env.task.progress_buf.tolist() == [1] * 4
+    assert (
+        env.task.order[-6:] == ["pre_physics_step", *evaluation]
+        and env.task.progress_buf.tolist() == [1] * 4
+    )
     env.task.order.clear()
     env.step(actions(1))
     assert env.task.order == ["pre_physics_step", *evaluation]
@@ -198,7 +249,9 @@ def test_the_methods_of_a_step_come_in_the_documented_order():
 def test_whoever_is_flagged_is_reset_in_the_next_step_and_shows_its_true_last_observation():
     """The oracle: the same task under Gymnasium's DISABLED, reset by hand before a step."""
     env = stepped(num_envs=6)
-    core = gym.make_vec("Test/Stand-RLTask-v0", 6, autoreset_mode="Disabled", array="torch", observations="dict")
+    core = gym.make_vec(
+        "Test/Stand-RLTask-v0", 6, autoreset_mode="Disabled", array="torch", observations="dict"
+    )
     core.reset(seed=7)
     done, resets = torch.zeros(6, dtype=torch.bool), 0
     for step in range(40):
@@ -209,7 +262,9 @@ def test_whoever_is_flagged_is_reset_in_the_next_step_and_shows_its_true_last_ob
         torch.testing.assert_close(given[0], expected["policy"], rtol=0, atol=0)
         for one, other in zip(given[1:4], (reward, terminated, truncated), strict=True):
             assert torch.equal(one, other)
-        assert torch.equal(given[4]["costs"], info["costs"]) and torch.equal(given[4]["time_outs"], truncated)
+        assert torch.equal(given[4]["costs"], info["costs"]) and torch.equal(
+            given[4]["time_outs"], truncated
+        )
         done = terminated | truncated
         assert torch.equal(env.task.reset_buf > 0, done)
         resets += int(done.sum())
@@ -222,7 +277,9 @@ def test_autoreset_in_gymnasium_gives_the_same_final_observations():
     same.reset(seed=7)
     for step in range(EPISODE - 1):
         given, expected = env.step(actions(step)), same.step(actions(step))
-        assert not expected[2].any(), "the next episode of a robot that falls begins one step earlier here"
+        assert not expected[2].any(), (
+            "the next episode of a robot that falls begins one step earlier here"
+        )
     assert expected[3].all() and given[3].all()
     torch.testing.assert_close(given[0], expected[4]["final_obs"], rtol=0, atol=0)
 
@@ -230,7 +287,9 @@ def test_autoreset_in_gymnasium_gives_the_same_final_observations():
 def test_the_end_of_time_is_a_truncation_and_a_fall_is_none():
     class Falls(Stand):
         def is_done(self):
-            self.reset_buf[:] = (torch.arange(4) == 1) & (self.progress_buf == 3) | (self.progress_buf >= EPISODE - 1)
+            self.reset_buf[:] = (torch.arange(4) == 1) & (self.progress_buf == 3) | (
+                self.progress_buf >= EPISODE - 1
+            )
 
     env = stepped(Falls)
     for step in range(EPISODE - 1):
@@ -247,7 +306,9 @@ def test_the_end_of_time_is_a_truncation_and_a_fall_is_none():
             return torch.arange(4) == 1
 
     env = stepped(Judges)
-    flags = torch.stack([torch.stack(env.step(torch.zeros(4, 12))[2:4]) for _ in range(EPISODE - 1)])
+    flags = torch.stack(
+        [torch.stack(env.step(torch.zeros(4, 12))[2:4]) for _ in range(EPISODE - 1)]
+    )
     assert flags[2, 1].tolist() == [False, True, False, False] and not flags[2, 0].any()
     assert flags[-1, 0].tolist() == [True, False, True, True]
 
@@ -275,14 +336,20 @@ def test_a_time_limit_of_the_task_itself_is_that_of_its_environments():
     envs = gym.make_vec("Test/Own-RLTask-v0", 2, array="torch")
     assert envs.unwrapped.max_episode_length == 9
     envs.reset(seed=0)
-    assert [envs.step(torch.zeros(2, 12))[3].all().item() for _ in range(16)] == ([False] * 7 + [True]) * 2
+    assert [envs.step(torch.zeros(2, 12))[3].all().item() for _ in range(16)] == (
+        [False] * 7 + [True]
+    ) * 2
     short = gym.make_vec("Test/Own-RLTask-v0", 2, cfg={"episode_length_s": 0.1}, array="torch")
     assert short.unwrapped.max_episode_length == 5
 
 
 def test_a_reset_of_some_leaves_the_others_as_they_are():
-    one = gym.make_vec("Test/Stand-RLTask-v0", 4, autoreset_mode="Disabled", array="torch", observations="dict")
-    other = gym.make_vec("Test/Stand-RLTask-v0", 4, autoreset_mode="Disabled", array="torch", observations="dict")
+    one = gym.make_vec(
+        "Test/Stand-RLTask-v0", 4, autoreset_mode="Disabled", array="torch", observations="dict"
+    )
+    other = gym.make_vec(
+        "Test/Stand-RLTask-v0", 4, autoreset_mode="Disabled", array="torch", observations="dict"
+    )
     others = torch.tensor([True, False, True, True])
     for envs in (one, other):
         envs.reset(seed=3)
@@ -290,7 +357,9 @@ def test_a_reset_of_some_leaves_the_others_as_they_are():
         before, after = one.step(actions(step)), other.step(actions(step))
         if step == 4:
             reset, _ = other.reset(options={"reset_mask": ~others})
-            assert reset["critic"][1, -1] == 1.0 and torch.equal(reset["critic"][others], after[0]["critic"][others])
+            assert reset["critic"][1, -1] == 1.0 and torch.equal(
+                reset["critic"][others], after[0]["critic"][others]
+            )
         for name in ("policy", "critic"):
             assert torch.equal(before[0][name][others], after[0][name][others])
         assert torch.equal(before[1][others], after[1][others])
@@ -298,7 +367,9 @@ def test_a_reset_of_some_leaves_the_others_as_they_are():
 
 
 def test_an_environment_does_the_same_whatever_their_number_and_after_a_saved_state():
-    few, many = (gym.make_vec("Test/Stand-RLTask-v0", n, array="torch", observations="dict") for n in (2, 5))
+    few, many = (
+        gym.make_vec("Test/Stand-RLTask-v0", n, array="torch", observations="dict") for n in (2, 5)
+    )
     first, second = few.reset(seed=5)[0], many.reset(seed=5)[0]
     for step in range(25):
         assert torch.equal(first["critic"], second["critic"][:2])
@@ -309,7 +380,10 @@ def test_an_environment_does_the_same_whatever_their_number_and_after_a_saved_st
     for step in range(15, 25):
         again = few.step(actions(step, 5)[:2])[0]
         if step < 18:  # the copy has no autoreset
-            assert torch.equal(copy.step(actions(step, 5)[:2])[0]["critic"], few.unwrapped._last_observation["critic"])
+            assert torch.equal(
+                copy.step(actions(step, 5)[:2])[0]["critic"],
+                few.unwrapped._last_observation["critic"],
+            )
     assert torch.equal(again["critic"], first["critic"])
 
 
@@ -329,7 +403,11 @@ def test_a_task_that_resets_after_the_evaluation_shows_true_final_observations()
     late, usual = stepped(Late), stepped()
     for step in range(EPISODE + 3):
         one, other = late.step(actions(step)), usual.step(actions(step))
-        assert torch.equal(one[0], other[0]) and torch.equal(one[2], other[2]) and torch.equal(one[3], other[3])
+        assert (
+            torch.equal(one[0], other[0])
+            and torch.equal(one[2], other[2])
+            and torch.equal(one[3], other[3])
+        )
 
 
 def test_an_observation_before_the_first_step_may_use_what_a_step_makes():
@@ -349,7 +427,9 @@ def test_an_observation_before_the_first_step_may_use_what_a_step_makes():
     legged_envs.register("Test/Late-RLTask-v0", Late, config)
     envs = gym.make_vec("Test/Late-RLTask-v0", 3)
     task = envs.unwrapped.task
-    assert task.progress_buf.tolist() == [0] * 3 and task.reset_buf.tolist() == [1] * 3  # as before the trial step
+    assert (
+        task.progress_buf.tolist() == [0] * 3 and task.reset_buf.tolist() == [1] * 3
+    )  # as before the trial step
     assert not task.sim.root_lin_vel_w.any() and not task.world.robots.data.joint_vel.any()
     assert envs.reset(seed=0)[0].shape == (3, 27) and task.progress_buf.tolist() == [0] * 3
 
@@ -398,7 +478,9 @@ def test_views_read_the_robots_in_the_documented_frames():
     knees = sim.body_ids(tuple(f"{leg}_calf" for leg in ("FR", "FL", "RR", "RL")))
     assert task._knees.count == 16
     assert torch.equal(task._knees.get_world_poses()[0].view(4, 4, 3), sim.body_pos_w[:, knees])
-    assert torch.equal(task._knees.get_net_contact_forces().view(4, 4, 3), sim.contact_force_w[:, knees])
+    assert torch.equal(
+        task._knees.get_net_contact_forces().view(4, 4, 3), sim.contact_force_w[:, knees]
+    )
     assert task._base.get_net_contact_forces(clone=False).shape == (4, 3)
     feet = task.world.scene.add(RigidPrimView("/World/envs/.*/.*_foot", "feet"))
     assert feet.get_net_contact_forces()[:, 2].max() > 1.0
@@ -415,7 +497,9 @@ def test_views_set_what_they_then_read():
     quat /= quat.norm(dim=1, keepdim=True)
     for name, value in values.items():
         getattr(view, f"set_{name}")(value, indices=rows)
-    view.set_world_poses(positions=pos, orientations=quat, indices=rows)  # keeps the velocities in the world frame
+    view.set_world_poses(
+        positions=pos, orientations=quat, indices=rows
+    )  # keeps the velocities in the world frame
     for name, value in values.items():
         given = getattr(view, f"get_{name}")()
         torch.testing.assert_close(given[[3, 1]], value, rtol=0, atol=1e-5)
@@ -436,11 +520,17 @@ def test_targets_and_efforts_reach_the_actuators_that_take_them():
     settings["task"]["robot"] = GO2_TORQUE
     env.set_task(Pushes("pushes", SimConfig(settings), env), backend="torch")
     env.step(actions(0))
-    torch.testing.assert_close(env.task._robots.get_applied_joint_efforts(), 5.0 * actions(0).clamp(-1.0, 1.0))
-    with pytest.raises(ValueError, match="'FR_hip_joint' has a torque actuator, which takes no position target"):
+    torch.testing.assert_close(
+        env.task._robots.get_applied_joint_efforts(), 5.0 * actions(0).clamp(-1.0, 1.0)
+    )
+    with pytest.raises(
+        ValueError, match="'FR_hip_joint' has a torque actuator, which takes no position target"
+    ):
         env.task._robots.set_joint_position_targets(torch.zeros(4, 12))
     view = stepped().task._robots
-    with pytest.raises(ValueError, match="'FR_hip_joint' has a position actuator, which takes no torque target"):
+    with pytest.raises(
+        ValueError, match="'FR_hip_joint' has a position actuator, which takes no torque target"
+    ):
         view.set_joint_efforts(torch.zeros(4, 12))
     view.set_joint_position_targets(torch.full((1, 12), 0.3), indices=[2])
     assert view.robot._targets[2].tolist() == pytest.approx([0.3] * 12)
@@ -450,13 +540,17 @@ def test_targets_and_efforts_reach_the_actuators_that_take_them():
     env.set_task(Pushes("pushes", SimConfig(settings), env), backend="torch")
     env.task._robots.set_joint_efforts(torch.full((4, 12), 2.0))
     env.task._robots.set_joint_position_targets(torch.full((4, 12), 0.3))
-    assert env.world.robots._targets[0].tolist() == pytest.approx([2.0, 0.3] * 6)  # each joint takes what is for it
+    assert env.world.robots._targets[0].tolist() == pytest.approx(
+        [2.0, 0.3] * 6
+    )  # each joint takes what is for it
 
 
 def test_pure_methods_are_recorded_and_give_the_same():
     class Terms(Stand):
         def get_observations(self):
-            self.obs_buf = torch.cat((self.robot.lin_vel_b, self.robot.joint_offset, self.robot.joint_vel), dim=1)
+            self.obs_buf = torch.cat(
+                (self.robot.lin_vel_b, self.robot.joint_offset, self.robot.joint_vel), dim=1
+            )
 
         def calculate_metrics(self):
             self.height = self.robot.root_pos_w[:, 2]
@@ -472,10 +566,16 @@ def test_pure_methods_are_recorded_and_give_the_same():
             super().calculate_metrics()
 
     plain, recorded = stepped(Terms), stepped(Recorded)
-    assert "calculate_metrics" in vars(recorded.task) and "calculate_metrics" not in vars(plain.task)
+    assert "calculate_metrics" in vars(recorded.task) and "calculate_metrics" not in vars(
+        plain.task
+    )
     for step in range(2 * EPISODE):
         one, other = plain.step(actions(step)), recorded.step(actions(step))
-        assert torch.equal(one[0], other[0]) and torch.equal(one[1], other[1]) and torch.equal(one[2], other[2])
+        assert (
+            torch.equal(one[0], other[0])
+            and torch.equal(one[1], other[1])
+            and torch.equal(one[2], other[2])
+        )
 
 
 def test_seeds_backends_and_pictures():
@@ -487,7 +587,11 @@ def test_seeds_backends_and_pictures():
     drawn = env.seed(-1)
     assert drawn >= 0 and not np.array_equal(env.reset()[0], first) and env.seed(-1) != drawn
     observation, reward, terminated, _, extras = env.step(actions(0).numpy())
-    assert isinstance(reward, np.ndarray) and isinstance(extras["costs"], np.ndarray) and terminated.dtype == bool
+    assert (
+        isinstance(reward, np.ndarray)
+        and isinstance(extras["costs"], np.ndarray)
+        and terminated.dtype == bool
+    )
     assert env.render() is None and env.render("rgb_array").shape == (480, 640, 3)
     assert np.abs(observation).max() <= 5.0
     env.close()
@@ -507,7 +611,11 @@ def test_what_rl_games_gets_is_clamped_and_on_its_device():
     observation, reward, resets, extras = env.step(torch.full((4, 12), 3.0))
     assert (observation["obs"] == 5.0).all() and (observation["states"][:, :27] == 5.0).all()
     assert (env.task.actions == 1.0).all() and (env.task.obs_buf == 9.0).all()
-    assert resets.dtype == torch.int64 and {"cost", "costs", "time_outs"} <= extras.keys() and reward.shape == (4,)
+    assert (
+        resets.dtype == torch.int64
+        and {"cost", "costs", "time_outs"} <= extras.keys()
+        and reward.shape == (4,)
+    )
 
 
 def test_episodes_of_the_task_join_the_log():
@@ -539,14 +647,22 @@ def broken(**methods):
             ValueError,
             r"Broken.get_observations must give obs_buf of shape \(4, 27\).*, got .*\(4, 3\)",
         ),
-        (broken(get_states=lambda self: torch.zeros(4)), ValueError, r"Broken.get_states .*shape \(4, 28\)"),
+        (
+            broken(get_states=lambda self: torch.zeros(4)),
+            ValueError,
+            r"Broken.get_states .*shape \(4, 28\)",
+        ),
         (
             broken(get_extras=lambda self: setattr(self, "rew_buf", torch.zeros(4).double())),
             ValueError,
             "Broken.calculate_metrics must give rew_buf .*torch.float32.*, got torch.float64",
         ),
         (
-            broken(calculate_metrics=lambda self: Stand.calculate_metrics(self) or self.rew_buf.fill_(np.nan)),
+            broken(
+                calculate_metrics=lambda self: (
+                    Stand.calculate_metrics(self) or self.rew_buf.fill_(np.nan)
+                )
+            ),
             ValueError,
             r"Broken.calculate_metrics gave rew_buf that is not finite, .*in environments \[0, 1, 2, 3\]",
         ),
@@ -565,7 +681,11 @@ def broken(**methods):
             ValueError,
             r"Broken.get_observations must give obs_buf of shape \(4, 5\).*, got .*\(4, 27\)",
         ),
-        (broken(is_done=RLTask.is_done), NotImplementedError, r"Broken needs a method is_done\(self\)"),
+        (
+            broken(is_done=RLTask.is_done),
+            NotImplementedError,
+            r"Broken needs a method is_done\(self\)",
+        ),
         (
             type("Sizes", (Stand,), {"__init__": without_sizes}),
             ValueError,
@@ -587,14 +707,22 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     for changes, message in (
         ({"numEnvs": 0}, "num_envs"),
         ({"episodeLength": 0}, "SimConfig: env.episodeLength must be a positive integer, got 0"),
-        ({"episodeLength": "50"}, "SimConfig: env.episodeLength must be a positive integer, got '50'"),
-        ({"controlFrequencyInv": "4"}, "SimConfig: env.controlFrequencyInv must be a positive integer, got '4'"),
+        (
+            {"episodeLength": "50"},
+            "SimConfig: env.episodeLength must be a positive integer, got '50'",
+        ),
+        (
+            {"controlFrequencyInv": "4"},
+            "SimConfig: env.controlFrequencyInv must be a positive integer, got '4'",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             stepped(**changes)
     with pytest.raises(ValueError, match="SimConfig: task has 'robt'; did you mean 'robot'"):
         SimConfig({"task": {"robt": "go2"}})
-    with pytest.raises(TypeError, match=r"config\['task'\]\['robot'\] must be a RobotCfg, got 'go2'"):
+    with pytest.raises(
+        TypeError, match=r"config\['task'\]\['robot'\] must be a RobotCfg, got 'go2'"
+    ):
         Stand("stand", SimConfig({"task": {"env": {"goal": 0.0}, "robot": "go2"}}), VecEnvBase())
     env = VecEnvBase()
     task = Stand("stand", SimConfig(config()), env)
@@ -606,7 +734,9 @@ def test_what_is_wrong_with_a_configuration_is_said_when_it_is_made():
     scene = env.world.scene
     with pytest.raises(ValueError, match=r"no body matches 'x.*'.*there are: base"):
         scene.add(RigidPrimView("/World/envs/.*/x.*", "none"))
-    with pytest.raises(ValueError, match=r"'robots': joint_pos must have shape \(4, 12\), got \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"'robots': joint_pos must have shape \(4, 12\), got \(3,\)"
+    ):
         task._robots.set_joint_positions(torch.zeros(3))
     with pytest.raises(AttributeError, match="'ArticulationView' object has no attribute 'robot'"):
         ArticulationView("/World/envs/.*", "loose").get_joint_positions()
@@ -663,7 +793,11 @@ class DocumentVecEnv(VecEnvBase):
         self.state_space = self._task.state_space
 
     def step(self, actions):
-        actions = torch.clamp(actions, -self._task.clip_actions, self._task.clip_actions).to(self._task.device).clone()
+        actions = (
+            torch.clamp(actions, -self._task.clip_actions, self._task.clip_actions)
+            .to(self._task.device)
+            .clone()
+        )
         self._task.pre_physics_step(actions)
         for _ in range(self._task.control_frequency_inv):
             self._world.step(render=self._render)
@@ -677,12 +811,20 @@ def test_a_constructor_of_four_arguments_needs_no_more_than_the_sizes():
     settings = config(3)
     for given in (SimConfig(settings), settings):
         task = Document("document", sim_config=given, env=VecEnvBase())
-        assert (task.num_envs, task.control_frequency_inv) == (3, 4) and not hasattr(task, "num_agents")
-        assert task._cfg is task._sim_config.config and task._task_cfg is task._sim_config.task_config
+        assert (task.num_envs, task.control_frequency_inv) == (3, 4) and not hasattr(
+            task, "num_agents"
+        )
+        assert (
+            task._cfg is task._sim_config.config and task._task_cfg is task._sim_config.task_config
+        )
         assert task._task_cfg["env"]["goal"] == 0.3
     env = VecEnvBase()
     env.set_task(Document("document", None, env, None))
-    assert env.num_envs == 1 and env.task.core.robots["robot"] and env.step(np.zeros((1, 12)))[0].shape == (1, 12)
+    assert (
+        env.num_envs == 1
+        and env.task.core.robots["robot"]
+        and env.step(np.zeros((1, 12)))[0].shape == (1, 12)
+    )
 
 
 def test_an_environment_whose_step_calls_task_and_world_does_what_that_of_rl_games_does():
@@ -710,7 +852,9 @@ def test_a_subclass_parses_what_a_step_gave_as_documented():
             self._extras = data["extras"].copy()
 
     one, other = stepped(kind=Parses).step(actions(0)), stepped(kind=VecEnvRLGames).step(actions(0))
-    assert torch.equal(one[0]["states"], other[0]["states"].clamp(-1.0, 1.0)) and torch.equal(one[1], other[1])
+    assert torch.equal(one[0]["states"], other[0]["states"].clamp(-1.0, 1.0)) and torch.equal(
+        one[1], other[1]
+    )
 
 
 def test_names_spelt_nearly_like_known_ones_are_refused():
@@ -722,12 +866,25 @@ def test_names_spelt_nearly_like_known_ones_are_refused():
         ("clipActoins", "clipActions"),
         ("costLimit", "costLimits"),
     ):
-        with pytest.raises(ValueError, match=f"SimConfig: env has '{name}'; did you mean '{meant}'"):
+        with pytest.raises(
+            ValueError, match=f"SimConfig: env has '{name}'; did you mean '{meant}'"
+        ):
             SimConfig({"task": {"env": {name: 1}}})
-    with pytest.raises(ValueError, match="SimConfig: sim has 'num_thread'; did you mean 'num_threads'"):
+    with pytest.raises(
+        ValueError, match="SimConfig: sim has 'num_thread'; did you mean 'num_threads'"
+    ):
         SimConfig({"task": {"sim": {"num_thread": 1}}})
-    SimConfig({"task": {"env": {"envSpacing": 4.0, "learn": {}, "softLimits": 0.9}, "sim": {"gravity": [0, 0, -9.81]}}})
-    with pytest.raises(ValueError, match=r"what config\['robot'\] says belongs in config\['task'\]"):
+    SimConfig(
+        {
+            "task": {
+                "env": {"envSpacing": 4.0, "learn": {}, "softLimits": 0.9},
+                "sim": {"gravity": [0, 0, -9.81]},
+            }
+        }
+    )
+    with pytest.raises(
+        ValueError, match=r"what config\['robot'\] says belongs in config\['task'\]"
+    ):
         SimConfig({"robot": GO2})
 
 
@@ -735,10 +892,15 @@ def test_a_task_knows_the_simulation_that_changes_of_its_configuration_made():
     changes = {"sim.decimation": 2, "sim.dt": 0.004}
     task = gym.make_vec("Test/Stand-RLTask-v0", 2, cfg=changes).unwrapped.task
     assert (task.control_frequency_inv, task.core.cfg.sim.decimation) == (2, 2)
-    assert task._task_cfg["env"]["controlFrequencyInv"] == 2 and task._task_cfg["env"]["numEnvs"] == 2
+    assert (
+        task._task_cfg["env"]["controlFrequencyInv"] == 2 and task._task_cfg["env"]["numEnvs"] == 2
+    )
     assert task._task_cfg["sim"]["dt"] == 0.004 and task.step_dt == pytest.approx(0.008)
     changes = {"task_config.env.controlFrequencyInv": 3}
-    assert gym.make_vec("Test/Stand-RLTask-v0", 2, cfg=changes).unwrapped.task.control_frequency_inv == 3
+    assert (
+        gym.make_vec("Test/Stand-RLTask-v0", 2, cfg=changes).unwrapped.task.control_frequency_inv
+        == 3
+    )
 
 
 def test_actions_at_random_step_a_registered_task():
@@ -765,9 +927,14 @@ def test_flags_keep_their_type_whatever_the_task_makes_of_them():
 
 def test_a_step_without_a_task_says_so():
     for kind in (VecEnvBase, VecEnvRLGames, VecEnvMT):
-        for call in (lambda env: env.step(actions(0)), lambda env: env.reset(), lambda env: env.render("rgb_array")):
+        for call in (
+            lambda env: env.step(actions(0)),
+            lambda env: env.reset(),
+            lambda env: env.render("rgb_array"),
+        ):
             with pytest.raises(
-                AttributeError, match=rf"{kind.__name__} has no '_task', or not before set_task\(task\)"
+                AttributeError,
+                match=rf"{kind.__name__} has no '_task', or not before set_task\(task\)",
             ):
                 call(kind())
         assert not hasattr(kind(), "num_envs")
@@ -828,7 +995,9 @@ def mt():
     before = set(threading.enumerate())
     env = stepped(kind=VecEnvMT)
     yield env
-    assert {thread for thread in set(threading.enumerate()) - before if "trainer" in thread.name} == set()
+    assert {
+        thread for thread in set(threading.enumerate()) - before if "trainer" in thread.name
+    } == set()
 
 
 def test_a_policy_in_a_thread_of_its_own_sees_what_a_plain_one_does(mt):
@@ -837,7 +1006,9 @@ def test_a_policy_in_a_thread_of_its_own_sees_what_a_plain_one_does(mt):
     assert run_mt(mt, trainer)[0] is None and trainer.steps == 30
     for one, other in zip(trainer.last[:4], expected[:4], strict=True):
         assert torch.equal(one, other)
-    assert run_mt(mt, again := Loop(mt, 3))[0] is None and again.steps == 3  # a second trainer after the first
+    assert (
+        run_mt(mt, again := Loop(mt, 3))[0] is None and again.steps == 3
+    )  # a second trainer after the first
 
 
 def test_what_the_trainer_raises_reaches_the_caller_within_a_second(mt):
@@ -866,7 +1037,9 @@ def test_a_timeout_raises_in_both_threads(mt):
     mt.initialize(queue.Queue(1), queue.Queue(1), timeout=0.3)
     trainer = Loop(mt, 2, lambda: time.sleep(0.5) or mt.step(actions(0)))
     error, seconds = run_mt(mt, trainer)
-    assert isinstance(error, TimeoutError) and "no actions for 0.3 s" in str(error) and seconds < 2.0
+    assert (
+        isinstance(error, TimeoutError) and "no actions for 0.3 s" in str(error) and seconds < 2.0
+    )
     assert trainer.error is error
 
 
@@ -879,7 +1052,11 @@ def test_a_slow_simulation_times_out_in_the_trainer_and_the_caller():
     env.timeout = 0.3
     trainer = Loop(env, 100)
     error, _ = run_mt(env, trainer)
-    assert isinstance(error, TimeoutError) and trainer.error is error and "no data for 0.3 s" in str(error)
+    assert (
+        isinstance(error, TimeoutError)
+        and trainer.error is error
+        and "no data for 0.3 s" in str(error)
+    )
 
 
 def test_a_trainer_that_hangs_ends_with_its_next_step(mt):
@@ -889,7 +1066,9 @@ def test_a_trainer_that_hangs_ends_with_its_next_step(mt):
         mt.run(trainer)
     assert trainer.stops == 1 and trainer.thread.is_alive()
     mt.timeout = 90.0
-    assert run_mt(mt, other := Loop(mt, 3, lambda: awake.set() or trainer.thread.join(1.0)))[0] is None
+    assert (
+        run_mt(mt, other := Loop(mt, 3, lambda: awake.set() or trainer.thread.join(1.0)))[0] is None
+    )
     assert other.steps == 3 and trainer.steps == 2  # it cannot step what is another trainer's
     assert isinstance(trainer.error, TaskStopException) and not trainer.thread.is_alive()
 
@@ -923,41 +1102,99 @@ def test_start_pause_and_stop_from_outside(mt):
     assert trainer.steps > paused
     mt.world.stop()
     thread.join(2.0)
-    assert not thread.is_alive() and raised == [None] and isinstance(trainer.error, TaskStopException)
+    assert (
+        not thread.is_alive() and raised == [None] and isinstance(trainer.error, TaskStopException)
+    )
 
 
 def test_bad_use_of_a_threaded_environment(mt):
     for timeout in (0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=r"VecEnvMT.initialize: timeout \[s\] must be a finite number above 0"):
+        with pytest.raises(
+            ValueError, match=r"VecEnvMT.initialize: timeout \[s\] must be a finite number above 0"
+        ):
             mt.initialize(queue.Queue(1), queue.Queue(1), timeout=timeout)
     seconds = []
 
     def second():
-        for call in (lambda: mt.run(Loop(mt)), lambda: mt.initialize(queue.Queue(1), queue.Queue(1))):
+        for call in (
+            lambda: mt.run(Loop(mt)),
+            lambda: mt.initialize(queue.Queue(1), queue.Queue(1)),
+        ):
             try:
                 call()
             except RuntimeError as error:
                 seconds.append(str(error))
 
-    with pytest.raises(TaskStopException, match="only the thread in which it runs a trainer may step it"):
+    with pytest.raises(
+        TaskStopException, match="only the thread in which it runs a trainer may step it"
+    ):
         mt.step(actions(0))
     assert run_mt(mt, Loop(mt, 3, second))[0] is None
     assert len(seconds) == 2 and all("VecEnvMT has a trainer already" in text for text in seconds)
 
 
 def rl_games_config(epochs):
-    network = {"name": "actor_critic", "separate": False, "mlp": {"units": [16], "activation": "elu"}}
+    network = {
+        "name": "actor_critic",
+        "separate": False,
+        "mlp": {"units": [16], "activation": "elu"},
+    }
     network["mlp"]["initializer"] = {"name": "default"}
-    space = {"mu_activation": "None", "sigma_activation": "None", "mu_init": {"name": "default"}, "fixed_sigma": True}
-    network["space"] = {"continuous": {**space, "sigma_init": {"name": "const_initializer", "val": 0}}}
-    config = {"name": "stand", "env_name": "rlgpu", "ppo": True, "mixed_precision": False, "normalize_input": True}
-    config |= {"normalize_value": True, "value_bootstrap": True, "num_actors": 4, "reward_shaper": {"scale_value": 1.0}}
-    config |= {"normalize_advantage": True, "gamma": 0.99, "tau": 0.95, "learning_rate": 1e-3, "lr_schedule": None}
-    config |= {"score_to_win": 1e9, "max_epochs": epochs, "save_best_after": 10**6, "save_frequency": 0}
-    config |= {"grad_norm": 1.0, "entropy_coef": 0.0, "truncate_grads": True, "e_clip": 0.2, "horizon_length": 8}
-    config |= {"minibatch_size": 16, "mini_epochs": 1, "critic_coef": 1.0, "clip_value": True, "seq_length": 4}
+    space = {
+        "mu_activation": "None",
+        "sigma_activation": "None",
+        "mu_init": {"name": "default"},
+        "fixed_sigma": True,
+    }
+    network["space"] = {
+        "continuous": {**space, "sigma_init": {"name": "const_initializer", "val": 0}}
+    }
+    config = {
+        "name": "stand",
+        "env_name": "rlgpu",
+        "ppo": True,
+        "mixed_precision": False,
+        "normalize_input": True,
+    }
+    config |= {
+        "normalize_value": True,
+        "value_bootstrap": True,
+        "num_actors": 4,
+        "reward_shaper": {"scale_value": 1.0},
+    }
+    config |= {
+        "normalize_advantage": True,
+        "gamma": 0.99,
+        "tau": 0.95,
+        "learning_rate": 1e-3,
+        "lr_schedule": None,
+    }
+    config |= {
+        "score_to_win": 1e9,
+        "max_epochs": epochs,
+        "save_best_after": 10**6,
+        "save_frequency": 0,
+    }
+    config |= {
+        "grad_norm": 1.0,
+        "entropy_coef": 0.0,
+        "truncate_grads": True,
+        "e_clip": 0.2,
+        "horizon_length": 8,
+    }
+    config |= {
+        "minibatch_size": 16,
+        "mini_epochs": 1,
+        "critic_coef": 1.0,
+        "clip_value": True,
+        "seq_length": 4,
+    }
     config |= {"bounds_loss_coef": 0.0, "device": "cpu", "print_stats": False}
-    params = {"seed": 1, "algo": {"name": "a2c_continuous"}, "model": {"name": "continuous_a2c_logstd"}}
+    params = {
+        "seed": 1,
+        "algo": {"name": "a2c_continuous"},
+        "model": {"name": "continuous_a2c_logstd"},
+    }
     return {"params": {**params, "network": network, "config": config}}
 
 
@@ -984,7 +1221,9 @@ def test_rl_games_trains(kind, tmp_path):
     steps = []
     env.task.get_extras = lambda: steps.append(1)
     vecenv.register("RLGPU", RLGPUEnv)
-    env_configurations.register("rlgpu", {"vecenv_type": "RLGPU", "env_creator": lambda **kwargs: env})
+    env_configurations.register(
+        "rlgpu", {"vecenv_type": "RLGPU", "env_creator": lambda **kwargs: env}
+    )
 
     def train():
         settings = rl_games_config(2)

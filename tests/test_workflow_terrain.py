@@ -68,7 +68,9 @@ class Rough(LeggedRobot):
 
     @pure
     def _reward_clear_pure(self) -> torch.Tensor:
-        return (self.simulator.base_pos[:, 2].unsqueeze(1) - self.simulator.measured_heights).mean(1)
+        return (self.simulator.base_pos[:, 2].unsqueeze(1) - self.simulator.measured_heights).mean(
+            1
+        )
 
 
 legged_envs.register("Test/RoughLeggedRobot-v0", Rough, RoughCfg)
@@ -84,7 +86,10 @@ def rough(cls: Any = Rough, **fields: Any) -> Any:
 
 def lowest_of_three(terrain: Any, x: float, y: float) -> float:
     """legged_gym's look-up, from the array of heights."""
-    i, j = (int((value - low) / terrain.horizontal_scale) for value, low in zip((x, y), terrain.low, strict=True))
+    i, j = (
+        int((value - low) / terrain.horizontal_scale)
+        for value, low in zip((x, y), terrain.low, strict=True)
+    )
     nx, ny = terrain.heights.shape
     i, j = min(max(i, 0), nx - 2), min(max(j, 0), ny - 2)
     return float(min(terrain.heights[i, j], terrain.heights[i + 1, j], terrain.heights[i, j + 1]))
@@ -94,7 +99,11 @@ def test_heights_are_those_of_the_field_at_points_that_turn_with_the_heading() -
     robot = rough()
     for _ in range(5):
         robot.step(torch.rand(N, 12))
-    points = [(x, y) for x in robot.cfg.terrain.measured_points_x for y in robot.cfg.terrain.measured_points_y]
+    points = [
+        (x, y)
+        for x in robot.cfg.terrain.measured_points_x
+        for y in robot.cfg.terrain.measured_points_y
+    ]
     terrain, heights = robot.ground.terrain, robot.measured_heights
     assert heights.shape == (N, K)
     assert torch.equal(heights, robot.simulator.measured_heights)
@@ -103,7 +112,10 @@ def test_heights_are_those_of_the_field_at_points_that_turn_with_the_heading() -
         x0, y0, _, qx, qy, qz, qw = robot.root_states[i, :7].tolist()
         yaw = math.atan2(2 * (qw * qz + qx * qy), 1 - 2 * (qy * qy + qz * qz))
         for k, (x, y) in enumerate(points):
-            place = x0 + math.cos(yaw) * x - math.sin(yaw) * y, y0 + math.sin(yaw) * x + math.cos(yaw) * y
+            place = (
+                x0 + math.cos(yaw) * x - math.sin(yaw) * y,
+                y0 + math.sin(yaw) * x + math.cos(yaw) * y,
+            )
             near += abs(float(heights[i, k]) - lowest_of_three(terrain, *place)) > 1e-6
     assert near <= 2  # a point on the line between two cells
     assert torch.equal(robot._get_heights(torch.tensor([3, 1])), heights[[3, 1]])
@@ -115,7 +127,10 @@ def test_observations_have_the_heights_and_their_noise() -> None:
     assert (robot.noise_scale_vec[48:] == 0.5).all()
     robot.add_noise = False
     obs = robot.step(torch.zeros(N, 12))[0]
-    heights = torch.clip(robot.root_states[:, 2].unsqueeze(1) - 0.5 - robot.measured_heights, -1, 1.0) * 5.0
+    heights = (
+        torch.clip(robot.root_states[:, 2].unsqueeze(1) - 0.5 - robot.measured_heights, -1, 1.0)
+        * 5.0
+    )
     torch.testing.assert_close(obs[:, 48:], heights)
 
 
@@ -162,7 +177,10 @@ def test_robots_begin_on_their_tiles_with_the_levels_of_the_curriculum() -> None
     assert torch.equal(robot.simulator.terrain_types, ground.columns)
     expected = torch.from_numpy(ground.terrain.origins)[ground.levels, ground.columns]
     assert torch.equal(robot.env_origins, expected)
-    assert torch.equal(robot.terrain_origins[robot.terrain_levels, robot.terrain_types], robot.simulator.env_origins)
+    assert torch.equal(
+        robot.terrain_origins[robot.terrain_levels, robot.terrain_types],
+        robot.simulator.env_origins,
+    )
     way = robot.simulator.base_pos - expected
     assert (way[:, :2].abs() <= 0.5).all()
     assert (way[:, :2].abs().amax(0) > 0.01).all()
@@ -222,10 +240,16 @@ def test_a_users_curriculum_writes_the_levels() -> None:
         def _update_terrain_curriculum(self, env_ids: torch.Tensor) -> None:
             if not self.init_done:
                 return
-            distance = torch.norm(self.root_states[env_ids, :2] - self.env_origins[env_ids, :2], dim=1)
+            distance = torch.norm(
+                self.root_states[env_ids, :2] - self.env_origins[env_ids, :2], dim=1
+            )
             move_up = distance < self.terrain.env_length / 2
-            self.terrain_levels[env_ids] = (self.terrain_levels[env_ids] + 1 * move_up) % self.max_terrain_level
-            self.env_origins[env_ids] = self.terrain_origins[self.terrain_levels[env_ids], self.terrain_types[env_ids]]
+            self.terrain_levels[env_ids] = (
+                self.terrain_levels[env_ids] + 1 * move_up
+            ) % self.max_terrain_level
+            self.env_origins[env_ids] = self.terrain_origins[
+                self.terrain_levels[env_ids], self.terrain_types[env_ids]
+            ]
 
     robot = rough(Own)
     first = robot.terrain_levels.clone()
@@ -235,13 +259,18 @@ def test_a_users_curriculum_writes_the_levels() -> None:
 
 
 @pytest.mark.parametrize("task", ["Test/RoughLeggedRobot-v0", "Test/RoughManagers-v0"])
-def test_environment_i_does_the_same_whatever_num_envs_is(task: str, make_vec: Any, assert_same: Any) -> None:
+def test_environment_i_does_the_same_whatever_num_envs_is(
+    task: str, make_vec: Any, assert_same: Any
+) -> None:
     limit = {"Test/RoughLeggedRobot-v0": "env.episode_length_s"}.get(task, "episode_length_s")
     few, many = (make_vec(n, task, cfg={limit: 1.0}) for n in (2, 5))
     assert_same(few.reset(seed=5)[0], many.reset(seed=5)[0][:2])
     seen = set()
     for _ in range(110):
-        assert_same(few.step(np.ones((2, 12), np.float32))[0], many.step(np.ones((5, 12), np.float32))[0][:2])
+        assert_same(
+            few.step(np.ones((2, 12), np.float32))[0],
+            many.step(np.ones((5, 12), np.float32))[0][:2],
+        )
         assert_same(few.unwrapped.ground.levels, many.unwrapped.ground.levels[:2])
         assert_same(few.unwrapped.ground.columns, many.unwrapped.ground.columns[:2])
         seen.add(tuple(many.unwrapped.ground.levels.tolist()))
@@ -249,11 +278,15 @@ def test_environment_i_does_the_same_whatever_num_envs_is(task: str, make_vec: A
 
 
 @pytest.mark.parametrize("task", ["Test/RoughLeggedRobot-v0", "Test/RoughManagers-v0"])
-def test_states_and_pickles_continue_bit_for_bit(task: str, make_vec: Any, assert_same: Any) -> None:
+def test_states_and_pickles_continue_bit_for_bit(
+    task: str, make_vec: Any, assert_same: Any
+) -> None:
     limit = {"Test/RoughLeggedRobot-v0": "env.episode_length_s"}.get(task, "episode_length_s")
     env = make_vec(N, task, cfg={limit: 0.2})
     env.reset(seed=3)
-    actions = [np.random.default_rng(t).uniform(-1, 1, (N, 12)).astype(np.float32) for t in range(40)]
+    actions = [
+        np.random.default_rng(t).uniform(-1, 1, (N, 12)).astype(np.float32) for t in range(40)
+    ]
     for action in actions[:12]:
         env.step(action)
     core = env.unwrapped
@@ -285,21 +318,38 @@ def test_who_leaves_the_field_is_cut_off() -> None:
 
 def test_shares_and_sizes_are_those_of_our_terrain() -> None:
     cfg = RoughCfg().terrain
-    vars(cfg).update(terrain_proportions=[0.2, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1], num_cols=10, platform_size=1.0)
+    vars(cfg).update(
+        terrain_proportions=[0.2, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1], num_cols=10, platform_size=1.0
+    )
     terrain = terrain_of(cfg)
     assert isinstance(terrain, TerrainCfg)
     shares = {name: kind.proportion for name, kind in terrain.kinds.items()}
     assert shares == {
-        **{"slope_up": 0.1, "slope_down": 0.1, "rough": 0.1, "stairs_up": 0.1, "stairs_down": 0.2, "obstacles": 0.1},
+        **{
+            "slope_up": 0.1,
+            "slope_down": 0.1,
+            "rough": 0.1,
+            "stairs_up": 0.1,
+            "stairs_down": 0.2,
+            "obstacles": 0.1,
+        },
         **{"stones": 0.1, "gap": 0.1, "pit": 0.1},
     }
-    assert (terrain.rows, terrain.columns, terrain.size, terrain.border, terrain.first_levels) == (3, 10, 4, 2, (0, 1))
+    assert (terrain.rows, terrain.columns, terrain.size, terrain.border, terrain.first_levels) == (
+        3,
+        10,
+        4,
+        2,
+        (0, 1),
+    )
     heights, middle = make_terrain(terrain).heights, 20 + 20
     noise = heights[20:60, 20 + 2 * 40 : 60 + 2 * 40]
     assert 0.03 < abs(noise).max() <= 0.05  # of LeggedGym-Ex at any level
     line = heights[20 + 80 : 60 + 80 + 1, middle]  # the last level of slopes up, d = 2 / 3
     ring = np.maximum(abs(np.arange(41) - 20) * 0.1, 0.5)
-    np.testing.assert_allclose(line, -np.round(0.4 * 2 / 3 * (2.0 - ring) / 0.005) * 0.005, atol=1e-6)
+    np.testing.assert_allclose(
+        line, -np.round(0.4 * 2 / 3 * (2.0 - ring) / 0.005) * 0.005, atol=1e-6
+    )
     cfg.curriculum = False
     assert terrain_of(cfg).first_levels == (0, 2)  # type: ignore[union-attr]
     cfg.mesh_type = "plane"
@@ -319,11 +369,23 @@ def test_on_a_plane_there_are_points_but_no_levels() -> None:
 
 BAD_FIELDS = {
     "mesh_type": ({"mesh_type": "none"}, r"cfg\.terrain\.mesh_type must be one of"),
-    "width": ({"terrain_width": 6.0}, r"cfg\.terrain\.terrain_width must be one of \(4\.0,\), got 6\.0"),
-    "points": ({"measured_points_y": [0.1, "a"]}, r"each number of cfg\.terrain\.measured_points_y"),
+    "width": (
+        {"terrain_width": 6.0},
+        r"cfg\.terrain\.terrain_width must be one of \(4\.0,\), got 6\.0",
+    ),
+    "points": (
+        {"measured_points_y": [0.1, "a"]},
+        r"each number of cfg\.terrain\.measured_points_y",
+    ),
     "no points": ({"measured_points_x": []}, r"cfg\.terrain\.measured_points_x must be 1 numbers"),
-    "too many shares": ({"terrain_proportions": [0.1] * 9}, r"cfg\.terrain\.terrain_proportions must be 8 numbers"),
-    "no shares": ({"terrain_proportions": []}, r"cfg\.terrain\.terrain_proportions must be 1 numbers"),
+    "too many shares": (
+        {"terrain_proportions": [0.1] * 9},
+        r"cfg\.terrain\.terrain_proportions must be 8 numbers",
+    ),
+    "no shares": (
+        {"terrain_proportions": []},
+        r"cfg\.terrain\.terrain_proportions must be 1 numbers",
+    ),
     "nothing": ({"terrain_proportions": [0.0, 0.0]}, "sum of proportions"),
     "rows": ({"num_rows": 0}, r"rows must be a positive integer, got 0"),
     "border": ({"border_size": 0.03}, r"border must be a multiple of horizontal_scale, got 0\.03"),
@@ -345,11 +407,31 @@ def test_a_wrong_field_of_a_legged_robots_terrain_is_named(name: str) -> None:
 
 def kinds(**fields: Any) -> dict[str, Any]:
     """Isaac Lab's ROUGH_TERRAINS_CFG on tiles of 4 m."""
-    stairs = {"proportion": 0.2, "step_height_range": (0.05, 0.23), "step_width": 0.3, "platform_width": 1.5}
+    stairs = {
+        "proportion": 0.2,
+        "step_height_range": (0.05, 0.23),
+        "step_width": 0.3,
+        "platform_width": 1.5,
+    }
     stairs |= {"border_width": 1.0, "holes": False}
-    slope = {"proportion": 0.1, "slope_range": (0.0, 0.4), "platform_width": 1.0, "border_width": 0.25}
-    noise = {"proportion": 0.2, "noise_range": (0.02, 0.10), "noise_step": 0.02, "border_width": 0.25}
-    boxes = {"proportion": 0.2, "grid_width": 0.45, "grid_height_range": (0.05, 0.2), "platform_width": 1.0}
+    slope = {
+        "proportion": 0.1,
+        "slope_range": (0.0, 0.4),
+        "platform_width": 1.0,
+        "border_width": 0.25,
+    }
+    noise = {
+        "proportion": 0.2,
+        "noise_range": (0.02, 0.10),
+        "noise_step": 0.02,
+        "border_width": 0.25,
+    }
+    boxes = {
+        "proportion": 0.2,
+        "grid_width": 0.45,
+        "grid_height_range": (0.05, 0.2),
+        "platform_width": 1.0,
+    }
     return {
         "pyramid_stairs": terrain_gen.MeshPyramidStairsTerrainCfg(**stairs | fields),  # type: ignore[attr-defined]
         "pyramid_stairs_inv": terrain_gen.MeshInvertedPyramidStairsTerrainCfg(**stairs),  # type: ignore[attr-defined]
@@ -378,7 +460,10 @@ ROUGH = TerrainGeneratorCfg(
 @configclass
 class SceneCfg(InteractiveSceneCfg):
     terrain = TerrainImporterCfg(
-        prim_path="/World/ground", terrain_type="generator", terrain_generator=ROUGH, max_init_terrain_level=1
+        prim_path="/World/ground",
+        terrain_type="generator",
+        terrain_generator=ROUGH,
+        max_init_terrain_level=1,
     )
     robot = GO2
     height_scanner = RayCasterCfg(
@@ -395,7 +480,9 @@ class ObservationsCfg:
     @configclass
     class PolicyCfg(ObservationGroupCfg):
         scan = ObservationTermCfg(
-            func=mdp.height_scan, params={"sensor_cfg": SceneEntityCfg("height_scanner")}, clip=(-1.0, 1.0)
+            func=mdp.height_scan,
+            params={"sensor_cfg": SceneEntityCfg("height_scanner")},
+            clip=(-1.0, 1.0),
         )
         gravity = ObservationTermCfg(func=mdp.projected_gravity)
 
@@ -431,7 +518,9 @@ POSE = {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)}
 @configclass
 class EventsCfg:
     base = EventTermCfg(
-        func=mdp.reset_root_state_uniform, mode="reset", params={"pose_range": POSE, "velocity_range": {}}
+        func=mdp.reset_root_state_uniform,
+        mode="reset",
+        params={"pose_range": POSE, "velocity_range": {}},
     )
 
 
@@ -478,7 +567,9 @@ def test_the_terrain_of_the_scene_is_ours(managers: Any) -> None:
     assert terrain.max_terrain_level == 3
     assert terrain.terrain_origins.shape == (3, 10, 3)
     assert (terrain.terrain_levels <= 1).all()
-    expected = torch.from_numpy(ground.terrain.origins)[terrain.terrain_levels, terrain.terrain_types]
+    expected = torch.from_numpy(ground.terrain.origins)[
+        terrain.terrain_levels, terrain.terrain_types
+    ]
     assert torch.equal(terrain.env_origins, expected)
     assert torch.equal(managers.scene.env_origins, expected)
     # stairs of 0.05 + 0.18 d, of 0.3 m, around a platform of 1.5 m, at level 1
@@ -505,10 +596,19 @@ def test_a_height_scanner_sees_the_surface_under_its_grid(managers: Any) -> None
         assert torch.equal(pos, managers.scene["robot"].data.root_pos_w)
         assert hits.shape == (N, K, 3)
         yaw = managers.robot.heading()
-        for k, (x, y) in {0: (-0.8, -0.5), 1: (-0.7, -0.5), 17: (-0.8, -0.4), 186: (0.8, 0.5)}.items():
+        for k, (x, y) in {
+            0: (-0.8, -0.5),
+            1: (-0.7, -0.5),
+            17: (-0.8, -0.4),
+            186: (0.8, 0.5),
+        }.items():
             ahead, left = x + 0.2, y
-            torch.testing.assert_close(hits[:, k, 0], pos[:, 0] + yaw.cos() * ahead - yaw.sin() * left)
-            torch.testing.assert_close(hits[:, k, 1], pos[:, 1] + yaw.sin() * ahead + yaw.cos() * left)
+            torch.testing.assert_close(
+                hits[:, k, 0], pos[:, 0] + yaw.cos() * ahead - yaw.sin() * left
+            )
+            torch.testing.assert_close(
+                hits[:, k, 1], pos[:, 1] + yaw.sin() * ahead + yaw.cos() * left
+            )
         assert torch.equal(hits[..., 2], managers.ground.height(hits[..., 0], hits[..., 1]))
         torch.testing.assert_close(seen, (pos[:, 2:] - hits[..., 2] - 0.5).clamp(-1.0, 1.0))
     again = mdp.height_scan(managers, SceneEntityCfg("height_scanner"), offset=0.0)
@@ -566,14 +666,20 @@ class Direct(DirectRLEnv):
 
     @pure
     def _get_observations(self) -> dict[str, Any]:
-        scan = self._scanner.data.pos_w[:, 2].unsqueeze(1) - self._scanner.data.ray_hits_w[..., 2] - 0.5
+        scan = (
+            self._scanner.data.pos_w[:, 2].unsqueeze(1)
+            - self._scanner.data.ray_hits_w[..., 2]
+            - 0.5
+        )
         return {"policy": scan.clip(-1.0, 1.0)}
 
     def _get_rewards(self) -> torch.Tensor:
         return self.robot.base_height
 
     def _get_dones(self) -> Any:
-        return self.robot.projected_gravity[:, 2] > 0.0, self.episode_length_buf >= self.max_episode_length
+        return self.robot.projected_gravity[
+            :, 2
+        ] > 0.0, self.episode_length_buf >= self.max_episode_length
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
         super()._reset_idx(env_ids)
@@ -603,7 +709,9 @@ def test_direct_tasks_stand_on_it_too() -> None:
     for _ in range(3):
         seen = env.step(torch.rand(N, 12))[0]["policy"]
         data = env._scanner.data
-        torch.testing.assert_close(seen, (data.pos_w[:, 2:] - data.ray_hits_w[..., 2] - 0.5).clamp(-1.0, 1.0))
+        torch.testing.assert_close(
+            seen, (data.pos_w[:, 2:] - data.ray_hits_w[..., 2] - 0.5).clamp(-1.0, 1.0)
+        )
     assert seen.std() > 0.0
     way = env.robot.root_pos_w - env._terrain.env_origins
     assert (way[:, :2].norm(dim=1) < 0.5).all()
@@ -617,7 +725,10 @@ def test_a_terrain_that_is_in_no_configuration_is_not_there() -> None:
 
     cfg = DirectCfg()
     cfg.terrain = TerrainImporterCfg()
-    with pytest.raises(ValueError, match=r"TerrainImporter\.terrain_type must be one of \('plane',\), got 'generator'"):
+    with pytest.raises(
+        ValueError,
+        match=r"TerrainImporter\.terrain_type must be one of \('plane',\), got 'generator'",
+    ):
         Late(cfg)
 
 
@@ -629,12 +740,27 @@ def importer(generator: Any = None, **fields: Any) -> TerrainImporterCfg:
 BAD = {
     "type": (importer(terrain_type="usd"), r"TerrainImporterCfg\.terrain_type must be one of"),
     "none": (importer(terrain_generator=TerrainGeneratorCfg()), "kinds: sum of proportions"),
-    "size": (importer({"size": (4.0, 6.0)}), r"TerrainGeneratorCfg\.size, .* must be one of \(\(4\.0, 4\.0,"),
-    "difficulty": (importer({"difficulty_range": (0.2, 1.0)}), r"TerrainGeneratorCfg\..*difficulty_range must be"),
+    "size": (
+        importer({"size": (4.0, 6.0)}),
+        r"TerrainGeneratorCfg\.size, .* must be one of \(\(4\.0, 4\.0,",
+    ),
+    "difficulty": (
+        importer({"difficulty_range": (0.2, 1.0)}),
+        r"TerrainGeneratorCfg\..*difficulty_range must be",
+    ),
     "rows": (importer({"num_rows": 0}), "rows must be a positive integer"),
-    "holes": (importer({"sub_terrains": kinds(holes=True)}), r"sub_terrains\['pyramid_stairs'\]\.holes must be"),
-    "width": (importer({"sub_terrains": kinds(step_width=-1.0)}), r"kinds\['pyramid_stairs'\]: width must be"),
-    "class": (importer({"sub_terrains": {"a": 1.0}}), r"sub_terrains\['a'\] cannot be a 'float'; .*MeshPyramidStairs"),
+    "holes": (
+        importer({"sub_terrains": kinds(holes=True)}),
+        r"sub_terrains\['pyramid_stairs'\]\.holes must be",
+    ),
+    "width": (
+        importer({"sub_terrains": kinds(step_width=-1.0)}),
+        r"kinds\['pyramid_stairs'\]: width must be",
+    ),
+    "class": (
+        importer({"sub_terrains": {"a": 1.0}}),
+        r"sub_terrains\['a'\] cannot be a 'float'; .*MeshPyramidStairs",
+    ),
 }
 
 
@@ -649,7 +775,9 @@ def test_a_wrong_field_of_isaac_labs_terrain_is_named(name: str) -> None:
 def test_a_wrong_field_of_a_scanner_is_named() -> None:
     cfg = ManagersCfg()
     cfg.scene.height_scanner.attach_yaw_only = False
-    with pytest.raises(ValueError, match=r"RayCasterCfg\.ray_alignment must be one of \('yaw',\), got 'base'"):
+    with pytest.raises(
+        ValueError, match=r"RayCasterCfg\.ray_alignment must be one of \('yaw',\), got 'base'"
+    ):
         ManagerBasedRLEnv(cfg)
     with pytest.raises(TypeError, match="drift_range"):
         RayCasterCfg(drift_range=(0.0, 1.0))

@@ -38,7 +38,11 @@ from legged_envs.wrappers.to_torch import ToTorch
 from legged_envs.wrappers.unsqueeze import Unsqueeze
 
 GO2 = "Legged/Go2-Flat-v0"
-DISABLED, SAME_STEP, NEXT_STEP = AutoresetMode.DISABLED, AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP
+DISABLED, SAME_STEP, NEXT_STEP = (
+    AutoresetMode.DISABLED,
+    AutoresetMode.SAME_STEP,
+    AutoresetMode.NEXT_STEP,
+)
 MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
 RESETTING = pytest.mark.parametrize("mode", [SAME_STEP, NEXT_STEP], ids=lambda mode: mode.name)
 KINDS = pytest.mark.parametrize("array", ARRAYS)
@@ -77,7 +81,9 @@ def assert_equal(one: Any, other: Any, where: str = "") -> None:
         assert one == other, where
 
 
-def sync(mode: AutoresetMode, limit: int | None = None, grouped: bool = False, num_envs: int = 3) -> SyncVectorEnv:
+def sync(
+    mode: AutoresetMode, limit: int | None = None, grouped: bool = False, num_envs: int = 3
+) -> SyncVectorEnv:
     make = functools.partial(make_toy_env, limit, grouped)
     return SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
 
@@ -96,14 +102,18 @@ def assert_step_of_gymnasium(ours: Any, expected: Any, mode: AutoresetMode) -> N
         running = None if as_gymnasium else rows(expected[0], i)
         last = info["final_obs"][i] if as_gymnasium else rows(info["final_obs"], i)
         assert_equal(last, reference["final_obs"][i] if row_ended else running)
-    assert_equal(rows(info["final_info"]["parts"], ended), rows(reference["final_info"]["parts"], ended))
+    assert_equal(
+        rows(info["final_info"]["parts"], ended), rows(reference["final_info"]["parts"], ended)
+    )
     for key in ("cost", "costs", "phase"):
         assert_equal(info["final_info"][key][ended], reference["final_info"][key][ended])
         assert_equal(transition_cost(info, key), transition_cost(reference, key))
     assert_equal(info["phase"], reference["phase"])  # the reset reports it too
 
 
-def assert_same_as_gymnasium(ours: VectorEnv, reference: VectorEnv, mode: AutoresetMode, num_steps: int = 40) -> int:
+def assert_same_as_gymnasium(
+    ours: VectorEnv, reference: VectorEnv, mode: AutoresetMode, num_steps: int = 40
+) -> int:
     """Drive both with the same actions and now and then a partial reset; returns the number of episodes."""
     num_envs = reference.num_envs
     assert ours.metadata["autoreset_mode"] is mode
@@ -117,7 +127,9 @@ def assert_same_as_gymnasium(ours: VectorEnv, reference: VectorEnv, mode: Autore
         mask = ended.copy() if mode is DISABLED else np.zeros(num_envs, bool)
         mask[step % num_envs] |= step % 9 == 8
         if mask.any():
-            assert_equal(*(env.reset(options={"reset_mask": mask.copy()}) for env in (ours, reference)))
+            assert_equal(
+                *(env.reset(options={"reset_mask": mask.copy()}) for env in (ours, reference))
+            )
     return episodes
 
 
@@ -157,9 +169,14 @@ def test_a_time_limit_over_autoreset_does_what_one_below_it_does(mode, array):
         assert_equal(one[:4], other[:4])
         ended = other[2] | other[3]
         assert_equal(
-            [one[4][key] for key in ("cost", "costs", "time")], [other[4][key] for key in ("cost", "costs", "time")]
+            [one[4][key] for key in ("cost", "costs", "time")],
+            [other[4][key] for key in ("cost", "costs", "time")],
         )
-        assert ("final_obs" in one[4]) == ("final_obs" in other[4]) == (mode is SAME_STEP and bool(ended.any()))
+        assert (
+            ("final_obs" in one[4])
+            == ("final_obs" in other[4])
+            == (mode is SAME_STEP and bool(ended.any()))
+        )
         if "final_obs" in one[4]:
             assert_equal(
                 [one[4][key] for key in ("final_obs", "_final_obs")],
@@ -187,7 +204,9 @@ def test_costs_of_environments_stay_at_the_top_level_when_they_reset_in_the_same
 @RESETTING
 def test_real_environments_reset_as_gymnasium_resets_them(env_id, mode):
     envs = [
-        AutoReset(TimeLimit(gym.make_vec(env_id, 3, "sync", {"autoreset_mode": DISABLED}), 12), mode),
+        AutoReset(
+            TimeLimit(gym.make_vec(env_id, 3, "sync", {"autoreset_mode": DISABLED}), 12), mode
+        ),
         gym.make_vec(env_id, 3, "sync", {"autoreset_mode": mode}, max_episode_steps=12),
     ]
     for env in envs:
@@ -201,10 +220,14 @@ def test_real_environments_reset_as_gymnasium_resets_them(env_id, mode):
 
 def test_gymnasiums_parallel_environments_take_a_time_limit_autoreset_and_statistics():
     make = functools.partial(make_toy_env, None)
-    env = EpisodeStatistics(TimeLimit(AsyncVectorEnv([make] * 2, context="fork", autoreset_mode=SAME_STEP), 4))
+    env = EpisodeStatistics(
+        TimeLimit(AsyncVectorEnv([make] * 2, context="fork", autoreset_mode=SAME_STEP), 4)
+    )
     reference = sync(SAME_STEP, 4, num_envs=2)
     try:
-        np.testing.assert_array_equal(env.reset(seed=SEEDS[:2])[0], reference.reset(seed=SEEDS[:2])[0])
+        np.testing.assert_array_equal(
+            env.reset(seed=SEEDS[:2])[0], reference.reset(seed=SEEDS[:2])[0]
+        )
         costs, ends = np.zeros(2), 0
         for action in moves(12, 2):
             observation, reward, terminated, truncated, info = env.step(action)
@@ -239,7 +262,9 @@ def test_a_key_that_the_reset_reports_too_changes_in_the_rows_that_reset_alone(m
 
 def test_last_observations_and_infos_share_no_memory_with_those_at_the_top_or_in_the_environment():
     make = functools.partial(make_toy_env, None)
-    reusing = AutoReset(TimeLimit(SyncVectorEnv([make] * 3, copy=False, autoreset_mode=DISABLED), 4))
+    reusing = AutoReset(
+        TimeLimit(SyncVectorEnv([make] * 3, copy=False, autoreset_mode=DISABLED), 4)
+    )
     plain = AutoReset(TimeLimit(sync(DISABLED), 4))
     reusing.reset(seed=SEEDS), plain.reset(seed=SEEDS)
     ends = 0
@@ -262,7 +287,9 @@ class Reusing(VectorWrapper):
         super().__init__(env)
         self.arrays: dict[str, np.ndarray] = {}
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         mask = np.ones(self.num_envs, bool) if options is None else options["reset_mask"].copy()
         observation, info = self.env.reset(seed=seed, options=options)
         for array in self.arrays.values():
@@ -322,7 +349,13 @@ def test_gymnasiums_statistics_below_an_autoreset_mark_who_ended(mode):
 def test_the_options_of_a_reset_stay_as_the_caller_made_them(mode):
     """Gymnasium's vector environments take the mask out."""
     normalizing = [ObsNormalize, RewardNormalize, CostNormalize]
-    wrappers = [lambda env: TimeLimit(env, 3), EpisodeStatistics, ToTorch, *normalizing, LagrangianReward]
+    wrappers = [
+        lambda env: TimeLimit(env, 3),
+        EpisodeStatistics,
+        ToTorch,
+        *normalizing,
+        LagrangianReward,
+    ]
     if mode is DISABLED:
         wrappers += [AutoReset, lambda env: ConstraintsAsTerminations(env, terminate="sample")]
     for wrapper in wrappers:
@@ -348,7 +381,9 @@ def test_a_time_limit_over_autoreset_goes_on_from_its_state(mode, split):
     for action in moves(split):
         env.step(action)
     fresh.set_state(env.get_state())
-    assert_equal([fresh.step(action) for action in moves(5)], [env.step(action) for action in moves(5)])
+    assert_equal(
+        [fresh.step(action) for action in moves(5)], [env.step(action) for action in moves(5)]
+    )
 
 
 def test_statistics_below_a_time_limit_do_not_count_the_step_that_only_resets():
@@ -365,16 +400,26 @@ def test_wrong_orders_say_which_order_works():
     resets = AutoReset(ToyVectorEnv())
     with pytest.raises(ValueError, match=r"AutoReset\(ActionRepeat\(env, times\), mode\)"):
         ActionRepeat(resets, 2)
-    with pytest.raises(ValueError, match=r"got AutoresetMode.NEXT_STEP.*autoreset_mode=AutoresetMode.DISABLED"):
+    with pytest.raises(
+        ValueError, match=r"got AutoresetMode.NEXT_STEP.*autoreset_mode=AutoresetMode.DISABLED"
+    ):
         AutoReset(sync(NEXT_STEP))
     with pytest.raises(ValueError, match=r"num_envs=3.*leave Unsqueeze out"):
         Unsqueeze(ToyVectorEnv())
     with pytest.raises(TypeError, match=r"gymnasium.Env, got int"):
         Unsqueeze(3)
     six = VectorCMDP(ToyVectorEnv())
-    for wrapper in (lambda env: TimeLimit(env, 5), AutoReset, EpisodeStatistics, ToTorch, VectorCMDP):
+    for wrapper in (
+        lambda env: TimeLimit(env, 5),
+        AutoReset,
+        EpisodeStatistics,
+        ToTorch,
+        VectorCMDP,
+    ):
         for env in (six, gym.vector.VectorWrapper(six)):
-            with pytest.raises(ValueError, match=r"got those of VectorCMDP below it: .*put VectorCMDP outermost"):
+            with pytest.raises(
+                ValueError, match=r"got those of VectorCMDP below it: .*put VectorCMDP outermost"
+            ):
                 wrapper(env)
 
 
@@ -383,10 +428,14 @@ def test_wrong_orders_say_which_order_works():
 def test_a_time_limit_over_parallel_environments_loses_no_step_or_is_refused(mode, shared_memory):
     """Gymnasium's workers forget the end of an unseen step at a reset only where they share memory."""
     make = functools.partial(make_toy_env, None)
-    env = AsyncVectorEnv([make] * 3, context="fork", autoreset_mode=mode, shared_memory=shared_memory)
+    env = AsyncVectorEnv(
+        [make] * 3, context="fork", autoreset_mode=mode, shared_memory=shared_memory
+    )
     try:
         if mode is NEXT_STEP and not shared_memory:
-            with pytest.raises(ValueError, match=r"shared_memory=True.*AutoReset\(TimeLimit\(env, time_limit\)"):
+            with pytest.raises(
+                ValueError, match=r"shared_memory=True.*AutoReset\(TimeLimit\(env, time_limit\)"
+            ):
                 TimeLimit(env, 2)
             return
         limited: VectorEnv = TimeLimit(env, 2)
@@ -413,10 +462,21 @@ class Repeated(gym.Wrapper):
         count, total, cost, costs = 0, 0.0, 0.0, np.zeros(2, np.float32)
         for _ in range(3):
             observation, reward, terminated, truncated, info = self.env.step(action)
-            count, total, cost, costs = count + 1, total + reward, cost + info["cost"], costs + info["costs"]
+            count, total, cost, costs = (
+                count + 1,
+                total + reward,
+                cost + info["cost"],
+                costs + info["costs"],
+            )
             if terminated or truncated:
                 break
-        return observation, total, terminated, truncated, {**info, "cost": cost, "costs": costs, "num_steps": count}
+        return (
+            observation,
+            total,
+            terminated,
+            truncated,
+            {**info, "cost": cost, "costs": costs, "num_steps": count},
+        )
 
 
 def make_repeated(limit: int) -> gym.Env:
@@ -473,13 +533,18 @@ def test_a_row_that_ends_within_a_repeat_keeps_its_terminal_step(array, grouped)
     np.testing.assert_array_equal(as_numpy(limit.elapsed_steps), times)
     env.reset(options={"reset_mask": convert(terminated, array)})
     result = to_numpy(env.step(convert(action, array)))
-    np.testing.assert_array_equal(result[3], [False, True, False, True])  # the limit counts the steps of the repeats
+    np.testing.assert_array_equal(
+        result[3], [False, True, False, True]
+    )  # the limit counts the steps of the repeats
     np.testing.assert_array_equal(result[4]["num_steps"], [4, 1, 4, 1])
 
 
 @GROUPED
 def test_repeats_sum_steps_that_come_in_the_same_arrays(grouped):
-    env, plain = (ActionRepeat(wrap(ToyVectorEnv(4, grouped=grouped)), 4) for wrap in (Reusing, lambda env: env))
+    env, plain = (
+        ActionRepeat(wrap(ToyVectorEnv(4, grouped=grouped)), 4)
+        for wrap in (Reusing, lambda env: env)
+    )
     env.reset(), plain.reset()
     for action in moves(3, 4):
         result, expected = env.step(action), plain.step(action)
@@ -516,7 +581,9 @@ def test_a_cost_that_a_repeat_does_not_report_counts_as_zero(turn):
     odd = 0
     for action in moves(20):
         info, expected = env.step(action)[4], full.step(action)[4]
-        silent = (expected["num_steps"] == 1) & (turn == 0)  # an episode whose last repeat is its first step
+        silent = (expected["num_steps"] == 1) & (
+            turn == 0
+        )  # an episode whose last repeat is its first step
         np.testing.assert_array_equal(info["_cost"], ~silent)
         np.testing.assert_array_equal(info["_costs"], ~silent)
         for key in ("cost", "costs"):
@@ -538,22 +605,33 @@ def test_a_number_of_repeats_that_is_no_positive_integer_is_refused(times):
 
 @KINDS
 @pytest.mark.parametrize(
-    ("low", "high"), [(-1.0, 1.0), (0, 1), (-0.25, 12.5), ([-2.0, 0.0], [2.0, 0.5])], ids=["same", "0-1", "odd", "each"]
+    ("low", "high"),
+    [(-1.0, 1.0), (0, 1), (-0.25, 12.5), ([-2.0, 0.0], [2.0, 0.5])],
+    ids=["same", "0-1", "odd", "each"],
 )
 def test_actions_are_mapped_to_the_range_of_the_environment_and_clipped_to_it(array, low, high):
     inner = ToyVectorEnv(200, array)
     env = ActionScale(inner, low, high)
-    lows, highs = np.broadcast_to(low, 2).astype(np.float64), np.broadcast_to(high, 2).astype(np.float64)
+    lows, highs = (
+        np.broadcast_to(low, 2).astype(np.float64),
+        np.broadcast_to(high, 2).astype(np.float64),
+    )
     assert env.single_action_space == Box(lows.astype(np.float32), highs.astype(np.float32))
     assert env.action_space.shape == (200, 2) and env.action_space.dtype == np.float32
     assert inner.single_action_space.high.tolist() == [1.0, 3.0]
     env.reset()
     spread = highs - lows
-    action = np.random.default_rng(0).uniform(lows - 0.3 * spread, highs + 0.3 * spread, (200, 2)).astype(np.float32)
+    action = (
+        np.random.default_rng(0)
+        .uniform(lows - 0.3 * spread, highs + 0.3 * spread, (200, 2))
+        .astype(np.float32)
+    )
     action[0], action[1] = lows, highs
     env.step(convert(action, array))
     low_inside, high_inside = np.array([-1.0, -1.0]), np.array([1.0, 3.0])
-    wanted = np.clip(low_inside + (action - lows) * (high_inside - low_inside) / spread, low_inside, high_inside)
+    wanted = np.clip(
+        low_inside + (action - lows) * (high_inside - low_inside) / spread, low_inside, high_inside
+    )
     got = inner.last_actions
     assert got.dtype == np.float32 and inner.action_space.contains(got)
     np.testing.assert_allclose(got, wanted, atol=2e-6)
@@ -642,7 +720,10 @@ def test_action_spaces_and_actions_that_cannot_be_scaled_are_refused():
 @GROUPED
 def test_a_plain_environment_becomes_the_batch_of_one_that_gymnasium_makes_of_it(grouped):
     ours, reference = Unsqueeze(make_toy_env(5, grouped)), sync(DISABLED, 5, grouped, num_envs=1)
-    assert (ours.observation_space, ours.action_space) == (reference.observation_space, reference.action_space)
+    assert (ours.observation_space, ours.action_space) == (
+        reference.observation_space,
+        reference.action_space,
+    )
     assert assert_same_as_gymnasium(ours, reference, DISABLED) >= 8
 
 
@@ -661,7 +742,11 @@ def test_discrete_actions_costs_and_pictures_of_a_plain_environment():
     assert toy.cost_names == ("odd", "late") and toy.cost_limits == (0.5, 0.25)
     toy.reset(seed=0)
     info = toy.step(np.zeros((1, 2), np.float32))[4]
-    assert info["cost"].shape == (1,) and info["costs"].shape == (1, 2) and info["parts"]["time"].tolist() == [1]
+    assert (
+        info["cost"].shape == (1,)
+        and info["costs"].shape == (1, 2)
+        and info["parts"]["time"].tolist() == [1]
+    )
     assert [picture.shape for picture in toy.render()] == [(16, 16, 3)]
 
 
@@ -687,7 +772,9 @@ def test_a_mask_decides_whether_a_batch_of_one_resets():
 
 @MODES
 @GROUPED
-def test_a_batch_of_one_and_its_time_limit_go_on_from_their_state_and_from_their_pickle(mode, grouped):
+def test_a_batch_of_one_and_its_time_limit_go_on_from_their_state_and_from_their_pickle(
+    mode, grouped
+):
     def make() -> VectorEnv:
         env = EpisodeStatistics(Unsqueeze(make_toy_env(4, grouped)))
         return env if mode is DISABLED else AutoReset(env, mode)
@@ -720,7 +807,9 @@ def test_a_stack_over_gymnasiums_environments_goes_on_from_its_pickle(mode):
     for _ in range(3):
         env.step(moves(1)[0])
         again = pickle.loads(pickle.dumps(env))
-        assert_equal([again.step(action) for action in moves(8)], [env.step(action) for action in moves(8)])
+        assert_equal(
+            [again.step(action) for action in moves(8)], [env.step(action) for action in moves(8)]
+        )
 
 
 def test_the_robot_of_gymnasium_make_is_row_0_of_the_batch(make_single, make_vec, random_actions):
@@ -749,7 +838,10 @@ def test_terms_are_reduced_to_the_cost_that_the_name_says(array, mode):
     seen = set()
     for how, formula in formulas.items():
         env = CostReduce(
-            ToyVectorEnv(array=array) if mode is DISABLED else AutoReset(ToyVectorEnv(array=array), mode), how
+            ToyVectorEnv(array=array)
+            if mode is DISABLED
+            else AutoReset(ToyVectorEnv(array=array), mode),
+            how,
         )
         env.reset()
         for action in moves(8):
@@ -795,7 +887,9 @@ def test_limits_and_zeros_are_those_of_raw_costs_also_above_their_normalisation(
         return costs
 
     for how in ("weighted", "any"):
-        for (cost, final), (expected, expected_final) in zip(over(how, True), over(how, False), strict=True):
+        for (cost, final), (expected, expected_final) in zip(
+            over(how, True), over(how, False), strict=True
+        ):
             np.testing.assert_array_equal(cost, expected)
             rows = expected_final != 0.0
             np.testing.assert_array_equal(final[rows], expected_final[rows])
@@ -826,7 +920,10 @@ def test_reductions_that_mean_nothing_are_refused():
     none.reset()
     with pytest.raises(ValueError, match=r"reports \['time'\]"):
         none.step(moves(1)[0])
-    for limits, message in (((0.5, 0.0), "cost 'late' is 0.0"), ((0.5,), "2 cost_names and 1 cost_limits")):
+    for limits, message in (
+        ((0.5, 0.0), "cost 'late' is 0.0"),
+        ((0.5,), "2 cost_names and 1 cost_limits"),
+    ):
         env = ToyVectorEnv()
         env.cost_limits = limits
         with pytest.raises(ValueError, match=message):
@@ -844,8 +941,12 @@ def test_reductions_that_mean_nothing_are_refused():
 
 
 @MODES
-def test_statistics_over_gymnasiums_environments_agree_with_gymnasiums_and_with_sums_of_the_costs(mode):
-    env = theirs.RecordEpisodeStatistics(EpisodeStatistics(TimeLimit(sync(mode), 5), window=7), stats_key="theirs")
+def test_statistics_over_gymnasiums_environments_agree_with_gymnasiums_and_with_sums_of_the_costs(
+    mode,
+):
+    env = theirs.RecordEpisodeStatistics(
+        EpisodeStatistics(TimeLimit(sync(mode), 5), window=7), stats_key="theirs"
+    )
     env.reset(seed=SEEDS)
     costs, over = np.zeros((3, 2)), np.zeros(3, bool)
     everything: list[np.ndarray] = []
@@ -920,11 +1021,16 @@ def test_statistics_of_whole_rewards_and_costs_are_those_of_fractions(array):
 
         def step(self, actions: Any) -> Any:
             observation, reward, terminated, truncated, info = self.env.step(actions)
-            values = {key: 2 * as_numpy(info[key]) for key in ("cost", "costs")} | {"reward": as_numpy(reward) // 1}
+            values = {key: 2 * as_numpy(info[key]) for key in ("cost", "costs")} | {
+                "reward": as_numpy(reward) // 1
+            }
             cast = {key: convert(value.astype(self.dtype), array) for key, value in values.items()}
             return observation, cast.pop("reward"), terminated, truncated, cast
 
-    envs = [EpisodeStatistics(Cast(ToyVectorEnv(array=array), dtype)) for dtype in (np.int64, np.float32)]
+    envs = [
+        EpisodeStatistics(Cast(ToyVectorEnv(array=array), dtype))
+        for dtype in (np.int64, np.float32)
+    ]
     for env in envs:
         env.reset()
         for action in moves(6):
@@ -945,7 +1051,11 @@ def test_sums_of_rewards_keep_no_gradients():
 
 @pytest.mark.parametrize(
     "wrapper",
-    [EpisodeStatistics, lambda env: TimeLimit(env, 3), lambda env: ConstraintsAsTerminations(env, terminate="sample")],
+    [
+        EpisodeStatistics,
+        lambda env: TimeLimit(env, 3),
+        lambda env: ConstraintsAsTerminations(env, terminate="sample"),
+    ],
     ids=["EpisodeStatistics", "TimeLimit", "ConstraintsAsTerminations"],
 )
 @pytest.mark.parametrize("mode", [DISABLED, SAME_STEP], ids=lambda mode: mode.name)
@@ -965,7 +1075,9 @@ def test_a_window_that_is_no_positive_integer_is_refused(window):
 
 
 def test_means_of_go2_name_its_cost_terms(make_vec, random_actions):
-    env = EpisodeStatistics(CostReduce(ActionScale(make_vec(4, max_episode_steps=4), -2.0, 2.0), "weighted"))
+    env = EpisodeStatistics(
+        CostReduce(ActionScale(make_vec(4, max_episode_steps=4), -2.0, 2.0), "weighted")
+    )
     plain = make_vec(4, max_episode_steps=4)
     env.reset(seed=0), plain.reset(seed=0)
     for action in random_actions(4, 4):
@@ -975,7 +1087,9 @@ def test_means_of_go2_name_its_cost_terms(make_vec, random_actions):
         np.testing.assert_allclose(one[4]["cost"], (one[4]["costs"] / limits).sum(1), rtol=1e-5)
     means = env.means()
     assert means["length"] == 4.0
-    assert [name for name in means if "/" in name] == [f"cost/{name}" for name in plain.unwrapped.cost_names]
+    assert [name for name in means if "/" in name] == [
+        f"cost/{name}" for name in plain.unwrapped.cost_names
+    ]
 
 
 # --- ToNumpy, ToTorch -------------------------------------------------------------------------------------------------
@@ -995,7 +1109,9 @@ def assert_kind(tree: Any, kind: type, where: str = "") -> int:
     return 0
 
 
-@pytest.mark.parametrize(("wrapper", "kind"), [(ToNumpy, np.ndarray), (ToTorch, torch.Tensor)], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("wrapper", "kind"), [(ToNumpy, np.ndarray), (ToTorch, torch.Tensor)], ids=["numpy", "torch"]
+)
 @KINDS
 @MODES
 def test_every_array_is_converted_and_nothing_else_changes(wrapper, kind, array, mode):
@@ -1003,7 +1119,10 @@ def test_every_array_is_converted_and_nothing_else_changes(wrapper, kind, array,
         env = EpisodeStatistics(TimeLimit(inner, 4))
         return env if mode is DISABLED else AutoReset(env, mode)
 
-    env, plain = wrapper(stack(ToyVectorEnv(array=array, grouped=True))), stack(ToyVectorEnv(grouped=True))
+    env, plain = (
+        wrapper(stack(ToyVectorEnv(array=array, grouped=True))),
+        stack(ToyVectorEnv(grouped=True)),
+    )
     target = "numpy" if kind is np.ndarray else "torch"
     assert_kind(env.reset(), kind)
     plain.reset()
@@ -1021,7 +1140,12 @@ def test_conversions_share_memory_and_leave_objects_alone():
     class Remembering(ToyVectorEnv):
         def step(self, actions: Any) -> Any:
             result = super().step(actions)
-            result[4].update(note="text", number=3, objects=np.array([None, {}, "x"], object), frozen=np.arange(3))
+            result[4].update(
+                note="text",
+                number=3,
+                objects=np.array([None, {}, "x"], object),
+                frozen=np.arange(3),
+            )
             result[4]["frozen"].flags.writeable = False
             self.result, self.given = result, actions
             return result
@@ -1034,7 +1158,10 @@ def test_conversions_share_memory_and_leave_objects_alone():
     assert observation.data_ptr() == inner.result[0].ctypes.data
     assert reward.data_ptr() == inner.result[1].ctypes.data
     assert inner.given.ctypes.data == actions.data_ptr()
-    assert info["objects"] is inner.result[4]["objects"] and (info["note"], info["number"]) == ("text", 3)
+    assert info["objects"] is inner.result[4]["objects"] and (info["note"], info["number"]) == (
+        "text",
+        3,
+    )
     info["frozen"][:] = 0
     assert inner.result[4]["frozen"].tolist() == [0, 1, 2]
     back = ToNumpy(env)
@@ -1082,7 +1209,10 @@ PAIRS: dict[str, tuple[Callable[..., VectorEnv], Callable[..., gym.Env]]] = {
         lambda env: theirs.FilterObservation(env, ["policy"]),
         lambda env: gym.wrappers.FilterObservation(env, ["policy"]),
     ),
-    "ClipReward": (lambda env: theirs.ClipReward(env, 1.0, 3.0), lambda env: gym.wrappers.ClipReward(env, 1.0, 3.0)),
+    "ClipReward": (
+        lambda env: theirs.ClipReward(env, 1.0, 3.0),
+        lambda env: gym.wrappers.ClipReward(env, 1.0, 3.0),
+    ),
     "TransformReward": (
         lambda env: theirs.TransformReward(env, doubled),
         lambda env: gym.wrappers.TransformReward(env, doubled),
@@ -1110,7 +1240,9 @@ def test_gymnasiums_wrappers_go_below_ours(name, mode):
     grouped = name in ("FlattenObservation", "FilterObservation")
     make = functools.partial(make_wrapped, name, 5, grouped)
     reference = SyncVectorEnv([make] * 3, autoreset_mode=mode)
-    ours: VectorEnv = EpisodeStatistics(PAIRS[name][0](TimeLimit(sync(DISABLED, grouped=grouped), 5)))
+    ours: VectorEnv = EpisodeStatistics(
+        PAIRS[name][0](TimeLimit(sync(DISABLED, grouped=grouped), 5))
+    )
     if mode is not DISABLED:
         ours = AutoReset(ours, mode)
     assert_equal(ours.reset(seed=SEEDS), reference.reset(seed=SEEDS))
@@ -1124,7 +1256,9 @@ def test_gymnasiums_wrappers_go_below_ours(name, mode):
         for i in np.flatnonzero(ended) if mode is SAME_STEP else ():
             assert_equal(rows(result[4]["final_obs"], i), expected[4]["final_obs"][i])
         if mode is DISABLED and ended.any():
-            assert_equal(*(env.reset(options={"reset_mask": ended.copy()})[0] for env in (ours, reference)))
+            assert_equal(
+                *(env.reset(options={"reset_mask": ended.copy()})[0] for env in (ours, reference))
+            )
 
 
 @MODES
@@ -1211,7 +1345,9 @@ class Stack:
         self.below, self.above = (
             [name for name in names if toy["costs"] or name != "reduce"] for names in (below, above)
         )
-        self.array = next((name for name in (*above[::-1], *below[::-1]) if name in ARRAYS), toy["array"])
+        self.array = next(
+            (name for name in (*above[::-1], *below[::-1]) if name in ARRAYS), toy["array"]
+        )
 
     def __repr__(self) -> str:
         return f"Stack({self.mode}, {self.below}, {self.above}, **{self.toy})"
@@ -1244,7 +1380,9 @@ def stacks(draw: Any) -> Stack:
 
 
 SCHEDULES = st.lists(
-    st.lists(st.sampled_from([False, False, False, True]), min_size=3, max_size=3), min_size=8, max_size=14
+    st.lists(st.sampled_from([False, False, False, True]), min_size=3, max_size=3),
+    min_size=8,
+    max_size=14,
 )
 """Which environments the user resets after each step."""
 
@@ -1304,7 +1442,9 @@ few = settings(max_examples=40, deadline=None, derandomize=True)
 @few
 @given(stacks(), SCHEDULES)
 def test_what_is_done_to_returned_arrays_and_given_ones_changes_nothing_later(stack, schedule):
-    assert_equal(drive(stack.make(), stack, schedule, spoil=True), drive(stack.make(), stack, schedule))
+    assert_equal(
+        drive(stack.make(), stack, schedule, spoil=True), drive(stack.make(), stack, schedule)
+    )
 
 
 @few
@@ -1329,7 +1469,9 @@ def test_each_row_does_what_its_environment_does_alone(stack, schedule):
     batch = drive(stack.make(), stack, schedule)
     for i in range(3):
         row = slice(i, i + 1)
-        alone = drive(stack.make(num_envs=1, first=stack.toy["first"] + i), stack, schedule, column=row)
+        alone = drive(
+            stack.make(num_envs=1, first=stack.toy["first"] + i), stack, schedule, column=row
+        )
         for (of_batch, reset), (of_one, own_reset) in zip(batch, alone, strict=True):
             assert_equal(rows(of_batch[:4], row), of_one[:4])
             info, own_info = of_batch[4], of_one[4]
@@ -1355,7 +1497,9 @@ def test_masks_values_and_counters_agree(stack, schedule):
         (observation, reward, terminated, truncated, info), reset = steps[0]
         ended = terminated | truncated
         if stack.mode is NEXT_STEP:  # what a step that only resets returns
-            assert not (ended[over].any() or reward[over].any() or info.get("cost", reward)[over].any())
+            assert not (
+                ended[over].any() or reward[over].any() or info.get("cost", reward)[over].any()
+            )
         lengths += ~over
         returns += reward
         costs += info.get("cost", 0.0)

@@ -39,7 +39,9 @@ class Countdown(gym.Env):
     observation_space = gym.spaces.Box(-10.0, 10.0, (4,))
     action_space = gym.spaces.Box(-1.0, 1.0, (2,))
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.length = int(self.np_random.integers(2, 8))
         self.terminates = bool(self.np_random.random() < 0.6)
@@ -86,15 +88,21 @@ class Countdowns(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        mask = np.ones(self.num_envs, bool) if options is None else np.asarray(options["reset_mask"])
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        mask = (
+            np.ones(self.num_envs, bool) if options is None else np.asarray(options["reset_mask"])
+        )
         for i, env in enumerate(self.envs):
             if mask[i]:
                 env.reset(seed=None if seed is None else seed[i])
         return self._batch([env._observe() for env in self.envs]), {}
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        steps = [env.step(np.asarray(action)) for env, action in zip(self.envs, actions, strict=True)]
+        steps = [
+            env.step(np.asarray(action)) for env, action in zip(self.envs, actions, strict=True)
+        ]
         observations, rewards, terminated, truncated, infos = zip(*steps, strict=True)
         info = {key: self._batch([info[key] for info in infos]) for key in ("cost", "costs")}
         return (
@@ -130,8 +138,12 @@ def reference(mode: AutoresetMode, grouped: bool, limit: int = LIMIT) -> SyncVec
     return SyncVectorEnv([make] * len(SEEDS), autoreset_mode=mode)
 
 
-def actions(num_steps: int = STEPS, num_envs: int = len(SEEDS), size: int = 2, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-1, 1, (num_steps, num_envs, size)).astype(np.float32)
+def actions(
+    num_steps: int = STEPS, num_envs: int = len(SEEDS), size: int = 2, seed: int = 0
+) -> np.ndarray:
+    return (
+        np.random.default_rng(seed).uniform(-1, 1, (num_steps, num_envs, size)).astype(np.float32)
+    )
 
 
 def given(env: VectorEnv, array: np.ndarray) -> Any:
@@ -148,7 +160,11 @@ def to_numpy(tree: Any) -> Any:
 
 
 def pick(tree: Any, index: Any) -> Any:
-    return {key: value[index] for key, value in tree.items()} if isinstance(tree, dict) else tree[index]
+    return (
+        {key: value[index] for key, value in tree.items()}
+        if isinstance(tree, dict)
+        else tree[index]
+    )
 
 
 def assert_equal(ours: Any, theirs: Any) -> None:
@@ -160,11 +176,15 @@ def assert_equal(ours: Any, theirs: Any) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def assert_step_for_step(ours: VectorEnv, theirs: SyncVectorEnv, mode: AutoresetMode, moves: np.ndarray) -> int:
+def assert_step_for_step(
+    ours: VectorEnv, theirs: SyncVectorEnv, mode: AutoresetMode, moves: np.ndarray
+) -> int:
     """Drive both with the same actions, with a partial reset now and then; returns the number of episodes."""
     num_envs = ours.num_envs
     assert ours.metadata["autoreset_mode"] is theirs.metadata["autoreset_mode"] is mode
-    assert_equal(to_numpy(ours.reset(seed=SEEDS[:num_envs])[0]), theirs.reset(seed=SEEDS[:num_envs])[0])
+    assert_equal(
+        to_numpy(ours.reset(seed=SEEDS[:num_envs])[0]), theirs.reset(seed=SEEDS[:num_envs])[0]
+    )
     episodes = 0
     for step, action in enumerate(moves):
         observation, reward, terminated, truncated, info = to_numpy(ours.step(given(ours, action)))
@@ -207,7 +227,11 @@ def test_the_stack_does_what_gymnasiums_vector_environment_does(mode, array, gro
 
 @pytest.mark.parametrize(
     ("mode", "noisy"),
-    [(AutoresetMode.SAME_STEP, True), (AutoresetMode.DISABLED, True), (AutoresetMode.NEXT_STEP, False)],
+    [
+        (AutoresetMode.SAME_STEP, True),
+        (AutoresetMode.DISABLED, True),
+        (AutoresetMode.NEXT_STEP, False),
+    ],
     ids=lambda value: getattr(value, "name", ""),
 )
 def test_go2_does_what_gymnasiums_vector_environment_of_single_robots_does(mode, noisy, make_vec):
@@ -242,7 +266,9 @@ def test_final_observations_serve_as_next_observations_for_all(array, grouped):
         assert_equal(to_numpy(next_observation), to_numpy(expected))
         if ended.any():
             seen += 1
-            assert_equal(to_numpy(plain.reset(options={"reset_mask": ended})[0]), to_numpy(observation))
+            assert_equal(
+                to_numpy(plain.reset(options={"reset_mask": ended})[0]), to_numpy(observation)
+            )
     assert seen > 8
 
 
@@ -264,7 +290,9 @@ def test_costs_stay_on_the_step_that_they_belong_to(mode, array):
         if mode is AutoresetMode.SAME_STEP:
             clock[ended] = 0
             if ended.any():
-                np.testing.assert_array_equal(info["final_info"]["cost"][ended], info["cost"][ended])
+                np.testing.assert_array_equal(
+                    info["final_info"]["cost"][ended], info["cost"][ended]
+                )
                 np.testing.assert_array_equal(info["final_info"]["costs"], info["costs"])
         else:
             assert (reward[fresh] == 0.0).all() and not ended[fresh].any()
@@ -282,13 +310,20 @@ def test_the_step_that_resets_ignores_its_action(make_vec, random_actions, asser
         for step, action in enumerate(random_actions(12, 3)):
             if changed and step % 5 == 4:
                 action = -action
-            trace.append([x.copy() if isinstance(x, np.ndarray) else copy.deepcopy(x) for x in env.step(action)[:4]])
+            trace.append(
+                [
+                    x.copy() if isinstance(x, np.ndarray) else copy.deepcopy(x)
+                    for x in env.step(action)[:4]
+                ]
+            )
         traces.append(trace)
     assert_same(*traces)
 
 
 @RESETTING
-def test_the_log_describes_the_same_episodes_whenever_the_reset_comes(mode, make_vec, random_actions):
+def test_the_log_describes_the_same_episodes_whenever_the_reset_comes(
+    mode, make_vec, random_actions
+):
     env = make_vec(3, max_episode_steps=5, autoreset_mode=mode)
     disabled = make_vec(3, max_episode_steps=5, autoreset_mode="Disabled")
     logs = []
@@ -305,7 +340,9 @@ def test_the_log_describes_the_same_episodes_whenever_the_reset_comes(mode, make
 
 
 @RESETTING
-def test_the_log_names_the_condition_that_ended_the_episode_whenever_the_reset_comes(mode, make_vec, random_actions):
+def test_the_log_names_the_condition_that_ended_the_episode_whenever_the_reset_comes(
+    mode, make_vec, random_actions
+):
     """Also one that held on the last step alone."""
 
     def falls(env: Any) -> torch.Tensor:
@@ -317,7 +354,11 @@ def test_the_log_names_the_condition_that_ended_the_episode_whenever_the_reset_c
     cfg.terminations = {"falls": TerminationTermCfg(falls)}
     env = make_vec(3, autoreset_mode=mode, cfg=cfg)
     env.reset(seed=0)
-    logs = [info["log"] for info in (env.step(action)[4] for action in random_actions(5, 3)) if "log" in info]
+    logs = [
+        info["log"]
+        for info in (env.step(action)[4] for action in random_actions(5, 3))
+        if "log" in info
+    ]
     assert [(log["episodes"], log["termination/falls"]) for log in logs] == [(1, 1)]
 
 
@@ -351,12 +392,16 @@ def test_statistics_agree_with_gymnasiums_own(mode, grouped):
         _, _, terminated, truncated, info = env.step(action)
         ended = terminated | truncated
         episodes += int(ended.sum())
-        assert ("episode" in info) == ("_episode" in info) == ("theirs" in info) == bool(ended.any()), step
+        assert (
+            ("episode" in info) == ("_episode" in info) == ("theirs" in info) == bool(ended.any())
+        ), step
         if ended.any():
             np.testing.assert_array_equal(info["_episode"], ended)
             np.testing.assert_array_equal(info["episode"]["l"], info["theirs"]["l"])
             np.testing.assert_allclose(info["episode"]["r"], info["theirs"]["r"], rtol=1e-6)
-            assert (info["episode"]["l"][~ended] == 0).all() and (info["episode"]["r"][~ended] == 0.0).all()
+            assert (info["episode"]["l"][~ended] == 0).all() and (
+                info["episode"]["r"][~ended] == 0.0
+            ).all()
         mask = ended.copy() if mode is AutoresetMode.DISABLED else np.zeros(len(SEEDS), bool)
         mask[step % len(SEEDS)] |= step % 7 == 6
         if mask.any():
@@ -366,7 +411,9 @@ def test_statistics_agree_with_gymnasiums_own(mode, grouped):
 
 @RESETTING
 def test_statistics_of_go2_agree_with_gymnasiums_own(mode, make_vec, random_actions):
-    env = RecordEpisodeStatistics(make_vec(3, max_episode_steps=6, autoreset_mode=mode), stats_key="theirs")
+    env = RecordEpisodeStatistics(
+        make_vec(3, max_episode_steps=6, autoreset_mode=mode), stats_key="theirs"
+    )
     env.reset(seed=1)
     for action in random_actions(30, 3):
         _, _, terminated, truncated, info = env.step(action)
@@ -430,7 +477,9 @@ def test_statistics_work_without_costs():
 
 
 @pytest.mark.parametrize("array", ["numpy", "torch"])
-def test_the_time_limit_truncates_each_episode_at_its_own_step_and_keeps_the_environments_truncation(array):
+def test_the_time_limit_truncates_each_episode_at_its_own_step_and_keeps_the_environments_truncation(
+    array,
+):
     env = TimeLimit(Countdowns(array=array), 4)
     env.reset(seed=SEEDS)
     clock = np.zeros(len(SEEDS), int)
@@ -486,7 +535,9 @@ def test_the_registration_stacks_the_wrappers_that_the_mode_asks_for(mode, make_
         assert wrappers[-1].time_limit == limit
 
 
-def test_the_stack_can_be_taken_apart_and_put_together_by_hand(make_vec, random_actions, assert_same):
+def test_the_stack_can_be_taken_apart_and_put_together_by_hand(
+    make_vec, random_actions, assert_same
+):
     registered = make_vec(3, max_episode_steps=4)
     core = make_vec(3).unwrapped
     by_hand = AutoReset(EpisodeStatistics(TimeLimit(core, 4)))
@@ -526,7 +577,9 @@ def test_a_stack_goes_on_from_its_saved_state(mode, array, grouped, saved_at, as
 
 
 @pytest.mark.parametrize("wrapper", [lambda env: TimeLimit(env, 4), EpisodeStatistics, AutoReset])
-def test_the_own_state_of_a_wrapper_is_a_copy_and_comes_back(wrapper: Callable[[VectorEnv], StatefulWrapper]):
+def test_the_own_state_of_a_wrapper_is_a_copy_and_comes_back(
+    wrapper: Callable[[VectorEnv], StatefulWrapper],
+):
     env = wrapper(Countdowns())
     env.reset(seed=SEEDS)
     record(env, actions(3))
@@ -564,11 +617,15 @@ def test_a_state_of_another_stack_is_refused_and_nothing_changes():
     np.testing.assert_array_equal(after["env"]["own"]["returns"], before["env"]["own"]["returns"])
     elapsed_steps = before["env"]["env"]["own"]["elapsed_steps"]
     np.testing.assert_array_equal(after["env"]["env"]["own"]["elapsed_steps"], elapsed_steps)
-    assert [e.time for e in after["env"]["env"]["env"]] == [e.time for e in before["env"]["env"]["env"]]
+    assert [e.time for e in after["env"]["env"]["env"]] == [
+        e.time for e in before["env"]["env"]["env"]
+    ]
 
 
 @pytest.mark.parametrize("wrapper", [lambda env: TimeLimit(env, 4), EpisodeStatistics, AutoReset])
-def test_a_state_of_another_number_of_environments_is_refused_and_nothing_changes(wrapper, assert_same):
+def test_a_state_of_another_number_of_environments_is_refused_and_nothing_changes(
+    wrapper, assert_same
+):
     env, other = wrapper(Countdowns()), wrapper(Countdowns(1))
     for each in (env, other):
         each.reset(seed=SEEDS[: each.num_envs])
@@ -578,31 +635,42 @@ def test_a_state_of_another_number_of_environments_is_refused_and_nothing_change
                 each._ended.end(ended)
     before, envs = env.state_dict(), copy.deepcopy(env.get_state()["env"])
     name = type(env).__name__
-    with pytest.raises(ValueError, match=rf"{name} needs a state whose '\w+' has shape \({len(SEEDS)},\), got \(1,\)"):
+    with pytest.raises(
+        ValueError,
+        match=rf"{name} needs a state whose '\w+' has shape \({len(SEEDS)},\), got \(1,\)",
+    ):
         env.load_state_dict(other.state_dict())
     with pytest.raises(ValueError, match=rf"{name} needs a state whose"):
         env.set_state(other.get_state())
-    with pytest.raises(ValueError, match=rf"{name} needs a state with '\w+', got one of \['other'\]"):
+    with pytest.raises(
+        ValueError, match=rf"{name} needs a state with '\w+', got one of \['other'\]"
+    ):
         env.load_state_dict({"other": 1})
     after = env.state_dict()
     for state in (before, after):
         state.pop("ages", None)
     assert_same(after, before)
-    assert [vars(one)["time"] for one in env.get_state()["env"]] == [vars(one)["time"] for one in envs]
+    assert [vars(one)["time"] for one in env.get_state()["env"]] == [
+        vars(one)["time"] for one in envs
+    ]
 
 
 def test_statistics_refuse_a_state_of_another_number_of_costs():
     class Third(gym.vector.VectorWrapper):
         def step(self, actions: Any) -> Any:
             *step, info = self.env.step(actions)
-            return *step, {**info, "costs": np.concatenate((info["costs"], info["costs"][:, :1]), axis=1)}
+            return *step, {
+                **info,
+                "costs": np.concatenate((info["costs"], info["costs"][:, :1]), axis=1),
+            }
 
     env, other = EpisodeStatistics(Countdowns()), EpisodeStatistics(Third(Countdowns()))
     for each in (env, other):
         each.reset(seed=SEEDS)
         each.step(actions(1)[0])
     with pytest.raises(
-        ValueError, match=r"EpisodeStatistics needs a state whose 'costs_sums' has shape .* 2\), got .* 3\)"
+        ValueError,
+        match=r"EpisodeStatistics needs a state whose 'costs_sums' has shape .* 2\), got .* 3\)",
     ):
         env.load_state_dict(other.state_dict())
 

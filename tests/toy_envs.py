@@ -16,7 +16,9 @@ from gymnasium.vector.utils import batch_space
 ARRAYS = ("numpy", "torch", "strict")
 NUM_ACTIONS = 2
 OBSERVATION = Box(-1000.0, 1000.0, (5,))
-GROUPED_OBSERVATION = Dict({"critic": Box(-1000.0, 1000.0, (5,)), "policy": Box(-1000.0, 1000.0, (2,))})
+GROUPED_OBSERVATION = Dict(
+    {"critic": Box(-1000.0, 1000.0, (5,)), "policy": Box(-1000.0, 1000.0, (2,))}
+)
 
 
 def convert(tree: Any, array: str) -> Any:
@@ -59,8 +61,18 @@ class ToyVectorEnv(VectorEnv):
         first: int = 0,
         render_mode: str | None = None,
     ):
-        self.num_envs, self.array, self.grouped, self.costs, self.lengths = num_envs, array, grouped, costs, lengths
-        self.metadata = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"], "render_fps": 20}
+        self.num_envs, self.array, self.grouped, self.costs, self.lengths = (
+            num_envs,
+            array,
+            grouped,
+            costs,
+            lengths,
+        )
+        self.metadata = {
+            "autoreset_mode": AutoresetMode.DISABLED,
+            "render_modes": ["rgb_array"],
+            "render_fps": 20,
+        }
         self.render_mode = render_mode
         self.single_observation_space = GROUPED_OBSERVATION if grouped else OBSERVATION
         self.single_action_space = Box(-1.0, np.array([1.0, 3.0], np.float32))
@@ -73,7 +85,9 @@ class ToyVectorEnv(VectorEnv):
         self.times = np.zeros(num_envs, int)
         self.last_actions = np.zeros((num_envs, NUM_ACTIONS), np.float32)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         mask = np.ones(self.num_envs, bool)
         if options is not None:
             mask = self._taken(options["reset_mask"])
@@ -83,7 +97,9 @@ class ToyVectorEnv(VectorEnv):
         self.episodes[mask] += 1
         self.times[mask] = 0
         self.last_actions[mask] = 0.0
-        return convert(self._observe(), self.array), convert({"begun": mask, "count": self.episodes + 1}, self.array)
+        return convert(self._observe(), self.array), convert(
+            {"begun": mask, "count": self.episodes + 1}, self.array
+        )
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         actions = self._taken(actions)
@@ -104,7 +120,9 @@ class ToyVectorEnv(VectorEnv):
         return tuple(np.full((16, 16, 3), 10 * time, np.uint8) for time in self.times)
 
     def get_state(self) -> dict[str, Any]:
-        return copy.deepcopy({name: getattr(self, name) for name in ("episodes", "times", "last_actions")})
+        return copy.deepcopy(
+            {name: getattr(self, name) for name in ("episodes", "times", "last_actions")}
+        )
 
     def set_state(self, state: dict[str, Any]) -> None:
         vars(self).update(copy.deepcopy(state))
@@ -112,10 +130,18 @@ class ToyVectorEnv(VectorEnv):
     def _observe(self) -> Any:
         columns = (self.ids, self.episodes, self.times, *self.last_actions.T)
         observation = np.stack(columns, axis=1).astype(np.float32)
-        return {"critic": observation, "policy": observation[:, :2].copy()} if self.grouped else observation
+        return (
+            {"critic": observation, "policy": observation[:, :2].copy()}
+            if self.grouped
+            else observation
+        )
 
     def _taken(self, array: Any) -> np.ndarray:
-        kind = {"numpy": np.ndarray, "torch": torch.Tensor, "strict": array_api_strict.asarray(0).__class__}[self.array]
+        kind = {
+            "numpy": np.ndarray,
+            "torch": torch.Tensor,
+            "strict": array_api_strict.asarray(0).__class__,
+        }[self.array]
         if not isinstance(array, kind):
             raise TypeError(f"this environment takes {self.array} arrays, got {type(array)}")
         return np.asarray(array).copy()
@@ -136,12 +162,18 @@ class ToyEnv(gym.Env):
         self.grouped = grouped
         self.render_mode = render_mode
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.length = int(self.np_random.integers(2, 8))
         self.time = 0
         self.action = np.zeros(NUM_ACTIONS, np.float32)
-        return self._observe(), {"phase": float(self.np_random.random()), "length": self.length, "cost": 0.0}
+        return self._observe(), {
+            "phase": float(self.np_random.random()),
+            "length": self.length,
+            "cost": 0.0,
+        }
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.time += 1
@@ -155,24 +187,40 @@ class ToyEnv(gym.Env):
             "parts": {"time": self.time},
         }
         reward = self.time + float(action[0]) + float(self.np_random.random())
-        return self._observe(), reward, over and self.length % 2 == 0, over and self.length % 2 == 1, info
+        return (
+            self._observe(),
+            reward,
+            over and self.length % 2 == 0,
+            over and self.length % 2 == 1,
+            info,
+        )
 
     def render(self) -> np.ndarray:
         return np.full((16, 16, 3), 10 * self.time, np.uint8)
 
     def get_state(self) -> dict[str, Any]:
-        return copy.deepcopy({name: getattr(self, name) for name in ("length", "time", "action", "np_random")})
+        return copy.deepcopy(
+            {name: getattr(self, name) for name in ("length", "time", "action", "np_random")}
+        )
 
     def set_state(self, state: dict[str, Any]) -> None:
         for name, value in copy.deepcopy(state).items():
             setattr(self, name, value)
 
     def _observe(self) -> Any:
-        observation = np.array([self.length, self.time, self.np_random.random(), *self.action], np.float32)
-        return {"critic": observation, "policy": observation[:2].copy()} if self.grouped else observation
+        observation = np.array(
+            [self.length, self.time, self.np_random.random(), *self.action], np.float32
+        )
+        return (
+            {"critic": observation, "policy": observation[:2].copy()}
+            if self.grouped
+            else observation
+        )
 
 
-def make_toy_env(limit: int | None = None, grouped: bool = False, render_mode: str | None = None) -> gym.Env:
+def make_toy_env(
+    limit: int | None = None, grouped: bool = False, render_mode: str | None = None
+) -> gym.Env:
     """A :class:`ToyEnv`, within Gymnasium's time limit if there is one."""
     env: gym.Env = ToyEnv(grouped, render_mode)
     return env if limit is None else gym.wrappers.TimeLimit(env, limit)

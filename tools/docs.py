@@ -15,7 +15,9 @@ import griffe
 
 _PROMPT = re.compile(r"(?:^>>> .*\n?(?:^(?!>>> )\S.*\n?)*)+", re.MULTILINE)
 _ROLE = re.compile(r":\w+:`(?:[^`<>]*<)?(~?)([\w.]+)>?`")
-_LINK = re.compile(r"""<(?:a|img|link|script|video|source)\b[^>]*?\s(?:href|src)=["']?([^"'\s>]+)""")
+_LINK = re.compile(
+    r"""<(?:a|img|link|script|video|source)\b[^>]*?\s(?:href|src)=["']?([^"'\s>]+)"""
+)
 _ANCHOR = re.compile(r"""\s(?:id|name)=["']?([^"'\s>]+)""")
 
 
@@ -29,11 +31,19 @@ class Docstrings(griffe.Extension):
 
     def on_members(self, *, obj: Any, **kwargs: Any) -> None:
         below: Any = None
-        own = [member for member in obj.members.values() if not member.is_alias and member.is_attribute]
+        own = [
+            member for member in obj.members.values() if not member.is_alias and member.is_attribute
+        ]
         for member in sorted(own, key=lambda member: -member.lineno):
-            if member.docstring is None and below is not None and below.lineno - member.endlineno == 1:
+            if (
+                member.docstring is None
+                and below is not None
+                and below.lineno - member.endlineno == 1
+            ):
                 member.docstring = griffe.Docstring("&#8203;", parent=member)
-            below = member if member.docstring is not None and member.endlineno is not None else None
+            below = (
+                member if member.docstring is not None and member.endlineno is not None else None
+            )
 
 
 def as_markdown(text: str) -> str:
@@ -47,7 +57,9 @@ def _prose(text: str) -> str:
     text = _ROLE.sub(lambda role: f"``{role[2].split('.')[-1] if role[1] else role[2]}``", text)
     text = re.sub(r"(?<=:):$", "", text, flags=re.MULTILINE)
     pieces = re.split(r"(``.+?``)", text, flags=re.DOTALL)
-    return "".join(piece if piece.startswith("``") else re.sub(r"([*<\[])", r"\\\1", piece) for piece in pieces)
+    return "".join(
+        piece if piece.startswith("``") else re.sub(r"([*<\[])", r"\\\1", piece) for piece in pieces
+    )
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **kwargs: Any) -> str:
@@ -71,8 +83,13 @@ def command_line() -> str:
 
     pages: list[tuple[str, list[str]]] = [("legged-envs", [])]
     pages += [(f"legged-envs {verb}", [verb]) for verb in cli.VERBS]
-    pages += [(f"legged-envs train TASK_ID {name}", ["train", "Legged/Go2-Mimic-v0", name]) for name in _algorithms()]
-    return "\n\n".join(f"## {title}\n\n```text\n{_help(cli.main, words)}\n```" for title, words in pages)
+    pages += [
+        (f"legged-envs train TASK_ID {name}", ["train", "Legged/Go2-Mimic-v0", name])
+        for name in _algorithms()
+    ]
+    return "\n\n".join(
+        f"## {title}\n\n```text\n{_help(cli.main, words)}\n```" for title, words in pages
+    )
 
 
 def _algorithms() -> tuple[str, ...]:
@@ -97,7 +114,9 @@ def broken(site: Path) -> Iterator[str]:
     """What is wrong with the links of a site: targets and anchors that are not there, pages that no link leads to."""
     site = site.resolve()
     texts = {path: path.read_text() for path in site.rglob("*.html") if path.name != "404.html"}
-    anchors = {path: {unescape(name) for name in _ANCHOR.findall(text)} for path, text in texts.items()}
+    anchors = {
+        path: {unescape(name) for name in _ANCHOR.findall(text)} for path, text in texts.items()
+    }
     reached, waiting = {site / "index.html"}, [site / "index.html"]
     while waiting:
         page = waiting.pop()
@@ -115,4 +134,6 @@ def broken(site: Path) -> Iterator[str]:
             if target in texts and target not in reached:
                 reached.add(target)
                 waiting.append(target)
-    yield from (f"{page.relative_to(site)}: no link leads there" for page in texts if page not in reached)
+    yield from (
+        f"{page.relative_to(site)}: no link leads there" for page in texts if page not in reached
+    )

@@ -34,7 +34,16 @@ def main() -> None:
         for task_id, policy in SHIPPED.items():
             film(task_id, policy.stem, "--seconds", SECONDS)
         for kind in (*MIXTURE, "rubble"):
-            film("Legged/Go2-Rough-v0", f"terrain_{kind}", "--terrain", kind, "--level", "5", "--seconds", "6")
+            film(
+                "Legged/Go2-Rough-v0",
+                f"terrain_{kind}",
+                "--terrain",
+                kind,
+                "--level",
+                "5",
+                "--seconds",
+                "6",
+            )
 
 
 def film(task_id: str, name: str, *options: str) -> None:
@@ -42,9 +51,23 @@ def film(task_id: str, name: str, *options: str) -> None:
     path = FOLDER / f"{name}.mp4"
     with TemporaryDirectory() as folder:
         large = f"{folder}/film.mp4"
-        cli.main(["play", task_id, "--video", large, "--changes", "viewer.resolution", RESOLUTION, *options])
+        cli.main(
+            [
+                "play",
+                task_id,
+                "--video",
+                large,
+                "--changes",
+                "viewer.resolution",
+                RESOLUTION,
+                *options,
+            ]
+        )
         small = ("-crf", "32", "-preset", "slow", "-movflags", "+faststart")
-        subprocess.run([get_ffmpeg_exe(), "-y", "-loglevel", "error", "-i", large, *small, str(path)], check=True)
+        subprocess.run(
+            [get_ffmpeg_exe(), "-y", "-loglevel", "error", "-i", large, *small, str(path)],
+            check=True,
+        )
 
 
 if __name__ == "__main__":

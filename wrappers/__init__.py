@@ -5,7 +5,9 @@ from legged_envs.wrappers.action_scale import ActionScale as ActionScale
 from legged_envs.wrappers.auto_reset import AutoReset as AutoReset
 from legged_envs.wrappers.cmdp import CMDP as CMDP
 from legged_envs.wrappers.cmdp import VectorCMDP as VectorCMDP
-from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations as ConstraintsAsTerminations
+from legged_envs.wrappers.constraints_as_terminations import (
+    ConstraintsAsTerminations as ConstraintsAsTerminations,
+)
 from legged_envs.wrappers.cost_normalize import CostNormalize as CostNormalize
 from legged_envs.wrappers.cost_reduce import CostReduce as CostReduce
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics as EpisodeStatistics

@@ -60,9 +60,13 @@ class ActionRepeat(StatefulWrapper):
             if not arrays.any_row(going):
                 break
             end_episodes(self.env, over)
-            last, info = arrays.map_arrays(arrays.copied, ((observation, terminated, truncated), info))
+            last, info = arrays.map_arrays(
+                arrays.copied, ((observation, terminated, truncated), info)
+            )
             observation, added, terminated, truncated, later = self.env.step(actions)
-            observation, terminated, truncated = arrays.where_rows(going, (observation, terminated, truncated), last)
+            observation, terminated, truncated = arrays.where_rows(
+                going, (observation, terminated, truncated), last
+            )
             reward = reward + arrays.blank_rows(over, added)
             counted = {key: arrays.blank_rows(over, later[key]) for key in ADD if key in later}
             info = {**arrays.info_rows(going, later, info, self._whole), **_sums(info, counted)}

@@ -38,8 +38,12 @@ class ActionScale(StatefulWrapper):
             raise ValueError(f"ActionScale needs a finite action space, got {inner}: {how}")
         lows, highs = _bounds("low", low, inner), _bounds("high", high, inner)
         if not (lows < highs).all():
-            raise ValueError(f"low must be below high in every entry, got low={low!r} and high={high!r}")
-        self.single_action_space = Box(lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=inner.dtype)
+            raise ValueError(
+                f"low must be below high in every entry, got low={low!r} and high={high!r}"
+            )
+        self.single_action_space = Box(
+            lows.astype(inner.dtype), highs.astype(inner.dtype), dtype=inner.dtype
+        )
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._shape = (self.num_envs, *inner.shape)
         env_low, env_high = inner.low.astype(np.float64), inner.high.astype(np.float64)
@@ -56,7 +60,11 @@ class ActionScale(StatefulWrapper):
             given = type(actions).__name__ if shape is None else tuple(shape)
             raise ValueError(f"actions must be an array of shape {self._shape}, got {given}")
         constants = self._constants
-        if constants is None or constants[0].dtype != actions.dtype or type(constants[0]) is not type(actions):
+        if (
+            constants is None
+            or constants[0].dtype != actions.dtype
+            or type(constants[0]) is not type(actions)
+        ):
             xp = array_namespace(actions)
             if xp.isdtype(actions.dtype, "integral"):
                 actions = xp.astype(actions, getattr(xp, str(self.single_action_space.dtype)))
@@ -84,7 +92,9 @@ def _inner_bound(bound: Array, dtype: Any, inwards: float) -> Array:
     xp = array_namespace(bound)
     nearest = xp.astype(bound, dtype)
     inner = xp.astype(bound + xp.abs(bound) * (inwards * float(xp.finfo(dtype).eps)), dtype)
-    return cast(Array, xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest))
+    return cast(
+        Array, xp.where((bound - xp.astype(nearest, bound.dtype)) * inwards > 0.0, inner, nearest)
+    )
 
 
 def _bounds(name: str, value: ArrayLike, space: Box) -> NumPyArray:

@@ -12,7 +12,10 @@ from legged_envs.wrappers.arrays import Info, first_array
 from legged_envs.wrappers.base import Options, ShowsEnv, in_order
 from legged_envs.wrappers.layers import Env, layers
 
-OBSERVATION_GROUP, STATE_GROUP = "policy", "critic"  # groups of a dict of observations: for both, for the critic alone
+OBSERVATION_GROUP, STATE_GROUP = (
+    "policy",
+    "critic",
+)  # groups of a dict of observations: for both, for the critic alone
 LayerType = TypeVar("LayerType")
 
 
@@ -32,14 +35,20 @@ def accept_env(env: Any, library: str, array: str) -> Any:
     """The environment in order; a ValueError with the right call unless it is a vector one in mode SAME_STEP."""
     call = _make_vec_call(env, array)
     if not isinstance(env, VectorEnv):
-        raise ValueError(f"{library} needs a vector environment, got {type(env).__name__}: make it by {call}")
+        raise ValueError(
+            f"{library} needs a vector environment, got {type(env).__name__}: make it by {call}"
+        )
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.SAME_STEP:
-        raise ValueError(f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by {call}")
+        raise ValueError(
+            f"{library} needs autoreset_mode SAME_STEP, got {mode}: make the environment by {call}"
+        )
     return in_order(env, library)
 
 
-def checked_reset(env: Env, library: str, array: str, seed: int | None, options: Options = None) -> tuple[Any, Info]:
+def checked_reset(
+    env: Env, library: str, array: str, seed: int | None, options: Options = None
+) -> tuple[Any, Info]:
     """``env.reset``; a :class:`WrongArrays` that says what to do if the observation is of another kind of arrays."""
     observation, info = env.reset(seed=seed, options=options)
     example = first_array(observation)
@@ -71,9 +80,13 @@ def find_layer(env: Env, kind: type[LayerType]) -> LayerType | None:
 def group_spaces(env: Env, library: str) -> tuple[gym.Space[Any], gym.Space[Any] | None]:
     """Spaces of the observation for the policy and for the critic alone, or None; without ``policy`` a ValueError."""
     space = env.single_observation_space
-    groups = dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
+    groups = (
+        dict(space.spaces) if isinstance(space, gym.spaces.Dict) else {OBSERVATION_GROUP: space}
+    )
     if OBSERVATION_GROUP not in groups:
-        raise ValueError(f"{library} needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}")
+        raise ValueError(
+            f"{library} needs an observation group {OBSERVATION_GROUP!r}, got {list(groups)}"
+        )
     return groups[OBSERVATION_GROUP], groups.get(STATE_GROUP)
 
 

@@ -123,13 +123,19 @@ def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, np.ndarray):
         return function(tree) if tree.dtype.kind in "biufc" else tree
     # Asking a number whether it is an array takes longest.
-    return function(tree) if not isinstance(tree, (np.generic, int, float)) and is_array_api_obj(tree) else tree
+    return (
+        function(tree)
+        if not isinstance(tree, (np.generic, int, float)) and is_array_api_obj(tree)
+        else tree
+    )
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     """Call a function with the leaves of trees of one structure, which that of the first is; returns such a tree."""
     if isinstance(tree, dict):
-        return {key: map_leaves(function, tree[key], *(other[key] for other in others)) for key in tree}
+        return {
+            key: map_leaves(function, tree[key], *(other[key] for other in others)) for key in tree
+        }
     if isinstance(tree, tuple):
         return tuple(map_leaves(function, *parts) for parts in zip(tree, *others, strict=True))
     return function(tree, *others)

@@ -9,7 +9,12 @@ from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, end_episodes, whole_keys
 
-FINAL = ("final_obs", "_final_obs", "final_info", "_final_info")  # keys of info that a reset in the same step adds
+FINAL = (
+    "final_obs",
+    "_final_obs",
+    "final_info",
+    "_final_info",
+)  # keys of info that a reset in the same step adds
 
 
 class AutoReset(StatefulWrapper):
@@ -44,16 +49,22 @@ class AutoReset(StatefulWrapper):
         super().__init__(env)
         self.mode = AutoresetMode(mode)
         if self.mode is AutoresetMode.DISABLED:
-            raise ValueError("AutoReset's mode must be SAME_STEP or NEXT_STEP; leave the wrapper out for DISABLED")
+            raise ValueError(
+                "AutoReset's mode must be SAME_STEP or NEXT_STEP; leave the wrapper out for DISABLED"
+            )
         below = autoreset_mode(self.env)
         if below is not AutoresetMode.DISABLED:
             how = "which resets by itself: make it with autoreset_mode=AutoresetMode.DISABLED, or leave AutoReset out"
-            raise ValueError(f"AutoReset needs an environment with autoreset DISABLED, got {below}, {how}")
+            raise ValueError(
+                f"AutoReset needs an environment with autoreset DISABLED, got {below}, {how}"
+            )
         self.metadata = {**self.env.metadata, "autoreset_mode": self.mode}
         self._ended = Episodes(self.mode)  # rows whose next step resets
         self._whole = whole_keys(self.env)
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         self._ended.begin(begun)
         return observation, info
 
@@ -77,16 +88,26 @@ def reset_in_step(env: Any, ended: Array, step: Step, whole: frozenset[str]) -> 
     Returns the step with the first observations of the next episodes in those rows and the keys ``FINAL`` in ``info``.
     Rows that ``env`` has reset in that step by itself stay. ``whole``: keys of ``info`` without rows."""
     final_observation, reward, terminated, truncated, info = arrays.map_arrays(arrays.copied, step)
-    final_info = arrays.map_arrays(arrays.copied, {key: value for key, value in info.items() if key not in FINAL})
+    final_info = arrays.map_arrays(
+        arrays.copied, {key: value for key, value in info.items() if key not in FINAL}
+    )
     if "_final_obs" in info:
         rows = ended | info["_final_obs"]
-        final_observation = arrays.where_rows(info["_final_obs"], info["final_obs"], final_observation)
+        final_observation = arrays.where_rows(
+            info["_final_obs"], info["final_obs"], final_observation
+        )
         final_info = arrays.info_rows(ended, final_info, info.get("final_info", {}), whole)
     else:
         rows = arrays.copied(ended)
     observation, reset_info = env.reset(options={"reset_mask": arrays.copied(ended)})
-    reset_info = {key: reset_info[key] for key in reset_info if not (key in info and key.removeprefix("_") in COSTS)}
-    info |= arrays.info_rows(ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole)
+    reset_info = {
+        key: reset_info[key]
+        for key in reset_info
+        if not (key in info and key.removeprefix("_") in COSTS)
+    }
+    info |= arrays.info_rows(
+        ended, reset_info, {key: info[key] for key in reset_info if key in info}, whole
+    )
     info |= zip(FINAL, (final_observation, rows, final_info, arrays.copied(rows)), strict=True)
     return observation, reward, terminated, truncated, info
 
@@ -96,6 +117,16 @@ def step_and_reset(env: Any, waiting: Episodes, actions: Tree, whole: frozenset[
     _, reward, terminated, truncated, info = env.step(actions)
     rows = waiting.over(reward)
     # Before the reset, which may write to the same arrays.
-    reward, terminated, truncated = arrays.blank_rows(rows, reward), terminated & ~rows, truncated & ~rows
+    reward, terminated, truncated = (
+        arrays.blank_rows(rows, reward),
+        terminated & ~rows,
+        truncated & ~rows,
+    )
     observation, reset_info = env.reset(options={"reset_mask": arrays.copied(rows)})
-    return observation, reward, terminated, truncated, arrays.info_rows(rows, reset_info, info, whole)
+    return (
+        observation,
+        reward,
+        terminated,
+        truncated,
+        arrays.info_rows(rows, reset_info, info, whole),
+    )

@@ -18,7 +18,18 @@ from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.foreign_env import ForeignEnv, put_in_order
 from legged_envs.wrappers.layers import Env, Step, autoreset_mode, layers, state_below
 
-__all__ = ["Env", "Episodes", "Info", "Options", "Seed", "StatefulWrapper", "Step", "Tree", "layers", "whole_number"]
+__all__ = [
+    "Env",
+    "Episodes",
+    "Info",
+    "Options",
+    "Seed",
+    "StatefulWrapper",
+    "Step",
+    "Tree",
+    "layers",
+    "whole_number",
+]
 
 Seed: TypeAlias = int | list[int] | None
 """A seed for all environments, one for each, or none."""
@@ -56,7 +67,11 @@ class Episodes:
 
     def end(self, ended: Array) -> None:
         """Note that the episodes of the rows ``ended`` (num_envs,) are over."""
-        self._set(arrays.as_kind_of(ended, self._over) | self._over if self.some_over else arrays.copied(ended))
+        self._set(
+            arrays.as_kind_of(ended, self._over) | self._over
+            if self.some_over
+            else arrays.copied(ended)
+        )
 
     def step(self, ended: Array | None) -> None:
         """Note whose episodes a step has ended, None if nobody's; those before are reset if the environment does so."""
@@ -64,7 +79,10 @@ class Episodes:
             if ended is not None:
                 self.end(ended)
         elif self.mode is AutoresetMode.NEXT_STEP and (ended is not None or self.some_over):
-            self._over, self.some_over = None if ended is None else arrays.copied(ended), ended is not None
+            self._over, self.some_over = (
+                None if ended is None else arrays.copied(ended),
+                ended is not None,
+            )
 
     def _set(self, over: Array) -> None:
         self._over, self.some_over = over, arrays.any_row(over)
@@ -78,7 +96,9 @@ class Episodes:
         if state is not None and "bool" not in str(getattr(state, "dtype", None)):
             raise ValueError(f"the mask of episodes that are over must be boolean, got {state!r}")
         if state is not None and self.mode is AutoresetMode.SAME_STEP and arrays.any_row(state):
-            raise ValueError(f"the state is of another autoreset mode than {self.mode}: episodes wait for their reset")
+            raise ValueError(
+                f"the state is of another autoreset mode than {self.mode}: episodes wait for their reset"
+            )
 
     def load_state_dict(self, state: Array | None) -> None:
         """Return to a state from :meth:`state_dict`."""
@@ -93,8 +113,13 @@ class _TakesDevice(ABCMeta):
     def __call__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
         if "device" in inspect.signature(cls).parameters:
             return super().__call__(env, *args, **kwargs)
-        devices = [*filter(_is_device, args), *([kwargs.pop("device")] if "device" in kwargs else [])]
-        wrapper = super().__call__(env, *(value for value in args if not _is_device(value)), **kwargs)
+        devices = [
+            *filter(_is_device, args),
+            *([kwargs.pop("device")] if "device" in kwargs else []),
+        ]
+        wrapper = super().__call__(
+            env, *(value for value in args if not _is_device(value)), **kwargs
+        )
         if len(devices) > 1 or not all(map(_is_device, devices)):
             raise TypeError(f"{cls.__name__} takes one device, such as 'cpu', got {devices}")
         wrapper._expected_device = str(devices[0]) if devices else None
@@ -128,9 +153,13 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
     OmniSafe's, through ``FromCMDP``. Others are a ``TypeError``, a layer that must be outermost a ``ValueError``."""
 
     env: Any
-    outermost: ClassVar[bool] = False  # no wrapper can go above: its step does not return Gymnasium's five values
+    outermost: ClassVar[bool] = (
+        False  # no wrapper can go above: its step does not return Gymnasium's five values
+    )
     reports_episodes: ClassVar[bool] = False  # whether it adds info["episode"]
-    whole_keys: ClassVar[frozenset[str]] = frozenset()  # keys of info it adds that have no row for each environment
+    whole_keys: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # keys of info it adds that have no row for each environment
     STATE: ClassVar[dict[str, Shape | None]] = {}
     """What is saved: attributes (an underscore in front may be left out) and, of arrays or None, the shape."""
     _expected_device: str | None = None
@@ -147,7 +176,10 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
         while asking is not None and asking.f_code.co_name == "metadata":  # the layers between
             asking = asking.f_back
         asker = None if asking is None else asking.f_locals.get("self")
-        twice = isinstance(asker, RecordEpisodeStatistics) and getattr(asker, "_stats_key", "") == "episode"
+        twice = (
+            isinstance(asker, RecordEpisodeStatistics)
+            and getattr(asker, "_stats_key", "") == "episode"
+        )
         if twice and any(getattr(layer, "reports_episodes", False) for layer in layers(self)):
             wrong = "RecordEpisodeStatistics would report info['episode'], which this environment reports itself"
             how = "make it with gymnasium.make_vec(…, statistics=False), or leave RecordEpisodeStatistics out"
@@ -166,7 +198,9 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Any, Info]:
         mask = None if options is None else options.get("reset_mask")
         # Gymnasium's vector environments take the mask out of the dict that they get.
-        observation, info = self.env.reset(seed=seed, options=None if options is None else dict(options))
+        observation, info = self.env.reset(
+            seed=seed, options=None if options is None else dict(options)
+        )
         example = arrays.first_array(observation)
         if self._expected_device is not None:
             self._check_device(example)
@@ -180,7 +214,9 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
         if self._over is not None:
             self._over.end(mask)
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         """Observation and ``info`` to give after a reset of the rows ``begun``, a mask: of all unless ``partial``."""
         return observation, info
 
@@ -216,10 +252,14 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
         for key, shape in self.STATE.items():
             given, expected = state[key], [getattr(self, str(size), size) for size in shape or ()]
             sizes = np.shape(given) if hasattr(given, "dtype") else ()
-            fits = len(sizes) == len(expected) and all(b in (None, a) for a, b in zip(sizes, expected, strict=True))
+            fits = len(sizes) == len(expected) and all(
+                b in (None, a) for a, b in zip(sizes, expected, strict=True)
+            )
             if shape is not None and given is not None and not fits:
                 wrong = f"got {tuple(sizes)} of a {type(given).__name__}: load one of as many environments and costs"
-                raise ValueError(f"{name} needs a state whose {key!r} has shape {tuple(expected)}, {wrong}")
+                raise ValueError(
+                    f"{name} needs a state whose {key!r} has shape {tuple(expected)}, {wrong}"
+                )
             try:
                 _in_place_of(getattr(self, self._attribute(key)), given, load=False)
             except (KeyError, ValueError) as error:
@@ -234,7 +274,11 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
 
     def get_state(self) -> dict[str, Any]:
         """The state of this wrapper and of everything below it; a ``TypeError`` if a layer below has none to give."""
-        return {"wrapper": type(self).__name__, "own": self.state_dict(), "env": state_below(self.env)}
+        return {
+            "wrapper": type(self).__name__,
+            "own": self.state_dict(),
+            "env": state_below(self.env),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return to a state from ``get_state`` of the same stack; another is a ``ValueError`` and changes nothing."""
@@ -244,7 +288,9 @@ class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclas
 
     def _check_stack(self, state: dict[str, Any]) -> None:
         if state.get("wrapper") != type(self).__name__:
-            raise ValueError(f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}")
+            raise ValueError(
+                f"{type(self).__name__}.set_state got the state of {state.get('wrapper')!r}"
+            )
         self._check_state(state["own"])
         if isinstance(self.env, StatefulWrapper):
             self.env._check_stack(state["env"])
@@ -267,7 +313,11 @@ def not_reset(wrapper: Env) -> RuntimeError:
     return RuntimeError(f"{type(wrapper).__name__} has no episodes to step yet: call reset() first")
 
 
-_LIKE: dict[type, Any] = {bool: bool, int: (int, np.integer), deque: (list, deque)}  # what may take a type's place
+_LIKE: dict[type, Any] = {
+    bool: bool,
+    int: (int, np.integer),
+    deque: (list, deque),
+}  # what may take a type's place
 
 
 def _state_of(value: Any) -> Any:
@@ -291,4 +341,8 @@ def _in_place_of(own: Any, given: Any, *, load: bool) -> Any:
         return own
     if not isinstance(given, _LIKE.get(type(own), object)):
         raise ValueError(f"expected a {type(own).__name__} like {own!r}, got {given!r}")
-    return deque(given, own.maxlen) if isinstance(own, deque) else arrays.map_arrays(arrays.copied, given)
+    return (
+        deque(given, own.maxlen)
+        if isinstance(own, deque)
+        else arrays.map_arrays(arrays.copied, given)
+    )

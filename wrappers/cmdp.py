@@ -31,7 +31,9 @@ class VectorCMDP(StatefulWrapper):
 
     def __init__(self, env: Any):
         if not isinstance(env, VectorEnv):
-            raise TypeError(f"VectorCMDP needs a VectorEnv, got {type(env).__name__}: CMDP takes a plain gymnasium.Env")
+            raise TypeError(
+                f"VectorCMDP needs a VectorEnv, got {type(env).__name__}: CMDP takes a plain gymnasium.Env"
+            )
         super().__init__(env)
         self._reports_costs = False
 
@@ -41,7 +43,9 @@ class VectorCMDP(StatefulWrapper):
         if cost is None:
             if not self._reports_costs:
                 raise ValueError(_NO_COST.format(env=name_of(self)))
-            cost = array_namespace(reward).zeros_like(reward)  # Gymnasium leaves the key out of a step that only resets
+            cost = array_namespace(reward).zeros_like(
+                reward
+            )  # Gymnasium leaves the key out of a step that only resets
         self._reports_costs = True
         info = {FINAL_NAMES.get(key, key): value for key, value in info.items()}
         return observation, reward, cost, terminated, truncated, info

@@ -15,7 +15,12 @@ from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import Env, Step, autoreset_mode, cost_attribute, name_of
 from legged_envs.wrappers.multipliers import relative_excess
 
-RAW_COSTS = ("original_costs", "costs", "original_cost", "cost")  # the first in info has the unit of the limits
+RAW_COSTS = (
+    "original_costs",
+    "costs",
+    "original_cost",
+    "cost",
+)  # the first in info has the unit of the limits
 PER_ENV, PER_COST = ("num_envs",), ("num_costs",)
 
 
@@ -36,7 +41,9 @@ class ConstraintWrapper(StatefulWrapper):
     def __init__(self, env: Env, limits: Sequence[float] | None, interval: int, warmup: int):
         super().__init__(env)
         names = tuple(cost_attribute(self, "cost_names") or ())
-        self.limits = self._check_limits(limits, names)  # (K,) float64: what each cost may be on average per step
+        self.limits = self._check_limits(
+            limits, names
+        )  # (K,) float64: what each cost may be on average per step
         self.num_costs = len(self.limits)
         counted = tuple(f"cost_{k}" for k in range(self.num_costs))
         self.cost_names: tuple[str, ...] = names if len(names) == self.num_costs else counted
@@ -51,18 +58,28 @@ class ConstraintWrapper(StatefulWrapper):
     def _check_limits(self, limits: Sequence[float] | None, names: tuple[str, ...]) -> NumPyArray:
         name, own = type(self).__name__, cost_attribute(self, "cost_limits")
         if own is not None and len(own) == 0:
-            raise ValueError(f"{name} needs an environment with costs, and {name_of(self)} has no cost terms")
+            raise ValueError(
+                f"{name} needs an environment with costs, and {name_of(self)} has no cost terms"
+            )
         if limits is None and own is None:
-            raise ValueError(f"{name} finds no cost_limits in {name_of(self)}: pass limits=, one number for each cost")
+            raise ValueError(
+                f"{name} finds no cost_limits in {name_of(self)}: pass limits=, one number for each cost"
+            )
         array = np.asarray(own if limits is None else limits, np.float64)
         if array.ndim != 1 or len(array) == 0 or (own is not None and len(array) != len(own)):
-            expected = "one number for each cost" if own is None else f"{len(own)} numbers ({', '.join(names)})"
+            expected = (
+                "one number for each cost"
+                if own is None
+                else f"{len(own)} numbers ({', '.join(names)})"
+            )
             raise ValueError(f"{name}'s limits must be {expected}, got {limits!r}")
         if not (np.isfinite(array).all() and (array >= 0.0).all()):
             raise ValueError(f"{name}'s limits must be finite and at least 0, got {array.tolist()}")
         return array
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         return observation, self._with_log(info)
 
     def step(self, actions: Any) -> Step:
@@ -70,8 +87,13 @@ class ConstraintWrapper(StatefulWrapper):
         if self._xp is None:
             self._start(reward)
         xp = self._xp
-        own = {"original_reward": reward, **dict.fromkeys(self.whole_keys, arrays.copied(self.adapted))}
-        floating = reward if xp.isdtype(reward.dtype, "real floating") else xp.astype(reward, xp.float32)
+        own = {
+            "original_reward": reward,
+            **dict.fromkeys(self.whole_keys, arrays.copied(self.adapted)),
+        }
+        floating = (
+            reward if xp.isdtype(reward.dtype, "real floating") else xp.astype(reward, xp.float32)
+        )
         costs = self._counted(self._read_costs(floating, info))
         self._cost_sums = self._cost_sums + xp.sum(arrays.detached(costs), axis=0, dtype=xp.float64)
         if self._over.some_over:
@@ -98,7 +120,9 @@ class ConstraintWrapper(StatefulWrapper):
         """Turn what is adapted, of NumPy or loaded, into arrays of the kind and on the device of the environment's."""
         state = self.state_dict()
         whole = {key: state[key] for key, shape in self.STATE.items() if shape != PER_ENV}
-        super().load_state_dict({**state, **arrays.map_arrays(lambda array: arrays.as_kind_of(array, example), whole)})
+        super().load_state_dict(
+            {**state, **arrays.map_arrays(lambda array: arrays.as_kind_of(array, example), whole)}
+        )
         self._xp = array_namespace(example)
 
     def _counted(self, values: Any) -> Any:
@@ -115,10 +139,14 @@ class ConstraintWrapper(StatefulWrapper):
             return self._xp.zeros(shape, dtype=reward.dtype, device=device(reward))
         costs = next((info[key] for key in RAW_COSTS if info.get(key) is not None), None)
         if costs is None:
-            raise ValueError(f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}")
+            raise ValueError(
+                f"{type(self).__name__} needs costs: info has neither 'costs' nor 'cost', got {[*info]}"
+            )
         costs = costs if costs.ndim == 2 else costs[:, None]
         if costs.shape != shape:
-            wanted = f"{type(self).__name__} has {shape[1]} limits, so costs must have shape {shape}"
+            wanted = (
+                f"{type(self).__name__} has {shape[1]} limits, so costs must have shape {shape}"
+            )
             raise ValueError(f"{wanted}, got {tuple(costs.shape)}")
         return costs if costs.dtype == reward.dtype else self._xp.astype(costs, reward.dtype)
 
@@ -146,4 +174,7 @@ class ConstraintWrapper(StatefulWrapper):
         self._xp = None  # the next step makes the arrays those of the environment
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_xp": None}  # modules cannot be pickled; the next step finds it again
+        return {
+            **self.__dict__,
+            "_xp": None,
+        }  # modules cannot be pickled; the next step finds it again

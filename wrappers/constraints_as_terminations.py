@@ -7,12 +7,22 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from legged_envs.checks import check_choice, check_number
-from legged_envs.wrappers.arrays import Info, any_row, as_kind_of, as_numpy, copied, detached, map_arrays
+from legged_envs.wrappers.arrays import (
+    Info,
+    any_row,
+    as_kind_of,
+    as_numpy,
+    copied,
+    detached,
+    map_arrays,
+)
 from legged_envs.wrappers.base import Options, Seed, Tree, not_reset
 from legged_envs.wrappers.constraint import PER_COST, PER_ENV, ConstraintWrapper
 from legged_envs.wrappers.layers import Env, Step
 
-STREAM_STEP = 0x9E3779B97F4A7C15  # what a number that is drawn adds to the 64 bits of its random stream
+STREAM_STEP = (
+    0x9E3779B97F4A7C15  # what a number that is drawn adds to the 64 bits of its random stream
+)
 
 
 class ConstraintsAsTerminations(ConstraintWrapper):
@@ -85,7 +95,9 @@ class ConstraintsAsTerminations(ConstraintWrapper):
             raise ValueError(f"max_probability must be {expected}; got {max_probability!r}")
         if not (min_probability > 0.0 and (self.max_probability >= min_probability).all()):
             given = f"{min_probability!r} and {max_probability!r}"
-            raise ValueError(f"min_probability must be positive and max_probability at least that; got {given}")
+            raise ValueError(
+                f"min_probability must be positive and max_probability at least that; got {given}"
+            )
         check_number("rate", rate, 0.0)
         check_number("gain", gain, 0.0)
         check_number("tau", tau, 0.0, below=1.0)
@@ -100,9 +112,15 @@ class ConstraintsAsTerminations(ConstraintWrapper):
         zeros = np.zeros(self.num_costs)
         self._bounds = zeros + min_probability, zeros + self.max_probability
         self._base: Any = self._bounds[0 if rate > 0.0 else 1]  # b
-        self.probabilities: Any = self._base  # p: greatest probability that each cost ends an episode, (K,)
-        self.cost_maxima: Any = None  # m: running means of the greatest cost in the batch, (K,); None at first
-        self._draws: Any = None  # where each random stream is, uint64 of NumPy; None before the first reset
+        self.probabilities: Any = (
+            self._base
+        )  # p: greatest probability that each cost ends an episode, (K,)
+        self.cost_maxima: Any = (
+            None  # m: running means of the greatest cost in the batch, (K,); None at first
+        )
+        self._draws: Any = (
+            None  # where each random stream is, uint64 of NumPy; None before the first reset
+        )
 
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         observation, info = super().reset(seed=seed, options=options)
@@ -162,7 +180,10 @@ def _with_final(info: Info, observation: Tree, ended: Any) -> Info:
         final = {"final_obs": map_arrays(copied, observation), "final_info": dict(info)}
         return {**info, **final, "_final_obs": copied(ended), "_final_info": copied(ended)}
     # final_obs is a full batch: its rows of environments that went on equal the observation already
-    return {**info, **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info}}
+    return {
+        **info,
+        **{key: info[key] | ended for key in ("_final_obs", "_final_info") if key in info},
+    }
 
 
 def _begin_streams(seed: Seed, num_envs: int) -> Any:

@@ -7,7 +7,12 @@ import numpy as np
 
 from legged_envs.wrappers.arrays import Tree, any_row, either
 from legged_envs.wrappers.layers import COSTS, Step, cost_attribute, name_of
-from legged_envs.wrappers.normalizer import Normalizers, NormalizingWrapper, ReturnScale, check_normalizer
+from legged_envs.wrappers.normalizer import (
+    Normalizers,
+    NormalizingWrapper,
+    ReturnScale,
+    check_normalizer,
+)
 
 
 class CostNormalize(NormalizingWrapper):
@@ -47,17 +52,23 @@ class CostNormalize(NormalizingWrapper):
     ):
         super().__init__(env)
         if isinstance(norm, dict) and set(norm) != set(COSTS):
-            raise ValueError(f"CostNormalize needs a Normalizer or a dict of them for {COSTS}, got {sorted(norm)}")
+            raise ValueError(
+                f"CostNormalize needs a Normalizer or a dict of them for {COSTS}, got {sorted(norm)}"
+            )
         self._clip, self._arguments = clip, (self.num_envs, scale, gamma)
         self._takes_more = norm is None
         given = norm if isinstance(norm, dict) else {"cost": norm}
         for kind, one in given.items():
-            self._scales[kind] = self._new_scale(kind, () if kind == "cost" else getattr(one, "shape", ()), one)
+            self._scales[kind] = self._new_scale(
+                kind, () if kind == "cost" else getattr(one, "shape", ()), one
+            )
 
     @property
     def normalizer(self) -> Normalizers:  # type: ignore[override]
         """The running statistics: a ``Normalizer``, or a dict of them once ``info["costs"]`` was seen."""
-        normalizers: dict[str, Normalizers] = {kind: scale.normalizer for kind, scale in self._scales.items()}
+        normalizers: dict[str, Normalizers] = {
+            kind: scale.normalizer for kind, scale in self._scales.items()
+        }
         return normalizers if len(normalizers) > 1 else normalizers["cost"]
 
     def step(self, actions: Tree) -> Step:
@@ -69,11 +80,16 @@ class CostNormalize(NormalizingWrapper):
                 scale = self._scales.get(kind)
                 if scale is None or values.shape[1:] != scale.normalizer.shape:
                     scale = self._scale_for(kind, tuple(values.shape[1:]))
-                scaled = {kind: scale(values, ended, self._over, self.frozen), f"original_{kind}": values}
+                scaled = {
+                    kind: scale(values, ended, self._over, self.frozen),
+                    f"original_{kind}": values,
+                }
                 info |= scaled
                 if kind in info.get("final_info", ()):
                     info["final_info"] = {**info["final_info"], **scaled}
-            elif kind in self._scales and not (self._over.some_over and not any_row(self._over.running(reward))):
+            elif kind in self._scales and not (
+                self._over.some_over and not any_row(self._over.running(reward))
+            ):
                 wrong = f"{name_of(self)} reports {sorted(reported)}: put it above what reports costs, or leave it out"
                 raise ValueError(f"CostNormalize needs info[{kind!r}] on every step, {wrong}")
         self._over.step(ended)
@@ -87,7 +103,9 @@ class CostNormalize(NormalizingWrapper):
         if kind not in self._scales:
             if not self._takes_more:
                 wrong = f"the environment reports info[{kind!r}] too: give it a dict of Normalizers for {COSTS}"
-                raise ValueError(f"CostNormalize was given the Normalizer of info['cost'] alone, and {wrong}")
+                raise ValueError(
+                    f"CostNormalize was given the Normalizer of info['cost'] alone, and {wrong}"
+                )
             self._scales[kind] = self._new_scale(kind, shape)
         own = self._scales[kind].normalizer.shape
         if shape != own:
@@ -107,7 +125,11 @@ class CostNormalize(NormalizingWrapper):
 
     def _scales_for(self, state: dict[str, Any]) -> dict[str, ReturnScale]:
         """What scales each kind of costs in a state: what does already, or else a new one of as many costs."""
-        scales = {kind: self._scales[kind] for kind in state.get("scales", self._scales) if kind in self._scales}
+        scales = {
+            kind: self._scales[kind]
+            for kind in state.get("scales", self._scales)
+            if kind in self._scales
+        }
         mean = state.get("normalizer", {}).get("costs", {}).get("mean")
         if mean is not None:
             names, shape = cost_attribute(self.env, "cost_names"), np.shape(mean)

@@ -40,7 +40,9 @@ class CostReduce(StatefulWrapper):
         self._key = "original_costs" if how in ("weighted", "any") else "costs"
         names = cost_attribute(self.env, "cost_names")
         if names is not None and len(names) == 0:
-            raise ValueError(f"CostReduce needs an environment with costs, {name_of(self)} has no cost terms")
+            raise ValueError(
+                f"CostReduce needs an environment with costs, {name_of(self)} has no cost terms"
+            )
         self._limits: Any = _check_limits(self.env, names) if how == "weighted" else None
         self._weights: Any = None  # 1 / limits, of the kind of the costs once these are known
         self._seen = False
@@ -72,7 +74,9 @@ class CostReduce(StatefulWrapper):
     def _weights_for(self, costs: Array) -> Array:
         xp, limits = array_namespace(costs), self._limits
         if costs.shape[1] != len(limits):
-            raise ValueError(f"the environment reports {costs.shape[1]} costs and has {len(limits)} cost_limits")
+            raise ValueError(
+                f"the environment reports {costs.shape[1]} costs and has {len(limits)} cost_limits"
+            )
         floating = costs.dtype if xp.isdtype(costs.dtype, "real floating") else xp.float32
         return cast(Array, xp.astype(as_kind_of(1.0 / limits, costs), floating))
 
@@ -80,9 +84,13 @@ class CostReduce(StatefulWrapper):
 def _check_limits(env: Any, names: Any) -> NumPyArray:
     limits = cost_attribute(env, "cost_limits")
     if limits is None:
-        raise ValueError(f"CostReduce(env, 'weighted') needs cost_limits, which {name_of(env)} does not have")
+        raise ValueError(
+            f"CostReduce(env, 'weighted') needs cost_limits, which {name_of(env)} does not have"
+        )
     if names is not None and len(limits) != len(names):
-        raise ValueError(f"the environment has {len(names)} cost_names and {len(limits)} cost_limits")
+        raise ValueError(
+            f"the environment has {len(names)} cost_names and {len(limits)} cost_limits"
+        )
     for i, limit in enumerate(limits):
         if not limit > 0.0:
             name = i if names is None else repr(names[i])

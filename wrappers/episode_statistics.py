@@ -13,7 +13,13 @@ from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset
 from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, cost_attribute
 
-KEYS = {"return": "r", "length": "l", "seconds": "t", "cost": "c", "costs": "costs"}  # keys of info["episode"]
+KEYS = {
+    "return": "r",
+    "length": "l",
+    "seconds": "t",
+    "cost": "c",
+    "costs": "costs",
+}  # keys of info["episode"]
 
 
 class EpisodeStatistics(StatefulWrapper):
@@ -94,16 +100,26 @@ class EpisodeStatistics(StatefulWrapper):
         """Means of the last episodes: ``return``, ``length``, ``seconds``, ``cost`` and ``cost/<term>``; {} without."""
         if not self.return_window:
             return {}
-        means = {name: float(np.mean(getattr(self, f"{name}_window"))) for name in KEYS if name != "costs"}
+        means = {
+            name: float(np.mean(getattr(self, f"{name}_window")))
+            for name in KEYS
+            if name != "costs"
+        }
         if self.costs_window:
             terms = np.mean(self.costs_window, axis=0)
             names = cost_attribute(self.env, "cost_names") or range(len(terms))
-            means |= {f"cost/{name}": float(value) for name, value in zip(names, terms, strict=True)}
+            means |= {
+                f"cost/{name}": float(value) for name, value in zip(names, terms, strict=True)
+            }
         return means
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         if not partial or self._returns is None:
-            self._returns = self._cost_sums = arrays.zeros_like_rows(observation, self.num_envs, "float64")
+            self._returns = self._cost_sums = arrays.zeros_like_rows(
+                observation, self.num_envs, "float64"
+            )
             self._costs_sums = None
         self._begin_sums(begun)
         return observation, info
@@ -126,7 +142,9 @@ class EpisodeStatistics(StatefulWrapper):
             self._cost_sums = arrays.accumulate(self._cost_sums, costs["cost"])
         if "costs" in costs:
             self._costs_sums = arrays.accumulate(self._costs_sums, costs["costs"])
-        if over.some_over and over.mode is not AutoresetMode.DISABLED:  # the environment has reset them in this step
+        if (
+            over.some_over and over.mode is not AutoresetMode.DISABLED
+        ):  # the environment has reset them in this step
             self._begin_sums(rows)
         over.step(ended)
         if ended is not None:
@@ -151,7 +169,9 @@ class EpisodeStatistics(StatefulWrapper):
             if values is not None:
                 rows = arrays.as_numpy(values)[ids]
                 getattr(self, f"{name}_window").extend(rows.tolist())
-                reported = np.zeros((self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32)
+                reported = np.zeros(
+                    (self.num_envs, *rows.shape[1:]), np.int64 if name == "length" else np.float32
+                )
                 reported[ids] = rows
                 episode[KEYS[name]] = arrays.as_kind_of(reported, self._returns)
         return episode

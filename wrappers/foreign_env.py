@@ -29,7 +29,9 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
         super().__init__(env)
         self._over = np.zeros(self.num_envs, bool)
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Tree, Info]:
         mask = None if options is None else options.get("reset_mask")
         result = self.env.reset(seed=seed, options=None if options is None else dict(options))
         self._over &= False if mask is None else ~arrays.as_numpy(mask)
@@ -55,7 +57,10 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
             return {"env": state_below(env), "over": self._over.copy()}
         return {
             "envs": [one.get_wrapper_attr("get_state")() for one in env.envs],
-            "wrappers": [[copy.deepcopy(_changing(layer)) for layer in [*layers(one)][:-1]] for one in env.envs],
+            "wrappers": [
+                [copy.deepcopy(_changing(layer)) for layer in [*layers(one)][:-1]]
+                for one in env.envs
+            ],
             "observations": copy.deepcopy(env._env_obs),
             "waiting": env._autoreset_envs.copy(),
             "over": self._over.copy(),
@@ -79,7 +84,10 @@ class ForeignEnv(VectorWrapper[Any, Any, Any, Any, Any]):
 def put_in_order(env: Any) -> Env:
     """A stack's bottom with the door it needs; a plain ``gymnasium.Env`` becomes a batch of one without autoreset."""
     if isinstance(env, VectorEnv):
-        needs_door = isinstance(env.unwrapped, SyncVectorEnv) or autoreset_mode(env) is not AutoresetMode.DISABLED
+        needs_door = (
+            isinstance(env.unwrapped, SyncVectorEnv)
+            or autoreset_mode(env) is not AutoresetMode.DISABLED
+        )
         return ForeignEnv(env) if needs_door else env
     if isinstance(env, gym.Env):
         batch = SyncVectorEnv([partial(_itself, env)], autoreset_mode=AutoresetMode.DISABLED)
@@ -94,7 +102,11 @@ def transition_cost(info: Info, key: str) -> Array | None:
     if not isinstance(final_info, dict) or f"_{key}" not in final_info:
         return costs
     rows, final_costs = final_info[f"_{key}"], final_info[key]
-    return arrays.blank_rows(~rows, final_costs) if costs is None else arrays.where_rows(rows, final_costs, costs)
+    return (
+        arrays.blank_rows(~rows, final_costs)
+        if costs is None
+        else arrays.where_rows(rows, final_costs, costs)
+    )
 
 
 def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
@@ -106,7 +118,9 @@ def _in_order(observation: Tree, ended: Array, info: Info) -> Info:
         cost = transition_cost(info, key)
         if cost is not None:
             ordered[key] = cost
-            masks = [part[f"_{key}"] for part in (info, info.get("final_info", {})) if f"_{key}" in part]
+            masks = [
+                part[f"_{key}"] for part in (info, info.get("final_info", {})) if f"_{key}" in part
+            ]
             if masks:
                 ordered[f"_{key}"] = masks[0] | masks[-1]
     return ordered
@@ -158,4 +172,8 @@ def _itself(env: SingleEnv) -> SingleEnv:
 
 def _changing(layer: Any) -> dict[str, Any]:
     """What a wrapper of Gymnasium holds that changes, such as the count of its ``TimeLimit``."""
-    return {key: held for key, held in vars(layer).items() if key != "env" and "space" not in key and "spec" not in key}
+    return {
+        key: held
+        for key, held in vars(layer).items()
+        if key != "env" and "space" not in key and "spec" not in key
+    }

@@ -11,7 +11,10 @@ from legged_envs.wrappers import arrays
 from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.layers import Step, name_of, state_below
 
-FINAL_NAMES = {"final_obs": "final_observation", "_final_obs": "_final_observation"}  # Gymnasium's → OmniSafe's
+FINAL_NAMES = {
+    "final_obs": "final_observation",
+    "_final_obs": "_final_observation",
+}  # Gymnasium's → OmniSafe's
 
 
 class FromCMDP(VectorEnv[Any, Any, Any]):
@@ -48,17 +51,28 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
     def __init__(self, env: Any):
         for name in ("reset", "step", "observation_space", "action_space"):
             if not hasattr(env, name):
-                raise TypeError(f"FromCMDP needs an environment with {name}, got {type(env).__name__}")
+                raise TypeError(
+                    f"FromCMDP needs an environment with {name}, got {type(env).__name__}"
+                )
         self.cmdp = env
         self.num_envs = getattr(env, "num_envs", 1)
         self._is_single = self.num_envs == 1 and not isinstance(env, VectorEnv)
-        self.single_observation_space = getattr(env, "single_observation_space", env.observation_space)
+        self.single_observation_space = getattr(
+            env, "single_observation_space", env.observation_space
+        )
         self.single_action_space = getattr(env, "single_action_space", env.action_space)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        own = AutoresetMode.DISABLED if getattr(env, "need_auto_reset_wrapper", True) else AutoresetMode.SAME_STEP
+        own = (
+            AutoresetMode.DISABLED
+            if getattr(env, "need_auto_reset_wrapper", True)
+            else AutoresetMode.SAME_STEP
+        )
         metadata = getattr(env, "metadata", {})
-        self.metadata = {**metadata, "autoreset_mode": AutoresetMode(metadata.get("autoreset_mode", own))}
+        self.metadata = {
+            **metadata,
+            "autoreset_mode": AutoresetMode(metadata.get("autoreset_mode", own)),
+        }
         self.render_mode, self.spec = getattr(env, "render_mode", None), getattr(env, "spec", None)
         for name in ("cost_names", "cost_limits"):
             owner = env if hasattr(env, name) else getattr(env, "unwrapped", None)
@@ -66,7 +80,9 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
                 setattr(self, name, getattr(owner, name))
         self._observation: Any = None
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tree, Info]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Tree, Info]:
         """Start new episodes; none where a mask leaves a single environment out, at first a RuntimeError."""
         options = dict(options or {})
         if self._is_single:
@@ -78,21 +94,37 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         return self._remember(observation), self._rows_of(info, arrays.first_array(observation))
 
     def step(self, actions: Tree) -> Step:
-        values = self.cmdp.step(arrays.map_arrays(lambda action: action[0], actions) if self._is_single else actions)
+        values = self.cmdp.step(
+            arrays.map_arrays(lambda action: action[0], actions) if self._is_single else actions
+        )
         if len(values) != 6:
-            raise ValueError(f"{type(self.cmdp).__name__}.step must return six values, got {len(values)}")
+            raise ValueError(
+                f"{type(self.cmdp).__name__}.step must return six values, got {len(values)}"
+            )
         observation, reward, cost, terminated, truncated, info = values
         example = arrays.first_array(observation)
         observation = self._remember(observation)
         reward, cost = (self._row_of(value, example) for value in (reward, cost))
-        terminated, truncated = (self._row_of(flag, example) > 0 for flag in (terminated, truncated))
-        for name, value in (("reward", reward), ("cost", cost), ("terminated", terminated), ("truncated", truncated)):
+        terminated, truncated = (
+            self._row_of(flag, example) > 0 for flag in (terminated, truncated)
+        )
+        for name, value in (
+            ("reward", reward),
+            ("cost", cost),
+            ("terminated", terminated),
+            ("truncated", truncated),
+        ):
             if tuple(value.shape) != (self.num_envs,):
                 needs = f"{name_of(self)} needs a {name} of shape ({self.num_envs},) from {type(self.cmdp).__name__}"
                 raise ValueError(f"{needs}, got {tuple(value.shape)}")
         final = {ours: info[theirs] for ours, theirs in FINAL_NAMES.items() if theirs in info}
-        info = self._rows_of({key: info[key] for key in info if key not in FINAL_NAMES.values()}, example)
-        ended, same_step = terminated | truncated, self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        info = self._rows_of(
+            {key: info[key] for key in info if key not in FINAL_NAMES.values()}, example
+        )
+        ended, same_step = (
+            terminated | truncated,
+            self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP,
+        )
         if same_step and "final_obs" in final and arrays.any_row(ended):
             rows = self._row_of(final.get("_final_obs", ended), example) > 0
             rows = rows & ended if tuple(rows.shape) == (self.num_envs,) else ended
@@ -104,7 +136,9 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
         """The observation as a batch, of which a copy is kept: a reset of no environment returns it."""
         if not self._is_single:
             return observation
-        self._observation = arrays.map_arrays(lambda array: arrays.copied(array)[None, ...], observation)
+        self._observation = arrays.map_arrays(
+            lambda array: arrays.copied(array)[None, ...], observation
+        )
         return cast(Tree, arrays.map_arrays(arrays.copied, self._observation))
 
     def _row_of(self, value: Any, example: Array) -> Any:
@@ -134,7 +168,10 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
 
     def get_state(self) -> dict[str, Any]:
         """The environment's own state and its last observation; TypeError if it has none to give."""
-        return {"env": state_below(self.cmdp), "observation": arrays.map_arrays(arrays.copied, self._observation)}
+        return {
+            "env": state_below(self.cmdp),
+            "observation": arrays.map_arrays(arrays.copied, self._observation),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return to a state from :meth:`get_state`."""
@@ -145,5 +182,7 @@ class FromCMDP(VectorEnv[Any, Any, Any]):
 def reset_of_none(observation: Any) -> tuple[Tree, Info]:
     """What a reset of no environment returns: a copy of the last observation; a ``RuntimeError`` without one."""
     if observation is None:
-        raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
+        raise RuntimeError(
+            "the first reset must be of all environments: call reset() without a reset_mask"
+        )
     return arrays.map_arrays(arrays.copied, observation), {}

@@ -45,7 +45,12 @@ class LagrangianReward(ConstraintWrapper):
     log_name = "lagrange_multiplier"
     adapts = "multipliers"
     whole_keys = frozenset({"lagrange_multipliers"})
-    STATE = ConstraintWrapper.STATE | {"multipliers": PER_COST, "unit": None, "reward_sum": None, "controller": None}
+    STATE = ConstraintWrapper.STATE | {
+        "multipliers": PER_COST,
+        "unit": None,
+        "reward_sum": None,
+        "controller": None,
+    }
 
     def __init__(
         self,
@@ -63,14 +68,18 @@ class LagrangianReward(ConstraintWrapper):
         gains = (0.0, lr, 0.0) if pid is None else tuple(pid)
         if len(gains) != 3 or not all(gain >= 0.0 for gain in gains):
             given = f"lr={lr!r}" if pid is None else f"pid={pid!r}"
-            raise ValueError(f"lr must be at least 0, or pid three gains (k_p, k_i, k_d) of at least 0, got {given}")
+            raise ValueError(
+                f"lr must be at least 0, or pid three gains (k_p, k_i, k_d) of at least 0, got {given}"
+            )
         for name, value in (("max_multiplier", max_multiplier), ("unit", unit)):
             if value is not None and not value > 0.0:
                 raise ValueError(f"{name} must be positive or None, got {value!r}")
         zeros = np.zeros(self.num_costs)
         self.multipliers: Any = zeros  # Λ: what a unit of each cost costs, (K,)
         k_p, k_i, k_d = gains
-        self._controller = PIDMultipliers(zeros, proportional=k_p, integral=k_i, derivative=k_d, maximum=max_multiplier)
+        self._controller = PIDMultipliers(
+            zeros, proportional=k_p, integral=k_i, derivative=k_d, maximum=max_multiplier
+        )
         self._fixed_unit = unit
         self._unit: Any = unit  # u; None until an interval has ended
         self._reward_sum: Any = 0.0  # of |r|, in the present interval
@@ -81,14 +90,18 @@ class LagrangianReward(ConstraintWrapper):
             sizes = self._counted(self._xp.abs(detached(reward)))
             self._reward_sum = self._reward_sum + self._xp.sum(sizes, dtype=self._xp.float64)
         # In float64, so that rounded to float32 it is the same whatever library multiplies.
-        price = self._xp.astype(costs, self._xp.float64) @ self._xp.astype(self.multipliers, self._xp.float64)
+        price = self._xp.astype(costs, self._xp.float64) @ self._xp.astype(
+            self.multipliers, self._xp.float64
+        )
         penalised = reward - self._xp.astype(price, reward.dtype)
         return observation, penalised, terminated, truncated, info
 
     def _end_of_interval(self, excess: Any, count: int, adapt: bool) -> None:
         if self._fixed_unit is None:
             mean = self._reward_sum / count
-            self._unit = mean if self._unit is None else UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
+            self._unit = (
+                mean if self._unit is None else UNIT_TAU * self._unit + (1.0 - UNIT_TAU) * mean
+            )
             self._reward_sum = 0.0
         self._controller.update(excess, follow=adapt)
         scales = np.where(self.limits > 0.0, self.limits, 1.0)

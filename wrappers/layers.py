@@ -11,7 +11,10 @@ Env: TypeAlias = VectorEnv[Any, Any, Any]
 """A vector environment of any kind of arrays."""
 Step: TypeAlias = tuple[Tree, Array, Array, Array, Info]
 """Observation, reward, terminated, truncated, info."""
-COSTS = ("cost", "costs")  # keys of info for the scalar cost (num_envs,) and for the cost terms (num_envs, K)
+COSTS = (
+    "cost",
+    "costs",
+)  # keys of info for the scalar cost (num_envs,) and for the cost terms (num_envs, K)
 
 
 def layers(env: Any) -> Iterator[Any]:
@@ -51,11 +54,15 @@ def end_episodes(env: Any, mask: Array) -> None:
 
 def whole_keys(env: Any) -> frozenset[str]:
     """Keys of ``info`` that layers name as having no row for each environment, but one number for each cost."""
-    return frozenset[str]().union(*(getattr(type(layer), "whole_keys", ()) for layer in layers(env)))
+    return frozenset[str]().union(
+        *(getattr(type(layer), "whole_keys", ()) for layer in layers(env))
+    )
 
 
 def state_below(env: Any) -> Any:
     """``env.get_state()``; a ``TypeError`` if it has none to give, as Gymnasium's own wrappers and environments."""
     if not hasattr(env, "get_state"):
-        raise TypeError(f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()")
+        raise TypeError(
+            f"{type(env).__name__} has no get_state: save each wrapper by its own state_dict()"
+        )
     return env.get_state()

@@ -65,9 +65,13 @@ class PIDMultipliers:
             error, integral, rise = (xp.astype(part, xp.float64) for part in parts)
             k_i, k_p, k_d = self._gains
             updated["integral"] = bounded(integral + k_i * error)
-            updated["multipliers"] = bounded(k_p * error + xp.astype(updated["integral"], xp.float64) + k_d * rise)
+            updated["multipliers"] = bounded(
+                k_p * error + xp.astype(updated["integral"], xp.float64) + k_d * rise
+            )
         measured = xp.isfinite(excess)
-        self._state = old | {name: xp.where(measured, array, old[name]) for name, array in updated.items()}
+        self._state = old | {
+            name: xp.where(measured, array, old[name]) for name, array in updated.items()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         """λ, I and e' as ``multipliers``, ``integral`` and ``last_excess``, copied. Shapes: that of ``initial``."""
@@ -78,7 +82,9 @@ class PIDMultipliers:
         for name, own in self._state.items():
             got = tuple(np.shape(state[name])) if name in state else f"only {sorted(state)}"
             if got != tuple(own.shape):
-                raise ValueError(f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}")
+                raise ValueError(
+                    f"the multipliers need a state whose {name!r} has shape {tuple(own.shape)}, got {got}"
+                )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state, of any array kind; a ``ValueError`` if an array is missing or of another shape."""

@@ -13,7 +13,10 @@ from legged_envs.wrappers.base import Episodes, StatefulWrapper
 from legged_envs.wrappers.layers import autoreset_mode
 
 Normalizers: TypeAlias = "Normalizer | dict[str, Normalizers]"
-CLIP, STD_FLOOR = 5.0, 0.01  # default bound of normalised values, and what smaller deviations count as, as in OmniSafe
+CLIP, STD_FLOOR = (
+    5.0,
+    0.01,
+)  # default bound of normalised values, and what smaller deviations count as, as in OmniSafe
 
 
 class Normalizer:
@@ -71,7 +74,9 @@ class Normalizer:
         """``(values − mean) / std`` in their own floating dtype or float32; only clipped before the second sample."""
         self._adopt(values)
         exact = arrays.float64(values)
-        return self._clip((exact - self.mean) * self._factor() if self.count >= 2 else exact, values.dtype)
+        return self._clip(
+            (exact - self.mean) * self._factor() if self.count >= 2 else exact, values.dtype
+        )
 
     def scale(self, values: Array) -> Array:
         """``values / std``, clipped, like :meth:`normalize` without taking off the mean."""
@@ -98,7 +103,9 @@ class Normalizer:
         own = f"Normalizer({self.shape}, clip={self.clip})"
         for shape in (np.shape(state["mean"]), np.shape(state["m2"])):
             if shape != self.shape or state["clip"] != self.clip:
-                raise ValueError(f"the state is of Normalizer({shape}, clip={state['clip']}), not of {own}")
+                raise ValueError(
+                    f"the state is of Normalizer({shape}, clip={state['clip']}), not of {own}"
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         return {"shape": self.shape, **self.state_dict()}
@@ -116,15 +123,22 @@ class Normalizer:
         kind = np.ndarray if isinstance(array, arrays.NUMPY) else (type(array), device(array))
         if kind != self._kind:
             xp = arrays.namespace(array)
-            mean, m2 = (arrays.as_kind_of(np.array(arrays.as_numpy(value)), array) for value in (self.mean, self.m2))
+            mean, m2 = (
+                arrays.as_kind_of(np.array(arrays.as_numpy(value)), array)
+                for value in (self.mean, self.m2)
+            )
             if mean.dtype != xp.float64:
-                raise TypeError(f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it")
+                raise TypeError(
+                    f"running statistics need float64, which {xp.__name__} gave as {mean.dtype}: enable it"
+                )
             self.mean, self.m2, self._kind, self._xp = mean, m2, kind, xp
 
     def _merge(self, samples: Array) -> None:
         self._adopt(samples)
         xp: Any = self._xp
-        deviations: Any = arrays.float64(samples)  # NumPy takes longer to subtract arrays of two types
+        deviations: Any = arrays.float64(
+            samples
+        )  # NumPy takes longer to subtract arrays of two types
         if not self.count:
             self.mean = xp.mean(arrays.detached(deviations), axis=0)
         deviations -= self.mean
@@ -149,21 +163,31 @@ class Normalizer:
     def _clip(self, values: Any, dtype: Any) -> Array:
         clipped: Any = arrays.clip(values, -self.clip, self.clip)
         if self._xp is np:
-            return cast(Array, clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False))
+            return cast(
+                Array, clipped.astype(dtype if dtype.kind == "f" else np.float32, copy=False)
+            )
         is_float = self._xp.isdtype(dtype, "real floating")
-        return cast(Array, self._xp.astype(clipped, dtype if is_float else self._xp.float32, copy=False))
+        return cast(
+            Array, self._xp.astype(clipped, dtype if is_float else self._xp.float32, copy=False)
+        )
 
 
-def check_normalizer(owner: str, norm: Any, shape: tuple[int, ...], clip: float | None) -> Normalizer:
+def check_normalizer(
+    owner: str, norm: Any, shape: tuple[int, ...], clip: float | None
+) -> Normalizer:
     """``norm``, or a new one for None; another type is a TypeError, another shape or ``clip`` a ValueError."""
     if norm is None:
         return Normalizer(shape, CLIP if clip is None else clip)
     if not isinstance(norm, Normalizer):
         raise TypeError(f"{owner} needs a Normalizer, got {type(norm).__name__}")
     if norm.shape != tuple(shape):
-        raise ValueError(f"{owner} needs a Normalizer of shape {tuple(shape)}, got one of shape {norm.shape}")
+        raise ValueError(
+            f"{owner} needs a Normalizer of shape {tuple(shape)}, got one of shape {norm.shape}"
+        )
     if clip is not None and clip != norm.clip:
-        raise ValueError(f"{owner} was given clip={clip} and a Normalizer with clip={norm.clip}: leave clip out")
+        raise ValueError(
+            f"{owner} was given clip={clip} and a Normalizer with clip={norm.clip}: leave clip out"
+        )
     return norm
 
 
@@ -186,7 +210,9 @@ class ReturnScale:
         if self.returns is not None:
             self.returns = arrays.blank_rows(begun, arrays.as_kind_of(self.returns, begun))
 
-    def __call__(self, values: Array, ended: Array | None, episodes: Episodes, frozen: bool) -> Array:
+    def __call__(
+        self, values: Array, ended: Array | None, episodes: Episodes, frozen: bool
+    ) -> Array:
         """Rewards or costs of a step (num_envs, ``*shape``), scaled; ``frozen`` leaves the statistics as they are.
         ``ended`` (num_envs,) bool, None for no row, marks the episodes that this step ended. Rows without a running one
         in ``episodes`` enter no statistics and, standardised, stay 0: a reset earns nothing."""
@@ -196,7 +222,9 @@ class ReturnScale:
                 self.normalizer.push(values, counted)
             scaled = self.normalizer.normalize(values)
             return scaled if counted is None else arrays.blank_rows(~counted, scaled)
-        returns = arrays.accumulate(None if self.returns is None else self.returns * self.gamma, values)
+        returns = arrays.accumulate(
+            None if self.returns is None else self.returns * self.gamma, values
+        )
         if not frozen:
             self.normalizer.push(returns, counted)
         if ended is not None:
@@ -209,10 +237,14 @@ class ReturnScale:
 
     def check_state(self, state: dict[str, Any]) -> None:
         if state["scale"] != self.scale:
-            raise ValueError(f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}")
+            raise ValueError(
+                f"the state is of scale={state['scale']!r}, not of scale={self.scale!r}"
+            )
         expected = (self.num_envs, *self.normalizer.shape)
         if state["returns"] is not None and np.shape(state["returns"]) != expected:
-            raise ValueError(f"the state has returns of shape {np.shape(state['returns'])}, not {expected}")
+            raise ValueError(
+                f"the state has returns of shape {np.shape(state['returns'])}, not {expected}"
+            )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.returns = arrays.map_arrays(arrays.copied, state["returns"])
@@ -232,7 +264,9 @@ class NormalizingWrapper(StatefulWrapper):
         self._over = Episodes(autoreset_mode(self.env))
         self._scales: dict[str, ReturnScale] = {}  # kind of reward or cost → what scales it
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         for scale in self._scales.values():
             scale.begin_episodes(begun)
         return observation, info

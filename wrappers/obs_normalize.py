@@ -9,7 +9,12 @@ from gymnasium.vector.utils import batch_space
 
 from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, where_rows
 from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import Normalizer, Normalizers, NormalizingWrapper, check_normalizer
+from legged_envs.wrappers.normalizer import (
+    Normalizer,
+    Normalizers,
+    NormalizingWrapper,
+    check_normalizer,
+)
 
 
 class ObsNormalize(NormalizingWrapper):
@@ -40,11 +45,15 @@ class ObsNormalize(NormalizingWrapper):
 
     def __init__(self, env: Any, norm: "Normalizers | None" = None, *, clip: float | None = None):
         super().__init__(env)
-        self.normalizer = _normalizers(self.env.single_observation_space, norm, clip, "ObsNormalize")
+        self.normalizer = _normalizers(
+            self.env.single_observation_space, norm, clip, "ObsNormalize"
+        )
         self.single_observation_space = _space(self.env.single_observation_space, self.normalizer)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         info = {**info, "original_obs": observation}
         if not partial:
             self._push(observation)
@@ -75,19 +84,27 @@ class ObsNormalize(NormalizingWrapper):
 
     def _push(self, observation: Tree, rows: Array | None = None) -> None:
         if not self.frozen:
-            map_leaves(lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation)
+            map_leaves(
+                lambda normalizer, array: normalizer.push(array, rows), self.normalizer, observation
+            )
 
     def _normalize(self, observation: Tree) -> Tree:
         return cast(Tree, map_leaves(Normalizer.normalize, self.normalizer, observation))
 
 
-def _normalizers(space: Space[Any], norm: "Normalizers | None", clip: float | None, owner: str) -> Normalizers:
+def _normalizers(
+    space: Space[Any], norm: "Normalizers | None", clip: float | None, owner: str
+) -> Normalizers:
     if isinstance(space, Dict):
         if norm is not None and not (isinstance(norm, dict) and set(norm) == set(space)):
             given = sorted(norm) if isinstance(norm, dict) else norm
-            raise ValueError(f"{owner} needs a dict of Normalizers with the keys {sorted(space)}, got {given}")
+            raise ValueError(
+                f"{owner} needs a dict of Normalizers with the keys {sorted(space)}, got {given}"
+            )
         return {
-            key: _normalizers(part, None if norm is None else norm[key], clip, f"{owner} of observation {key!r}")
+            key: _normalizers(
+                part, None if norm is None else norm[key], clip, f"{owner} of observation {key!r}"
+            )
             for key, part in space.items()
         }
     if not isinstance(space, Box):
@@ -98,5 +115,7 @@ def _normalizers(space: Space[Any], norm: "Normalizers | None", clip: float | No
 def _space(space: Space[Any], normalizer: Any) -> Space[Any]:
     if isinstance(space, Dict):
         return Dict({key: _space(part, normalizer[key]) for key, part in space.items()})
-    dtype = space.dtype if space.dtype is not None and space.dtype.kind == "f" else np.dtype(np.float32)
+    dtype = (
+        space.dtype if space.dtype is not None and space.dtype.kind == "f" else np.dtype(np.float32)
+    )
     return Box(-normalizer.clip, normalizer.clip, normalizer.shape, dtype.type)

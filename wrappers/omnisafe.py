@@ -13,7 +13,13 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, find_layer, is_of_this_package
+from legged_envs.wrappers.adapter import (
+    AdapterEnv,
+    accept_env,
+    checked_reset,
+    find_layer,
+    is_of_this_package,
+)
 from legged_envs.wrappers.arrays import Info
 from legged_envs.wrappers.base import Options
 from legged_envs.wrappers.from_cmdp import FINAL_NAMES
@@ -30,14 +36,18 @@ class _NoSafetyGymnasium(ModuleType):
     """Stands for ``safety_gymnasium`` while OmniSafe is imported: only OmniSafe's own environments use that one."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"safety_gymnasium.{name}: Safety-Gymnasium cannot be imported, so its ids cannot be made")
+        raise AttributeError(
+            f"safety_gymnasium.{name}: Safety-Gymnasium cannot be imported, so its ids cannot be made"
+        )
 
 
 @contextmanager
 def _safety_gymnasium() -> Iterator[None]:
     """Satisfies ``import safety_gymnasium`` where that fails. Other libraries still find it missing afterwards."""
     name = "safety_gymnasium"
-    with suppress(Exception):  # it is missing, or 1.0.0, which present Gymnasium and Python break in several ways
+    with suppress(
+        Exception
+    ):  # it is missing, or 1.0.0, which present Gymnasium and Python break in several ways
         __import__(name)
     if missing := name not in sys.modules:
         _forget(name)
@@ -63,7 +73,10 @@ with _safety_gymnasium():
     except ImportError as error:
         raise ImportError(INSTALL.format(error=error)) from error
 
-INFO_NAMES = {"costs": "costs", **FINAL_NAMES}  # what OmniSafe gets of ``info``, and what it calls it
+INFO_NAMES = {
+    "costs": "costs",
+    **FINAL_NAMES,
+}  # what OmniSafe gets of ``info``, and what it calls it
 
 
 class LeggedCMDP(AdapterEnv, CMDP):
@@ -85,22 +98,37 @@ class LeggedCMDP(AdapterEnv, CMDP):
     makers: ClassVar[dict[str, Callable[..., Env]]] = {}  # what makes the environment of each id
     _support_envs = makers  # the ids, for OmniSafe
 
-    def __init__(self, env_id: str, num_envs: int = 1, device: torch.device | str = "cpu", **env_cfgs: Any):
+    def __init__(
+        self, env_id: str, num_envs: int = 1, device: torch.device | str = "cpu", **env_cfgs: Any
+    ):
         super().__init__(env_id)
-        camera = {name: env_cfgs.pop(name, None) for name in ("camera_name", "camera_id", "width", "height")}
+        camera = {
+            name: env_cfgs.pop(name, None)
+            for name in ("camera_name", "camera_id", "width", "height")
+        }
         if camera["camera_id"] is not None or camera["camera_name"] not in (None, "track"):
             raise ValueError(f"the camera is camera_name='track', got {camera}")
         env_cfgs.setdefault("render_mode", None)
-        self.env = accept_env(self.makers[env_id](num_envs=num_envs, **env_cfgs), "OmniSafe", "torch")
+        self.env = accept_env(
+            self.makers[env_id](num_envs=num_envs, **env_cfgs), "OmniSafe", "torch"
+        )
         self._num_envs, self._metadata = num_envs, self.env.metadata
         self._device, self._env_device = torch.device(device), torch.device("cpu")
-        self._observation_space, self._action_space = self.env.single_observation_space, self.env.single_action_space
-        for kind, space in (("observations", self._observation_space), ("actions", self._action_space)):
+        self._observation_space, self._action_space = (
+            self.env.single_observation_space,
+            self.env.single_action_space,
+        )
+        for kind, space in (
+            ("observations", self._observation_space),
+            ("actions", self._action_space),
+        ):
             if not isinstance(space, gym.spaces.Box):
                 raise ValueError(f"OmniSafe needs {kind} in a Box, {env_id!r} has {space}")
         self._seeded = False
         self._log: dict[str, Any] | None = None
-        self.env_spec_log: dict[str, float] = {}  # what spec_log adds to OmniSafe's log: nothing without managers
+        self.env_spec_log: dict[
+            str, float
+        ] = {}  # what spec_log adds to OmniSafe's log: nothing without managers
         for kind in ("Cost", "Reward", "Termination"):
             manager = getattr(self.env.unwrapped, f"{kind.lower()}s", None)
             self.env_spec_log |= {f"{kind}/{name}": 0.0 for name in getattr(manager, "names", ())}
@@ -133,17 +161,25 @@ class LeggedCMDP(AdapterEnv, CMDP):
         action = torch.as_tensor(action).detach().expand(self._num_envs, -1).to(self._env_device)
         observation, reward, terminated, truncated, info = self.env.step(action)
         if info.get("cost") is None:
-            raise ValueError(f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']")
+            raise ValueError(
+                f"OmniSafe needs a cost on every step, but {name_of(self.env)} reports no info['cost']"
+            )
         self._log = info.get("log")
         values = observation, reward, info["cost"], terminated, truncated & ~terminated
         observation, reward, cost, terminated, truncated = map(self._given, values)
-        infos = {name: self._given(info[key]) for key, name in INFO_NAMES.items() if info.get(key) is not None}
+        infos = {
+            name: self._given(info[key])
+            for key, name in INFO_NAMES.items()
+            if info.get(key) is not None
+        }
         return observation, reward, cost, terminated, truncated, infos
 
     def _given(self, value: Tensor) -> Tensor:
         """Numbers as a copy: OmniSafe writes into observations and keeps them until after the next step."""
         is_mask = value.dtype == torch.bool
-        value = value.to(self._device) if is_mask else value.to(self._device, torch.float32, copy=True)
+        value = (
+            value.to(self._device) if is_mask else value.to(self._device, torch.float32, copy=True)
+        )
         return value[0] if self._num_envs == 1 else value
 
     def spec_log(self, logger: Any) -> None:
@@ -152,7 +188,12 @@ class LeggedCMDP(AdapterEnv, CMDP):
             return
         episodes = self._log["episodes"]
         values = {key: self._log[key[0].lower() + key[1:]] for key in self.env_spec_log}
-        logger.store({key: values[key] / episodes if key.startswith("Termination/") else values[key] for key in values})
+        logger.store(
+            {
+                key: values[key] / episodes if key.startswith("Termination/") else values[key]
+                for key in values
+            }
+        )
 
     def render(self) -> Any:
         """A picture of the first environment. Shape: (height, width, 3), uint8."""
@@ -169,7 +210,9 @@ def register(env_id: str, make: Callable[..., Env]) -> str:
     if not callable(make):
         raise TypeError(f"make must be a function that makes a vector environment, got {make!r}")
     if env_id in support_envs() and env_id not in LeggedCMDP.makers:
-        raise ValueError(f"{env_id!r} is an id of another environment of OmniSafe: choose another name")
+        raise ValueError(
+            f"{env_id!r} is an id of another environment of OmniSafe: choose another name"
+        )
     LeggedCMDP.makers[env_id] = make
     return env_id
 
@@ -180,7 +223,9 @@ def episode_cost_limit(env_id: str, **env_cfgs: Any) -> float:
     An episode that ends early costs less: compare with the mean length in the log."""
     with closing(make(env_id, **env_cfgs)) as env:
         if not env.cost_limits or env.max_episode_steps is None:
-            raise ValueError(f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode")
+            raise ValueError(
+                f"{env_id!r} needs cost_limits and a TimeLimit to derive a limit for an episode"
+            )
         return float(sum(env.cost_limits) * env.max_episode_steps)
 
 

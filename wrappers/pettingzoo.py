@@ -24,16 +24,26 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
         self._env = env = in_order(env, "PettingZoo")
         task: Any = getattr(env.unwrapped, "task", None)
         mode = env.metadata.get("autoreset_mode")
-        if not hasattr(task, "possible_agents") or env.num_envs != 1 or mode is not AutoresetMode.DISABLED:
+        if (
+            not hasattr(task, "possible_agents")
+            or env.num_envs != 1
+            or mode is not AutoresetMode.DISABLED
+        ):
             wrong = f"PettingZoo needs one environment of a task with agents that does not reset by itself, got {env}"
-            raise ValueError(f"{wrong}: make it by gymnasium.make_vec(id, num_envs=1, autoreset_mode='Disabled')")
+            raise ValueError(
+                f"{wrong}: make it by gymnasium.make_vec(id, num_envs=1, autoreset_mode='Disabled')"
+            )
         self._task = task
         self.possible_agents: list[str] = list(self._task.possible_agents)
         self.agents: list[str] = []
         self.observation_spaces: dict[str, gym.Space[Any]] = self._task.observation_spaces
         self.action_spaces: dict[str, gym.Space[Any]] = self._task.action_spaces
         self.render_mode = env.render_mode
-        self.metadata = {**env.metadata, "name": env.spec.id if env.spec else str(env), "is_parallelizable": True}
+        self.metadata = {
+            **env.metadata,
+            "name": env.spec.id if env.spec else str(env),
+            "is_parallelizable": True,
+        }
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
         return self.observation_spaces[agent]
@@ -41,7 +51,9 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
     def action_space(self, agent: str) -> gym.Space[Any]:
         return self.action_spaces[agent]
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], Any]:
         observation, _ = checked_reset(self._env, "PettingZoo", "numpy", seed)
         self.agents = list(self.possible_agents)
         return self._rows(observation), {agent: {} for agent in self.agents}
@@ -49,15 +61,20 @@ class PettingZooEnv(ParallelEnv[str, Any, Any]):
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], Any, Any, Any, Any]:
         """One control step with an action of each of ``agents``; all five are dicts of these."""
         given = {
-            a: map_leaves(lambda leaf: torch.as_tensor(np.asarray(leaf))[None], part) for a, part in actions.items()
+            a: map_leaves(lambda leaf: torch.as_tensor(np.asarray(leaf))[None], part)
+            for a, part in actions.items()
         }
         joined = map_leaves(lambda leaf: leaf.numpy(), self._task.join_actions(given))
         observation, _, _, truncated, info = self._env.step(joined)
         parts = self._task.outcome(truncated, info)
-        rewards, terminated, truncations = ({agent: part[agent][0].item() for agent in self.agents} for part in parts)
+        rewards, terminated, truncations = (
+            {agent: part[agent][0].item() for agent in self.agents} for part in parts
+        )
         observations = self._rows(observation)
         infos = {agent: {key: info[key][0] for key in ("cost", "costs")} for agent in self.agents}
-        self.agents = [agent for agent in self.agents if not (terminated[agent] or truncations[agent])]
+        self.agents = [
+            agent for agent in self.agents if not (terminated[agent] or truncations[agent])
+        ]
         return observations, rewards, terminated, truncations, infos
 
     def state(self) -> np.ndarray:

@@ -4,7 +4,12 @@ from typing import Any
 
 from legged_envs.wrappers.arrays import Tree, either
 from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import Normalizer, NormalizingWrapper, ReturnScale, check_normalizer
+from legged_envs.wrappers.normalizer import (
+    Normalizer,
+    NormalizingWrapper,
+    ReturnScale,
+    check_normalizer,
+)
 
 
 class RewardNormalize(NormalizingWrapper):

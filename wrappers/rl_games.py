@@ -14,7 +14,13 @@ from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 from rl_games.torch_runner import Runner
 
-from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, group_spaces, split_groups
+from legged_envs.wrappers.adapter import (
+    AdapterEnv,
+    accept_env,
+    checked_reset,
+    group_spaces,
+    split_groups,
+)
 from legged_envs.wrappers.arrays import Info, Tree
 from legged_envs.wrappers.layers import COSTS, Env
 
@@ -41,11 +47,16 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
         self._seed = None
         return self._split(observation)
 
-    def step(self, actions: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, Info]:
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, Info]:
         """Advance by a step with ``actions`` (num_envs, num_actions). Returns ``{"obs", "states"}``, of a new episode
         where one ended, rewards (num_envs,) float32, whose episode ended (num_envs,) bool, and ``infos``."""
         observation, reward, terminated, truncated, info = self.env.step(actions)
-        infos: Info = {"time_outs": truncated & ~terminated, **{key: info[key] for key in COSTS if key in info}}
+        infos: Info = {
+            "time_outs": truncated & ~terminated,
+            **{key: info[key] for key in COSTS if key in info},
+        }
         if "final_obs" in info:
             infos["final_obs"] = self._split(info["final_obs"])
         if "log" in info:
@@ -54,7 +65,10 @@ class RlGamesVecEnv(AdapterEnv, IVecEnv):
 
     def get_env_info(self) -> dict[str, Any]:
         """The spaces of one environment, and that it has one agent, whose value is one number."""
-        spaces = {name: getattr(self, name) for name in ("observation_space", "state_space", "action_space")}
+        spaces = {
+            name: getattr(self, name)
+            for name in ("observation_space", "state_space", "action_space")
+        }
         return {**spaces, "agents": 1, "value_size": 1}
 
     def render(self, mode: str | None = None) -> Any:
@@ -106,7 +120,9 @@ class BootstrapPPO(A2CAgent):
         _check_num_actors(params["config"])
         super().__init__(base_name, params)
         if self.has_central_value and self.central_value_net.is_rnn:
-            raise ValueError("BootstrapPPO cannot ask a recurrent central value network about final observations")
+            raise ValueError(
+                "BootstrapPPO cannot ask a recurrent central value network about final observations"
+            )
         self._shape = self.rewards_shaper
         self.rewards_shaper = self._shape_and_bootstrap
         self._cut_off: torch.Tensor | None = None
@@ -138,7 +154,10 @@ class BootstrapRunner(Runner):
 def _check_num_actors(config: dict[str, Any]) -> None:
     num_actors, horizon = config["num_actors"], config["horizon_length"]
     networks = (config, config.get("central_value_config") or {})
-    parts = [config.get("seq_length", 4), *(part["minibatch_size"] for part in networks if "minibatch_size" in part)]
+    parts = [
+        config.get("seq_length", 4),
+        *(part["minibatch_size"] for part in networks if "minibatch_size" in part),
+    ]
     multiple = math.lcm(*parts)
     least = multiple // math.gcd(multiple, horizon)
     if num_actors % least:

@@ -28,10 +28,16 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
         env = accept_env(env, "rsl_rl", "torch")
         limit = find_layer(env, TimeLimit)
         if limit is None:
-            steps = None if env.spec is None else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
+            steps = (
+                None
+                if env.spec is None
+                else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
+            )
             if steps is None:
                 how = "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
-                raise ValueError(f"rsl_rl needs an environment with a time limit, got one whose spec has none: {how}")
+                raise ValueError(
+                    f"rsl_rl needs an environment with a time limit, got one whose spec has none: {how}"
+                )
             env = limit = TimeLimit(env, steps)
         self.env, self._time_limit = env, limit
         self.num_envs = env.num_envs
@@ -49,7 +55,9 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
 
     @episode_length_buf.setter
     def episode_length_buf(self, value: torch.Tensor) -> None:
-        self._time_limit.elapsed_steps = as_kind_of(value.to(torch.int64), self._time_limit.elapsed_steps)
+        self._time_limit.elapsed_steps = as_kind_of(
+            value.to(torch.int64), self._time_limit.elapsed_steps
+        )
 
     def get_observations(self) -> TensorDict:
         return self._observation
@@ -66,7 +74,11 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, Info]:
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = self._tensordict(observation)
-        extras: Info = {"time_outs": truncated & ~terminated, "cost": info.get("cost"), "costs": info.get("costs")}
+        extras: Info = {
+            "time_outs": truncated & ~terminated,
+            "cost": info.get("cost"),
+            "costs": info.get("costs"),
+        }
         if "final_obs" in info:
             extras["final_obs"] = self._tensordict(info["final_obs"])
         if "log" in info:
@@ -82,10 +94,14 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
 class BootstrapPPO(PPO):
     """rsl_rl's PPO that bootstraps a time-out from the true last observation: V(s_{t+1}), not V(s_t)."""
 
-    def process_env_step(self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info) -> None:
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info
+    ) -> None:
         time_outs = extras["time_outs"]
         if "final_obs" in extras and time_outs.any():
             ids = time_outs.nonzero().squeeze(1)
             values = self.critic(extras["final_obs"][ids]).detach().squeeze(1)
             rewards = rewards.index_add(0, ids, values, alpha=self.gamma)
-        super().process_env_step(obs, rewards, dones, {key: extras[key] for key in extras if key != "time_outs"})
+        super().process_env_step(
+            obs, rewards, dones, {key: extras[key] for key in extras if key != "time_outs"}
+        )

@@ -30,7 +30,10 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
     def __init__(self, env: Env):
         env = accept_env(env, "Stable-Baselines3", "numpy")
-        if find_layer(env, EpisodeStatistics) is None and find_layer(env, RecordEpisodeStatistics) is None:
+        if (
+            find_layer(env, EpisodeStatistics) is None
+            and find_layer(env, RecordEpisodeStatistics) is None
+        ):
             env = RecordEpisodeStatistics(env)
         self.env: Any = env
         self._core: Any = env.unwrapped
@@ -43,9 +46,13 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         """Start new episodes with the seed and options that were set; a ValueError if options differ."""
         options = self._options[0]
         if any(other != options for other in self._options):
-            raise ValueError("a vector environment takes one dict of reset options for all environments, got several")
+            raise ValueError(
+                "a vector environment takes one dict of reset options for all environments, got several"
+            )
         observation: VecEnvObs
-        observation, info = checked_reset(self.env, "Stable-Baselines3", "numpy", self._seeds[0], options or None)
+        observation, info = checked_reset(
+            self.env, "Stable-Baselines3", "numpy", self._seeds[0], options or None
+        )
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [{} for _ in range(self.num_envs)]
@@ -58,18 +65,24 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
-        infos: list[Info] = [{_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()]
+        infos: list[Info] = [
+            {_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()
+        ]
         self._hand_out(info, dict(enumerate(infos)))
         if done.any():
             if "final_obs" not in info:
-                raise ValueError(f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises")
+                raise ValueError(
+                    f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises"
+                )
             ended = {i: infos[i] for i in np.flatnonzero(done).tolist()}
             # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
             told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
             last_step = info.get("final_info", {})
             self._hand_out({key: last_step[key] for key in last_step if key not in told}, ended)
             for i, own in ended.items():
-                own["terminal_observation"] = map_leaves(lambda rows, i=i: rows[i], info["final_obs"])
+                own["terminal_observation"] = map_leaves(
+                    lambda rows, i=i: rows[i], info["final_obs"]
+                )
         return observation, np.array(reward, dtype=np.float32), done, infos
 
     def _hand_out(self, info: Info, infos: dict[int, Info]) -> None:
@@ -98,7 +111,11 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """An attribute of each environment; one of the batch, such as ``cost_limits``, is given for each alike."""
         of_each = getattr(self._core, "get_attr", None)
-        values = of_each(attr_name) if of_each else [getattr(self._owner(attr_name), attr_name)] * self.num_envs
+        values = (
+            of_each(attr_name)
+            if of_each
+            else [getattr(self._owner(attr_name), attr_name)] * self.num_envs
+        )
         return [values[i] for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -106,17 +123,27 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         if hasattr(self._core, "set_attr"):
             chosen = set(self._get_indices(indices))
             others = [] if len(chosen) == self.num_envs else self._core.get_attr(attr_name)
-            self._core.set_attr(attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)])
+            self._core.set_attr(
+                attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)]
+            )
         else:
             self._check_all(indices, f"set_attr({attr_name!r})")
-            setattr(self._owner(attr_name) if self.has_attr(attr_name) else self._core, attr_name, value)
+            setattr(
+                self._owner(attr_name) if self.has_attr(attr_name) else self._core, attr_name, value
+            )
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
     ) -> list[Any]:
         """Call each environment's method, or once the batch's, whose result is split if a sequence of num_envs."""
         if hasattr(self._core, "envs"):
-            methods = [self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)]
+            methods = [
+                self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)
+            ]
             return [method(*method_args, **method_kwargs) for method in methods]
         self._check_all(indices, f"env_method({method_name!r})")
         if hasattr(self._core, "call"):
@@ -127,9 +154,14 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         """Whether a wrapper is in the stack or around its environments; ``Monitor`` is, as infos hold ``episode``."""
-        whole = issubclass(wrapper_class, Monitor) or find_layer(self.env, wrapper_class) is not None
+        whole = (
+            issubclass(wrapper_class, Monitor) or find_layer(self.env, wrapper_class) is not None
+        )
         envs = getattr(self._core, "envs", None)
-        return [whole or (envs is not None and is_wrapped(envs[i], wrapper_class)) for i in self._get_indices(indices)]
+        return [
+            whole or (envs is not None and is_wrapped(envs[i], wrapper_class))
+            for i in self._get_indices(indices)
+        ]
 
     def get_images(self) -> list[np.ndarray]:
         """Pictures of the environments that the batch draws, each (height, width, 3) uint8."""
@@ -143,4 +175,6 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
 
     def _check_all(self, indices: VecEnvIndices, call: str) -> None:
         if len(set(self._get_indices(indices))) != self.num_envs:
-            raise ValueError(f"{call} concerns all {self.num_envs} environments of this batch: leave out indices")
+            raise ValueError(
+                f"{call} concerns all {self.num_envs} environments of this batch: leave out indices"
+            )

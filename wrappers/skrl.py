@@ -15,7 +15,13 @@ from skrl.multi_agents.torch.ippo import IPPO
 from skrl.multi_agents.torch.mappo import MAPPO
 from skrl.utils.runner.torch import Runner
 
-from legged_envs.wrappers.adapter import AdapterEnv, accept_env, checked_reset, group_spaces, split_groups
+from legged_envs.wrappers.adapter import (
+    AdapterEnv,
+    accept_env,
+    checked_reset,
+    group_spaces,
+    split_groups,
+)
 from legged_envs.wrappers.arrays import Info, first_array
 from legged_envs.wrappers.layers import Env
 
@@ -78,7 +84,9 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
     def _take(self, observation: Any) -> None:
         self._observation, self._state = split_groups(observation, self._flat)
 
-    def step(self, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
         actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
         self._take(observation)
@@ -88,7 +96,13 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
         self._new_episodes = self.num_envs == 1 and bool(terminated | truncated)
         time_outs = truncated & ~terminated
         # skrl adds to the rewards in place
-        return self._observation, reward.float().clone()[:, None], terminated[:, None], time_outs[:, None], info
+        return (
+            self._observation,
+            reward.float().clone()[:, None],
+            terminated[:, None],
+            time_outs[:, None],
+            info,
+        )
 
     def _flat(self, array: torch.Tensor) -> torch.Tensor:
         return array.reshape(self.num_envs, -1).float()
@@ -98,7 +112,9 @@ def _float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
     """A space of observations as they are given: skrl tries its models on samples of it."""
     if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
         return space
-    return gym.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
+    return gym.spaces.Box(
+        space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32
+    )
 
 
 class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
@@ -111,7 +127,9 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
         env = accept_env(env, "skrl", "torch")
         task: Any = getattr(env.unwrapped, "task", None)
         if not hasattr(task, "possible_agents"):
-            raise ValueError(f"SkrlMultiAgentEnv needs a task with agents, got {env}: use SkrlVecEnv")
+            raise ValueError(
+                f"SkrlMultiAgentEnv needs a task with agents, got {env}: use SkrlVecEnv"
+            )
         super().__init__(env)
         self._task = self._unwrapped = task  # whose agents and spaces skrl's properties give
         self._begin(env, seed)
@@ -120,7 +138,9 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
         observation, _, _, truncated, info = self._env.step(self._task.join_actions(actions))
         self._new_episodes = False
         rewards, *flags = self._task.outcome(truncated, info)
-        rewards = {agent: reward.float().clone()[:, None] for agent, reward in rewards.items()}  # skrl adds to them
+        rewards = {
+            agent: reward.float().clone()[:, None] for agent, reward in rewards.items()
+        }  # skrl adds to them
         flags = [{agent: flag[:, None] for agent, flag in part.items()} for part in flags]
         if "final_obs" in info:
             self._take(info["final_obs"])
@@ -130,7 +150,9 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
 
     def _take(self, observation: Any) -> None:
         joined, state = split_groups(observation, lambda group: group)
-        self._observation: dict[str, torch.Tensor] = self._task.split(joined, self._task.observation_spaces)
+        self._observation: dict[str, torch.Tensor] = self._task.split(
+            joined, self._task.observation_spaces
+        )
         self._state = dict.fromkeys(self._task.possible_agents, state)
 
 
@@ -144,8 +166,13 @@ class FinalObservations:
             given, expected = len(transition["next_observations"]), len(infos["final_obs"])
             if given != expected:
                 part = f"{type(self).__name__} got {given} of {expected} environments"
-                raise ValueError(f"{part}: several agents cannot share one SkrlVecEnv, give each its own")
-            transition |= {"next_observations": infos["final_obs"], "next_states": infos["final_states"]}
+                raise ValueError(
+                    f"{part}: several agents cannot share one SkrlVecEnv, give each its own"
+                )
+            transition |= {
+                "next_observations": infos["final_obs"],
+                "next_states": infos["final_states"],
+            }
         super().record_transition(infos=infos, **transition)  # type: ignore[misc]
 
 
@@ -160,7 +187,9 @@ class BootstrapPPO(FinalObservations, PPO):
         needed = -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
         if self.memory is not None and self.memory.num_envs < needed:
             parts = f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps"
-            raise ValueError(f"{parts} need num_envs of at least {needed}, got {self.memory.num_envs}")
+            raise ValueError(
+                f"{parts} need num_envs of at least {needed}, got {self.memory.num_envs}"
+            )
 
 
 class _Bootstrap(FinalObservations):
@@ -170,7 +199,9 @@ class _Bootstrap(FinalObservations):
         parts = [f"{name}_preprocessor" for name in ("observation", "state", "value")]
         for part in ("learning_rate_scheduler", *parts):
             # skrl refuses its own default, {}
-            options[f"{part}_kwargs"] = options.get(f"{part}_kwargs") or {agent: {} for agent in possible_agents}
+            options[f"{part}_kwargs"] = options.get(f"{part}_kwargs") or {
+                agent: {} for agent in possible_agents
+            }
         super().__init__(possible_agents=possible_agents, cfg=cfg, **arguments)  # type: ignore[call-arg]
         self.cfg.time_limit_bootstrap = dict.fromkeys(possible_agents, True)  # type: ignore[attr-defined]
 

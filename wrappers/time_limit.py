@@ -36,17 +36,25 @@ class TimeLimit(StatefulWrapper):
         self.is_finite_horizon = is_finite_horizon
         self.time_limit = whole_number("time_limit", time_limit)
         self._steps = 0
-        self._begun: Any = None  # (num_envs,) int64: at how many steps each environment's present episode began
+        self._begun: Any = (
+            None  # (num_envs,) int64: at how many steps each environment's present episode began
+        )
         self._due = 0  # no limit is reached before this many steps; 0 with an autoreset below
         self._mode = autoreset_mode(self.env)
         core = self.env.unwrapped
-        if self._mode is AutoresetMode.NEXT_STEP and isinstance(core, AsyncVectorEnv) and not core.shared_memory:
+        if (
+            self._mode is AutoresetMode.NEXT_STEP
+            and isinstance(core, AsyncVectorEnv)
+            and not core.shared_memory
+        ):
             wrong = "an AsyncVectorEnv with autoreset NEXT_STEP and shared_memory=False, which may reset them twice"
             how = "autoreset_mode=AutoresetMode.DISABLED and AutoReset(TimeLimit(env, time_limit), 'NextStep')"
             how = f"make it with shared_memory=True, or with {how}"
             raise ValueError(f"TimeLimit cannot start the next episodes of {wrong}: {how}")
         self._over = Episodes(self._mode)
-        self._cut = Episodes(AutoresetMode.NEXT_STEP)  # rows that the limit ended and that the next step has to reset
+        self._cut = Episodes(
+            AutoresetMode.NEXT_STEP
+        )  # rows that the limit ended and that the next step has to reset
         self._whole = whole_keys(self.env)
 
     @property
@@ -59,7 +67,9 @@ class TimeLimit(StatefulWrapper):
         self._begun = None if elapsed is None else self._steps - elapsed
         self._update_due()
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         if partial and self._begun is not None:
             self._begin_count(begun)
         else:
@@ -89,7 +99,11 @@ class TimeLimit(StatefulWrapper):
         else:
             truncated = truncated | reached
         step = observation, reward, terminated, truncated, info
-        return step if self._mode is AutoresetMode.DISABLED else self._start_next(ended_below, reached, step)
+        return (
+            step
+            if self._mode is AutoresetMode.DISABLED
+            else self._start_next(ended_below, reached, step)
+        )
 
     def _begin_count(self, rows: Array) -> None:
         self._begun = arrays.where_rows(rows, self._steps, arrays.as_kind_of(self._begun, rows))

@@ -3,7 +3,16 @@
 from abc import abstractmethod
 from typing import Any
 
-from legged_envs.wrappers.arrays import Array, Info, NumPyArray, Tree, as_kind_of, as_numpy, first_array, map_arrays
+from legged_envs.wrappers.arrays import (
+    Array,
+    Info,
+    NumPyArray,
+    Tree,
+    as_kind_of,
+    as_numpy,
+    first_array,
+    map_arrays,
+)
 from legged_envs.wrappers.base import Options, Seed, StatefulWrapper
 from legged_envs.wrappers.layers import Step
 
@@ -24,14 +33,24 @@ class ArrayConversion(StatefulWrapper):
     def reset(self, *, seed: Seed = None, options: Options = None) -> tuple[Tree, Info]:
         return super().reset(seed=seed, options=self._for_env(options))
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         self._example = first_array(observation)[:0, ...]
         return map_arrays(self.convert, observation), map_arrays(self.convert, info)
 
     def step(self, actions: Tree) -> Step:
         observation, reward, terminated, truncated, info = self.env.step(self._for_env(actions))
-        reward, terminated, truncated = (self.convert(array) for array in (reward, terminated, truncated))
-        return map_arrays(self.convert, observation), reward, terminated, truncated, map_arrays(self.convert, info)
+        reward, terminated, truncated = (
+            self.convert(array) for array in (reward, terminated, truncated)
+        )
+        return (
+            map_arrays(self.convert, observation),
+            reward,
+            terminated,
+            truncated,
+            map_arrays(self.convert, info),
+        )
 
     def _for_env(self, tree: Any) -> Any:
         """Arrays as the environment takes them; as they are until its first observation has told which those are."""

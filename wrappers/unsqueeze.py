@@ -35,7 +35,9 @@ class Unsqueeze(StatefulWrapper):
         if isinstance(env, VectorEnv) and env.num_envs != 1:
             given = f"a vector environment with num_envs={env.num_envs}: it is a batch already, leave Unsqueeze out"
             raise ValueError(f"Unsqueeze makes a batch of one plain gymnasium.Env, got {given}")
-        if not isinstance(env, (gym.Env, VectorEnv)) and not hasattr(env, "need_auto_reset_wrapper"):
+        if not isinstance(env, (gym.Env, VectorEnv)) and not hasattr(
+            env, "need_auto_reset_wrapper"
+        ):
             raise TypeError(f"Unsqueeze needs a gymnasium.Env, got {type(env).__name__}")
         super().__init__(env)
         for name in ("cost_names", "cost_limits"):
@@ -57,7 +59,9 @@ class Unsqueeze(StatefulWrapper):
             return reset_of_none(self._observation)
         return super().reset(seed=seed, options=options)
 
-    def _begin(self, observation: Tree, info: Info, begun: Array, *, partial: bool) -> tuple[Tree, Info]:
+    def _begin(
+        self, observation: Tree, info: Info, begun: Array, *, partial: bool
+    ) -> tuple[Tree, Info]:
         self._observation = arrays.map_arrays(arrays.copied, observation)
         return observation, info
 

@@ -13,12 +13,29 @@ from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
 from legged_envs.workflows.legged_robot import LeggedRobot, LeggedRobotCfg
 
-POLICY = (observations.command, observations.projected_gravity, observations.base_ang_vel, observations.joint_pos)
+POLICY = (
+    observations.command,
+    observations.projected_gravity,
+    observations.base_ang_vel,
+    observations.joint_pos,
+)
 POLICY = (*POLICY, observations.joint_vel, observations.last_action)
-PRIVILEGED = (observations.base_lin_vel, observations.base_height, observations.foot_contact, observations.foot_height)
-PRIVILEGED = (*PRIVILEGED, observations.foot_air_time, observations.friction, observations.base_mass_offset)
+PRIVILEGED = (
+    observations.base_lin_vel,
+    observations.base_height,
+    observations.foot_contact,
+    observations.foot_height,
+)
+PRIVILEGED = (
+    *PRIVILEGED,
+    observations.foot_air_time,
+    observations.friction,
+    observations.base_mass_offset,
+)
 PRIVILEGED = (*PRIVILEGED, observations.base_com_offset, observations.gain_scale)
-NOISE = torch.tensor([0.05] * 3 + [0.2] * 3 + [0.01] * 12 + [0.5] * 12)  # of gravity, turning, joints
+NOISE = torch.tensor(
+    [0.05] * 3 + [0.2] * 3 + [0.01] * 12 + [0.5] * 12
+)  # of gravity, turning, joints
 SCALES = torch.tensor([1.0] * 6 + [0.25] * 3 + [1.0] * 12 + [0.05] * 12 + [1.0] * 12)
 PRIVILEGED_SCALES = torch.tensor([1.0] * 8 + [5.0] * 4 + [1.0] * 6 + [20.0] * 3 + [1.0] * 2)
 
@@ -115,7 +132,9 @@ class Go2(LeggedRobot):
     def compute_observations(self) -> None:
         policy = torch.cat([term(self.core) for term in POLICY], dim=1)
         privileged = torch.cat([term(self.core) for term in PRIVILEGED], dim=1)
-        self.privileged_obs_buf = torch.cat((policy * SCALES, privileged * PRIVILEGED_SCALES), dim=1)
+        self.privileged_obs_buf = torch.cat(
+            (policy * SCALES, privileged * PRIVILEGED_SCALES), dim=1
+        )
         if self.add_noise:
             policy[:, 3:33] += self._noise(30) * NOISE
         self.obs_buf = policy * SCALES
@@ -133,7 +152,13 @@ def main() -> None:
     robot.reset()
     for _ in range(50):
         obs, privileged_obs, reward, _, extras = robot.step(torch.zeros(4, robot.num_actions))
-    print(obs.shape, privileged_obs.shape, reward.mean().item(), robot.commands[0], extras["cost"].mean().item())
+    print(
+        obs.shape,
+        privileged_obs.shape,
+        reward.mean().item(),
+        robot.commands[0],
+        extras["cost"].mean().item(),
+    )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ class CommandsCfg:
     base_velocity = VelocityCfg(
         resampling_time_range=(10.0, 10.0),
         rel_standing_envs=0.15,
-        ranges=VelocityCfg.Ranges(lin_vel_x=(-1.0, 1.0), lin_vel_y=(-0.5, 0.5), ang_vel_z=(-1.0, 1.0)),
+        ranges=VelocityCfg.Ranges(
+            lin_vel_x=(-1.0, 1.0), lin_vel_y=(-0.5, 0.5), ang_vel_z=(-1.0, 1.0)
+        ),
     )
 
 
@@ -78,13 +80,23 @@ class ObservationsCfg:
 
 @configclass
 class EventsCfg:
-    base_mass = EventTerm(func=events.randomize_base_mass, mode="startup", params={"range": (-1.0, 2.0)})
-    base_com = EventTerm(func=events.randomize_base_com, mode="startup", params={"range": (-0.03, 0.03)})
-    friction = EventTerm(events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)})
-    gains = EventTerm(events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)})
+    base_mass = EventTerm(
+        func=events.randomize_base_mass, mode="startup", params={"range": (-1.0, 2.0)}
+    )
+    base_com = EventTerm(
+        func=events.randomize_base_com, mode="startup", params={"range": (-0.03, 0.03)}
+    )
+    friction = EventTerm(
+        events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+    )
+    gains = EventTerm(
+        events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
+    )
     root = EventTerm(func=events.reset_root, mode="reset", params={"velocity": 0.3})
     joints = EventTerm(func=events.reset_joints, mode="reset", params={"range": 0.2})
-    push = EventTerm(func=events.push, mode="interval", interval_range_s=(8.0, 12.0), params={"velocity": 0.7})
+    push = EventTerm(
+        func=events.push, mode="interval", interval_range_s=(8.0, 12.0), params={"velocity": 0.7}
+    )
 
 
 @configclass
@@ -100,7 +112,9 @@ class RewardsCfg:
     action_rate = RewTerm(func=mdp.action_rate_l2, weight=-0.02)
     action_smoothness = RewTerm(func=rewards.action_smoothness, weight=-0.005)
     collision = RewTerm(func=rewards.collision, weight=-0.5)
-    feet_air_time = RewTerm(func=rewards.feet_air_time, weight=3.0, params={"target": 0.2, "longest": 0.2})
+    feet_air_time = RewTerm(
+        func=rewards.feet_air_time, weight=3.0, params={"target": 0.2, "longest": 0.2}
+    )
     foot_clearance = RewTerm(func=rewards.foot_clearance, weight=-10.0, params={"target": 0.06})
     feet_slip = RewTerm(func=rewards.feet_slip, weight=-0.2)
     dof_pos_stand_still = RewTerm(func=rewards.dof_pos_stand_still, weight=-1.0)

@@ -19,9 +19,24 @@ TASK_ID = "Example/Go2-Flat-Multi-Agent-v0"
 AGENT = "policy"  # its noise is drawn from the stream "observation_noise/policy", as that of the group of this name
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
 DIAGONALS = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)
-WIDTHS = (3, 3, 3, 12, 12, 12)  # command, gravity, angular velocity, joint positions and velocities, action
-SCALE = torch.tensor([scale for scale, n in zip((1, 1, 0.25, 1, 0.05, 1), WIDTHS, strict=True) for _ in range(n)])
-NOISE = torch.tensor([noise for noise, n in zip((0.05, 0.2, 0.01, 0.5), (3, 3, 12, 12), strict=True) for _ in range(n)])
+WIDTHS = (
+    3,
+    3,
+    3,
+    12,
+    12,
+    12,
+)  # command, gravity, angular velocity, joint positions and velocities, action
+SCALE = torch.tensor(
+    [scale for scale, n in zip((1, 1, 0.25, 1, 0.05, 1), WIDTHS, strict=True) for _ in range(n)]
+)
+NOISE = torch.tensor(
+    [
+        noise
+        for noise, n in zip((0.05, 0.2, 0.01, 0.5), (3, 3, 12, 12), strict=True)
+        for _ in range(n)
+    ]
+)
 REWARDS = {
     rewards.tracking_lin_vel: (2.5, {"sigma": 0.25}),
     rewards.tracking_ang_vel: (2.25, {"sigma": 0.25}),
@@ -56,8 +71,12 @@ def noisy_and_scaled(data, cfg, uniform):
 class EventCfg:
     base_mass = EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)})
     base_com = EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)})
-    friction = EventTermCfg(events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)})
-    gains = EventTermCfg(events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)})
+    friction = EventTermCfg(
+        events.randomize_friction, "reset", purpose="randomise", params={"range": (0.5, 1.25)}
+    )
+    gains = EventTermCfg(
+        events.randomize_gains, "reset", purpose="randomise", params={"range": (0.9, 1.1)}
+    )
     root = EventTermCfg(events.reset_root, "reset", params={"velocity": 0.3})
     joints = EventTermCfg(events.reset_joints, "reset", params={"range": 0.2})
     push = EventTermCfg(events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7})
@@ -79,7 +98,8 @@ class Go2FlatCfg(DirectMARLEnvCfg):
     events: EventCfg = EventCfg()
     observation_noise_model = {AGENT: NoiseModelCfg(noise_cfg=NoiseCfg(func=noisy_and_scaled))}  # noqa: RUF012
     cost_limits = dict.fromkeys(
-        ("joint_position", "joint_velocity", "joint_torque", "body_contact", "base_orientation"), 0.025
+        ("joint_position", "joint_velocity", "joint_torque", "body_contact", "base_orientation"),
+        0.025,
     ) | {"foot_slip": 0.05}
 
 

@@ -73,26 +73,46 @@ def config() -> SimConfig:
     }
     velocity = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
     task = {
-        "env": {"numEnvs": 64, "episodeLength": 1000, "controlFrequencyInv": 4, "clipObservations": 100.0},
+        "env": {
+            "numEnvs": 64,
+            "episodeLength": 1000,
+            "controlFrequencyInv": 4,
+            "clipObservations": 100.0,
+        },
         "sim": {"dt": 0.005},
         "robot": GO2,
         "actions": {"joint_position": JointPositionCfg(scale=0.6)},
         "commands": {"velocity": VelocityCommandCfg(**velocity, standing_fraction=0.15)},
-        "observations": {"policy": Group(policy, noisy=True), "critic": Group({**policy, **privileged})},
-        "rewards": {name: RewardTermCfg(getattr(rewards, name), *value) for name, value in REWARDS.items()},
+        "observations": {
+            "policy": Group(policy, noisy=True),
+            "critic": Group({**policy, **privileged}),
+        },
+        "rewards": {
+            name: RewardTermCfg(getattr(rewards, name), *value) for name, value in REWARDS.items()
+        },
         "costs": {name: CostTermCfg(getattr(costs, name), *value) for name, value in COSTS.items()},
         "terminations": {
             "fallen": TerminationTermCfg(terminations.fallen, grace_s=0.1),
             "illegal_contact": TerminationTermCfg(terminations.illegal_contact, grace_s=0.1),
         },
         "events": {
-            "base_mass": EventTermCfg(events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}),
-            "base_com": EventTermCfg(events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}),
-            "friction": EventTermCfg(events.randomize_friction, "reset", params={"range": (0.5, 1.25)}),
+            "base_mass": EventTermCfg(
+                events.randomize_base_mass, "startup", params={"range": (-1.0, 2.0)}
+            ),
+            "base_com": EventTermCfg(
+                events.randomize_base_com, "startup", params={"range": (-0.03, 0.03)}
+            ),
+            "friction": EventTermCfg(
+                events.randomize_friction, "reset", params={"range": (0.5, 1.25)}
+            ),
             "gains": EventTermCfg(events.randomize_gains, "reset", params={"range": (0.9, 1.1)}),
-            "root": EventTermCfg(events.reset_root, "reset", params={"yaw": (-pi, pi), "velocity": 0.3}),
+            "root": EventTermCfg(
+                events.reset_root, "reset", params={"yaw": (-pi, pi), "velocity": 0.3}
+            ),
             "joints": EventTermCfg(events.reset_joints, "reset", params={"range": 0.2}),
-            "push": EventTermCfg(events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}),
+            "push": EventTermCfg(
+                events.push, "interval", interval_s=(8.0, 12.0), params={"velocity": 0.7}
+            ),
         },
     }
     return SimConfig({"task": task})
@@ -122,7 +142,9 @@ class Go2FlatTask(RLTask):
         self.reset_buf[:] = self.terminations.terminated
 
     def is_timeout(self):
-        return torch.zeros_like(self.reset_buf)  # who is flagged has fallen; episodeLength itself cuts the others off
+        return torch.zeros_like(
+            self.reset_buf
+        )  # who is flagged has fallen; episodeLength itself cuts the others off
 
 
 legged_envs.register("Example/Go2-Flat-RLTask-v0", Go2FlatTask, config)
@@ -136,4 +158,6 @@ if __name__ == "__main__":
     for _ in range(200):
         obs, reward, resets, extras = env.step(torch.randn(env.num_envs, 12).clamp(-1.0, 1.0))
         returns += reward
-    print(f"observations {tuple(obs['obs'].shape)}, states {tuple(obs['states'].shape)}, return {returns.mean():.3f}")
+    print(
+        f"observations {tuple(obs['obs'].shape)}, states {tuple(obs['states'].shape)}, return {returns.mean():.3f}"
+    )

@@ -27,6 +27,10 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Simulation]]:
 
 def begin(sim: Simulation, env_ids: list[int] | None = None) -> None:
     """Put robots to their start, as an environment does."""
-    ids = torch.arange(sim.num_envs, device=sim.device) if env_ids is None else torch.tensor(env_ids, device=sim.device)
+    ids = (
+        torch.arange(sim.num_envs, device=sim.device)
+        if env_ids is None
+        else torch.tensor(env_ids, device=sim.device)
+    )
     sim.reset(ids)
     sim.forward(ids)

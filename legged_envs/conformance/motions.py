@@ -17,7 +17,9 @@ def trot(sim: Simulation, seconds: float) -> Simulation:
     """Half a second of trot on the spot, and on, without feedback: diagonal feet lift in turn, 2.5 times a second."""
     dt = sim.cfg.step_dt
     for step in range(round(seconds / dt)):
-        sim.set_joint_targets(trot_targets(sim.robot, step * dt).to(sim.device).expand(sim.num_envs, -1))
+        sim.set_joint_targets(
+            trot_targets(sim.robot, step * dt).to(sim.device).expand(sim.num_envs, -1)
+        )
         sim.step(sim.cfg.decimation)
     return sim
 
@@ -29,7 +31,9 @@ def trot_targets(robot: RobotCfg, time: float) -> Tensor:
         for foot in pair:
             leg = foot.removesuffix("_foot")
             for joint, turn in (("thigh", 0.25), ("calf", -0.5)):
-                targets[robot.joint_names.index(f"{leg}_{joint}_joint")] += turn * max(0.0, sign * wave)
+                targets[robot.joint_names.index(f"{leg}_{joint}_joint")] += turn * max(
+                    0.0, sign * wave
+                )
     return targets
 
 

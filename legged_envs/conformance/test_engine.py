@@ -34,10 +34,15 @@ def test_a_time_step_can_be_longer_and_a_state_remembers_it(make: Make) -> None:
     short, start = sim.get_state(), sim.root_pos_w[0, 2].item()
     sim.set_timestep(0.01)
     for dt in (0.01, 0.005):
-        sim.push(torch.arange(2, device=sim.device), torch.tensor((0.0, 0.0, 2.0), device=sim.device).expand(2, 3))
+        sim.push(
+            torch.arange(2, device=sim.device),
+            torch.tensor((0.0, 0.0, 2.0), device=sim.device).expand(2, 3),
+        )
         sim.step(20)
         expected = start + 2.0 * 20 * dt - 0.5 * G * (20 * dt) ** 2
-        torch.testing.assert_close(sim.root_pos_w[:, 2].cpu(), torch.full((2,), expected), atol=0.02, rtol=0.0)
+        torch.testing.assert_close(
+            sim.root_pos_w[:, 2].cpu(), torch.full((2,), expected), atol=0.02, rtol=0.0
+        )
         sim.set_state(short)
 
 
@@ -53,7 +58,9 @@ def test_a_robot_tumbles_as_on_the_cpu_engine(make: Make) -> None:
         for sim in sims:
             sim.step(steps)
         own, reference = map(seen, sims)
-        forces = {name: (own.pop(name), reference.pop(name)) for name in ("joint_acc", "joint_torque")}
+        forces = {
+            name: (own.pop(name), reference.pop(name)) for name in ("joint_acc", "joint_torque")
+        }
         assert_same(own, reference, [0, 1], 0.02)
         for one, other in forces.values():
             torch.testing.assert_close(one, other, atol=5.0, rtol=0.05)
@@ -68,7 +75,9 @@ def test_a_robot_that_stands_weighs_what_its_bodies_do(make: Make) -> None:
     feet = seen(sim)["contact_force_w"][:, sim.body_ids(sim.robot.foot_names), 2]
     torch.testing.assert_close(feet.sum(1), weight, atol=0.0, rtol=0.02)
     assert distance(sim, reference).max() < 1.0
-    torch.testing.assert_close(seen(sim)["joint_torque"], seen(reference)["joint_torque"], atol=1.0, rtol=0.0)
+    torch.testing.assert_close(
+        seen(sim)["joint_torque"], seen(reference)["joint_torque"], atol=1.0, rtol=0.0
+    )
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.3])
@@ -127,7 +136,10 @@ def test_every_parameter_acts_in_its_environment_alone_as_on_the_cpu_engine(make
 def test_torques_end_at_their_limits_and_joints_at_the_ends_of_their_ranges(make: Make) -> None:
     sim = make(2)
     ids, limits = torch.arange(2, device=sim.device), torch.tensor(sim.robot.torque_limits)
-    still, above = torch.zeros(2, 3, device=sim.device), torch.tensor((0.0, 0.0, 3.0), device=sim.device)
+    still, above = (
+        torch.zeros(2, 3, device=sim.device),
+        torch.tensor((0.0, 0.0, 3.0), device=sim.device),
+    )
     low, high = sim.joint_pos_limits.unbind(1)
     for end, towards in ((low, -1.0), (high, 1.0)):
         begin(sim, [0, 1])
@@ -135,14 +147,20 @@ def test_torques_end_at_their_limits_and_joints_at_the_ends_of_their_ranges(make
         sim.forward(ids)
         sim.set_joint_targets((end + towards * 9.0).expand(2, -1))
         sim.step(1)
-        torch.testing.assert_close(seen(sim)["joint_torque"], (towards * limits).expand(2, -1), atol=1e-3, rtol=0.0)
+        torch.testing.assert_close(
+            seen(sim)["joint_torque"], (towards * limits).expand(2, -1), atol=1e-3, rtol=0.0
+        )
         sim.step(60)
         assert ((seen(sim)["joint_pos"] - end.cpu()) * towards).abs().max() < 0.1
 
 
-def assert_same(one: dict[str, Tensor], other: dict[str, Tensor], rows: list[int], atol: float = 0.0) -> None:
+def assert_same(
+    one: dict[str, Tensor], other: dict[str, Tensor], rows: list[int], atol: float = 0.0
+) -> None:
     for name in one:
-        torch.testing.assert_close(one[name][rows], other[name][rows], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format)
+        torch.testing.assert_close(
+            one[name][rows], other[name][rows], atol=atol, rtol=0.0, msg=f"{name}: {{}}".format
+        )
 
 
 def repeats(sim: Simulation) -> float:
@@ -154,9 +172,16 @@ def test_quantities_are_float32_of_every_environment(make: Make) -> None:
     sim, reference = make(3), seen(make(3, reference=True))
     for name, expected in reference.items():
         value = getattr(sim, name)
-        assert (value.shape, value.dtype, value.device) == (expected.shape, torch.float32, sim.device), name
+        assert (value.shape, value.dtype, value.device) == (
+            expected.shape,
+            torch.float32,
+            sim.device,
+        ), name
     assert_same({**seen(sim), "joint_acc": reference["joint_acc"]}, reference, [0, 1, 2], 0.01)
-    assert sim.joint_pos_limits.shape == (sim.robot.num_joints, 2) and sim.body_names[0] == sim.robot.base_body
+    assert (
+        sim.joint_pos_limits.shape == (sim.robot.num_joints, 2)
+        and sim.body_names[0] == sim.robot.base_body
+    )
 
 
 def test_a_partial_reset_leaves_the_others_alone(make: Make) -> None:
@@ -172,7 +197,9 @@ def test_a_partial_reset_leaves_the_others_alone(make: Make) -> None:
     assert_same(seen(sim), seen(undisturbed), [1, 3], repeats(sim))
 
 
-def test_a_state_is_exact_with_its_parameters_and_one_of_another_simulation_refused(make: Make) -> None:
+def test_a_state_is_exact_with_its_parameters_and_one_of_another_simulation_refused(
+    make: Make,
+) -> None:
     sim = make(3)
     second = torch.tensor([1], device=sim.device)
     sim.set_parameter("body_mass", 1.2 * sim.default_parameter("body_mass")[1:2], second)
@@ -211,5 +238,9 @@ def test_rays_find_the_ground(make: Make) -> None:
     sim = make(2)
     above = torch.tensor(((0.3, 0.1, 1.5), (2.0, 0.0, 0.4)), device=sim.device).expand(2, 2, 3)
     down, up = (torch.tensor((0.0, 0.0, z), device=sim.device).expand(2, 2, 3) for z in (-1.0, 1.0))
-    torch.testing.assert_close(sim.cast_rays(above, down, 5.0).cpu(), torch.tensor((1.5, 0.4)).expand(2, 2))
-    assert (sim.cast_rays(above, down, 1.0)[:, 0] == 1.0).all() and (sim.cast_rays(above, up, 5.0) == 5.0).all()
+    torch.testing.assert_close(
+        sim.cast_rays(above, down, 5.0).cpu(), torch.tensor((1.5, 0.4)).expand(2, 2)
+    )
+    assert (sim.cast_rays(above, down, 1.0)[:, 0] == 1.0).all() and (
+        sim.cast_rays(above, up, 5.0) == 5.0
+    ).all()

@@ -41,11 +41,17 @@ def check_actions(actions: Any, space: gym.Space[Any], array: str, device: torch
     if isinstance(space, gym.spaces.Box):
         return check_action(actions, space.shape, array).to(device)
     if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
-        spaces: dict[Any, Any] = dict(space) if isinstance(space, gym.spaces.Dict) else dict(enumerate(space))
+        spaces: dict[Any, Any] = (
+            dict(space) if isinstance(space, gym.spaces.Dict) else dict(enumerate(space))
+        )
         given: Any = dict(enumerate(actions)) if isinstance(actions, tuple) else actions
         if not isinstance(given, dict) or given.keys() != spaces.keys():
-            raise ValueError(f"actions must have the parts {list(spaces)} of {space}, got {actions!r}")
-        parts = {key: check_actions(given[key], part, array, device) for key, part in spaces.items()}
+            raise ValueError(
+                f"actions must have the parts {list(spaces)} of {space}, got {actions!r}"
+            )
+        parts = {
+            key: check_actions(given[key], part, array, device) for key, part in spaces.items()
+        }
         return parts if isinstance(space, gym.spaces.Dict) else tuple(parts.values())
     numbers = np.asarray(actions)
     if numbers.dtype.kind not in "iu" or not space.contains(numbers.astype(space.dtype)):
@@ -58,17 +64,23 @@ def check_action(actions: Any, shape: tuple[int, ...] | None, array: str) -> tor
     another kind, no real numbers, not of ``shape`` or not finite."""
     if isinstance(actions, np.ndarray):
         if array != "numpy":
-            raise TypeError("this environment takes tensors (array='torch') as actions, got a numpy array")
+            raise TypeError(
+                "this environment takes tensors (array='torch') as actions, got a numpy array"
+            )
         own = actions.copy() if actions.dtype == _FLOAT32 else action_array(actions, shape)
         action = torch.from_numpy(own)  # torch does not read one that runs backwards
     elif isinstance(actions, torch.Tensor):
         if array != "torch":
-            raise TypeError("this environment was made with array='numpy', so actions must be arrays; got a tensor")
+            raise TypeError(
+                "this environment was made with array='numpy', so actions must be arrays; got a tensor"
+            )
         action = actions.detach()
     elif isinstance(actions, (list, tuple)):
         action = torch.from_numpy(action_array(actions, shape))
     else:
-        raise TypeError(f"actions must be a {array} array or lists of numbers, got {type(actions).__name__}")
+        raise TypeError(
+            f"actions must be a {array} array or lists of numbers, got {type(actions).__name__}"
+        )
     if action.shape != shape:
         raise ValueError(f"actions must have shape {shape}, got {tuple(action.shape)}")
     if action.dtype != torch.float32:
@@ -87,9 +99,13 @@ def action_array(actions: Any, shape: tuple[int, ...] | None) -> np.ndarray:
     try:
         array = np.asarray(actions)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"actions must be an array or lists of numbers of shape {shape}: {error}") from error
+        raise ValueError(
+            f"actions must be an array or lists of numbers of shape {shape}: {error}"
+        ) from error
     if array.dtype.kind not in "iuf":
-        raise TypeError(f"actions must be real numbers, got {type(actions).__name__} of {array.dtype}")
+        raise TypeError(
+            f"actions must be real numbers, got {type(actions).__name__} of {array.dtype}"
+        )
     if array.shape != shape:
         raise ValueError(f"actions must have shape {shape}, got {array.shape}")
     with np.errstate(over="ignore"):
@@ -126,7 +142,9 @@ def check_reset_options(
         raise ValueError(f"unknown reset option {unknown[0]!r}; the one option is 'reset_mask'")
     given: Any = options["reset_mask"]
     if not isinstance(given, np.ndarray if array == "numpy" else torch.Tensor):
-        raise TypeError(f"reset_mask must be a {array} array, got {type(given).__module__}.{type(given).__name__}")
+        raise TypeError(
+            f"reset_mask must be a {array} array, got {type(given).__module__}.{type(given).__name__}"
+        )
     mask = torch.as_tensor(given.copy() if isinstance(given, np.ndarray) else given, device=device)
     if mask.shape != (num_envs,):
         raise ValueError(f"reset_mask must have shape ({num_envs},), got {tuple(mask.shape)}")

@@ -35,7 +35,9 @@ class TaskCfg(Configuration):
     """Time limit of an episode, s; infinity for none."""
     is_finite_horizon: bool = False
     """Whether the time limit is part of the task, so that its end is a termination and no truncation (Isaac Lab)."""
-    actions: dict[str, JointActionCfg] = field(default_factory=lambda: {"joint_position": JointPositionCfg()})
+    actions: dict[str, JointActionCfg] = field(
+        default_factory=lambda: {"joint_position": JointPositionCfg()}
+    )
     action_limit: float = 1.0
     """Actions are clipped to ±this, the bounds of their space."""
     max_action_delay: int = 0
@@ -57,7 +59,11 @@ class TaskCfg(Configuration):
     @property
     def max_episode_length(self) -> int | None:
         """Time limit of an episode, control steps; None without one."""
-        return None if math.isinf(self.episode_length_s) else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
+        return (
+            None
+            if math.isinf(self.episode_length_s)
+            else math.ceil(self.episode_length_s / self.sim.step_dt - 1e-6)
+        )
 
     def check(self) -> None:
         """Raise a ValueError or TypeError that names the field that is wrong."""
@@ -65,7 +71,9 @@ class TaskCfg(Configuration):
             part.check()
         check_number("TaskCfg.action_limit", self.action_limit, above=0.0)
         if not self.episode_length_s > 0.0:
-            raise ValueError(f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}")
+            raise ValueError(
+                f"TaskCfg.episode_length_s must be positive, got {self.episode_length_s!r}"
+            )
 
 
 def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
@@ -75,7 +83,10 @@ def override(cfg: TaskCfg, changes: Mapping[str, Any]) -> TaskCfg:
     ValueError if there is no such field or term."""
     if cfg.workflow is not None:
         workflow, own = cfg.workflow
-        names, ours = {path: str(path).partition(".")[0] for path in changes}, [f.name for f in dataclasses.fields(cfg)]
+        names, ours = (
+            {path: str(path).partition(".")[0] for path in changes},
+            [f.name for f in dataclasses.fields(cfg)],
+        )
         words = [name for name in dir(own) if not name.startswith("_")]
         check_known("cfg: the task has no", names.values(), [*words, *ours], "it has")
         if changed := {path: value for path, value in changes.items() if names[path] in words}:
@@ -90,7 +101,9 @@ def replaced(cfg: Cfg, changes: Mapping[str, Any]) -> Cfg:
     cfg = copy.deepcopy(cfg)
     for path, value in changes.items():
         if not isinstance(path, str):
-            raise TypeError(f"cfg paths must be strings such as 'rewards.torques.weight', got {path!r}")
+            raise TypeError(
+                f"cfg paths must be strings such as 'rewards.torques.weight', got {path!r}"
+            )
         cfg = _replaced(cfg, path.split("."), value, path, "the task", type(cfg))
     return cfg
 
@@ -105,7 +118,10 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
         return value
     name, *rest = names
     if isinstance(node, dict):
-        children, hints = node, dict.fromkeys(node, typing.get_args(hint)[1] if typing.get_args(hint) else Any)
+        children, hints = (
+            node,
+            dict.fromkeys(node, typing.get_args(hint)[1] if typing.get_args(hint) else Any),
+        )
     elif dataclasses.is_dataclass(node) and not isinstance(node, type):
         children = {f.name: getattr(node, f.name) for f in dataclasses.fields(node)}
         hints = typing.get_type_hints(type(node))
@@ -119,7 +135,9 @@ def _replaced(node: Any, names: list[str], value: Any, path: str, where: str, hi
     if name == "params" and rest and callable(getattr(node, "func", None)):
         parameters = inspect.signature(node.func).parameters.values()
         child = {**{p.name: p.default for p in parameters if p.default is not p.empty}, **child}
-    if value is None and not rest and where != "the task" and dataclasses.is_dataclass(child):  # a term is removed
+    if (
+        value is None and not rest and where != "the task" and dataclasses.is_dataclass(child)
+    ):  # a term is removed
         if isinstance(node, dict):
             return {key: term for key, term in node.items() if key != name}
         setattr(node, name, None)

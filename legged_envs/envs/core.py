@@ -17,7 +17,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, create_empty_array
 
 from legged_envs.checks import check_choice, whole_number
-from legged_envs.envs.arguments import check_actions, check_reset_options, check_same_structure, check_seed
+from legged_envs.envs.arguments import (
+    check_actions,
+    check_reset_options,
+    check_same_structure,
+    check_seed,
+)
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.hooks import TaskHooks
 from legged_envs.rng import RandomStreams
@@ -25,8 +30,18 @@ from legged_envs.sim import RobotState, make_simulation
 from legged_envs.state import copied, mapped, restored
 from legged_envs.tables import Shown
 
-STATE = {"episode_steps": "_episode_steps", "bad_physics": "_bad_physics", "over": "_over", "ended_rows": "_ended_rows"}
-STATE |= {"steps": "num_steps", "robots": "robots", "ground": "ground", "observation": "_last_observation"}
+STATE = {
+    "episode_steps": "_episode_steps",
+    "bad_physics": "_bad_physics",
+    "over": "_over",
+    "ended_rows": "_ended_rows",
+}
+STATE |= {
+    "steps": "num_steps",
+    "robots": "robots",
+    "ground": "ground",
+    "observation": "_last_observation",
+}
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
@@ -49,7 +64,10 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     ``num_envs`` takes half a minute and fills ``TORCHINDUCTOR_CACHE_DIR``. ValueError if an argument or a field of
     ``cfg`` is not valid, RuntimeError if ``compile`` finds no C++ compiler."""
 
-    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED, "render_modes": ["rgb_array"]}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "autoreset_mode": AutoresetMode.DISABLED,
+        "render_modes": ["rgb_array"],
+    }
     INFERENCE = True
     """Whether the hooks run in inference mode, which is faster; else without gradients, so that tensors which they make
     can be changed from outside."""
@@ -72,9 +90,16 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         check_choice("compile", compile, (False, True))
         cfg.check()
-        choices = {"array": array, "observations": observations, "render_mode": render_mode, "compile": compile}
+        choices = {
+            "array": array,
+            "observations": observations,
+            "render_mode": render_mode,
+            "compile": compile,
+        }
         self._arguments: dict[str, Any] = {"device": device, "sim": sim, **choices}
-        self.cfg = copy.deepcopy(cfg)  # what is changed in it later must not change half of this environment
+        self.cfg = copy.deepcopy(
+            cfg
+        )  # what is changed in it later must not change half of this environment
         self.num_envs, self.array, self.render_mode = num_envs, array, render_mode
         self.step_dt, self.max_episode_length_s = cfg.sim.step_dt, cfg.episode_length_s
         self.decimation, self.max_episode_length = cfg.sim.decimation, cfg.max_episode_length
@@ -82,19 +107,27 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         ``TimeLimit`` wrapper keeps."""
         self._compile, self._dict_observations = compile, observations == "dict"
         self._process = os.getpid()
-        with torch.inference_mode(False):  # buffers are plain tensors: they may be written to from anywhere
-            self.sim = make_simulation(sim, self.cfg.robot, self.cfg.sim, num_envs, device, self.cfg.scene)
+        with torch.inference_mode(
+            False
+        ):  # buffers are plain tensors: they may be written to from anywhere
+            self.sim = make_simulation(
+                sim, self.cfg.robot, self.cfg.sim, num_envs, device, self.cfg.scene
+            )
             self.sim.viewer = self.cfg.viewer
             self.device = self.sim.device
             self.random = RandomStreams(num_envs, self.device)
-            self.robots = {name: RobotState(each, self.step_dt) for name, each in self.sim.robots.items()}
+            self.robots = {
+                name: RobotState(each, self.step_dt) for name, each in self.sim.robots.items()
+            }
             """All robots of the scene by name; ``robot`` is the first, ``"robot"``."""
             self.robot = self.robots["robot"]
             self.ground = self.sim.ground
             self._all_ids = torch.arange(num_envs, device=self.device)
             self._episode_steps = torch.zeros(num_envs, dtype=torch.int32, device=self.device)
             self._bad_physics, self._over = self._episode_steps.bool(), self._episode_steps.bool()
-        self._recovered: torch.Tensor | None = None  # which environments met bad physics in this step
+        self._recovered: torch.Tensor | None = (
+            None  # which environments met bad physics in this step
+        )
         self.num_steps = 0
         """Control steps since the environment was made."""
         self._begun = False  # whether there has been a reset or a state
@@ -109,17 +142,33 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
                 raise ValueError(f"observations need a group 'policy', got {list(spaces)}")
             self.group_sizes = {name: gym.spaces.flatdim(space) for name, space in spaces.items()}
             """Numbers in each observation group of an environment, also of those that are not shown."""
-            self._log_names = ("episodes", "episode_length_s", *self.log_names, "termination/bad_physics")
-            counted = [name == "episodes" or name.startswith("termination/") for name in self._log_names]
+            self._log_names = (
+                "episodes",
+                "episode_length_s",
+                *self.log_names,
+                "termination/bad_physics",
+            )
+            counted = [
+                name == "episodes" or name.startswith("termination/") for name in self._log_names
+            ]
             self._log_counted = torch.tensor(counted, device=self.device)
-            self._ended_rows = torch.zeros(0, len(self._log_names), dtype=torch.float32, device=self.device)
+            self._ended_rows = torch.zeros(
+                0, len(self._log_names), dtype=torch.float32, device=self.device
+            )
             spaces = spaces if self._dict_observations else {"policy": spaces["policy"]}
-            self.single_observation_space = gym.spaces.Dict(spaces) if self._dict_observations else spaces["policy"]
+            self.single_observation_space = (
+                gym.spaces.Dict(spaces) if self._dict_observations else spaces["policy"]
+            )
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
             self.action_space = batch_space(self.single_action_space, self.num_envs)
-            zeros = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in spaces.items()}
+            zeros = {
+                name: create_empty_array(space, self.num_envs, np.zeros)
+                for name, space in spaces.items()
+            }
             self._last_observation: dict[str, Any] = mapped(torch.from_numpy, zeros)
-            self._last_observation = mapped(lambda zero: zero.to(self.device), self._last_observation)
+            self._last_observation = mapped(
+                lambda zero: zero.to(self.device), self._last_observation
+            )
 
     @classmethod
     def make_core(cls, cfg: Any, num_envs: int, **arguments: Any) -> "CoreVectorEnv":
@@ -136,7 +185,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         self._check_usable("reset")
         mask = check_reset_options(options, self.num_envs, self.array, self.device)
         if mask is not None and not self._begun:
-            raise RuntimeError("the first reset must be of all environments: call reset() without a reset_mask")
+            raise RuntimeError(
+                "the first reset must be of all environments: call reset() without a reset_mask"
+            )
         env_ids = self._all_ids if mask is None else mask.nonzero().squeeze(1)
         seed = check_seed(seed, self.num_envs)
         if len(env_ids) == 0:
@@ -147,7 +198,10 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             rows = self._observe(env_ids)
             last = self._last_observation
             self._last_observation = {
-                name: mapped(lambda old, new: old.index_copy(0, env_ids, new), last[name], rows[name]) for name in last
+                name: mapped(
+                    lambda old, new: old.index_copy(0, env_ids, new), last[name], rows[name]
+                )
+                for name in last
             }
         self._begun = True
         return self._export_observation(), self._report_log()
@@ -200,10 +254,16 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         """Pictures of four environments (all if there are fewer) from ``cfg.viewer.env_index`` on, each of its
         resolution, (480, 640, 3) uint8 by default."""
         if self.render_mode is None:
-            raise RuntimeError("render() needs render_mode='rgb_array' when the environment is made")
-        return tuple(self.sim.render(i) for i in range(self.num_envs)[self.sim.viewer.env_index :][:4])
+            raise RuntimeError(
+                "render() needs render_mode='rgb_array' when the environment is made"
+            )
+        return tuple(
+            self.sim.render(i) for i in range(self.num_envs)[self.sim.viewer.env_index :][:4]
+        )
 
-    def set_viewer(self, eye: tuple[float, float, float], lookat: tuple[float, float, float]) -> None:
+    def set_viewer(
+        self, eye: tuple[float, float, float], lookat: tuple[float, float, float]
+    ) -> None:
         """Look at the point ``lookat`` from ``eye``, m, from the next picture on; ValueError if that cannot be."""
         viewer = dataclasses.replace(self.cfg.viewer, eye=eye, lookat=lookat)
         viewer.check()
@@ -223,15 +283,24 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
 
     def _state(self) -> dict[str, Any]:
         parts = {key: getattr(self, name) for key, name in STATE.items()}
-        return {"own": self._own_state(), **{key: copied(part) for key, part in parts.items() if part is not None}}
+        return {
+            "own": self._own_state(),
+            **{key: copied(part) for key, part in parts.items() if part is not None},
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Return exactly to a state of an equal environment; ValueError, and nothing changed, if it has another
         structure. What numbers of the configuration, such as gains, were is not compared."""
         with torch.inference_mode(False):
             # The engine checks its own part; how many streams were made and how many episodes ended may differ.
-            ours = {"sim": None, "random": {**self.random.state_dict(), "streams": None}, **self._state()}
-            ours["ended_rows"] = ours["ended_rows"].new_zeros(len(state.get("ended_rows", ())), len(self._log_names))
+            ours = {
+                "sim": None,
+                "random": {**self.random.state_dict(), "streams": None},
+                **self._state(),
+            }
+            ours["ended_rows"] = ours["ended_rows"].new_zeros(
+                len(state.get("ended_rows", ())), len(self._log_names)
+            )
             check_same_structure(state, ours, "the state")
             self._check_own_state(state["own"])
             own = ours["own"]
@@ -250,7 +319,11 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     def __getstate__(self) -> dict[str, Any]:
         # The state is pickled on its own, so that a spawned process gets it by value and not as shared memory.
         state = pickle.dumps((self._begun, self._whole_state()))
-        return {"made_from": (self.cfg, self.num_envs, self._arguments), "spec": self.spec, "state": state}
+        return {
+            "made_from": (self.cfg, self.num_envs, self._arguments),
+            "spec": self.spec,
+            "state": state,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state["made_from"] is not None:  # else it has been made
@@ -266,7 +339,9 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         if seed is not None:
             self.random.seed(seed, env_ids)
-            self._np_random, self._np_random_seed = seeding.np_random(seed if isinstance(seed, int) else seed[0])
+            self._np_random, self._np_random_seed = seeding.np_random(
+                seed if isinstance(seed, int) else seed[0]
+            )
         self.sim.reset(env_ids)
         self._episode_steps[env_ids] = 0
         self._over[env_ids] = False
@@ -298,14 +373,18 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         rows = self._end_episodes(env_ids, steps)
         seconds = (steps.float() * self.step_dt).unsqueeze(1)
         bad = self._bad_physics[env_ids].float().unsqueeze(1)
-        self._ended_rows = torch.cat((self._ended_rows, torch.cat((torch.ones_like(bad), seconds, rows, bad), 1)))
+        self._ended_rows = torch.cat(
+            (self._ended_rows, torch.cat((torch.ones_like(bad), seconds, rows, bad), 1))
+        )
         self._over[env_ids] = True
 
     def _report_log(self) -> dict[str, Any]:
         rows, self._ended_rows = self._ended_rows, self._ended_rows[:0]
         if not len(rows):
             return {}
-        sums = rows.double().sum(0)  # in float32 the last digit of a column depends on how many there are
+        sums = rows.double().sum(
+            0
+        )  # in float32 the last digit of a column depends on how many there are
         values = torch.where(self._log_counted, sums, sums / len(rows)).float()
         return {"log": dict(zip(self._log_names, self._export(values), strict=True))}
 

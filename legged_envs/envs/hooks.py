@@ -58,7 +58,9 @@ class TaskHooks(ABC):
 
     def _end_episodes(self, env_ids: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """What the log is to say, (n, len(log_names)), of episodes that are over, each after ``steps`` (n,) steps."""
-        return torch.zeros(len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device)
+        return torch.zeros(
+            len(env_ids), len(self.log_names), dtype=torch.float32, device=self.device
+        )
 
     def _own_state(self) -> dict[str, Any]:
         """What the future depends on beside simulation, robot, random streams and observation, copied."""

@@ -18,15 +18,24 @@ class LeggedEnv(Shown, gym.Env):
     """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit. ``info`` holds
     ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
-    def __init__(self, cfg: Any, make_core: Callable[..., CoreVectorEnv] = LeggedVectorEnv, **kwargs: Any):
+    def __init__(
+        self, cfg: Any, make_core: Callable[..., CoreVectorEnv] = LeggedVectorEnv, **kwargs: Any
+    ):
         batch = self.core = make_core(cfg, 1, array="numpy", **kwargs)
         """The vector environment of this one robot."""
         self.cfg, self.render_mode = batch.cfg, batch.render_mode
-        self.metadata = {key: value for key, value in batch.metadata.items() if key != "autoreset_mode"}
-        self.observation_space, self.action_space = batch.single_observation_space, batch.single_action_space
+        self.metadata = {
+            key: value for key, value in batch.metadata.items() if key != "autoreset_mode"
+        }
+        self.observation_space, self.action_space = (
+            batch.single_observation_space,
+            batch.single_action_space,
+        )
         self.cost_names, self.cost_limits = batch.cost_names, batch.cost_limits
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Start a new episode. The same seed gives what environment 0 of a vector environment with that seed
         does. ValueError or TypeError if seed or option is not valid."""
         super().reset(seed=None if seed is None else index(seed))
@@ -42,10 +51,20 @@ class LeggedEnv(Shown, gym.Env):
             action = mapped(np.asarray, action)
         elif not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
             action = action_array(action, self.action_space.shape)
-        batch = action[None] if isinstance(action, np.ndarray) else mapped(lambda part: part[None], action)
+        batch = (
+            action[None]
+            if isinstance(action, np.ndarray)
+            else mapped(lambda part: part[None], action)
+        )
         observation, reward, terminated, truncated, info = self.core.step(batch)
         info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
-        return self._first(observation), float(reward[0]), bool(terminated[0]), bool(truncated[0]), info
+        return (
+            self._first(observation),
+            float(reward[0]),
+            bool(terminated[0]),
+            bool(truncated[0]),
+            info,
+        )
 
     def render(self) -> np.ndarray | None:
         """A picture, (480, 640, 3) uint8; None without a render mode."""
@@ -71,7 +90,11 @@ class LeggedEnv(Shown, gym.Env):
 
     @staticmethod
     def _first(observation: Any) -> Any:
-        return observation[0] if isinstance(observation, np.ndarray) else mapped(itemgetter(0), observation)
+        return (
+            observation[0]
+            if isinstance(observation, np.ndarray)
+            else mapped(itemgetter(0), observation)
+        )
 
 
 class EpisodeLimit(gym.wrappers.TimeLimit):

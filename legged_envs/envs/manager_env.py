@@ -24,7 +24,16 @@ OBSERVATION_LIMIT = 100.0
 """Observations are clipped to ±this, so that their space is finite (legged_gym ``clip_observations``)."""
 CHANGEABLE = ("actions", "observations", "rewards", "costs", "terminations", "events", "sim")
 """What :meth:`LeggedVectorEnv.reconfigure` changes: terms of these managers, and the steps of physics."""
-MANAGERS = ("actions", "commands", "observations", "rewards", "costs", "terminations", "events", "curriculum")
+MANAGERS = (
+    "actions",
+    "commands",
+    "observations",
+    "rewards",
+    "costs",
+    "terminations",
+    "events",
+    "curriculum",
+)
 
 
 class LeggedVectorEnv(CoreVectorEnv):
@@ -43,12 +52,16 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _spaces(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
         box = functools.partial(gym.spaces.Box, -self.observation_limit, self.observation_limit)
-        spaces: dict[str, gym.Space[Any]] = {n: box((group.size,)) for n, group in self.observations.groups.items()}
+        spaces: dict[str, gym.Space[Any]] = {
+            n: box((group.size,)) for n, group in self.observations.groups.items()
+        }
         for name, group in self.observations.groups.items():
             if not group.concatenate:
                 parts = zip(group.names, group.widths, strict=True)
                 spaces[name] = gym.spaces.Dict({term: box((width,)) for term, width in parts})
-        return spaces, gym.spaces.Box(-self.cfg.action_limit, self.cfg.action_limit, (self.actions.size,))
+        return spaces, gym.spaces.Box(
+            -self.cfg.action_limit, self.cfg.action_limit, (self.actions.size,)
+        )
 
     def _move_and_command(self, env: Any) -> None:
         """Make the managers that evaluate no terms; ``env`` is what their terms see."""
@@ -58,7 +71,9 @@ class LeggedVectorEnv(CoreVectorEnv):
             robot.reset(self._all_ids)
 
     def _act_and_happen(self, env: Any, cfg: TaskCfg) -> None:
-        self.actions = managers.ActionManager(env, cfg.actions, cfg.max_action_delay, cfg.action_limit)
+        self.actions = managers.ActionManager(
+            env, cfg.actions, cfg.max_action_delay, cfg.action_limit
+        )
         self.events = managers.EventManager(env, cfg.events)
 
     def _evaluate_and_observe(self, env: Any, cfg: TaskCfg | None = None) -> None:
@@ -68,19 +83,36 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.rewards = managers.RewardManager(env, cfg.rewards, cfg.only_positive_rewards)
         self.costs = managers.CostManager(env, cfg.costs)
         self.curriculum = managers.CurriculumManager(env, cfg.curriculum)
-        self.observations = managers.ObservationManager(env, cfg.observations, self.observation_limit)
-        self.managers: dict[str, managers.Manager] = {name: getattr(self, name) for name in MANAGERS}
+        self.observations = managers.ObservationManager(
+            env, cfg.observations, self.observation_limit
+        )
+        self.managers: dict[str, managers.Manager] = {
+            name: getattr(self, name) for name in MANAGERS
+        }
         self.cost_names, self.cost_limits = self.costs.names, self.costs.limits
         self._evaluated = (self.terminations, self.rewards, self.costs)
-        self._logging = (self.commands, self.rewards, self.costs, self.curriculum, self.terminations)
+        self._logging = (
+            self.commands,
+            self.rewards,
+            self.costs,
+            self.curriculum,
+            self.terminations,
+        )
         self.log_names = tuple(name for manager in self._logging for name in manager.log_names)
         groups = self.observations.groups
-        self._groups = [group for name, group in groups.items() if self._dict_observations or name == "policy"]
+        self._groups = [
+            group for name, group in groups.items() if self._dict_observations or name == "policy"
+        ]
         self._checked = [group for group in self._groups if not group.own]
         parts = [part for robot in self.robots.values() for part in robot.owners()]
         owners: list[object] = [self.sim.ground] if self.sim.ground is not None else []
-        owners += [*parts, *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters))]
-        owners += [owner for manager in self.managers.values() for owner in manager.owners()] + self._sources()
+        owners += [
+            *parts,
+            *(owner for sim in self.sim.robots.values() for owner in (sim, sim.parameters)),
+        ]
+        owners += [
+            owner for manager in self.managers.values() for owner in manager.owners()
+        ] + self._sources()
         self._record([Piece(part.compute, True) for part in parts], owners)
 
     def _record(self, robots: list[Piece], owners: list[object]) -> None:
@@ -112,7 +144,9 @@ class LeggedVectorEnv(CoreVectorEnv):
         self.rewards.check_values(self._recovered)
         self.costs.check_values(self._recovered)
         ended, costs = self.terminations, self.costs
-        return Evaluation(ended.terminated, self.rewards.total, costs.total, costs.values, ended.time_outs)
+        return Evaluation(
+            ended.terminated, self.rewards.total, costs.total, costs.values, ended.time_outs
+        )
 
     def _advance(self) -> None:
         self.commands.advance()
@@ -152,7 +186,10 @@ class LeggedVectorEnv(CoreVectorEnv):
         return torch.cat([manager.end_episodes(env_ids, steps) for manager in self._logging], dim=1)
 
     def _own_state(self) -> dict[str, Any]:
-        return {**copied(self.managers), "changes": SimpleNamespace(**self.changes)}  # of which there may be any
+        return {
+            **copied(self.managers),
+            "changes": SimpleNamespace(**self.changes),
+        }  # of which there may be any
 
     def _load_own_changes(self, state: dict[str, Any]) -> None:
         own = {name: part for name, part in state.items() if name in self.managers}
@@ -174,9 +211,13 @@ class LeggedVectorEnv(CoreVectorEnv):
         wrappers that are made later. Raises what ``cfg`` does, ValueError for other paths or if terms would come, go or
         change their sizes; nothing is changed then."""
         if self.cfg.workflow is not None:
-            raise ValueError("reconfigure: a task in the words of another framework changes its own attributes")
+            raise ValueError(
+                "reconfigure: a task in the words of another framework changes its own attributes"
+            )
         for path in changes:
-            check_choice(f"reconfigure: the first part of {path!r}", str(path).partition(".")[0], CHANGEABLE)
+            check_choice(
+                f"reconfigure: the first part of {path!r}", str(path).partition(".")[0], CHANGEABLE
+            )
         state = copied(self.managers)
         weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
         for path, value in changes.items():
@@ -193,21 +234,32 @@ class LeggedVectorEnv(CoreVectorEnv):
         with torch.inference_mode(False):
             try:
                 cfg = override(self.cfg, changes)
-                if replace(cfg.sim, dt=self.cfg.sim.dt, decimation=self.cfg.sim.decimation) != self.cfg.sim:
+                if (
+                    replace(cfg.sim, dt=self.cfg.sim.dt, decimation=self.cfg.sim.decimation)
+                    != self.cfg.sim
+                ):
                     raise ValueError("reconfigure: of sim only dt and decimation can change")
                 if abs(cfg.sim.step_dt - self.step_dt) > 1e-9:
                     wrong = f"reconfigure: {cfg.sim.decimation} physics steps of {cfg.sim.dt:g} s"
-                    raise ValueError(f"{wrong} must take as long as a control step, {self.step_dt:g} s")
+                    raise ValueError(
+                        f"{wrong} must take as long as a control step, {self.step_dt:g} s"
+                    )
                 self._act_and_happen(self, cfg)
                 self._evaluate_and_observe(self, cfg)
                 for kind, terms in self._term_names().items():
                     if terms != names[kind]:
                         differing = ", ".join(sorted({*terms} ^ {*names[kind]}))
-                        raise ValueError(f"reconfigure: terms of {kind} would come or go: {differing}")
+                        raise ValueError(
+                            f"reconfigure: terms of {kind} would come or go: {differing}"
+                        )
                 sizes = {name: group.size for name, group in self.observations.groups.items()}
-                check_same_structure(state, copied(self.managers), "reconfigure: state", "has {}, but now needs {}")
+                check_same_structure(
+                    state, copied(self.managers), "reconfigure: state", "has {}, but now needs {}"
+                )
                 if (sizes, self.actions.size) != (self.group_sizes, before["actions"].size):
-                    raise ValueError(f"reconfigure: observations {self.group_sizes} would get other sizes, {sizes}")
+                    raise ValueError(
+                        f"reconfigure: observations {self.group_sizes} would get other sizes, {sizes}"
+                    )
             except Exception:
                 vars(self).clear()
                 vars(self).update(before)
@@ -220,19 +272,28 @@ class LeggedVectorEnv(CoreVectorEnv):
             self.decimation = cfg.sim.decimation
 
     def _term_names(self) -> dict[str, tuple[str, ...]]:
-        groups = {f"observations.{name}": tuple(group.names) for name, group in self.observations.groups.items()}
+        groups = {
+            f"observations.{name}": tuple(group.names)
+            for name, group in self.observations.groups.items()
+        }
         return {**{kind: tuple(manager.names) for kind, manager in self.managers.items()}, **groups}
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free what is large at once: a circle of references would wait for the garbage collector."""
         super().close_extras(**kwargs)
         self._evaluation = self._observation = Program([], [])
-        owners = [owner for manager in self.managers.values() for owner in (manager, *manager.owners())]
+        owners = [
+            owner for manager in self.managers.values() for owner in (manager, *manager.owners())
+        ]
         for names in map(vars, owners):
             names.update({name: None for name, value in names.items() if value is self})
 
     def _as_tables(self) -> Iterator[Table]:
-        facts = {"robot": self.cfg.robot.name, "step [s]": self.step_dt, "episode [s]": self.max_episode_length_s}
+        facts = {
+            "robot": self.cfg.robot.name,
+            "step [s]": self.step_dt,
+            "episode [s]": self.max_episode_length_s,
+        }
         facts |= {"observations": self.group_sizes, "actions": self.actions.size}
         yield f"{self}", tuple(facts), [tuple(facts.values())]
         for manager in self.managers.values():

@@ -33,7 +33,10 @@ def install() -> None:
         raise ImportError(f"{wrong}: use that one, or an environment of Python without it")
     modules = {name: import_module(f"{__name__}.{name}") for name in MODULES}
     vars(_INSTALLED).update(modules, __path__=[], __getattr__=refuse("isaacgym"))
-    sys.modules |= {"isaacgym": _INSTALLED, **{f"isaacgym.{name}": module for name, module in modules.items()}}
+    sys.modules |= {
+        "isaacgym": _INSTALLED,
+        **{f"isaacgym.{name}": module for name, module in modules.items()},
+    }
     if _Refusing not in sys.meta_path:
         sys.meta_path.insert(0, _Refusing)
 

@@ -39,25 +39,38 @@ class Asset:
         self.body_names = [model.body(i).name for i in range(1, model.nbody)]
         dofs = [i for i in range(model.njnt) if model.jnt_type[i] != _FREE]
         self.dof_names = [model.joint(i).name for i in dofs]
-        self.mass, self.com, self.inertia = model.body_mass[1:], model.body_ipos[1:], model.body_inertia[1:]
+        self.mass, self.com, self.inertia = (
+            model.body_mass[1:],
+            model.body_ipos[1:],
+            model.body_inertia[1:],
+        )
         self.dof_properties = self._dof_properties(model, dofs)
         geoms = np.flatnonzero(model.geom_contype | model.geom_conaffinity)
-        self.friction: Array = model.geom_friction[geoms, 0] if path.suffix == ".xml" else np.ones(len(geoms))
+        self.friction: Array = (
+            model.geom_friction[geoms, 0] if path.suffix == ".xml" else np.ones(len(geoms))
+        )
         """Of the shapes that collide, for the actors that are created next."""
 
     def read(self, visuals: bool) -> mujoco.MjSpec:
         """The robot with a free or, with ``fix_base_link``, a mocap base, without or with what is only seen."""
         try:
             if self.path.suffix.lower() == ".urdf":
-                spec, self._speeds, not_collapsed = read_urdf(self.path, visuals, self.options.density)
+                spec, self._speeds, not_collapsed = read_urdf(
+                    self.path, visuals, self.options.density
+                )
             else:
                 spec, not_collapsed = read_mjcf(self.path, visuals), []
             base = spec.worldbody.bodies[0]
             seen = [geom for geom in spec.geoms if not (geom.contype or geom.conaffinity)]
             drawn = {geom.parent.name for geom in seen}  # whose shapes that collide are hidden
             for geom in spec.geoms:
-                geom.group, geom.mass = (2, 0.0) if geom in seen else (3 if geom.parent.name in drawn else 2, geom.mass)
-                if self.options.replace_cylinder_with_capsule and geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER:
+                geom.group, geom.mass = (
+                    (2, 0.0) if geom in seen else (3 if geom.parent.name in drawn else 2, geom.mass)
+                )
+                if (
+                    self.options.replace_cylinder_with_capsule
+                    and geom.type == mujoco.mjtGeom.mjGEOM_CYLINDER
+                ):
                     geom.type = geom.type if geom in seen else mujoco.mjtGeom.mjGEOM_CAPSULE
             kept = [spec.add_exclude(bodyname1=name, bodyname2=base.name) for name in not_collapsed]
             base.add_freejoint(name="root")
@@ -65,7 +78,9 @@ class Asset:
             spec.compiler.fusestatic = self.options.collapse_fixed_joints
             spec.compile()
         except (ElementTree.ParseError, ValueError) as error:
-            raise ValueError(f"load_asset: {str(self.path)!r}: {shortened(str(error), 400)}") from error
+            raise ValueError(
+                f"load_asset: {str(self.path)!r}: {shortened(str(error), 400)}"
+            ) from error
         for part in kept:
             spec.delete(part)
         spec.compiler.fusestatic = False
@@ -76,18 +91,28 @@ class Asset:
         if self.options.fix_base_link:
             spec.delete(spec.joint("root"))
             base.mocap, base.pos, base.quat = True, [0, 0, 0], [1, 0, 0, 0]
-            for child in base.bodies:  # MuJoCo takes a fixed base for a part of the world, which robots touch
+            for child in (
+                base.bodies
+            ):  # MuJoCo takes a fixed base for a part of the world, which robots touch
                 spec.add_exclude(bodyname1=base.name, bodyname2=child.name)
         return spec
 
     def _dof_properties(self, model: mujoco.MjModel, joints: list[int]) -> Array:
         """Limits, efforts and velocities of the file, ``LARGEST`` where it has none."""
-        props, dofs, limited = np.zeros(len(joints), DOF_DTYPE), model.jnt_dofadr[joints], model.jnt_limited[joints] > 0
+        props, dofs, limited = (
+            np.zeros(len(joints), DOF_DTYPE),
+            model.jnt_dofadr[joints],
+            model.jnt_limited[joints] > 0,
+        )
         props["hasLimits"], props["driveMode"] = limited, self.options.default_dof_drive_mode
         for i, name in enumerate(("lower", "upper")):
             props[name] = np.where(limited, model.jnt_range[joints, i], (-LARGEST, LARGEST)[i])
         props["velocity"] = [self._speeds.get(name) or LARGEST for name in self.dof_names]
         props["effort"] = [effort or LARGEST for effort in model.jnt_actfrcrange[joints, 1]]
-        for name, field in (("damping", "damping"), ("friction", "frictionloss"), ("armature", "armature")):
+        for name, field in (
+            ("damping", "damping"),
+            ("friction", "frictionloss"),
+            ("armature", "armature"),
+        ):
             props[name] = getattr(model, f"dof_{field}")[dofs]
         return props

@@ -15,7 +15,15 @@ from legged_envs.envs.arguments import check_reset_options
 from legged_envs.state import contents_kept, put_back_rows, rows_of
 
 Costs = Callable[[Any], Mapping[str, Tensor]]
-_NEEDED = ("num_envs", "num_actions", "obs_buf", "step", "reset", "reset_idx", "compute_observations")
+_NEEDED = (
+    "num_envs",
+    "num_actions",
+    "obs_buf",
+    "step",
+    "reset",
+    "reset_idx",
+    "compute_observations",
+)
 
 
 def as_vector_env(
@@ -40,7 +48,9 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
 
     def __init__(self, task: Any, costs: Costs | None, cost_limits: Mapping[str, float]):
         if missing := [name for name in _NEEDED if not hasattr(task, name)]:
-            raise ValueError(f"as_vector_env: the task {type(task).__name__} has no {', '.join(missing)}")
+            raise ValueError(
+                f"as_vector_env: the task {type(task).__name__} has no {', '.join(missing)}"
+            )
         self.task, self.num_envs, self.device = task, task.num_envs, torch.device(task.device)
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self._clip, actions = (_bound(task, kind) for kind in ("observations", "actions"))
@@ -50,12 +60,18 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._cost_function, self.cost_names = costs, tuple(costs(task) if costs else ())
         if unknown := [name for name in cost_limits if name not in self.cost_names]:
-            raise ValueError(f"as_vector_env: cost_limits has {unknown[0]!r}, the costs are {self.cost_names}")
+            raise ValueError(
+                f"as_vector_env: cost_limits has {unknown[0]!r}, the costs are {self.cost_names}"
+            )
         self.cost_limits = tuple(float(cost_limits.get(name, np.inf)) for name in self.cost_names)
         self._reset_idx, task.reset_idx = task.reset_idx, self._before_reset
-        self._before: dict[str, Tensor] | None = None  # costs and final observation of a step under way
+        self._before: dict[str, Tensor] | None = (
+            None  # costs and final observation of a step under way
+        )
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Tensor, dict[str, Any]]:
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Tensor, dict[str, Any]]:
         if seed is not None:
             seed = int(np.ravel(seed)[0])
             random.seed(seed), np.random.seed(seed % 2**32), torch.manual_seed(seed)
@@ -72,12 +88,19 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
     def step(self, actions: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]:
         before = self._before = {}
         try:
-            values = self.task.step(torch.as_tensor(actions, dtype=torch.float32, device=self.device))
+            values = self.task.step(
+                torch.as_tensor(actions, dtype=torch.float32, device=self.device)
+            )
         finally:
             self._before = None
         if len(values) not in (4, 5):
-            raise ValueError(f"{type(self.task).__name__}.step must return 4 or 5 values, got {len(values)}")
-        observation, (reward, done, extras) = _policy(values), (values[-3], values[-2].bool(), values[-1])
+            raise ValueError(
+                f"{type(self.task).__name__}.step must return 4 or 5 values, got {len(values)}"
+            )
+        observation, (reward, done, extras) = (
+            _policy(values),
+            (values[-3], values[-2].bool(), values[-1]),
+        )
         late = extras.get("time_outs", torch.zeros_like(done)).bool() & done
         costs = before["costs"] if "costs" in before else self._costs()
         info = {"cost": costs.sum(1), "costs": costs, "extras": {**extras}}
@@ -118,18 +141,26 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         """Shape: (num_envs, K)."""
         costs = self._cost_function(self.task) if self._cost_function else {}
         if tuple(costs) != self.cost_names:
-            raise ValueError(f"costs must have the names {self.cost_names} at each call, got {tuple(costs)}")
+            raise ValueError(
+                f"costs must have the names {self.cost_names} at each call, got {tuple(costs)}"
+            )
         for name, cost in costs.items():
             if tuple(cost.shape) != (self.num_envs,) or not (cost >= 0).all():
                 wrong = f"cost {name!r} must have shape ({self.num_envs},) and no value below 0"
-                raise ValueError(f"{wrong}, got shape {tuple(cost.shape)}, least {float(cost.min()):g}")
-        return torch.stack([torch.zeros(self.num_envs, device=self.device), *costs.values()], dim=1)[:, 1:]
+                raise ValueError(
+                    f"{wrong}, got shape {tuple(cost.shape)}, least {float(cost.min()):g}"
+                )
+        return torch.stack(
+            [torch.zeros(self.num_envs, device=self.device), *costs.values()], dim=1
+        )[:, 1:]
 
 
 def _bound(task: Any, kind: str) -> float:
     """What the task clips its observations or actions to, ∞ where it does not tell."""
     of_task = getattr(task, {"observations": "clip_obs"}.get(kind, f"clip_{kind}"), np.inf)
-    return float(getattr(getattr(getattr(task, "cfg", None), "normalization", None), f"clip_{kind}", of_task))
+    return float(
+        getattr(getattr(getattr(task, "cfg", None), "normalization", None), f"clip_{kind}", of_task)
+    )
 
 
 def _policy(values: Any) -> Tensor:

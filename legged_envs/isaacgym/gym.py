@@ -23,9 +23,13 @@ from legged_envs.isaacgym.viewer import Camera, Viewer
 WITHOUT_EFFECT = {"clear_lines", "fetch_results", "poll_viewer_events", "render_all_camera_sensors"}
 WITHOUT_EFFECT |= {"set_rigid_body_color", "step_graphics", "subscribe_viewer_keyboard_event"}
 """Functions that have nothing to do: a step has ended when it returns, pictures are drawn when they are asked for."""
-TENSOR_FUNCTIONS = {f"{verb}_{name}_tensor": (verb, name) for verb in ("acquire", "refresh") for name in TENSORS}
+TENSOR_FUNCTIONS = {
+    f"{verb}_{name}_tensor": (verb, name) for verb in ("acquire", "refresh") for name in TENSORS
+}
 for _name in ("actor_root_state", "dof_state"):
-    TENSOR_FUNCTIONS |= {f"set_{_name}_tensor{ending}": ("set", _name) for ending in ("", "_indexed")}
+    TENSOR_FUNCTIONS |= {
+        f"set_{_name}_tensor{ending}": ("set", _name) for ending in ("", "_indexed")
+    }
 Shapes = Sequence[gymapi.RigidShapeProperties]
 
 
@@ -35,16 +39,24 @@ class Gym:
     # --- Simulations --------------------------------------------------------------------------------------------------
 
     def create_sim(
-        self, compute_device: int = 0, graphics_device: int = 0, type: int = 0, params: SimParams | None = None
+        self,
+        compute_device: int = 0,
+        graphics_device: int = 0,
+        type: int = 0,
+        params: SimParams | None = None,
     ) -> Sim:
         """Tensors are on GPU ``compute_device`` with ``use_gpu_pipeline`` if there is one; physics is on the CPU."""
         params = params or SimParams()
         if type != gymapi.SIM_PHYSX:
-            raise ValueError(f"create_sim: there is MuJoCo in place of PhysX and no FleX, use SIM_PHYSX, got {type!r}")
+            raise ValueError(
+                f"create_sim: there is MuJoCo in place of PhysX and no FleX, use SIM_PHYSX, got {type!r}"
+            )
         params.check("create_sim")
         on_gpu = params.use_gpu_pipeline and torch.cuda.is_available()
         if on_gpu and not 0 <= compute_device < torch.cuda.device_count():
-            raise ValueError(f"create_sim: there are {torch.cuda.device_count()} GPUs, got {compute_device=}")
+            raise ValueError(
+                f"create_sim: there are {torch.cuda.device_count()} GPUs, got {compute_device=}"
+            )
         return Sim(params, torch.device("cuda", compute_device) if on_gpu else torch.device("cpu"))
 
     prepare_sim = staticmethod(lambda sim: sim.prepare())
@@ -57,7 +69,9 @@ class Gym:
     def _lay(self, make: Callable[..., Ground], sim: Sim, *given: Any) -> None:
         sim.need_setup(f"adding a {make.__name__.replace('_', ' ')}")
         if sim.ground is not None:
-            raise RuntimeError(f"the simulation has a ground, and there can be one alone: no {make.__name__} is added")
+            raise RuntimeError(
+                f"the simulation has a ground, and there can be one alone: no {make.__name__} is added"
+            )
         sim.ground = make(*given)
 
     add_ground, add_heightfield = partialmethod(_lay, plane), partialmethod(_lay, height_field)
@@ -65,7 +79,9 @@ class Gym:
 
     # --- Assets -------------------------------------------------------------------------------------------------------
 
-    def load_asset(self, sim: Sim, rootpath: str, filename: str, options: gymapi.AssetOptions | None = None) -> Asset:
+    def load_asset(
+        self, sim: Sim, rootpath: str, filename: str, options: gymapi.AssetOptions | None = None
+    ) -> Asset:
         return Asset(Path(rootpath) / filename, copy.deepcopy(options or gymapi.AssetOptions()))
 
     get_asset_dof_count = staticmethod(lambda asset: len(asset.dof_names))
@@ -88,13 +104,22 @@ class Gym:
         return sim.envs[-1]
 
     def create_actor(
-        self, env: Env, asset: Any, pose: Any, name: str = "", group: int = -1, filter: int = -1, *segment: int
+        self,
+        env: Env,
+        asset: Any,
+        pose: Any,
+        name: str = "",
+        group: int = -1,
+        filter: int = -1,
+        *segment: int,
     ) -> int:
         """Filter 0 lets the parts of the robot touch each other, above 0 they do not; −1 is 0."""
         env.sim.need_setup("create_actor")
         if not isinstance(asset, Asset) or not isinstance(pose, Transform):
             got = f"{type(asset).__name__} and {type(pose).__name__}"
-            raise TypeError(f"create_actor takes what load_asset returns and a gymapi.Transform, got {got}")
+            raise TypeError(
+                f"create_actor takes what load_asset returns and a gymapi.Transform, got {got}"
+            )
         env.actors.append(Actor(asset, pose, name or f"actor_{len(env.actors)}", group, filter))
         return len(env.actors) - 1
 
@@ -112,11 +137,15 @@ class Gym:
     get_actor_name = staticmethod(lambda env, handle: env.actor(handle).name)
     get_actor_rigid_body_count = staticmethod(lambda env, handle: len(env.actor(handle).mass))
     get_actor_rigid_shape_count = staticmethod(lambda env, handle: len(env.actor(handle).friction))
-    get_actor_rigid_shape_properties = staticmethod(lambda env, handle: _shapes(env.actor(handle).friction))
+    get_actor_rigid_shape_properties = staticmethod(
+        lambda env, handle: _shapes(env.actor(handle).friction)
+    )
     get_actor_dof_properties = staticmethod(lambda env, handle: env.actor(handle).dofs.copy())
     enable_actor_dof_force_sensors = staticmethod(lambda env, handle: bool(env.actor(handle)))
 
-    def get_actor_rigid_body_properties(self, env: Env, handle: int) -> list[gymapi.RigidBodyProperties]:
+    def get_actor_rigid_body_properties(
+        self, env: Env, handle: int
+    ) -> list[gymapi.RigidBodyProperties]:
         bodies = zip(env.actor(handle).mass, env.actor(handle).com, strict=True)
         return [gymapi.RigidBodyProperties(mass, Vec3(*com)) for mass, com in bodies]
 
@@ -124,7 +153,9 @@ class Gym:
         own, given = env.actor(handle).dofs, np.array(props)
         if given.dtype != own.dtype or given.shape != own.shape:
             wrong = f"set_actor_dof_properties: got {given.dtype} of shape {given.shape}"
-            raise ValueError(f"{wrong}, expected what get_asset_dof_properties gives, of shape {own.shape}")
+            raise ValueError(
+                f"{wrong}, expected what get_asset_dof_properties gives, of shape {own.shape}"
+            )
         for name in ("velocity", "stiffness", "damping", "effort", "armature", "friction"):
             if not ((given[name] >= 0) & np.isfinite(given[name])).all():
                 wrong = f"{name} must be finite and not negative, got {given[name].tolist()}"
@@ -139,20 +170,30 @@ class Gym:
         return env.sim.set_actor(env, handle, dofs=given)
 
     def set_actor_rigid_body_properties(
-        self, env: Env, handle: int, props: Sequence[gymapi.RigidBodyProperties], recomputeInertia: bool = False
+        self,
+        env: Env,
+        handle: int,
+        props: Sequence[gymapi.RigidBodyProperties],
+        recomputeInertia: bool = False,
     ) -> bool:
         """Masses and centres of mass; inertias grow with the masses, whether ``recomputeInertia`` or not."""
         mass, bodies = np.array([prop.mass for prop in props]), len(env.actor(handle).mass)
         if len(mass) != bodies or not (mass > 0).all():
             wrong = f"expected {bodies} bodies with masses above 0, got {mass.tolist()}"
             raise ValueError(f"set_actor_rigid_body_properties: {wrong}")
-        return env.sim.set_actor(env, handle, mass=mass, com=np.array([prop.com.values for prop in props]))
+        return env.sim.set_actor(
+            env, handle, mass=mass, com=np.array([prop.com.values for prop in props])
+        )
 
     def set_actor_rigid_shape_properties(self, env: Env, handle: int, props: Shapes) -> bool:
-        return env.sim.set_actor(env, handle, friction=_friction(props, len(env.actor(handle).friction)))
+        return env.sim.set_actor(
+            env, handle, friction=_friction(props, len(env.actor(handle).friction))
+        )
 
     def _refuse(self, *args: Any) -> None:
-        raise NotImplementedError("actors have no tendons and cannot be scaled: all environments have one model")
+        raise NotImplementedError(
+            "actors have no tendons and cannot be scaled: all environments have one model"
+        )
 
     get_actor_tendon_properties = set_actor_tendon_properties = set_actor_scale = _refuse
 
@@ -164,20 +205,30 @@ class Gym:
         state.drive(state.checked(function, values, "dofs", 1), mode)
         return True
 
-    set_dof_actuation_force_tensor = partialmethod(_drive, "set_dof_actuation_force_tensor", gymapi.DOF_MODE_EFFORT)
-    set_dof_position_target_tensor = partialmethod(_drive, "set_dof_position_target_tensor", gymapi.DOF_MODE_POS)
+    set_dof_actuation_force_tensor = partialmethod(
+        _drive, "set_dof_actuation_force_tensor", gymapi.DOF_MODE_EFFORT
+    )
+    set_dof_position_target_tensor = partialmethod(
+        _drive, "set_dof_position_target_tensor", gymapi.DOF_MODE_POS
+    )
 
     def apply_rigid_body_force_tensors(
         self, sim: Sim, forceTensor: Any = None, torqueTensor: Any = None, space: int = 0
     ) -> bool:
         """At the centres of mass, for the next ``simulate``."""
-        sim.running("apply_rigid_body_force_tensors").apply_body_forces(forceTensor, torqueTensor, space)
+        sim.running("apply_rigid_body_force_tensors").apply_body_forces(
+            forceTensor, torqueTensor, space
+        )
         return True
 
     # --- Pictures -----------------------------------------------------------------------------------------------------
 
-    create_camera_sensor = staticmethod(lambda env, properties: Camera(env.sim, properties, env.index))
-    set_camera_location = staticmethod(lambda camera, env, position, target: camera.look_at(position, target))
+    create_camera_sensor = staticmethod(
+        lambda env, properties: Camera(env.sim, properties, env.index)
+    )
+    set_camera_location = staticmethod(
+        lambda camera, env, position, target: camera.look_at(position, target)
+    )
 
     def get_camera_image(self, sim: Sim, env: Env, camera: Camera, type: int) -> Array:
         """IMAGE_COLOR: red, green, blue and 255 of each pixel. Shape: (height, 4 · width), uint8."""
@@ -190,10 +241,14 @@ class Gym:
     draw_viewer = staticmethod(lambda viewer, sim, render_collision=False: viewer.draw())
     destroy_viewer = staticmethod(lambda viewer: viewer.close())
     query_viewer_has_closed = staticmethod(lambda viewer: not viewer.open)
-    query_viewer_action_events = staticmethod(lambda viewer: list[Any]())  # the window keeps its keys
+    query_viewer_action_events = staticmethod(
+        lambda viewer: list[Any]()
+    )  # the window keeps its keys
     write_viewer_image_to_file = staticmethod(lambda viewer, filename: viewer.write(filename))
 
-    viewer_camera_look_at = staticmethod(lambda viewer, env, position, target: viewer.look_at(position, target))
+    viewer_camera_look_at = staticmethod(
+        lambda viewer, env, position, target: viewer.look_at(position, target)
+    )
 
     def sync_frame_time(self, sim: Sim) -> None:
         """Wait until as much time has passed as was simulated since the last call."""
@@ -210,7 +265,13 @@ class Gym:
 
 
 def _tensor_function(
-    function: str, verb: str, name: str, sim: Sim, values: Any = None, actors: Any = None, count: int = 0
+    function: str,
+    verb: str,
+    name: str,
+    sim: Sim,
+    values: Any = None,
+    actors: Any = None,
+    count: int = 0,
 ) -> Descriptor | bool:
     """``acquire_…_tensor``, ``refresh_…_tensor``, ``set_…_tensor`` and ``set_…_tensor_indexed``."""
     state = sim.running(function)
@@ -236,7 +297,9 @@ def _friction(props: Shapes, shapes: int) -> Array:
         wrong = f"expected {shapes} shapes with frictions of at least 0, got {friction.tolist()}"
         raise ValueError(f"rigid shape properties: {wrong}")
     if any(prop.filter for prop in props):
-        raise ValueError("rigid shape properties: a filter of one shape cannot be kept, give one to create_actor")
+        raise ValueError(
+            "rigid shape properties: a filter of one shape cannot be kept, give one to create_actor"
+        )
     if any(prop.restitution for prop in props):
         warnings.warn("restitution has no effect in MuJoCo: contacts do not bounce", stacklevel=3)
     return friction

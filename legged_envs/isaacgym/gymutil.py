@@ -31,20 +31,37 @@ def parse_arguments(
     parser = argparse.ArgumentParser(description=description)
     for option in ("--headless",) * headless + ("--nographics",) * no_graphics:
         parser.add_argument(option, action="store_true", help="run without a window")
-    parser.add_argument("--sim_device", default="cuda:0", help="device of the tensors: cpu or cuda:<number>")
-    parser.add_argument("--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are")
+    parser.add_argument(
+        "--sim_device", default="cuda:0", help="device of the tensors: cpu or cuda:<number>"
+    )
+    parser.add_argument(
+        "--pipeline", default="gpu", choices=("cpu", "gpu", "cuda"), help="where tensors are"
+    )
     parser.add_argument("--graphics_device_id", type=int, default=0)
     for option in ("--physx", "--flex"):
-        parser.add_argument(option, action="store_true", help="the engine is MuJoCo in place of PhysX; no FleX")
+        parser.add_argument(
+            option, action="store_true", help="the engine is MuJoCo in place of PhysX; no FleX"
+        )
     for option in ("--num_threads", "--subscenes", "--slices"):
-        parser.add_argument(option, type=int, default=0, help="of the engine; num_threads alone has an effect")
+        parser.add_argument(
+            option, type=int, default=0, help="of the engine; num_threads alone has an effect"
+        )
     for parameter in custom_parameters or []:
-        parser.add_argument(parameter["name"], **{key: parameter[key] for key in parameter if key != "name"})
+        parser.add_argument(
+            parameter["name"], **{key: parameter[key] for key in parameter if key != "name"}
+        )
     args = parser.parse_args()
     for name, value in vars(args).items():
-        if isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value) and present_device(value) == "cpu":
+        if (
+            isinstance(value, str)
+            and re.fullmatch(r"cuda(:\d+)?", value)
+            and present_device(value) == "cpu"
+        ):
             setattr(args, name, "cpu")
-            print(f"legged_envs.isaacgym: --{name}={value} is the CPU on this machine", file=sys.stderr)
+            print(
+                f"legged_envs.isaacgym: --{name}={value} is the CPU on this machine",
+                file=sys.stderr,
+            )
     args.sim_device_type, args.compute_device_id = parse_device_str(args.sim_device)
     args.device, args.use_gpu = args.sim_device_type, args.sim_device_type == "cuda"
     args.use_gpu_pipeline = args.use_gpu and args.pipeline != "cpu"

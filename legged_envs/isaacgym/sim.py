@@ -23,12 +23,32 @@ Fields = list[tuple[str, tuple[Any, ...], Array]]
 class Actor:
     """One robot in one environment, with what may differ from the others of its kind."""
 
-    __slots__ = ("asset", "collision_filter", "com", "dofs", "friction", "group", "mass", "name", "pose")
+    __slots__ = (
+        "asset",
+        "collision_filter",
+        "com",
+        "dofs",
+        "friction",
+        "group",
+        "mass",
+        "name",
+        "pose",
+    )
 
     def __init__(self, asset: Asset, pose: Transform, name: str, group: int, collision_filter: int):
-        self.asset, self.name, self.group, self.collision_filter = asset, name, group, max(collision_filter, 0)
+        self.asset, self.name, self.group, self.collision_filter = (
+            asset,
+            name,
+            group,
+            max(collision_filter, 0),
+        )
         self.pose = (*pose.p.values, pose.r.x, pose.r.y, pose.r.z, pose.r.w)
-        self.friction, self.mass, self.com, self.dofs = asset.friction, asset.mass, asset.com, asset.dof_properties
+        self.friction, self.mass, self.com, self.dofs = (
+            asset.friction,
+            asset.mass,
+            asset.com,
+            asset.dof_properties,
+        )
 
     def touches(self, other: "Actor") -> bool:
         """In the same group, or in group −1, unless their filters have a bit in common."""
@@ -44,7 +64,9 @@ class Env:
 
     def actor(self, handle: int) -> Actor:
         if not 0 <= handle < len(self.actors):
-            raise ValueError(f"environment {self.index} has {len(self.actors)} actors, there is none with {handle=}")
+            raise ValueError(
+                f"environment {self.index} has {len(self.actors)} actors, there is none with {handle=}"
+            )
         return self.actors[handle]
 
     def collisions(self) -> Collisions:
@@ -64,13 +86,17 @@ class Sim:
         """Raise a RuntimeError after ``prepare_sim``."""
         self._need_existence(function)
         if self.state is not None:
-            raise RuntimeError(f"gym.{function} was called after prepare_sim: all actors come before it")
+            raise RuntimeError(
+                f"gym.{function} was called after prepare_sim: all actors come before it"
+            )
 
     def running(self, function: str) -> State:
         """What runs after ``prepare_sim``, a RuntimeError before it."""
         self._need_existence(function)
         if self.state is None:
-            raise RuntimeError(f"gym.{function} was called before prepare_sim: call gym.prepare_sim(sim) first")
+            raise RuntimeError(
+                f"gym.{function} was called before prepare_sim: call gym.prepare_sim(sim) first"
+            )
         return self.state
 
     def destroy(self) -> None:
@@ -78,7 +104,9 @@ class Sim:
 
     def _need_existence(self, function: str) -> None:
         if self.destroyed:
-            raise RuntimeError(f"gym.{function} was called after destroy_sim: call gym.create_sim for another")
+            raise RuntimeError(
+                f"gym.{function} was called after destroy_sim: call gym.create_sim for another"
+            )
 
     @torch.inference_mode(False)
     def prepare(self) -> bool:
@@ -90,14 +118,23 @@ class Sim:
         parts = find_parts(model, [actor.asset for actor in self.envs[0].actors])
         for k, part in enumerate(parts):
             actors = [env.actors[k] for env in self.envs]
-            own = (np.stack([getattr(actor, name) for actor in actors]) for name in ("friction", "mass", "com", "dofs"))
+            own = (
+                np.stack([getattr(actor, name) for actor in actors])
+                for name in ("friction", "mass", "com", "dofs")
+            )
             fields += self._fields(model, part, actors[0].asset, *own)
             if part.floats:
-                model.qpos0[part.qpos : part.qpos + 7] = np.array(actors[0].pose)[[0, 1, 2, 6, 3, 4, 5]]
+                model.qpos0[part.qpos : part.qpos + 7] = np.array(actors[0].pose)[
+                    [0, 1, 2, 6, 3, 4, 5]
+                ]
         for name, where, values in fields:
             getattr(model, name)[where] = values[0]
         mujoco.mj_setConst(model, mujoco.MjData(model))
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
         threads = min(int(self.params.physx.num_threads) or cores, cores)
         batch = mujoco.batch.Batch(model, len(self.envs), threads)
         dofs = np.stack([np.concatenate([actor.dofs for actor in env.actors]) for env in self.envs])
@@ -106,34 +143,60 @@ class Sim:
             if (values != values[0]).any():
                 batch.expand(name)[(slice(None), *where)] = values
                 state.constants_changed |= name in _CONSTANTS
-        poses = torch.tensor([[actor.pose for actor in env.actors] for env in self.envs], dtype=torch.float64)
+        poses = torch.tensor(
+            [[actor.pose for actor in env.actors] for env in self.envs], dtype=torch.float64
+        )
         state.update_constants()
         state.write("actor_root_state", torch.nn.functional.pad(poses, (0, 6)))
         self.state = state
         return True
 
     def compile(self, visuals: bool = False) -> mujoco.MjModel:
-        assets, collisions = [actor.asset for actor in self.envs[0].actors], self.envs[0].collisions()
+        assets, collisions = (
+            [actor.asset for actor in self.envs[0].actors],
+            self.envs[0].collisions(),
+        )
         return compile_scene(assets, collisions, self.ground, self.params, visuals)
 
     def _check_envs(self) -> None:
         if not self.envs or not self.envs[0].actors:
-            raise RuntimeError("gym.prepare_sim needs actors: call create_env and create_actor first")
-        assets, collisions = [actor.asset for actor in self.envs[0].actors], self.envs[0].collisions()
+            raise RuntimeError(
+                "gym.prepare_sim needs actors: call create_env and create_actor first"
+            )
+        assets, collisions = (
+            [actor.asset for actor in self.envs[0].actors],
+            self.envs[0].collisions(),
+        )
         for env in self.envs:
             if [actor.asset for actor in env.actors] != assets or env.collisions() != collisions:
                 what = "other actors, groups or collision filters than environment 0"
-                raise ValueError(f"environment {env.index} has {what}: all must have the same assets in the same order")
+                raise ValueError(
+                    f"environment {env.index} has {what}: all must have the same assets in the same order"
+                )
 
     def _fields(
-        self, model: mujoco.MjModel, part: Part, asset: Asset, friction: Array, mass: Array, com: Array, dofs: Array
+        self,
+        model: mujoco.MjModel,
+        part: Part,
+        asset: Asset,
+        friction: Array,
+        mass: Array,
+        com: Array,
+        dofs: Array,
     ) -> Fields:
         """Friction is the average of the shape's and the ground's (legged_gym, anymal_c_flat_config); inertias grow
         with masses. The law of each drive, limited by its effort, is in mode POS kp (target − q) − (kd + kp h) v with
         the physics step h, which makes kp implicit as kd is, as in PhysX; EFFORT: what is set, − kd v; NONE: − kd v."""
         average = friction if self.ground is None else 0.5 * (friction + self.ground.friction)
-        mode, kd, effort = dofs["driveMode"], dofs["damping"].astype(float), dofs["effort"].astype(float)
-        kp, columns = np.where(mode == DOF_MODE_POS, dofs["stiffness"], 0.0), model.jnt_dofadr[part.joints]
+        mode, kd, effort = (
+            dofs["driveMode"],
+            dofs["damping"].astype(float),
+            dofs["effort"].astype(float),
+        )
+        kp, columns = (
+            np.where(mode == DOF_MODE_POS, dofs["stiffness"], 0.0),
+            model.jnt_dofadr[part.joints],
+        )
         limits = np.stack((dofs["lower"], dofs["upper"]), axis=-1).astype(float)
         limits = np.where(dofs["hasLimits"][..., None], limits, (-LARGEST, LARGEST))
         return [
@@ -162,7 +225,9 @@ class Sim:
             rows[env.index, part.dofs] = torch.from_numpy(actor.dofs[name].copy())
         for name, where, value in self._fields(state.model, part, actor.asset, *own):
             held = state.batch.expanded(name)
-            if ((getattr(state.model, name) if held is None else held[env.index])[where] != value).any():
+            if (
+                (getattr(state.model, name) if held is None else held[env.index])[where] != value
+            ).any():
                 state.batch.expand(name)[env.index][where] = value
                 state.constants_changed[env.index] |= name in _CONSTANTS
         return True
@@ -173,6 +238,8 @@ class Sim:
         if self.state is not None:
             given, own = ((each.dt, each.substeps) for each in (params, self.params))
             if given != own:
-                raise ValueError(f"set_sim_params: dt and substeps stay {own} after prepare_sim, got {given}")
+                raise ValueError(
+                    f"set_sim_params: dt and substeps stay {own} after prepare_sim, got {given}"
+                )
             self.state.batch.expand("opt.gravity")[:] = params.gravity.values
         self.params = copy.deepcopy(params)

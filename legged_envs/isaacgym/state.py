@@ -20,7 +20,13 @@ _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.m
 _KINEMATICS = ("xpos", "xquat", "xipos", "cvel", "subtree_com")
 _OF_STEP = ("cfrc_ext", "actuator_force")
 """Fields that only a step evaluates."""
-TENSORS = {"actor_root_state": 13, "dof_state": 2, "net_contact_force": 3, "rigid_body_state": 13, "dof_force": 1}
+TENSORS = {
+    "actor_root_state": 13,
+    "dof_state": 2,
+    "net_contact_force": 3,
+    "rigid_body_state": 13,
+    "dof_force": 1,
+}
 """Columns of each tensor."""
 
 
@@ -31,10 +37,17 @@ class State:
     refreshed; contact forces and forces of DOFs are those of the last physics step."""
 
     def __init__(
-        self, batch: mujoco.batch.Batch, parts: Sequence[Part], substeps: int, dofs: Array, device: torch.device
+        self,
+        batch: mujoco.batch.Batch,
+        parts: Sequence[Part],
+        substeps: int,
+        dofs: Array,
+        device: torch.device,
     ):
         self.batch, self.parts, self.device = batch, parts, device
-        self.modes, self.max_speeds = (torch.from_numpy(dofs[name].copy()) for name in ("driveMode", "velocity"))
+        self.modes, self.max_speeds = (
+            torch.from_numpy(dofs[name].copy()) for name in ("driveMode", "velocity")
+        )
         self.model, self.num_envs, self._substeps = batch.model, batch.nsim, substeps
         self.sizes = {"actors": len(parts), "dofs": self.model.nu, "bodies": self.model.nbody - 1}
         self.constants_changed, self.frame_count = np.zeros(batch.nsim, bool), 0
@@ -58,7 +71,11 @@ class State:
         """One step of ``dt``. Forces on DOFs and bodies count for it alone; a DOF in mode EFFORT, faster than its
         ``velocity``, is not driven on. A warning tells of numbers that are not finite."""
         speeds = self._qvel[:, self._dof_qvel]
-        idle = (speeds.abs() > self.max_speeds) & (speeds * self._ctrl > 0.0) if self._forces_given else True
+        idle = (
+            (speeds.abs() > self.max_speeds) & (speeds * self._ctrl > 0.0)
+            if self._forces_given
+            else True
+        )
         self._ctrl.masked_fill_((self.modes == DOF_MODE_EFFORT) & idle, 0.0)
         self.update_constants()
         self.batch.step(nstep=self._substeps)
@@ -72,7 +89,9 @@ class State:
             bad = np.flatnonzero(self.batch.warning[:, _DIVERGED, 1].any(1))
             self.batch.warning[:] = 0
             what = "had numbers that are not finite or too large, and were put back to where environment 0 began"
-            warnings.warn(f"simulate: environments {bad[:8].tolist()} {what}", RuntimeWarning, stacklevel=4)
+            warnings.warn(
+                f"simulate: environments {bad[:8].tolist()} {what}", RuntimeWarning, stacklevel=4
+            )
 
     def drive(self, values: Tensor, mode: int) -> None:
         """Forces or targets of the DOFs of a mode."""
@@ -80,11 +99,19 @@ class State:
         self._ctrl.copy_(torch.where(self.modes == mode, values, self._ctrl))
         self._forces_given |= mode == DOF_MODE_EFFORT
 
-    def apply_body_forces(self, forces: Descriptor | None, torques: Descriptor | None, space: int) -> None:
+    def apply_body_forces(
+        self, forces: Descriptor | None, torques: Descriptor | None, space: int
+    ) -> None:
         function, columns = "apply_rigid_body_force_tensors", {0: forces, 3: torques}
-        given = {i: self.checked(function, each, "bodies", 3) for i, each in columns.items() if each is not None}
+        given = {
+            i: self.checked(function, each, "bodies", 3)
+            for i, each in columns.items()
+            if each is not None
+        }
         if space not in tuple(CoordinateSpace):
-            raise ValueError(f"gym.{function}: space must be one of gymapi.CoordinateSpace, got {space!r}")
+            raise ValueError(
+                f"gym.{function}: space must be one of gymapi.CoordinateSpace, got {space!r}"
+            )
         for first, tensor in given.items():
             values = tensor.reshape(self.num_envs, -1, 3).to("cpu", torch.float64)
             if space == CoordinateSpace.LOCAL_SPACE:
@@ -102,16 +129,23 @@ class State:
     def acquire(self, name: str) -> Descriptor:
         """The buffer of a tensor, always the same."""
         if name not in self._buffers:
-            kind = {"actor_root_state": "actors", "dof_state": "dofs", "dof_force": "dofs"}.get(name, "bodies")
+            kind = {"actor_root_state": "actors", "dof_state": "dofs", "dof_force": "dofs"}.get(
+                name, "bodies"
+            )
             rows, columns = self.num_envs * self.sizes[kind], TENSORS[name]
             with torch.inference_mode(False):
-                self._buffers[name] = torch.zeros((rows, columns) if columns > 1 else rows, device=self.device)
+                self._buffers[name] = torch.zeros(
+                    (rows, columns) if columns > 1 else rows, device=self.device
+                )
         return Descriptor(self._buffers[name])
 
     def checked(self, function: str, given: Descriptor, kind: str, columns: int) -> Tensor:
         """The tensor of a descriptor; ValueError unless it is that of all actors, bodies or DOFs, in rows of
         ``columns`` or, of one, in rows of all or of an environment's."""
-        tensor, rows = self._unwrapped(function, given, torch.float32), self.num_envs * self.sizes[kind]
+        tensor, rows = (
+            self._unwrapped(function, given, torch.float32),
+            self.num_envs * self.sizes[kind],
+        )
         shape = tuple(tensor.shape)
         fits = shape[-1:] == (columns,) if columns > 1 else shape[:1] in ((rows,), (self.num_envs,))
         if not fits or tensor.numel() != rows * columns or tensor.device != self.device:
@@ -128,13 +162,17 @@ class State:
         actors = self.num_envs * len(self.parts)
         if len(ids) < count or len(wrong := ids[(ids < 0) | (ids >= actors)]):
             got = f"{len(ids)} of them" if len(ids) < count else f"one of actor {int(wrong[0])}"
-            raise ValueError(f"gym.{function} takes {count} indices of actors, which are 0 to {actors - 1}, got {got}")
+            raise ValueError(
+                f"gym.{function} takes {count} indices of actors, which are 0 to {actors - 1}, got {got}"
+            )
         return ids
 
     def _unwrapped(self, function: str, given: Descriptor, dtype: torch.dtype) -> Tensor:
         if not isinstance(given, Descriptor) or given.tensor.dtype != dtype:
             got = given.tensor.dtype if isinstance(given, Descriptor) else type(given).__name__
-            raise TypeError(f"gym.{function} takes gymtorch.unwrap_tensor(tensor) of a {dtype} tensor, got {got}")
+            raise TypeError(
+                f"gym.{function} takes gymtorch.unwrap_tensor(tensor) of a {dtype} tensor, got {got}"
+            )
         return given.tensor.detach()
 
     def refresh(self, name: str) -> None:
@@ -142,7 +180,9 @@ class State:
         buffer = self.acquire(name).tensor.view(self.num_envs, -1, TENSORS[name])
         read: dict[str, Callable[[], Tensor]] = {
             "actor_root_state": self._roots,
-            "dof_state": lambda: torch.stack((self._qpos[:, self._dof_qpos], self._qvel[:, self._dof_qvel]), dim=-1),
+            "dof_state": lambda: torch.stack(
+                (self._qpos[:, self._dof_qpos], self._qvel[:, self._dof_qvel]), dim=-1
+            ),
             "net_contact_force": self._contact_forces,
             "rigid_body_state": self._bodies,
             "dof_force": lambda: self._of_step[1].unsqueeze(-1),
@@ -163,7 +203,9 @@ class State:
             if name == "actor_root_state":
                 self._write_root(part, envs, values[envs, k].double())
                 continue
-            for i, (array, places) in enumerate(((self._qpos, self._dof_qpos), (self._qvel, self._dof_qvel))):
+            for i, (array, places) in enumerate(
+                ((self._qpos, self._dof_qpos), (self._qvel, self._dof_qvel))
+            ):
                 array[envs[:, None], places[part.dofs]] = values[envs, part.dofs, i].double()
 
     def _roots(self) -> Tensor:
@@ -186,20 +228,26 @@ class State:
         if part.floats:
             vel = lin - torch.linalg.cross(ang, quat_apply(quat, self._com(part)[envs]))
             self._qpos[envs, part.qpos : part.qpos + 7] = torch.cat((pos, quat[:, _WXYZ]), dim=1)
-            self._qvel[envs, part.qvel : part.qvel + 6] = torch.cat((vel, quat_rotate_inverse(quat, ang)), dim=1)
+            self._qvel[envs, part.qvel : part.qvel + 6] = torch.cat(
+                (vel, quat_rotate_inverse(quat, ang)), dim=1
+            )
         else:
             self._mocap[0][envs, part.mocap], self._mocap[1][envs, part.mocap] = pos, quat[:, _WXYZ]
 
     def _com(self, part: Part) -> Tensor:
         """Centre of mass of the base in its own frame."""
         shared = self.batch.expanded("body_ipos") is None
-        com = torch.from_numpy(self.model.body_ipos[None] if shared else self.batch.expand("body_ipos"))
+        com = torch.from_numpy(
+            self.model.body_ipos[None] if shared else self.batch.expand("body_ipos")
+        )
         return com[:, part.bodies.start].expand(self.num_envs, 3)
 
     def _bind(self, fields: Sequence[str]) -> list[Tensor]:
         """Outputs of the engine, which it copies out at each call from the first time on that they are asked for."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the engine marks its outputs as read-only
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # the engine marks its outputs as read-only
             for field in (field for field in fields if field not in self._outputs):
                 self._outputs[field] = torch.from_numpy(self.batch.bind(field))
         return [self._outputs[field] for field in fields]
@@ -216,7 +264,9 @@ class State:
 
     def _bodies(self) -> Tensor:
         pos, quat, com, twist, roots = self._update_kinematics()
-        ang, lin = twist[:, 1:].split(3, dim=-1)  # cvel is about the centre of mass of the whole robot
+        ang, lin = twist[:, 1:].split(
+            3, dim=-1
+        )  # cvel is about the centre of mass of the whole robot
         lin = lin + torch.linalg.cross(ang, com[:, 1:] - roots[:, self._roots_of_bodies])
         return torch.cat((pos[:, 1:], quat[:, 1:, _XYZW], lin, ang), dim=-1)
 

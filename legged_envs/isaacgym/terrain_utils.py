@@ -16,7 +16,14 @@ Array = np.ndarray[Any, Any]
 class SubTerrain:
     """A tile of ``width`` × ``length`` heights in units of ``vertical_scale``, each ``horizontal_scale`` apart."""
 
-    def __init__(self, terrain_name: str, width: int, length: int, vertical_scale: float, horizontal_scale: float):
+    def __init__(
+        self,
+        terrain_name: str,
+        width: int,
+        length: int,
+        vertical_scale: float,
+        horizontal_scale: float,
+    ):
         self.terrain_name, self.width, self.length = terrain_name, width, length
         self.vertical_scale, self.horizontal_scale = vertical_scale, horizontal_scale
         self.height_field_raw = np.zeros((width, length), dtype=np.int16)
@@ -33,7 +40,11 @@ class SubTerrain:
 
 
 def random_uniform_terrain(
-    terrain: SubTerrain, min_height: float, max_height: float, step: float = 1, downsampled_scale: float | None = None
+    terrain: SubTerrain,
+    min_height: float,
+    max_height: float,
+    step: float = 1,
+    downsampled_scale: float | None = None,
 ) -> SubTerrain:
     """Add heights of [min_height, max_height] in multiples of ``step``, drawn every ``downsampled_scale`` and straight
     between."""
@@ -41,17 +52,27 @@ def random_uniform_terrain(
     part = terrain.horizontal_scale / (downsampled_scale or terrain.horizontal_scale)
     counts = [int(points * part) for points in (terrain.width, terrain.length)]
     heights = np.random.choice(np.arange(low, high + unit, unit), counts)
-    for coarse, fine in zip(counts, (terrain.width, terrain.length), strict=True):  # along x, then along y
-        lines = [np.interp(np.linspace(0, 1, fine), np.linspace(0, 1, coarse), line) for line in heights.T]
+    for coarse, fine in zip(
+        counts, (terrain.width, terrain.length), strict=True
+    ):  # along x, then along y
+        lines = [
+            np.interp(np.linspace(0, 1, fine), np.linspace(0, 1, coarse), line)
+            for line in heights.T
+        ]
         heights = np.array(lines)
     terrain.height_field_raw += np.rint(heights).astype(np.int16)
     return terrain
 
 
-def pyramid_sloped_terrain(terrain: SubTerrain, slope: float = 1.0, platform_size: float = 1.0) -> SubTerrain:
+def pyramid_sloped_terrain(
+    terrain: SubTerrain, slope: float = 1.0, platform_size: float = 1.0
+) -> SubTerrain:
     """Add a pyramid whose sides climb, or fall, by ``slope`` in the middle of each, cut off at the platform."""
     half = (terrain.width // 2, terrain.length // 2)
-    lines = [1 - abs(np.arange(n) - c) / c for n, c in zip((terrain.width, terrain.length), half, strict=True)]
+    lines = [
+        1 - abs(np.arange(n) - c) / c
+        for n, c in zip((terrain.width, terrain.length), half, strict=True)
+    ]
     top = slope * terrain.horizontal_scale / terrain.vertical_scale * half[0]
     heights = terrain.height_field_raw + (top * lines[0][:, None] * lines[1]).astype(np.int16)
     edge = heights[tuple(max(c - terrain.points(platform_size) // 2, 0) for c in half)]
@@ -63,15 +84,29 @@ def pyramid_stairs_terrain(
     terrain: SubTerrain, step_width: float, step_height: float, platform_size: float = 1.0
 ) -> SubTerrain:
     """Square steps towards the middle, up, or down where ``step_height`` is negative."""
-    width, rise, least = terrain.points(step_width), terrain.units(step_height), terrain.points(platform_size)
-    for i in range(1, math.ceil((min(terrain.width, terrain.length) - least) / (2 * max(width, 1))) + 1):
-        inner = slice(i * width, terrain.width - i * width), slice(i * width, terrain.length - i * width)
+    width, rise, least = (
+        terrain.points(step_width),
+        terrain.units(step_height),
+        terrain.points(platform_size),
+    )
+    for i in range(
+        1, math.ceil((min(terrain.width, terrain.length) - least) / (2 * max(width, 1))) + 1
+    ):
+        inner = (
+            slice(i * width, terrain.width - i * width),
+            slice(i * width, terrain.length - i * width),
+        )
         terrain.height_field_raw[inner] = i * rise
     return terrain
 
 
 def discrete_obstacles_terrain(
-    terrain: SubTerrain, max_height: float, min_size: float, max_size: float, num_rects: int, platform_size: float = 1.0
+    terrain: SubTerrain,
+    max_height: float,
+    min_size: float,
+    max_size: float,
+    num_rects: int,
+    platform_size: float = 1.0,
 ) -> SubTerrain:
     """Rectangles of random sizes and places, ±max_height or ±max_height/2 high, and a flat platform."""
     top, sizes = terrain.units(max_height), [terrain.points(size) for size in (min_size, max_size)]
@@ -94,7 +129,11 @@ def stepping_stones_terrain(
     depth: float = -10,
 ) -> SubTerrain:
     """Square stones of ±max_height in rows, each row begun at a random place, with holes of ``depth`` between."""
-    size, gap, top = terrain.points(stone_size), terrain.points(stone_distance), terrain.units(max_height)
+    size, gap, top = (
+        terrain.points(stone_size),
+        terrain.points(stone_distance),
+        terrain.units(max_height),
+    )
     choices = np.arange(-top - 1, top) if top else np.zeros(1, int)
     terrain.height_field_raw[:] = terrain.units(depth)
     for y in range(0, terrain.length, size + gap):
@@ -107,29 +146,46 @@ def stepping_stones_terrain(
 
 
 def convert_heightfield_to_trimesh(
-    height_field_raw: Array, horizontal_scale: float, vertical_scale: float, slope_threshold: float | None = None
+    height_field_raw: Array,
+    horizontal_scale: float,
+    vertical_scale: float,
+    slope_threshold: float | None = None,
 ) -> tuple[Array, Array]:
     """Vertices, m, (rows · columns, 3) float32, y fastest, and two triangles per cell, uint32. Points at the foot of a
     rise steeper than ``slope_threshold`` move by one cell towards it, which makes the wall vertical."""
     rows, columns = height_field_raw.shape
-    x, y = (np.repeat(np.arange(rows)[:, None], columns, 1), np.repeat(np.arange(columns)[None], rows, 0))
+    x, y = (
+        np.repeat(np.arange(rows)[:, None], columns, 1),
+        np.repeat(np.arange(columns)[None], rows, 0),
+    )
     shift_x, shift_y, corner = (np.zeros((rows, columns), int) for _ in range(3))
     if slope_threshold is not None:
         steep = slope_threshold * horizontal_scale / vertical_scale
         heights = height_field_raw.astype(np.int64)
-        for shift, rise in ((shift_x, heights[1:] - heights[:-1]), (shift_y.T, (heights[:, 1:] - heights[:, :-1]).T)):
+        for shift, rise in (
+            (shift_x, heights[1:] - heights[:-1]),
+            (shift_y.T, (heights[:, 1:] - heights[:, :-1]).T),
+        ):
             shift[:-1] += rise > steep
             shift[1:] -= -rise > steep
         across = heights[1:, 1:] - heights[:-1, :-1]
         corner[:-1, :-1] += across > steep
         corner[1:, 1:] -= -across > steep
     vertices = np.zeros((rows, columns, 3), np.float32)
-    vertices[..., 0] = (x + np.where(shift_x, shift_x, np.where(shift_y == 0, corner, 0))) * horizontal_scale
-    vertices[..., 1] = (y + np.where(shift_y, shift_y, np.where(shift_x == 0, corner, 0))) * horizontal_scale
+    vertices[..., 0] = (
+        x + np.where(shift_x, shift_x, np.where(shift_y == 0, corner, 0))
+    ) * horizontal_scale
+    vertices[..., 1] = (
+        y + np.where(shift_y, shift_y, np.where(shift_x == 0, corner, 0))
+    ) * horizontal_scale
     vertices[..., 2] = height_field_raw * vertical_scale
     first = (x[:-1, :-1] * columns + y[:-1, :-1]).ravel()
     cells = [(first, first + columns + 1, first + 1), (first, first + columns, first + columns + 1)]
-    triangles = np.stack([np.stack(cell, axis=1) for cell in cells], axis=1).reshape(-1, 3).astype(np.uint32)
+    triangles = (
+        np.stack([np.stack(cell, axis=1) for cell in cells], axis=1)
+        .reshape(-1, 3)
+        .astype(np.uint32)
+    )
     return vertices.reshape(-1, 3), triangles
 
 

@@ -14,9 +14,13 @@ def present_device(device: str) -> str:
     return "cpu" if device.startswith("cuda") and not torch.cuda.is_available() else device
 
 
-def to_torch(x: Any, dtype: torch.dtype = torch.float, device: Any = "cuda:0", requires_grad: bool = False) -> Tensor:
+def to_torch(
+    x: Any, dtype: torch.dtype = torch.float, device: Any = "cuda:0", requires_grad: bool = False
+) -> Tensor:
     """``x`` as a tensor, on the CPU where there is no CUDA."""
-    return torch.tensor(x, dtype=dtype, device=present_device(str(device)), requires_grad=requires_grad)
+    return torch.tensor(
+        x, dtype=dtype, device=present_device(str(device)), requires_grad=requires_grad
+    )
 
 
 def get_axis_params(

@@ -28,7 +28,9 @@ class Camera:
 
     def picture(self) -> Array:
         """Shape: (height, width, 3), uint8."""
-        return self._aimed().render(self.env_id, int(self.properties.width), int(self.properties.height), None)
+        return self._aimed().render(
+            self.env_id, int(self.properties.width), int(self.properties.height), None
+        )
 
     def close(self) -> None:
         if self._renderer is not None:
@@ -56,8 +58,12 @@ class Viewer(Camera):
     """The window of ``create_viewer``, which shows environment 0. RuntimeError on a machine without a display."""
 
     def __init__(self, sim: Sim, properties: CameraProperties):
-        if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            raise RuntimeError("create_viewer needs a display, and DISPLAY is not set: run with --headless")
+        if sys.platform == "linux" and not (
+            os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        ):
+            raise RuntimeError(
+                "create_viewer needs a display, and DISPLAY is not set: run with --headless"
+            )
         super().__init__(sim, properties)
         self.open = True
 

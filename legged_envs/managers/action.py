@@ -17,7 +17,9 @@ class ActionManager(Manager):
 
     STATE = ("current", "previous", "before_previous", "delayed")
 
-    def __init__(self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int, limit: float = 1.0):
+    def __init__(
+        self, env: Any, cfg: dict[str, JointActionCfg], max_delay: int, limit: float = 1.0
+    ):
         super().__init__(env, cfg)
         check_choice("max_action_delay [control steps]", max_delay, (0, 1))
         if not cfg:
@@ -26,12 +28,17 @@ class ActionManager(Manager):
         self.max_delay, self.limit, robot = max_delay, limit, env.sim.robot
         driven = [joint for term in self.terms.values() for joint in term.joints]
         if twice := sorted(joint for joint in set(driven) if driven.count(joint) > 1):
-            raise ValueError(f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term")
+            raise ValueError(
+                f"actions: joint {robot.joint_names[twice[0]]!r} is driven by more than one term"
+            )
         self.size = len(driven)
         self.scale = torch.cat([term.scale for term in self.terms.values()])
         self._random = env.random.stream("action_delay")
         self.current = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
-        self.previous, self.before_previous = torch.zeros_like(self.current), torch.zeros_like(self.current)
+        self.previous, self.before_previous = (
+            torch.zeros_like(self.current),
+            torch.zeros_like(self.current),
+        )
         """The actions of this step, and one and two steps ago. Shape: (num_envs, size)."""
         self.delayed = torch.zeros(env.num_envs, 1, dtype=torch.bool, device=env.device)
         """Which environments act one step late. Shape: (num_envs, 1)."""
@@ -43,7 +50,11 @@ class ActionManager(Manager):
         """Take an action and return the joint targets it gives now. (num_envs, size) → (num_envs, num_joints)."""
         self.before_previous, self.previous = self.previous, self.current
         self.current = action.clamp(-self.limit, self.limit)
-        applied = torch.where(self.delayed, self.previous, self.current) if self.max_delay else self.current
+        applied = (
+            torch.where(self.delayed, self.previous, self.current)
+            if self.max_delay
+            else self.current
+        )
         if self._whole:
             return next(iter(self.terms.values())).targets(applied)
         targets = self._rest.clone()
@@ -61,6 +72,9 @@ class ActionManager(Manager):
 
     def _as_tables(self) -> Iterable[Table]:
         terms = [(name, term.size, term.cfg) for name, term in self.terms.items()]
-        rows = [(name, cfg.kind, size, cfg.scale, getattr(cfg, "around", None)) for name, size, cfg in terms]
+        rows = [
+            (name, cfg.kind, size, cfg.scale, getattr(cfg, "around", None))
+            for name, size, cfg in terms
+        ]
         title = f"Actions (up to {self.max_delay} steps late)" if self.max_delay else "Actions"
         return [(title, ("term", "kind", "size", "scale", "around"), rows)]

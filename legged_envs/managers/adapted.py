@@ -20,7 +20,9 @@ class Adapted(Stateful):
 
     @property
     def __signature__(self) -> Signature:
-        own = signature(self.func.__call__ if isinstance(self.func, type) else self.func).parameters.values()
+        own = signature(
+            self.func.__call__ if isinstance(self.func, type) else self.func
+        ).parameters.values()
         parameters = [each for each in own if each.name != "self"]
         if self._drops_random:
             parameters.insert(2, Parameter("random", Parameter.POSITIONAL_OR_KEYWORD))

@@ -44,5 +44,7 @@ class CommandManager(Manager):
         return super().end_episodes(env_ids, steps)
 
     def _as_tables(self) -> Iterable[Table]:
-        rows = [(name, term.value.shape[1], vars(self.cfg[name])) for name, term in self.terms.items()]
+        rows = [
+            (name, term.value.shape[1], vars(self.cfg[name])) for name, term in self.terms.items()
+        ]
         return [("Commands", ("term", "size", "configuration"), rows)]

@@ -35,6 +35,8 @@ class CurriculumManager(Manager):
             value = term.func(self._env, env_ids, **term.params)
             value = torch.as_tensor(0.0 if value is None else value, dtype=torch.float32)
             if value.numel() != 1:
-                raise ValueError(f"curriculum term {name!r} must return a number or None, got shape {(*value.shape,)}")
+                raise ValueError(
+                    f"curriculum term {name!r} must return a number or None, got shape {(*value.shape,)}"
+                )
             rows[:, column] = value
         return rows

@@ -38,7 +38,11 @@ class EventManager(Manager):
     sense."""
 
     title = "Events"
-    COLUMNS: ClassVar[dict[str, str]] = {"mode": "mode", "interval [s]": "interval_s", "parameters": "params"}
+    COLUMNS: ClassVar[dict[str, str]] = {
+        "mode": "mode",
+        "interval [s]": "interval_s",
+        "parameters": "params",
+    }
     STATE = ("_timers",)
 
     def __init__(self, env: Any, cfg: dict[str, EventTermCfg]):
@@ -50,7 +54,9 @@ class EventManager(Manager):
             check_choice(f"{where} mode", term.mode, MODES)
             check_choice(f"{where} purpose", term.purpose, MODES.values())
             if (term.mode == "interval") != (term.interval_s is not None):
-                raise ValueError(f"{where} interval_s goes with mode 'interval', got mode {term.mode!r}")
+                raise ValueError(
+                    f"{where} interval_s goes with mode 'interval', got mode {term.mode!r}"
+                )
             if term.interval_s is not None:
                 check_range(f"{where} interval_s", term.interval_s, above=0.0)
                 self._timers[name] = Timer(env.num_envs, env.step_dt, env.device)
@@ -75,11 +81,15 @@ class EventManager(Manager):
         applied = []
         for name, timer in self._timers.items():
             if (env_ids := timer.advance()) is not None:
-                self.cfg[name].func(self._env, env_ids, self._streams[name], **self.cfg[name].params)
+                self.cfg[name].func(
+                    self._env, env_ids, self._streams[name], **self.cfg[name].params
+                )
                 self._restart(name, env_ids)
                 applied.append(env_ids)
         return applied
 
     def _restart(self, name: str, env_ids: torch.Tensor) -> None:
         low, high = self.cfg[name].interval_s
-        self._timers[name].start(env_ids, self._streams[name].uniform(low, high, 1, env_ids).squeeze(1))
+        self._timers[name].start(
+            env_ids, self._streams[name].uniform(low, high, 1, env_ids).squeeze(1)
+        )

@@ -49,11 +49,18 @@ class Fusion:
     view, copy or stack is then but to read other places; equal operations that are ready are one call, on operands that
     are gathered unless they are side by side. Raises Unfit if the recording has what does not go with that."""
 
-    def __init__(self, recording: tape.Tape, inputs: Mapping[int, Place], outputs: Sequence[tuple[Place, Tensor]]):
+    def __init__(
+        self,
+        recording: tape.Tape,
+        inputs: Mapping[int, Place],
+        outputs: Sequence[tuple[Place, Tensor]],
+    ):
         if sum(tensor.numel() for tensor in recording.reads) > LARGEST:
             raise Unfit
         self._known: set[int] = set()
-        self._memory: dict[int, Tensor] = {}  # by the storage of a tensor: the number of the value in each element
+        self._memory: dict[
+            int, Tensor
+        ] = {}  # by the storage of a tensor: the number of the value in each element
         self._sizes = Counter[torch.dtype]()
         self._reads: list[tuple[Tensor, Tensor]] = []
         self._fixed: list[tuple[Tensor, Tensor]] = []
@@ -98,12 +105,16 @@ class Fusion:
         if tensor.device.type != "cpu" or tensor.dtype not in _TYPES:
             raise Unfit
         if storage.data_ptr() not in self._memory or not storage.nbytes():
-            self._memory[storage.data_ptr()] = torch.full((storage.nbytes() // tensor.element_size(),), -1)
+            self._memory[storage.data_ptr()] = torch.full(
+                (storage.nbytes() // tensor.element_size(),), -1
+            )
         return self._memory[storage.data_ptr()]
 
     def _at(self, tensor: Tensor) -> Tensor:
         """The numbers of the values that a tensor holds, a view of what is remembered."""
-        return self._whole(tensor).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        return self._whole(tensor).as_strided(
+            tensor.shape, tensor.stride(), tensor.storage_offset()
+        )
 
     def _hold(self, tensor: Tensor, numbers: Tensor | None = None) -> Tensor:
         """Take in that a tensor holds the values of ``numbers`` from now on, or new ones."""
@@ -130,19 +141,29 @@ class Fusion:
         if func is None:
             self._fix(result, args[0])
             return
-        tensors, results, name = tensors_in((args, kwargs)), tensors_in(result), func.overloadpacket.__name__.strip("_")
+        tensors, results, name = (
+            tensors_in((args, kwargs)),
+            tensors_in(result),
+            func.overloadpacket.__name__.strip("_"),
+        )
         self._read(tensors)
         in_place = all(id(tensor) in self._known for tensor in results)
         if not in_place and func._schema.returns[0].alias_info is not None:  # views
             self._known.update(map(id, results))
-            results = [tensor for tensor in results if tensor.dtype != tensors[0].dtype]  # which no numbers are for
+            results = [
+                tensor for tensor in results if tensor.dtype != tensors[0].dtype
+            ]  # which no numbers are for
         elif len(results) == 1:
             if name in ("copy", "to_copy"):
                 name, args, kwargs = "copy", (args[1 if name == "copy" else 0],), {}
-            if name in ("copy", "clone", "stack", "cat") and {t.dtype for t in tensors_in(args)} == {result.dtype}:
+            if name in ("copy", "clone", "stack", "cat") and {
+                t.dtype for t in tensors_in(args)
+            } == {result.dtype}:
                 numbers = tree_map_only(Tensor, self._at, args)
                 self._hold(result, numbers[0].clone() if name == "copy" else func(*numbers))
-            elif name.startswith("clamp") and all(x is None or (type(x) in (int, float) and x) for x in args[1:]):
+            elif name.startswith("clamp") and all(
+                x is None or (type(x) in (int, float) and x) for x in args[1:]
+            ):
                 # At 0, which of 0 and −0 comes out is left open; elsewhere it is all the same.
                 low, high = (None, args[1]) if name == "clamp_max" else (*args[1:], None)[:2]
                 for ufunc, bound in (("maximum", low), ("minimum", high)):
@@ -161,10 +182,18 @@ class Fusion:
         of_clamp = name in ("maximum", "minimum") and name not in str(func)
         dtype = out.dtype if of_clamp else tape.ufunc_type(name, args, kwargs, out)
         if dtype is not None:
-            args = tuple(x if isinstance(x, Tensor) else self._fix(torch.tensor(x, dtype=dtype)) for x in args)
+            args = tuple(
+                x if isinstance(x, Tensor) else self._fix(torch.tensor(x, dtype=dtype))
+                for x in args
+            )
         first, axis = tensors_in(args)[0], 2 if name == "linalg_vector_norm" else 1
         along = [(x,) for x in (-1, [-1], first.ndim - 1, [first.ndim - 1])]
-        by_rows = name in _BY_ROWS and first.ndim > 1 and first.stride(-1) == 1 and args[axis : axis + 1] in along
+        by_rows = (
+            name in _BY_ROWS
+            and first.ndim > 1
+            and first.stride(-1) == 1
+            and args[axis : axis + 1] in along
+        )
         by_rows = by_rows and out.shape == first.shape[:-1]
         if by_rows:
             args = (first, *args[1:axis], -1 if name in ("any", "all") else [-1])
@@ -172,11 +201,15 @@ class Fusion:
         tensors = tensors_in(leaves)
         types = [tensor.dtype for tensor in (*tensors, out)]
         key = (name, *types, *(repr(x) for x in leaves if not isinstance(x, Tensor)))
-        bind: Any = partial(_torch, (lambda x: x) if name == "copy" else tape.function_of(func), leaves, spec)
+        bind: Any = partial(
+            _torch, (lambda x: x) if name == "copy" else tape.function_of(func), leaves, spec
+        )
         if name == "copy" and not first.is_floating_point():
             bind = _copy
         alike = len(set(types[:-1])) == 1 or all(tensor.ndim for tensor in tensors)
-        if dtype is not None or (name in _POINTWISE and alike and (name != "exp" or first.is_contiguous())):
+        if dtype is not None or (
+            name in _POINTWISE and alike and (name != "exp" or first.is_contiguous())
+        ):
             operands = [self._at(tensor).expand(out.shape).flatten().clone() for tensor in tensors]
             bind = bind if dtype is None else partial(_ufunc, UFUNCS.get(name) or getattr(np, name))
             return _Call(key, bind, operands, self._hold(out).flatten(), types)
@@ -186,14 +219,25 @@ class Fusion:
                 name != "sum" or not first.is_floating_point() or tape.adds_in_order(args, out)
             ):
                 bind = partial(_reduce, _REDUCTIONS[name])
-                if name in ("any", "all", "sum"):  # among more numbers that change nothing, more of them are one call
+                if name in (
+                    "any",
+                    "all",
+                    "sum",
+                ):  # among more numbers that change nothing, more of them are one call
                     more = -operand.shape[1] % (4 if first.is_floating_point() else 16)
                     number = self._at(self._fix(torch.tensor(name == "all", dtype=first.dtype)))
                     operand = pad(operand, (0, more), value=int(number))
-            return _Call((*key, operand.shape[1]), bind, [operand], self._hold(out).flatten(), types)
+            return _Call(
+                (*key, operand.shape[1]), bind, [operand], self._hold(out).flatten(), types
+            )
         if not out.is_contiguous():
             raise Unfit
-        if name == "index" and len(tensors) == 2 and tensors[1].ndim == 1 and types[1] == torch.int64:
+        if (
+            name == "index"
+            and len(tensors) == 2
+            and tensors[1].ndim == 1
+            and types[1] == torch.int64
+        ):
             bind = partial(_take, len(args[1]) - 1)
         views = [(tensor.shape, tensor.stride(), tensor.storage_offset()) for tensor in tensors]
         operands = [self._whole(tensor).clamp(min=0) for tensor in tensors]
@@ -206,7 +250,10 @@ class Fusion:
         maker = torch.full((self._sizes.total() + 1,), -1)
         for index, call in enumerate(self._calls):
             maker[call.result] = index
-        needs = [set(maker[torch.cat([x.flatten() for x in call.operands])].tolist()) - {-1} for call in self._calls]
+        needs = [
+            set(maker[torch.cat([x.flatten() for x in call.operands])].tolist()) - {-1}
+            for call in self._calls
+        ]
         height = [0] * len(needs)  # how many have to follow one after the other
         for index in reversed(range(len(needs))):
             for i in needs[index]:
@@ -219,13 +266,21 @@ class Fusion:
                     ready[left[i].key].append(i)
             equal = Counter(call.key for call in left.values())
             # First those of which no more will come, then those on which most has to wait.
-            best = max(ready, key=lambda key: (len(ready[key]) == equal[key], max(height[i] for i in ready[key])))
+            best = max(
+                ready,
+                key=lambda key: (len(ready[key]) == equal[key], max(height[i] for i in ready[key])),
+            )
             yield [left.pop(i) for i in ready[best]]
 
     def _settle(self) -> None:
         """Give every value its place, and find the calls that compute them there."""
-        self._place, used = torch.zeros(self._sizes.total() + 1, dtype=torch.int64), Counter[torch.dtype]()
-        arenas = self._arenas = {t: torch.zeros(size, dtype=t).numpy() for t, size in self._sizes.items()}
+        self._place, used = (
+            torch.zeros(self._sizes.total() + 1, dtype=torch.int64),
+            Counter[torch.dtype](),
+        )
+        arenas = self._arenas = {
+            t: torch.zeros(size, dtype=t).numpy() for t, size in self._sizes.items()
+        }
 
         def settled(dtype: torch.dtype, some: Sequence[Tensor]) -> np.ndarray:
             numbers = torch.cat(list(some)) if len(some) > 1 else some[0]
@@ -239,7 +294,11 @@ class Fusion:
                 self._loads.append((which, settled(dtype, [self._reads[i][1] for i in which])))
         for value, numbers in self._fixed:
             settled(value.dtype, [numbers])[...] = value.numpy()
-        groups, operands, results = list(self._groups()), dict[tuple[int, int], Any](), list[np.ndarray]()
+        groups, operands, results = (
+            list(self._groups()),
+            dict[tuple[int, int], Any](),
+            list[np.ndarray](),
+        )
         made = torch.full((len(self._place),), -1)  # by which group
         gathers = defaultdict[torch.dtype, list[Any]](list)
         for index, group in enumerate(groups):
@@ -258,7 +317,9 @@ class Fusion:
                 made[call.result] = index
         for index, (call, *_) in enumerate(groups):
             for dtype, waiting in gathers.items():
-                if waiting and waiting[0][0] == index:  # with it all that later ones need and that is there
+                if (
+                    waiting and waiting[0][0] == index
+                ):  # with it all that later ones need and that is there
                     some = [item for item in waiting if item[3] < index]
                     gathers[dtype] = [item for item in waiting if item[3] >= index]
                     places = torch.cat([where.flatten() for _, _, where, _ in some]).numpy()
@@ -273,10 +334,14 @@ class Fusion:
                 given = [memory.as_strided(*view).numpy() for memory, view in pairs]
             self._runs.append(call.bind(given, results[index]))
 
-    def _connect(self, inputs: Mapping[int, Place], outputs: Sequence[tuple[Place, Tensor]]) -> None:
+    def _connect(
+        self, inputs: Mapping[int, Place], outputs: Sequence[tuple[Place, Tensor]]
+    ) -> None:
         """Find what is read before the calls, and written after them."""
         reads = [tensor for tensor, _ in self._reads]
-        self._names = [inputs.get(id(tensor), ({"constant": tensor}, "constant")) for tensor in reads]
+        self._names = [
+            inputs.get(id(tensor), ({"constant": tensor}, "constant")) for tensor in reads
+        ]
         self._examples = [(tuple(tensor.shape), tensor.dtype) for tensor in reads]
         self._seen: list[Any] = [None] * len(reads)
         self._arrays: list[Any] = [None] * len(reads)
@@ -285,20 +350,35 @@ class Fusion:
             if not torch.equal(now := self._at(tensor).flatten(), numbers):
                 self._written.append((i, self._arenas[tensor.dtype].take, self._place[now].numpy()))
         index = {id(tensor): i for i, tensor in enumerate(reads) if id(tensor) in inputs}
-        self._kept = [(place, index[id(tensor)]) for place, tensor in outputs if id(tensor) in index]
+        self._kept = [
+            (place, index[id(tensor)]) for place, tensor in outputs if id(tensor) in index
+        ]
         made = [(place, tensor) for place, tensor in outputs if id(tensor) not in index]
         made.sort(key=lambda item: list(self._sizes).index(item[1].dtype))
         owned = {id(self._whole(reads[i])) for i in index.values()}
-        if len({id(tensor) for _, tensor in made}) < len(made) or any(id(self._whole(t)) in owned for _, t in made):
+        if len({id(tensor) for _, tensor in made}) < len(made) or any(
+            id(self._whole(t)) in owned for _, t in made
+        ):
             raise Unfit  # two names of one tensor, or a view of an input
         self._made = [place for place, _ in made]
-        by_type = [[t for _, t in made if t.dtype == dtype] for dtype in dict.fromkeys(t.dtype for _, t in made)]
-        places = [self._place[torch.cat([self._at(t).flatten() for t in some])].numpy() for some in by_type]
-        self._takes = [(self._arenas[some[0].dtype].take, where) for some, where in zip(by_type, places, strict=True)]
+        by_type = [
+            [t for _, t in made if t.dtype == dtype]
+            for dtype in dict.fromkeys(t.dtype for _, t in made)
+        ]
+        places = [
+            self._place[torch.cat([self._at(t).flatten() for t in some])].numpy()
+            for some in by_type
+        ]
+        self._takes = [
+            (self._arenas[some[0].dtype].take, where)
+            for some, where in zip(by_type, places, strict=True)
+        ]
         self._results = _allocate(by_type)
 
 
-def _allocate(by_type: Sequence[Sequence[Tensor]]) -> Iterator[tuple[Sequence[np.ndarray], Sequence[Tensor]]]:
+def _allocate(
+    by_type: Sequence[Sequence[Tensor]],
+) -> Iterator[tuple[Sequence[np.ndarray], Sequence[Tensor]]]:
     """For one call after the other, memory for results like some tensors of each type: an array each, and its parts."""
     while by_type:
         blocks, columns = [], []
@@ -328,9 +408,13 @@ def _take(axis: int, operands: list[np.ndarray], result: np.ndarray) -> Run:
     return partial(operands[0].take, operands[1], axis, result)
 
 
-def _torch(function: Any, leaves: list[Any], spec: Any, operands: list[np.ndarray], result: np.ndarray) -> Run:
+def _torch(
+    function: Any, leaves: list[Any], spec: Any, operands: list[np.ndarray], result: np.ndarray
+) -> Run:
     tensors, out = map(torch.from_numpy, operands), torch.from_numpy(result)
-    args, kwargs = tree_unflatten([next(tensors) if isinstance(x, Tensor) else x for x in leaves], spec)
+    args, kwargs = tree_unflatten(
+        [next(tensors) if isinstance(x, Tensor) else x for x in leaves], spec
+    )
     if tape.can_write_to(out, function, args, kwargs):
         return partial(function, *args, **kwargs, out=out)
     return lambda: out.copy_(function(*args, **kwargs))

@@ -19,7 +19,9 @@ def name_of(func: Any) -> str:
     return getattr(func, "__name__", None) or type(func).__name__
 
 
-def check_function(where: str, func: Any, first: tuple[str, ...], params: Mapping[str, Any]) -> None:
+def check_function(
+    where: str, func: Any, first: tuple[str, ...], params: Mapping[str, Any]
+) -> None:
     """Raise TypeError, which says ``where``, unless ``func`` takes the arguments ``first``, then ``params`` by name."""
     if not callable(func):
         raise TypeError(f"{where}: func must be callable, got {func!r}")
@@ -31,7 +33,9 @@ def check_function(where: str, func: Any, first: tuple[str, ...], params: Mappin
         signature.bind(*first, **params)
     except TypeError as error:
         known = list(signature.parameters)[len(first) :]
-        hint = "".join(f"; {did_you_mean(name, known)}".rstrip(" ;") for name in params if name not in known)
+        hint = "".join(
+            f"; {did_you_mean(name, known)}".rstrip(" ;") for name in params if name not in known
+        )
         given = ", ".join([*first, *(f"{name}={value!r}" for name, value in params.items())])
         wrong = f"{where}: {name_of(func)}{signature} cannot be called with ({given})"
         raise TypeError(f"{wrong}: {error}{hint}") from None
@@ -65,7 +69,10 @@ class Manager(Stateful, Shown):
 
     def _as_tables(self) -> Iterable[Table]:
         fields = self.COLUMNS.values()
-        rows = [(name, term.func, *(getattr(term, field) for field in fields)) for name, term in self.cfg.items()]
+        rows = [
+            (name, term.func, *(getattr(term, field) for field in fields))
+            for name, term in self.cfg.items()
+        ]
         return [(self.title, ("term", "function", *self.COLUMNS), rows)]
 
 
@@ -75,14 +82,18 @@ class Term(Shown):
     value: torch.Tensor
     """What the function of a term that is not pure returned last."""
 
-    def __init__(self, kind: str, name: str, func: Callable[..., torch.Tensor], params: Mapping[str, Any]):
+    def __init__(
+        self, kind: str, name: str, func: Callable[..., torch.Tensor], params: Mapping[str, Any]
+    ):
         self.where = f"{kind} term {name!r}"
         check_function(self.where, func, ("env",), params)
         self.func, self.params = func, dict(params)
         used = (func, *filter(callable, self.params.values()))
         self.pure = all(map(is_pure, used))
         """Whether the function, and every function among its parameters, is marked pure."""
-        self.own = all((getattr(f, "__module__", None) or "").startswith("legged_envs.mdp.") for f in used)
+        self.own = all(
+            (getattr(f, "__module__", None) or "").startswith("legged_envs.mdp.") for f in used
+        )
         """Whether it is one of the package, which is finite where the physics is."""
 
     def __call__(self, env: Any) -> torch.Tensor:
@@ -101,7 +112,9 @@ class Term(Shown):
         if not isinstance(value, torch.Tensor):
             raise ValueError(f"{where} a tensor, got {type(value).__name__}")
         if value.ndim != (1 if scalar else 2) or len(value) != env.num_envs:
-            raise ValueError(f"{where} shape ({env.num_envs},{'' if scalar else ' size'}), got {tuple(value.shape)}")
+            raise ValueError(
+                f"{where} shape ({env.num_envs},{'' if scalar else ' size'}), got {tuple(value.shape)}"
+            )
         if value.dtype != dtype:
             raise ValueError(f"{where} {dtype}, got {value.dtype}")
         if not self.pure:
@@ -116,10 +129,14 @@ class TermColumns(Manager, ABC):
     LEAST: ClassVar[float] = -math.inf
     """What no term may be below."""
 
-    def __init__(self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool = True):
+    def __init__(
+        self, env: Any, kind: str, cfg: Mapping[str, Any], dtype: torch.dtype, scalar: bool = True
+    ):
         super().__init__(env, cfg)
         self._dtype, self._scalar = dtype, scalar
-        self._sums: tuple[str, ...] = ()  # attributes, (num_envs,), which are finite where all terms are as they must
+        self._sums: tuple[
+            str, ...
+        ] = ()  # attributes, (num_envs,), which are finite where all terms are as they must
         self.log_names = tuple(f"{kind}/{name}" for name in cfg) if scalar else ()
         self.terms = tuple(Term(kind, name, term.func, term.params) for name, term in cfg.items())
         values = [term.check(env, dtype, scalar) for term in self.terms]
@@ -149,8 +166,12 @@ class TermColumns(Manager, ABC):
                 number, bounded = value[wrong][0].item(), math.isfinite(self.LEAST)
                 what = f"{term.where} ({name_of(term.func)}) returned {number:g} in environments {env_ids[:8]}"
                 expected = f"must be finite{f' and at least {self.LEAST:g}' * bounded}"
-                how = "clamp it" if math.isfinite(number) else "guard divisions, roots and logarithms"
-                raise ValueError(f"{what}: it {expected}. In the function, {how}, or use torch.where")
+                how = (
+                    "clamp it" if math.isfinite(number) else "guard divisions, roots and logarithms"
+                )
+                raise ValueError(
+                    f"{what}: it {expected}. In the function, {how}, or use torch.where"
+                )
 
     def pieces(self) -> list[Piece]:
         before = [Piece(self.evaluate_impure, False)] if self._impure else []

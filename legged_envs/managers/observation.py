@@ -57,7 +57,10 @@ class ObservationGroup(TermColumns):
         super().__init__(env, kind, cfg.terms, torch.float32, scalar=False)
         by_term = any(term.history is not None for term in cfg.terms.values())
         if by_term:
-            steps = [whole_number(f"{kind} history of {n!r}", t.history or 1) for n, t in cfg.terms.items()]
+            steps = [
+                whole_number(f"{kind} history of {n!r}", t.history or 1)
+                for n, t in cfg.terms.items()
+            ]
         self.name, self.history, self.noisy, self._limit = name, max(steps), cfg.noisy, limit
         ages = [(i, age) for age in reversed(range(self.history)) for i in range(len(self.sizes))]
         if by_term:
@@ -71,7 +74,10 @@ class ObservationGroup(TermColumns):
         """How many numbers each term has in the observation."""
         self.size, self.concatenate = sum(self.widths), cfg.concatenate
         cfgs = cfg.terms.values()
-        scale, noise = self._row("scale", [c.scale for c in cfgs]), self._row("noise", [c.noise for c in cfgs])
+        scale, noise = (
+            self._row("scale", [c.scale for c in cfgs]),
+            self._row("noise", [c.noise for c in cfgs]),
+        )
         self._scale = scale if (scale != 1.0).any() else None
         self._clip: tuple[torch.Tensor, ...] = ()
         if any(c.clip is not None for c in cfgs):
@@ -81,11 +87,15 @@ class ObservationGroup(TermColumns):
         self._noise = noise[self._span] * 2.0**-23
         self._take_effects([*cfgs])
         self._num_draws = len(self._noise) + len(self._kept_from)
-        self.noise_draw = torch.zeros(env.num_envs, self._num_draws, dtype=torch.int32, device=env.device)
+        self.noise_draw = torch.zeros(
+            env.num_envs, self._num_draws, dtype=torch.int32, device=env.device
+        )
         self._order = self._by_term(steps) if by_term and self.history > 1 else None
         if self.history > 1:
             self.STATE += ("past",)
-            self.past = torch.zeros(env.num_envs, self.history, width, dtype=torch.float32, device=env.device)
+            self.past = torch.zeros(
+                env.num_envs, self.history, width, dtype=torch.float32, device=env.device
+            )
             """The vectors of the last steps, the oldest first. Shape: (num_envs, history, width)."""
         self.value = torch.zeros(env.num_envs, self.size, dtype=torch.float32, device=env.device)
         """The observation. Shape: (num_envs, size)."""
@@ -113,7 +123,9 @@ class ObservationGroup(TermColumns):
         self._kept_from = loss[self._lossy] * 2.0**24 - 2.0**23
         offsets = self._row("offset", [cfg.offset * self.noisy for cfg in cfgs])
         self._offset_range = offsets if offsets.any() else None
-        self.offsets = torch.zeros(env.num_envs, len(offsets), dtype=torch.float32, device=env.device)
+        self.offsets = torch.zeros(
+            env.num_envs, len(offsets), dtype=torch.float32, device=env.device
+        )
         """What this episode adds to each number. Shape: (num_envs, width)."""
         delays = self._row("delay", [cfg.delay for cfg in cfgs]).long()
         self._delay = int(delays.max()) if len(delays) else 0
@@ -144,13 +156,19 @@ class ObservationGroup(TermColumns):
 
     def compute_rows(self, env_ids: torch.Tensor) -> torch.Tensor:
         """Draw noise for environments whose episode begins, and return their observation. Shape: (n, size)."""
-        draw = self._random.signed_24_bit(self._num_draws, env_ids) if self._num_draws else self.noise_draw
+        draw = (
+            self._random.signed_24_bit(self._num_draws, env_ids)
+            if self._num_draws
+            else self.noise_draw
+        )
         self.evaluate_impure()
         value = self._columns()
         self.check_values()
         rows = value[env_ids]
         if self._delay:
-            self.before = self.before.index_copy(0, env_ids, rows.unsqueeze(1).repeat(1, self._delay, 1))
+            self.before = self.before.index_copy(
+                0, env_ids, rows.unsqueeze(1).repeat(1, self._delay, 1)
+            )
         if self._offset_range is not None:
             stream = self._env.random.stream(f"observation_offset/{self.name}")
             offsets = stream.uniform(-1.0, 1.0, rows.shape[1], env_ids) * self._offset_range
@@ -164,7 +182,11 @@ class ObservationGroup(TermColumns):
 
     def shown(self, value: torch.Tensor) -> Any:
         """A ``value`` of the group as the environment gives it: a vector, or a dict of the terms'."""
-        return value if self.concatenate else dict(zip(self.names, value.split(self.widths, dim=1), strict=True))
+        return (
+            value
+            if self.concatenate
+            else dict(zip(self.names, value.split(self.widths, dim=1), strict=True))
+        )
 
     def forget_last(self) -> None:
         """Drop the last step of what is remembered, and let the first stand twice, which the next drops."""
@@ -184,7 +206,11 @@ class ObservationGroup(TermColumns):
 
     def _by_term(self, steps: list[int]) -> torch.Tensor:
         """Which columns of all steps' vectors stand where if each term's ``steps`` stand together."""
-        columns = torch.arange(self.history * sum(self.sizes)).view(self.history, -1).split(self.sizes, dim=1)
+        columns = (
+            torch.arange(self.history * sum(self.sizes))
+            .view(self.history, -1)
+            .split(self.sizes, dim=1)
+        )
         parts = [part[self.history - n :].flatten() for part, n in zip(columns, steps, strict=True)]
         return torch.cat(parts).to(self._env.device)
 
@@ -198,7 +224,9 @@ class ObservationGroup(TermColumns):
             self.sums = value.sum(1)
         return value
 
-    def _finish(self, value: torch.Tensor, offsets: torch.Tensor, draw: torch.Tensor) -> torch.Tensor:
+    def _finish(
+        self, value: torch.Tensor, offsets: torch.Tensor, draw: torch.Tensor
+    ) -> torch.Tensor:
         if count := len(self._noise):
             value[:, self._span].add_(draw[:, :count].float() * self._noise)
         if self._offset_range is not None:
@@ -213,7 +241,11 @@ class ObservationGroup(TermColumns):
 
     def _as_tables(self) -> Iterable[Table]:
         noise = "noisy" if self.noisy else "no noise"
-        history = f", {self.history} steps{' by term' * (self._order is not None)}" if self.history > 1 else ""
+        history = (
+            f", {self.history} steps{' by term' * (self._order is not None)}"
+            if self.history > 1
+            else ""
+        )
         terms = zip(self.cfg.items(), self.sizes, strict=True)
         rows = [(name, size, term.noise, term.scale, term.clip) for (name, term), size in terms]
         title = f"Observations {self.name!r} ({self.size}, {noise}{history})"
@@ -233,7 +265,9 @@ class ObservationManager(Manager):
 
     def __init__(self, env: Any, cfg: dict[str, ObservationGroupCfg], limit: float):
         super().__init__(env, cfg)
-        self.groups = {name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()}
+        self.groups = {
+            name: ObservationGroup(env, name, group, limit) for name, group in cfg.items()
+        }
 
     def owners(self) -> list[object]:
         return [owner for group in self.groups.values() for owner in group.owners()]

@@ -64,8 +64,19 @@ class Program:
 
 def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
     """What replays ``runs`` on the tensors that ``attributes`` hold; leaves results of a run on copies in them."""
-    places = [(names, name) for names in attributes for name, value in names.items() if isinstance(value, Tensor)]
-    kept = {id(t) for names in attributes for v in names.values() if not isinstance(v, Tensor) for t in tensors_in(v)}
+    places = [
+        (names, name)
+        for names in attributes
+        for name, value in names.items()
+        if isinstance(value, Tensor)
+    ]
+    kept = {
+        id(t)
+        for names in attributes
+        for v in names.values()
+        if not isinstance(v, Tensor)
+        for t in tensors_in(v)
+    }
     with torch.inference_mode(False), torch.no_grad():
         examples = _copies(_get(places))
         _set(places, examples)
@@ -80,7 +91,9 @@ def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
                 if isinstance(value, Tensor) and value is not old.get(name):
                     writes.append((names, name))
                 elif name in old and value is not old[name]:
-                    raise ValueError(f"a pure piece set the attribute {name!r}, which is no tensor, to {value!r}")
+                    raise ValueError(
+                        f"a pure piece set the attribute {name!r}, which is no tensor, to {value!r}"
+                    )
         outputs = list(zip(writes, _get(writes), strict=True))
         try:
             replay = Fusion(tape, inputs, outputs).replay
@@ -105,11 +118,17 @@ def _record(runs: Sequence[Run], attributes: Attributes, compile: bool) -> Run:
     def run_compiled() -> None:
         # It trusts the strides, and a user's command or action may come transposed.
         pairs = zip(_get(reads), contiguous, strict=True)
-        _set(writes, compiled([tensor.contiguous() if needed else tensor for tensor, needed in pairs]))
+        _set(
+            writes,
+            compiled([tensor.contiguous() if needed else tensor for tensor, needed in pairs]),
+        )
 
     if not compile:
         return run_recording
-    results, contiguous = [dict(names) for names in attributes], [tensor.is_contiguous() for tensor in tape.reads]
+    results, contiguous = (
+        [dict(names) for names in attributes],
+        [tensor.is_contiguous() for tensor in tape.reads],
+    )
     compiled = _compile(run_all, tape.reads)
     _restore(attributes, results)
     return run_compiled
@@ -121,8 +140,17 @@ def _check_constants(tensors: Sequence[Tensor]) -> None:
         holders = gc.get_referrers(tensor)
         if any(isinstance(holder, functools._lru_cache_wrapper) for holder in holders):
             continue
-        owned = [(vars(holder), type(holder).__name__) for holder in holders if hasattr(holder, "__dict__")]
-        named = [f" ({name!r} of {kind})" for names, kind in owned for name in names if names[name] is tensor]
+        owned = [
+            (vars(holder), type(holder).__name__)
+            for holder in holders
+            if hasattr(holder, "__dict__")
+        ]
+        named = [
+            f" ({name!r} of {kind})"
+            for names, kind in owned
+            for name in names
+            if names[name] is tensor
+        ]
         what = f"a tensor of shape {tuple(tensor.shape)}{''.join(named[:1])}"
         why = "that is an attribute of none of the owners: a recording would not see it replaced"
         how = "keep it in env.robot.table if it never changes, or do not mark the piece pure"
@@ -134,7 +162,9 @@ def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tens
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     if shutil.which(compiler) is None:
         how = "install one (Debian: apt-get install g++), name another in the environment variable CXX"
-        raise RuntimeError(f"compile=True needs a C++ compiler, not {compiler!r}: {how}, or leave compile=False")
+        raise RuntimeError(
+            f"compile=True needs a C++ compiler, not {compiler!r}: {how}, or leave compile=False"
+        )
     # Of TorchInductor's doors this is the one with the least to do on a call: torch.compile checks guards for tens of
     # microseconds, and its compile_fx goes through a generated Python wrapper.
     import torch._inductor
@@ -147,7 +177,9 @@ def _compile(function: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tens
         package = Path(cache_dir(), "legged_envs", f"{_fingerprint(program, tensors)}.pt2")
         if not package.exists():
             package.parent.mkdir(parents=True, exist_ok=True)
-            part = package.with_suffix(f".{os.getpid()}.pt2")  # another process may be compiling the same
+            part = package.with_suffix(
+                f".{os.getpid()}.pt2"
+            )  # another process may be compiling the same
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)  # PyTorch's about PyTorch
                 torch._inductor.aoti_compile_and_package(program, package_path=str(part))
@@ -172,9 +204,14 @@ def _fingerprint(program: torch.export.ExportedProgram, tensors: Sequence[Tensor
 
 def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copies that share memory as the tensors do; what ``copy.deepcopy`` gives, in a tenth of the time."""
-    storages = {storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in tensors)}
+    storages = {
+        storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in tensors)
+    }
     clones = {key: storage.clone() for key, storage in storages.items()}
-    parts = ((clones[t.untyped_storage()._cdata], t.storage_offset(), t.shape, t.stride()) for t in tensors)
+    parts = (
+        (clones[t.untyped_storage()._cdata], t.storage_offset(), t.shape, t.stride())
+        for t in tensors
+    )
     return [tensor.new_empty(0).set_(*part) for tensor, part in zip(tensors, parts, strict=True)]
 
 

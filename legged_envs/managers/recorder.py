@@ -11,7 +11,12 @@ from legged_envs.storage.episodes import HDF5DatasetFileHandler, PresentEpisodes
 STATE = {"root_pose": "root_pose_w", "root_velocity": "root_vel_w"}
 STATE |= {"joint_position": "joint_pos", "joint_velocity": "joint_vel"}
 """The initial state of a robot: x, y, z and (w, x, y, z), velocity in the world, rad and rad/s → names of the data."""
-SERIES = {"rewards": "reward", "terminated": "terminated", "truncated": "truncated", "costs": "costs"}
+SERIES = {
+    "rewards": "reward",
+    "terminated": "terminated",
+    "truncated": "truncated",
+    "costs": "costs",
+}
 
 
 @configclass
@@ -32,9 +37,18 @@ class RecorderManager(Manager):
 
     def __init__(self, cfg: Any, env: Any):
         super().__init__(env, {})
-        self._core, self._at_once, make = env.core, cfg.episodes_at_once, cfg.dataset_file_handler_class_type
-        self._file, self._over = make(cfg.dataset_export_dir_path, cfg.dataset_filename, env.core), list[Any]()
-        self.episodes = PresentEpisodes(env.num_envs, env.core.max_episode_length or cfg.longest_episode)
+        self._core, self._at_once, make = (
+            env.core,
+            cfg.episodes_at_once,
+            cfg.dataset_file_handler_class_type,
+        )
+        self._file, self._over = (
+            make(cfg.dataset_export_dir_path, cfg.dataset_filename, env.core),
+            list[Any](),
+        )
+        self.episodes = PresentEpisodes(
+            env.num_envs, env.core.max_episode_length or cfg.longest_episode
+        )
 
     def reset(self, env_ids: Tensor) -> None:
         self.episodes.begin(env_ids)

@@ -19,7 +19,9 @@ class EpisodeSums(TermColumns):
     def __init__(self, env: Any, kind: str, cfg: dict[str, Any], sums_dt: float):
         super().__init__(env, kind, cfg, torch.float32)
         self._sums_dt = sums_dt
-        self.episode_sums = torch.zeros(env.num_envs, len(cfg), dtype=torch.float32, device=env.device)
+        self.episode_sums = torch.zeros(
+            env.num_envs, len(cfg), dtype=torch.float32, device=env.device
+        )
         """Sum of each term over each environment's episode. Shape: (num_envs, num_terms)."""
 
     def reset(self, env_ids: torch.Tensor) -> None:
@@ -55,12 +57,17 @@ class RewardManager(EpisodeSums):
     def __init__(self, env: Any, cfg: dict[str, RewardTermCfg], only_positive: bool):
         for name, term in cfg.items():
             check_number(f"reward term {name!r}: weight", term.weight)
-        active = sorted(((n, t) for n, t in cfg.items() if t.weight != 0.0), key=lambda item: item[1].after_floor)
+        active = sorted(
+            ((n, t) for n, t in cfg.items() if t.weight != 0.0),
+            key=lambda item: item[1].after_floor,
+        )
         super().__init__(env, "reward", dict(active), env.step_dt)
         self.title = "Rewards (sum floored at 0)" if only_positive else "Rewards"
         self.only_positive = only_positive
         self.weights = tuple(term.weight for _, term in active)
-        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(env.step_dt)
+        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=env.device).mul_(
+            env.step_dt
+        )
         self._num_floored = sum(not term.after_floor for _, term in active)
         self.total = self.unfloored = self.episode_sums.sum(1)
         """The reward of the last step, and of its terms that are floored together before that. Shape: (num_envs,)."""
@@ -72,7 +79,9 @@ class RewardManager(EpisodeSums):
         check_number(f"reward term {name!r}: weight", weight)
         self.cfg[name] = replace(self.cfg[name], weight=weight)
         self.weights = tuple(term.weight for term in self.cfg.values())
-        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device).mul_(self._env.step_dt)
+        self._scale = torch.tensor(self.weights, dtype=torch.float32, device=self._env.device).mul_(
+            self._env.step_dt
+        )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to a state, weights included."""
@@ -89,7 +98,10 @@ class RewardManager(EpisodeSums):
             self.unfloored = weighted.sum(1)
             self.total = self.unfloored.clamp_min(0.0)
         else:
-            self.unfloored, rest = weighted[:, : self._num_floored].sum(1), weighted[:, self._num_floored :]
+            self.unfloored, rest = (
+                weighted[:, : self._num_floored].sum(1),
+                weighted[:, self._num_floored :],
+            )
             self.total = self.unfloored.clamp_min(0.0) + rest.sum(1)
 
 

@@ -8,11 +8,18 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 Operation = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
-Place = tuple[dict[str, Any], str]  # an attribute that holds a tensor: its owner's attributes, its name among them
+Place = tuple[
+    dict[str, Any], str
+]  # an attribute that holds a tensor: its owner's attributes, its name among them
 SMALL = 128  # rows up to which NumPy takes less time than PyTorch also for what is not contiguous
 _COMPARISONS = {"gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal}
 _COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
-UFUNCS: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide}
+UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+}
 UFUNCS |= {"neg": np.negative, "abs": np.absolute, "square": np.square, "bitwise_not": np.invert}
 UFUNCS |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, **_COMPARISONS}
 """What gives the same bits. Not among them: ``sqrt``, ``exp``, and what PyTorch multiplies and adds in one rounding."""
@@ -22,7 +29,13 @@ def tensors_in(value: Any) -> list[Tensor]:
     """The tensors in dicts, lists and tuples, in their order."""
     if isinstance(value, Tensor):
         return [value]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, deque)) else ()
+    items = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple, deque))
+        else ()
+    )
     return [tensor for item in items for tensor in tensors_in(item)]
 
 
@@ -43,7 +56,9 @@ class Tape(TorchDispatchMode):
         self._space: dict[str, Any] = {"accept": _accept}
         self._lines: list[str] = []
         self.operations: list[Operation] = []
-        self._taking_in: dict[int, list[str]] = {}  # of an input or a view of one: what to do when it is replaced
+        self._taking_in: dict[
+            int, list[str]
+        ] = {}  # of an input or a view of one: what to do when it is replaced
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -51,7 +66,9 @@ class Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, tags = kwargs or {}, set(func.tags)
-        if func is torch.ops.aten.index.Tensor and torch.bool not in {index.dtype for index in tensors_in(args[1])}:
+        if func is torch.ops.aten.index.Tensor and torch.bool not in {
+            index.dtype for index in tensors_in(args[1])
+        }:
             tags.discard(torch.Tag.dynamic_output_shape)
         if tags & {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}:
             raise ValueError(f"a pure piece depends on the values of a tensor ({func})")
@@ -72,7 +89,10 @@ class Tape(TorchDispatchMode):
         """What does the operations again and puts each of ``outputs`` in its place, in memory of its own. It returns
         False, with nothing done, if an input has another shape, type or order in memory."""
         copies = {self._tensor(tensor): tensor for _, tensor in outputs}
-        lines = [*self._lines, *(f"{name}_copy = {self._result(name, tensor)}" for name, tensor in copies.items())]
+        lines = [
+            *self._lines,
+            *(f"{name}_copy = {self._result(name, tensor)}" for name, tensor in copies.items()),
+        ]
         for (owner, attribute), tensor in outputs:
             lines.append(f"{self._name(owner)}[{attribute!r}] = {self._tensor(tensor)}_copy")
         names, head = ["accept"], []
@@ -81,11 +101,21 @@ class Tape(TorchDispatchMode):
             seen = self._tensor(tensor).replace("t", "i")
             self._space[seen] = None
             names += [seen, *(line.split(" = ")[0] for line in taking_in)]
-            head += [f"  x = {self._name(owner)}[{attribute!r}]", f"  if x is not {seen}:", f"   {seen} = None"]
+            head += [
+                f"  x = {self._name(owner)}[{attribute!r}]",
+                f"  if x is not {seen}:",
+                f"   {seen} = None",
+            ]
             head += [f"   {line}" for line in [*taking_in, f"{seen} = x"]]
         # Another order in memory may not allow a view, either.
         head = ["def replay():", f" global {', '.join(names)}", " try:", "  pass", *head]
-        source = [*head, " except RuntimeError:", "  return False", *(f" {line}" for line in lines), " return True"]
+        source = [
+            *head,
+            " except RuntimeError:",
+            "  return False",
+            *(f" {line}" for line in lines),
+            " return True",
+        ]
         exec(compile("\n".join(source), "<recording>", "exec"), self._space)
         replay: Callable[[], bool] = self._space.pop("replay")
         return replay
@@ -107,7 +137,9 @@ class Tape(TorchDispatchMode):
             name = self._add(tensor)
             if key in self._inputs:
                 self.reads.append(tensor)
-                self._taking_in[key] = [f"{name} = accept(x, {self._name(tensor)}, {_in_order(tensor)})"]
+                self._taking_in[key] = [
+                    f"{name} = accept(x, {self._name(tensor)}, {_in_order(tensor)})"
+                ]
             else:
                 self.constants.append(tensor)
         return self._names[key]
@@ -132,22 +164,32 @@ class Tape(TorchDispatchMode):
             return f"[{', '.join(map(self._argument, value))}]"
         return repr(value) if value is None or type(value) in (int, bool) else self._name(value)
 
-    def _write_down(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _write_down(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
         results = tensors_in(result)
         keywords = [f"{key}={self._argument(value)}" for key, value in kwargs.items()]
         arguments = ", ".join([*map(self._argument, args), *keywords])
         call = f"{self._name(func)}({arguments})"
-        calls = [call] if isinstance(result, Tensor) else [f"{call}[{index}]" for index in range(len(results))]
+        calls = (
+            [call]
+            if isinstance(result, Tensor)
+            else [f"{call}[{index}]" for index in range(len(results))]
+        )
         in_place = all(id(tensor) in self._names for tensor in results)
         names = [self._names.get(id(tensor)) or self._add(tensor) for tensor in results]
-        if not in_place and func._schema.returns[0].alias_info is not None:  # views, which need no computing
+        if (
+            not in_place and func._schema.returns[0].alias_info is not None
+        ):  # views, which need no computing
             if (taking_in := self._taking_in.get(id(args[0]))) is not None:
                 taking_in += [f"{name} = {call}" for name, call in zip(names, calls, strict=True)]
                 self._taking_in |= {id(tensor): taking_in for tensor in results}
             return
         kind = func.overloadpacket.__name__
         function = function_of(func)
-        if len(results) == 1 and (lines := self._with_numpy(kind.strip("_"), args, kwargs, results[0])):
+        if len(results) == 1 and (
+            lines := self._with_numpy(kind.strip("_"), args, kwargs, results[0])
+        ):
             self._lines += lines
         elif in_place:
             self._lines.append(f"{self._name(getattr(Tensor, kind, func))}({arguments})")
@@ -155,7 +197,9 @@ class Tape(TorchDispatchMode):
             self._lines.append(f"{self._name(function)}({arguments}, out={names[0]})")
         else:
             sources = [self._tensor(args[0])] if kind in ("clone", "_to_copy") else calls
-            self._lines += [f"{name}.copy_({source})" for name, source in zip(names, sources, strict=True)]
+            self._lines += [
+                f"{name}.copy_({source})" for name, source in zip(names, sources, strict=True)
+            ]
 
     def _with_numpy(self, name: str, args: Any, kwargs: dict[str, Any], out: Tensor) -> list[str]:
         """An operation as calls of NumPy that give the same bits; none if there are none, or no faster ones."""
@@ -163,25 +207,41 @@ class Tape(TorchDispatchMode):
         if any(tensor.device.type != "cpu" or tensor.dtype == torch.bfloat16 for tensor in tensors):
             return []
         small = out.ndim == 0 or len(out) <= SMALL
-        flat = all(t.ndim == 0 or (t.shape == out.shape and (t.ndim == 1 or t.is_contiguous())) for t in tensors)
+        flat = all(
+            t.ndim == 0 or (t.shape == out.shape and (t.ndim == 1 or t.is_contiguous()))
+            for t in tensors
+        )
         if name == "pow" and args[1] == 2:
             name, args = "square", args[:1]
-        if name in UFUNCS and (small or flat) and kwargs.get("alpha", 1) == 1 and not kwargs.keys() - {"alpha"}:
+        if (
+            name in UFUNCS
+            and (small or flat)
+            and kwargs.get("alpha", 1) == 1
+            and not kwargs.keys() - {"alpha"}
+        ):
             return self._ufunc(name, args, out)
         if name == "index":
             axes = [axis for axis, index in enumerate(args[1]) if index is not None]
             if len(axes) == 1 and args[1][axes[0]].ndim == 1:
-                return [f"{self._array(args[0])}.take({self._array(args[1][axes[0]])}, {axes[0]}, {self._array(out)})"]
+                return [
+                    f"{self._array(args[0])}.take({self._array(args[1][axes[0]])}, {axes[0]}, {self._array(out)})"
+                ]
         if name in ("sum", "mean") and small and adds_in_order(args, out):
-            lines = [f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"]
-            return lines + (self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else [])
+            lines = [
+                f"{self._name(np.add.reduce)}({self._array(args[0])}, -1, None, {self._array(out)})"
+            ]
+            return lines + (
+                self._ufunc("div", (out, args[0].shape[-1]), out) if name == "mean" else []
+            )
         return []
 
     def _ufunc(self, name: str, args: Any, out: Tensor) -> list[str]:
         if (dtype := ufunc_type(name, args, {}, out)) is None:
             return []
         operands = [
-            self._array(arg) if isinstance(arg, Tensor) else self._name(torch.tensor(arg, dtype=dtype).numpy())
+            self._array(arg)
+            if isinstance(arg, Tensor)
+            else self._name(torch.tensor(arg, dtype=dtype).numpy())
             for arg in args
         ]
         return [f"{self._name(UFUNCS[name])}({', '.join(operands)}, out={self._array(out)})"]
@@ -190,15 +250,24 @@ class Tape(TorchDispatchMode):
 def function_of(func: Any) -> Any:
     kind = func.overloadpacket.__name__
     kind = kind if kind.startswith("__") else kind.rstrip("_")
-    return getattr(torch, kind, None) or getattr(torch.linalg, kind.removeprefix("linalg_"), None) or func
+    return (
+        getattr(torch, kind, None)
+        or getattr(torch.linalg, kind.removeprefix("linalg_"), None)
+        or func
+    )
 
 
 def ufunc_type(name: str, args: Any, kwargs: Any, out: Tensor) -> torch.dtype | None:
     """The type in which NumPy computes an operation to the same bits; None if it cannot."""
     if name not in UFUNCS or kwargs.get("alpha", 1) != 1 or kwargs.keys() - {"alpha"}:
         return None
-    dtype, types = torch.result_type(*args) if len(args) > 1 else out.dtype, {t.dtype for t in tensors_in(args)}
-    mixed = types != {dtype} and (name in _COMPARISONS or name == "div" or types != {dtype, torch.bool})
+    dtype, types = (
+        torch.result_type(*args) if len(args) > 1 else out.dtype,
+        {t.dtype for t in tensors_in(args)},
+    )
+    mixed = types != {dtype} and (
+        name in _COMPARISONS or name == "div" or types != {dtype, torch.bool}
+    )
     return None if mixed or (name == "div" and not dtype.is_floating_point) else dtype
 
 
@@ -214,14 +283,18 @@ def adds_in_order(args: Any, out: Tensor) -> bool:
     value, *axes = args
     if value.ndim == 0 or axes not in ([[value.ndim - 1]], [[-1]]):
         return False
-    return value.shape[-1] <= 4 and value.stride(-1) == 1 and value.dtype == out.dtype == torch.float32
+    return (
+        value.shape[-1] <= 4 and value.stride(-1) == 1 and value.dtype == out.dtype == torch.float32
+    )
 
 
 def _in_order(tensor: Tensor) -> bool:
     """Whether row follows row in memory, also with gaps, so that what is computed from a tensor is contiguous."""
     if tensor.is_contiguous():
         return True
-    strides = [stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1]
+    strides = [
+        stride for stride, size in zip(tensor.stride(), tensor.shape, strict=True) if size != 1
+    ]
     return strides == sorted(strides, reverse=True) and all(strides)
 
 

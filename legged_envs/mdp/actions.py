@@ -64,7 +64,9 @@ class JointAction:
         self.size = len(self.joints)
         if wrong := [j for j in self.joints if kinds[j] != cfg.kind]:
             has = f"{robot.joint_names[wrong[0]]!r} of robot {robot.name!r} has a {kinds[wrong[0]]} actuator"
-            raise ValueError(f"{name} needs joints with {cfg.kind} actuators, but {has}: see RobotCfg.actuators")
+            raise ValueError(
+                f"{name} needs joints with {cfg.kind} actuators, but {has}: see RobotCfg.actuators"
+            )
         scale = torch.as_tensor(cfg.scale, dtype=torch.float32, device=env.device)
         if scale.ndim > 0 and scale.shape != (self.size,):
             raise ValueError(f"{name}.scale needs 1 or {self.size} values, got {scale.numel()}")
@@ -81,7 +83,9 @@ class JointAction:
             self._reference = env.commands.terms.get(cfg.around)
             if not hasattr(self._reference, "target_joint_pos"):
                 known = ", ".join(env.commands.terms)
-                raise ValueError(f"{name}.around: {cfg.around!r} is no motion command or gait clock; commands: {known}")
+                raise ValueError(
+                    f"{name}.around: {cfg.around!r} is no motion command or gait clock; commands: {known}"
+                )
 
     def targets(self, action: torch.Tensor) -> torch.Tensor:
         """The targets of its joints. Shapes: (num_envs, size)."""
@@ -93,8 +97,14 @@ class JointAction:
         return targets if self.cfg.clip is None else targets.clamp_(*self.cfg.clip)
 
 
-def _matching_joints(field: str, patterns: tuple[str, ...], names: tuple[str, ...]) -> tuple[int, ...]:
+def _matching_joints(
+    field: str, patterns: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[int, ...]:
     for pattern in patterns:
         if not any(re.fullmatch(pattern, name) for name in names):
             raise ValueError(f"{field}: no joint matches {pattern!r}; joints: {', '.join(names)}")
-    return tuple(i for i, name in enumerate(names) if any(re.fullmatch(pattern, name) for pattern in patterns))
+    return tuple(
+        i
+        for i, name in enumerate(names)
+        if any(re.fullmatch(pattern, name) for pattern in patterns)
+    )

@@ -13,7 +13,9 @@ from legged_envs.mdp.context import Env
 from legged_envs.mdp.timer import Timer
 from legged_envs.state import Stateful
 
-STILL_COMMAND = 0.1  # a command with a norm below this asks the robot to stand still (m/s and rad/s together)
+STILL_COMMAND = (
+    0.1  # a command with a norm below this asks the robot to stand still (m/s and rad/s together)
+)
 RANGES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")  # what velocity commands are drawn from
 
 
@@ -80,7 +82,18 @@ class VelocityCommand(CommandTerm):
     """The velocity commands of every environment. Each draws on its own, as do the standing ones. ValueError for a
     range that is none."""
 
-    STATE = ("value", "moving", "still", "heading", "path", "progress", "_steering", "_low", "_high", "_resampling")
+    STATE = (
+        "value",
+        "moving",
+        "still",
+        "heading",
+        "path",
+        "progress",
+        "_steering",
+        "_low",
+        "_high",
+        "_resampling",
+    )
 
     def __init__(self, cfg: VelocityCommandCfg, env: Env):
         for name in RANGES:
@@ -90,8 +103,17 @@ class VelocityCommand(CommandTerm):
         for name in ("standing_fraction", "heading_fraction"):
             check_number(f"VelocityCommandCfg.{name}", getattr(cfg, name), 0.0, 1.0)
         self.cfg, self._env, self._random = cfg, env, env.random.stream("command/velocity")
-        bounds = (cfg.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z, cfg.heading_range, (0.0, 1.0), cfg.resampling_time_s)
-        self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(1)
+        bounds = (
+            cfg.lin_vel_x,
+            cfg.lin_vel_y,
+            cfg.ang_vel_z,
+            cfg.heading_range,
+            (0.0, 1.0),
+            cfg.resampling_time_s,
+        )
+        self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(
+            1
+        )
         self._resampling = Timer(env.num_envs, env.step_dt, env.device)
         self.heading = torch.zeros(env.num_envs, dtype=torch.float32, device=env.device)
         self._steering = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
@@ -123,18 +145,25 @@ class VelocityCommand(CommandTerm):
         draw = self._random.uniform(self._low, self._high, 6, env_ids)
         command = draw[:, :3]
         if self.cfg.small_command > 0.0:
-            command[:, :2] *= torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True) > self.cfg.small_command
+            command[:, :2] *= (
+                torch.linalg.vector_norm(command[:, :2], dim=1, keepdim=True)
+                > self.cfg.small_command
+            )
         standing = draw[:, 4] < self.cfg.standing_fraction
         command[standing] = 0.0
         self.heading = self.heading.index_copy(0, env_ids, draw[:, 3])
         self._steering[env_ids] = ~standing
         if self.cfg.heading and self.cfg.heading_fraction < 1.0:
-            self._steering[env_ids] &= self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.heading_fraction
+            self._steering[env_ids] &= (
+                self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.heading_fraction
+            )
         self._set(self.value[:, :3].index_copy(0, env_ids, command))
         self._resampling.start(env_ids, draw[:, 5])
 
     def placed(self, env_ids: torch.Tensor) -> None:
-        self.path, self.progress = (part.index_fill(0, env_ids, 0.0) for part in (self.path, self.progress))
+        self.path, self.progress = (
+            part.index_fill(0, env_ids, 0.0) for part in (self.path, self.progress)
+        )
         if self.cfg.heading:
             self._steer()
 

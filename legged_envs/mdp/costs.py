@@ -64,4 +64,8 @@ def foot_slip(env: Env, max_speed: float = 0.2) -> Tensor:
 def stumble(env: Env, ratio: float = 4.0) -> Tensor:
     """1[on any foot the horizontal contact force is above ``ratio`` × the vertical one] (LeggedGym-Ex ``stumble``)."""
     force = env.robot.contact_force_w[:, env.robot.feet]
-    return (torch.linalg.vector_norm(force[..., :2], dim=-1) > ratio * force[..., 2].abs()).any(1).float()
+    return (
+        (torch.linalg.vector_norm(force[..., :2], dim=-1) > ratio * force[..., 2].abs())
+        .any(1)
+        .float()
+    )

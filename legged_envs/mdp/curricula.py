@@ -31,7 +31,12 @@ def widen_velocity_command(
 
 
 def terrain_levels(
-    env: Env, env_ids: torch.Tensor, by: str = "path", up: float = 0.8, down: float = 0.5, command: str = "velocity"
+    env: Env,
+    env_ids: torch.Tensor,
+    by: str = "path",
+    up: float = 0.8,
+    down: float = 0.5,
+    command: str = "velocity",
 ) -> torch.Tensor:
     """Move robots whose episodes are over to a harder or an easier tile of the same kind; who has done the hardest goes
     to a random level. ``by="path"``: up who went more than ``up`` of the way that was commanded, along the commands,
@@ -62,12 +67,16 @@ def goal_levels(
     return move_levels(env, env_ids, way < near, way > far)
 
 
-def move_levels(env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
+def move_levels(
+    env: Env, env_ids: torch.Tensor, better: torch.Tensor, worse: torch.Tensor
+) -> torch.Tensor:
     """Move robots that were ``better`` up a level, ``worse`` ones that were not down; who is above the hardest goes to
     a random one. Returns the mean level of all; ValueError on a plane, which has no levels."""
     ground = env.sim.ground
     if ground is None:
-        raise ValueError("levels need a terrain: set scene.terrain, or leave the curriculum term out")
+        raise ValueError(
+            "levels need a terrain: set scene.terrain, or leave the curriculum term out"
+        )
     last = len(ground.tile_origins)
     draw = env.random.stream("terrain_levels").uniform(0.0, float(last), 1, env_ids).squeeze(1)
     levels = ground.levels[env_ids] + better.long() - (worse & ~better).long()

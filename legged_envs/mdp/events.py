@@ -34,7 +34,9 @@ def randomize_base_com(env: Env, env_ids: Tensor, random: Stream, range: Range) 
 
 def randomize_gains(env: Env, env_ids: Tensor, random: Stream, range: Range) -> None:
     """Multiply the gains by drawn factors, one for kp and one for kd, the same for all joints."""
-    for name, factor in zip(("kp", "kd"), random.uniform(*range, 2, env_ids).split(1, dim=1), strict=True):
+    for name, factor in zip(
+        ("kp", "kd"), random.uniform(*range, 2, env_ids).split(1, dim=1), strict=True
+    ):
         env.sim.set_parameter(name, env.sim.default_parameter(name)[env_ids] * factor, env_ids)
 
 
@@ -50,7 +52,9 @@ def reset_root(
     """Place the base upright over its start, the origin of its tile or of the world unless the scene has another, with
     the start's heading plus one of the range ``yaw`` rad, ``height`` m above the standing height, U(±position) m off in
     x and y, and U(±velocity) for each component of its linear (m/s) and angular (rad/s) velocity."""
-    bounds = torch.tensor((yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device)
+    bounds = torch.tensor(
+        (yaw, height, *((-velocity, velocity),) * 6), dtype=torch.float32, device=env.device
+    )
     low, high = bounds.unbind(1)
     draw = random.uniform(low, high, 8, env_ids)
     x, y, heading = env.sim.start
@@ -59,18 +63,29 @@ def reset_root(
         pos[:, :2] += random.uniform(-position, position, 2, env_ids)
     if env.sim.ground is not None:
         pos += env.sim.ground.origins[env_ids]
-    env.sim.write_root_state(env_ids, pos, rotation.from_yaw(draw[:, 0] + heading), draw[:, 2:5], draw[:, 5:])
+    env.sim.write_root_state(
+        env_ids, pos, rotation.from_yaw(draw[:, 0] + heading), draw[:, 2:5], draw[:, 5:]
+    )
 
 
-def reset_joints(env: Env, env_ids: Tensor, random: Stream, range: float, velocity: float = 0.0) -> None:
+def reset_joints(
+    env: Env, env_ids: Tensor, random: Stream, range: float, velocity: float = 0.0
+) -> None:
     """Place the joints at q0 + U(±range) rad, within their limits, with velocities U(±velocity) rad/s."""
     offset, speed = random.uniform(-1.0, 1.0, 2 * env.sim.robot.num_joints, env_ids).chunk(2, dim=1)
     joint_pos = torch.add(env.robot.default_joint_pos, offset, alpha=range)
-    env.sim.write_joint_state(env_ids, joint_pos.clamp_(*env.robot.soft_joint_pos_limits(1.0)), speed * velocity)
+    env.sim.write_joint_state(
+        env_ids, joint_pos.clamp_(*env.robot.soft_joint_pos_limits(1.0)), speed * velocity
+    )
 
 
 def crouch(
-    env: Env, env_ids: Tensor, random: Stream, fraction: float, joint_pos: dict[str, float], depth: float
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    fraction: float,
+    joint_pos: dict[str, float],
+    depth: float,
 ) -> None:
     """Let a ``fraction`` of the robots, which stand as other events placed them, begin in another pose: joints moved
     from q0 to ``joint_pos``, name → rad, and the base ``depth`` m lower (LeggedGym-Ex ``sit_init_percent``)."""
@@ -92,7 +107,12 @@ def push(env: Env, env_ids: Tensor, random: Stream, velocity: float) -> None:
 
 
 def reset_to_reference(
-    env: Env, env_ids: Tensor, random: Stream, joint_pos: float = 0.0, velocity: float = 0.0, motion: str = "motion"
+    env: Env,
+    env_ids: Tensor,
+    random: Stream,
+    joint_pos: float = 0.0,
+    velocity: float = 0.0,
+    motion: str = "motion",
 ) -> None:
     """Place the robots that have a reference where it is (reference state initialisation, Peng et al. 2018), joint
     positions + U(±joint_pos) rad and the base's velocities + U(±velocity) m/s or rad/s. The other robots stay."""
@@ -103,4 +123,6 @@ def reset_to_reference(
     ang_vel = torch.add(pose.root_ang_vel_b, draw[:, 3:6], alpha=velocity)
     env.sim.write_root_state(followers, pose.root_pos_w, pose.root_quat_w, lin_vel, ang_vel)
     joints = torch.add(pose.joint_pos, draw[:, 6:], alpha=joint_pos)
-    env.sim.write_joint_state(followers, joints.clamp_(*env.robot.soft_joint_pos_limits(1.0)), pose.joint_vel)
+    env.sim.write_joint_state(
+        followers, joints.clamp_(*env.robot.soft_joint_pos_limits(1.0)), pose.joint_vel
+    )

@@ -62,14 +62,24 @@ class GaitClock(CommandTerm):
         phases = (phase.unsqueeze(1) + self._offsets).remainder_(1.0)
         self.stance = phases < self.cfg.stance
         """Whether each foot is to stand. Shape: (num_envs, num_feet), bool."""
-        lift = (phases - self.cfg.stance).clamp_min_(0.0).mul_(math.pi / (1.0 - self.cfg.stance)).sin_().square_()
+        lift = (
+            (phases - self.cfg.stance)
+            .clamp_min_(0.0)
+            .mul_(math.pi / (1.0 - self.cfg.stance))
+            .sin_()
+            .square_()
+        )
         self.target_joint_pos = self._default.expand(len(phase), -1)
         """The default pose, with the feet that swing lifted, rad. Shape: (num_envs, num_joints)."""
         for foot, swing in enumerate(self.swing):
             self.target_joint_pos = self.target_joint_pos + lift[:, foot, None] * swing
 
     def reset(self, env_ids: torch.Tensor) -> None:
-        self._set(self._phase.index_copy(0, env_ids, self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)))
+        self._set(
+            self._phase.index_copy(
+                0, env_ids, self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1)
+            )
+        )
 
     def hold(self, command: torch.Tensor) -> None:
         """Set every clock to a time of the stride, in strides, from which it runs on. Shape: () or (num_envs,)."""

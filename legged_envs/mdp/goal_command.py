@@ -39,7 +39,9 @@ class GoalCommand(CommandTerm):
         for name, bound in zip(("pos_x", "pos_y", "heading"), bounds, strict=True):
             check_range(f"GoalCommandCfg.{name}", bound)
         self.cfg, self._env, self._random = cfg, env, env.random.stream("command/goal")
-        self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(1)
+        self._low, self._high = torch.tensor(bounds, device=env.device, dtype=torch.float32).unbind(
+            1
+        )
         self.goal_w = torch.zeros(env.num_envs, 3, device=env.device)
         """Where the base is to be, m in the world frame. Shape: (num_envs, 3)."""
         self.heading, self.elapsed = self.goal_w[:, 0].clone(), self.goal_w[:, 0].clone()
@@ -48,7 +50,9 @@ class GoalCommand(CommandTerm):
     def reset(self, env_ids: Tensor) -> None:
         x, y, heading = self._random.uniform(self._low, self._high, 3, env_ids).unbind(1)
         sim = self._env.sim
-        z = torch.full_like(x, sim.robot.base_height if self.cfg.height is None else self.cfg.height)
+        z = torch.full_like(
+            x, sim.robot.base_height if self.cfg.height is None else self.cfg.height
+        )
         if sim.ground is not None:
             origins = sim.ground.origins[env_ids]
             x, y = x + origins[:, 0], y + origins[:, 1]

@@ -69,7 +69,9 @@ def _of_robot(of: Term) -> Term:
 
 
 def _of_joints(of: Term) -> Term:
-    return lambda env, asset_cfg=ROBOT: _part(env, of(env.robots[asset_cfg.name]), asset_cfg.joint_ids)
+    return lambda env, asset_cfg=ROBOT: _part(
+        env, of(env.robots[asset_cfg.name]), asset_cfg.joint_ids
+    )
 
 
 def _sum_of_joints(of: Term) -> Term:
@@ -78,7 +80,9 @@ def _sum_of_joints(of: Term) -> Term:
 
 def _touching(env: Any, threshold: float, sensor_cfg: SceneEntityCfg) -> Tensor:
     """On which bodies of ``sensor_cfg`` a force in the history is above ``threshold``, N. Shape: (num_envs, bodies)."""
-    force = torch.linalg.vector_norm(env.scene.sensors[sensor_cfg.name].data.net_forces_w_history, dim=-1)
+    force = torch.linalg.vector_norm(
+        env.scene.sensors[sensor_cfg.name].data.net_forces_w_history, dim=-1
+    )
     return _part(env, force.amax(1), sensor_cfg.body_ids) > threshold
 
 
@@ -94,24 +98,40 @@ TERMS: dict[str, Term] = {
     "lin_vel_z_l2": _of_robot(lambda robot: robot.lin_vel_b[:, 2].square()),
     "ang_vel_xy_l2": _of_robot(lambda robot: robot.ang_vel_b[:, :2].square().sum(1)),
     "flat_orientation_l2": _of_robot(lambda robot: robot.projected_gravity[:, :2].square().sum(1)),
-    "base_height_l2": _of_robot(lambda robot, target_height: (robot.base_height - target_height).square()),
-    "bad_orientation": _of_robot(lambda robot, limit_angle: robot.projected_gravity[:, 2] > -math.cos(limit_angle)),
+    "base_height_l2": _of_robot(
+        lambda robot, target_height: (robot.base_height - target_height).square()
+    ),
+    "bad_orientation": _of_robot(
+        lambda robot, limit_angle: robot.projected_gravity[:, 2] > -math.cos(limit_angle)
+    ),
     "joint_pos_rel": _of_joints(lambda robot: robot.joint_offset),
     "joint_vel_rel": _of_joints(lambda robot: robot.joint_vel),
     "joint_torques_l2": _sum_of_joints(lambda robot: robot.joint_torque.square()),
     "joint_deviation_l1": _sum_of_joints(lambda robot: robot.joint_offset.abs()),
     "joint_pos_limits": _sum_of_joints(
-        lambda robot: (robot.joint_pos - robot.joint_pos.clamp(*robot.soft_joint_pos_limits(1.0))).abs()
+        lambda robot: (
+            robot.joint_pos - robot.joint_pos.clamp(*robot.soft_joint_pos_limits(1.0))
+        ).abs()
     ),
     "generated_commands": lambda env, command_name: env.commands[_named(env, command_name)],
-    "track_lin_vel_xy_exp": lambda env, std, command_name: tracking_lin_vel(env, std**2, _named(env, command_name)),
-    "track_ang_vel_z_exp": lambda env, std, command_name: tracking_ang_vel(env, std**2, _named(env, command_name)),
+    "track_lin_vel_xy_exp": lambda env, std, command_name: tracking_lin_vel(
+        env, std**2, _named(env, command_name)
+    ),
+    "track_ang_vel_z_exp": lambda env, std, command_name: tracking_ang_vel(
+        env, std**2, _named(env, command_name)
+    ),
     "last_action": lambda env: env.actions.current,
     "action_rate_l2": lambda env: action_rate(env),
     "is_alive": lambda env: (~env.terminations.terminated).float(),
-    "undesired_contacts": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).sum(1).float(),
-    "illegal_contact": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).any(1),
-    "height_scan": lambda env, sensor_cfg, offset=0.5: env.scene.sensors[sensor_cfg.name].data.heights - offset,
+    "undesired_contacts": lambda env, threshold, sensor_cfg: (
+        _touching(env, threshold, sensor_cfg).sum(1).float()
+    ),
+    "illegal_contact": lambda env, threshold, sensor_cfg: _touching(env, threshold, sensor_cfg).any(
+        1
+    ),
+    "height_scan": lambda env, sensor_cfg, offset=0.5: (
+        env.scene.sensors[sensor_cfg.name].data.heights - offset
+    ),
 }
 _TOLD = dict(re.findall(r"^- ``(\w+)``: (.+(?:\n  .+)*)", __doc__ or "", re.M))
 for _name, _term in TERMS.items():
@@ -120,7 +140,9 @@ for _name, _term in TERMS.items():
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"isaac_lab has no {name!r}; {did_you_mean(name, TERMS)}it has: {', '.join(TERMS)}")
+    raise AttributeError(
+        f"isaac_lab has no {name!r}; {did_you_mean(name, TERMS)}it has: {', '.join(TERMS)}"
+    )
 
 
 def joint_acc_l2(env: Any, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
@@ -138,7 +160,9 @@ terrain_levels_vel = partial(terrain_levels, by="distance", down=0.5)
 """Levels by the way that was walked, legged_gym's rule."""
 
 
-def modify_reward_weight(env: Any, env_ids: Tensor, term_name: str, weight: float, num_steps: int) -> None:
+def modify_reward_weight(
+    env: Any, env_ids: Tensor, term_name: str, weight: float, num_steps: int
+) -> None:
     """Set the weight of a reward after ``num_steps`` control steps of the environment."""
     if env.common_step_counter > num_steps:
         env.reward_manager.set_weight(term_name, weight)
@@ -146,13 +170,19 @@ def modify_reward_weight(env: Any, env_ids: Tensor, term_name: str, weight: floa
 
 def _draw(env: Any, ranges: Any, size: int, env_ids: Tensor) -> Tensor:
     """Numbers of one range, or of a dict of those of some of ``AXES``, the others 0. Shape: (n, size)."""
-    pairs = [ranges.get(axis, (0.0, 0.0)) for axis in AXES[:size]] if isinstance(ranges, dict) else [ranges]
+    pairs = (
+        [ranges.get(axis, (0.0, 0.0)) for axis in AXES[:size]]
+        if isinstance(ranges, dict)
+        else [ranges]
+    )
     low, high = torch.tensor(pairs, dtype=torch.float32, device=env.device).unbind(1)
     drawn: Tensor = env.random.stream("event").uniform(low, high, size, env_ids)
     return drawn
 
 
-def _vary(env: Any, env_ids: Tensor, name: str, ids: Any, ranges: Any, operation: str = "add") -> None:
+def _vary(
+    env: Any, env_ids: Tensor, name: str, ids: Any, ranges: Any, operation: str = "add"
+) -> None:
     """Add random numbers to the bodies ``ids`` of a parameter as the model has it, or multiply with or set these."""
     check_choice("operation", operation, ("add", "scale", "abs"))
     values = env.sim.default_parameter(name)[env_ids]
@@ -162,7 +192,9 @@ def _vary(env: Any, env_ids: Tensor, name: str, ids: Any, ranges: Any, operation
     env.sim.set_parameter(name, values, env_ids)
 
 
-def randomize_rigid_body_material(env: Any, env_ids: Tensor, static_friction_range: Any, **others: Any) -> None:
+def randomize_rigid_body_material(
+    env: Any, env_ids: Tensor, static_friction_range: Any, **others: Any
+) -> None:
     """The sliding friction of the robot; ``others`` belong to a model of contacts that MuJoCo has not."""
     env.sim.set_parameter("friction", _draw(env, static_friction_range, 1, env_ids)[:, 0], env_ids)
 
@@ -172,7 +204,14 @@ def randomize_rigid_body_mass(env: Any, env_ids: Tensor, asset_cfg: Any, **param
     drawn for each body; ``operation`` is ``"add"``, ``"scale"`` or ``"abs"``, ``distribution`` ``"uniform"``, else
     ValueError."""
     check_choice("distribution", params.get("distribution", "uniform"), ("uniform",))
-    _vary(env, env_ids, "body_mass", asset_cfg.body_ids, params["mass_distribution_params"], params["operation"])
+    _vary(
+        env,
+        env_ids,
+        "body_mass",
+        asset_cfg.body_ids,
+        params["mass_distribution_params"],
+        params["operation"],
+    )
 
 
 def randomize_rigid_body_com(env: Any, env_ids: Tensor, com_range: Any, asset_cfg: Any) -> None:
@@ -181,12 +220,16 @@ def randomize_rigid_body_com(env: Any, env_ids: Tensor, com_range: Any, asset_cf
     _vary(env, env_ids, "com", asset_cfg.body_ids, com_range)
 
 
-def apply_external_force_torque(env: Any, env_ids: Tensor, force_range: Any, torque_range: Any, asset_cfg: Any) -> None:
+def apply_external_force_torque(
+    env: Any, env_ids: Tensor, force_range: Any, torque_range: Any, asset_cfg: Any
+) -> None:
     """Nothing: use ``push_by_setting_velocity``; ValueError unless all is 0."""
     check_choice("force_range + torque_range", (*force_range, *torque_range), ((0.0,) * 4,))
 
 
-def push_by_setting_velocity(env: Any, env_ids: Tensor, velocity_range: Any, asset_cfg: Any = ROBOT) -> None:
+def push_by_setting_velocity(
+    env: Any, env_ids: Tensor, velocity_range: Any, asset_cfg: Any = ROBOT
+) -> None:
     """Add to the velocity of the base in the world."""
     asset = env.scene[asset_cfg.name]
     velocity = asset.data.root_vel_w[env_ids] + _draw(env, velocity_range, 6, env_ids)
@@ -200,25 +243,42 @@ def reset_root_state_uniform(
     asset = env.scene[asset_cfg.name]
     pose, velocity = _draw(env, pose_range, 6, env_ids), _draw(env, velocity_range, 6, env_ids)
     roll, pitch, yaw = pose[:, 3:].unbind(1)
-    turn = rotation.multiply(rotation.from_pitch(pitch), rotation.from_rotation_vector(pad(roll.unsqueeze(1), (0, 2))))
+    turn = rotation.multiply(
+        rotation.from_pitch(pitch), rotation.from_rotation_vector(pad(roll.unsqueeze(1), (0, 2)))
+    )
     start = asset.data.default_root_state[env_ids]
     pose[:, :3] += env.scene.env_origins[env_ids]
     quat = rotation.multiply(start[:, 3:7], rotation.multiply(rotation.from_yaw(yaw), turn))
-    asset.write_root_state_to_sim(torch.cat((start[:, :3] + pose[:, :3], quat, velocity), dim=1), env_ids)
+    asset.write_root_state_to_sim(
+        torch.cat((start[:, :3] + pose[:, :3], quat, velocity), dim=1), env_ids
+    )
 
 
 def _reset_joints(
-    scale: bool, env: Any, env_ids: Tensor, position_range: Any, velocity_range: Any, asset_cfg: Any = ROBOT
+    scale: bool,
+    env: Any,
+    env_ids: Tensor,
+    position_range: Any,
+    velocity_range: Any,
+    asset_cfg: Any = ROBOT,
 ) -> None:
     """Joint positions times or plus random numbers, within their limits; velocities, which are 0, likewise."""
     asset = env.scene[asset_cfg.name]
-    pos, vel = (_draw(env, ranges, asset.num_joints, env_ids) for ranges in (position_range, velocity_range))
-    rest, (low, high) = asset.data.default_joint_pos[env_ids], asset.data.joint_pos_limits[env_ids].unbind(-1)
+    pos, vel = (
+        _draw(env, ranges, asset.num_joints, env_ids) for ranges in (position_range, velocity_range)
+    )
+    rest, (low, high) = (
+        asset.data.default_joint_pos[env_ids],
+        asset.data.joint_pos_limits[env_ids].unbind(-1),
+    )
     pos, vel = (rest * pos, 0.0 * vel) if scale else (rest + pos, vel)
     asset.write_joint_state_to_sim(pos.clamp(low, high), vel, env_ids=env_ids)
 
 
-reset_joints_by_scale, reset_joints_by_offset = partial(_reset_joints, True), partial(_reset_joints, False)
+reset_joints_by_scale, reset_joints_by_offset = (
+    partial(_reset_joints, True),
+    partial(_reset_joints, False),
+)
 """Joint positions of the default pose times, or plus, U(``position_range``) rad, within their limits; velocities are 0,
 or plus U(``velocity_range``) rad/s."""
 
@@ -251,7 +311,13 @@ class UniformVelocityCommandCfg:
     def translated(self) -> VelocityCommandCfg:
         """The configuration of our velocity command that says the same."""
         *ranges, heading = vars(self.ranges).values()
-        ours: Any = *ranges, self.resampling_time_range, self.rel_standing_envs, 0.0, self.heading_command
+        ours: Any = (
+            *ranges,
+            self.resampling_time_range,
+            self.rel_standing_envs,
+            0.0,
+            self.heading_command,
+        )
         steering: Any = self.heading_control_stiffness, heading, self.rel_heading_envs
         return VelocityCommandCfg(*ours, *steering)
 
@@ -272,5 +338,11 @@ class JointPositionActionCfg:
         check_choice("JointPositionActionCfg.use_default_offset", self.use_default_offset, (True,))
         joints = match_names("joint", self.joint_names, env.sim.robot.joint_names)[1]
         table = self.scale if isinstance(self.scale, dict) else {".*": self.scale}
-        scales = {name: value for key, value in table.items() for name in match_names("joint", key, joints)[1]}
-        return JointPositionCfg(tuple(scales.get(name, 1.0) for name in joints), tuple(joints)).build(env)
+        scales = {
+            name: value
+            for key, value in table.items()
+            for name in match_names("joint", key, joints)[1]
+        }
+        return JointPositionCfg(
+            tuple(scales.get(name, 1.0) for name in joints), tuple(joints)
+        ).build(env)

@@ -63,7 +63,9 @@ class MotionCommand(CommandTerm):
 
     def __init__(self, cfg: MotionCommandCfg, env: Env):
         if not cfg.window or cfg.window[0] != 1 or list(cfg.window) != sorted(set(cfg.window)):
-            raise ValueError(f"MotionCommandCfg.window must rise from 1, e.g. (1, 2, 4, 8), got {cfg.window}")
+            raise ValueError(
+                f"MotionCommandCfg.window must rise from 1, e.g. (1, 2, 4, 8), got {cfg.window}"
+            )
         check_number("MotionCommandCfg.reference_fraction", cfg.reference_fraction, 0.0, 1.0)
         self.cfg, self._env = cfg, env
         robot, device = env.sim.robot, env.device
@@ -103,7 +105,14 @@ class MotionCommand(CommandTerm):
         """Lengths of a window frame's parts: joint positions relative to the default pose [rad], joint velocities
         [rad/s] · 0.05, gravity and velocity [m/s] in the base frame, angular velocity [rad/s] · 0.25, height [m]."""
         joints = self._env.sim.robot.num_joints
-        return {"joint_pos": joints, "joint_vel": joints, "gravity": 3, "lin_vel": 3, "ang_vel": 3, "height": 1}
+        return {
+            "joint_pos": joints,
+            "joint_vel": joints,
+            "gravity": 3,
+            "lin_vel": 3,
+            "ang_vel": 3,
+            "height": 1,
+        }
 
     def pin(self, clips: torch.Tensor, times: torch.Tensor) -> None:
         """From their next reset on, let every environment start at its time [s] of its clip, a number in
@@ -111,13 +120,17 @@ class MotionCommand(CommandTerm):
         n, names = self._env.num_envs, self.player.library.names
         for name, values in (("clips", clips), ("times", times)):
             if values.shape not in ((), (n,)):
-                raise ValueError(f"pin needs {name} of shape () or ({n},), got {tuple(values.shape)}")
+                raise ValueError(
+                    f"pin needs {name} of shape () or ({n},), got {tuple(values.shape)}"
+                )
         if not times.isfinite().all():
             raise ValueError(f"times must be finite, got {times.tolist()}")
         if not ((clips >= 0) & (clips < len(names)) & (clips == clips.floor())).all():
             known = ", ".join(f"{i} {name}" for i, name in enumerate(names))
             raise ValueError(f"clips must be whole numbers of {known}; got {clips.tolist()}")
-        self._pinned = tuple(each.to(self._env.device).expand(n).clone() for each in (clips.long(), times.double()))
+        self._pinned = tuple(
+            each.to(self._env.device).expand(n).clone() for each in (clips.long(), times.double())
+        )
 
     def withhold(self, mask: torch.Tensor) -> None:
         """From their next reset on, leave the environments of ``mask`` (num_envs,) bool without a reference; ValueError
@@ -138,7 +151,9 @@ class MotionCommand(CommandTerm):
 
     def reset(self, env_ids: torch.Tensor) -> None:
         clips, times = self._sampler.draw(self._random, env_ids)
-        has_reference = self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
+        has_reference = (
+            self._random.uniform(0.0, 1.0, 1, env_ids).squeeze(1) < self.cfg.reference_fraction
+        )
         if self._pinned is not None:
             clips, times = (values[env_ids] for values in self._pinned)
             has_reference = torch.ones_like(has_reference)
@@ -147,7 +162,12 @@ class MotionCommand(CommandTerm):
         self.player.start(env_ids, clips, times)
         self._has_reference = self._has_reference.index_copy(0, env_ids, has_reference)
         targets = self._targets(env_ids)
-        self._set({name: getattr(self, name).index_copy(0, env_ids, rows) for name, rows in targets.items()})
+        self._set(
+            {
+                name: getattr(self, name).index_copy(0, env_ids, rows)
+                for name, rows in targets.items()
+            }
+        )
 
     def advance(self) -> None:
         self.player.advance(self._env.step_dt)
@@ -159,7 +179,9 @@ class MotionCommand(CommandTerm):
         return env_ids, self.player.sample(env_ids=env_ids)
 
     def _set(self, targets: dict[str, torch.Tensor]) -> None:
-        vars(self).update({name: value.contiguous() for name, value in targets.items()})  # compiled terms trust strides
+        vars(self).update(
+            {name: value.contiguous() for name, value in targets.items()}
+        )  # compiled terms trust strides
 
     def _targets(self, env_ids: torch.Tensor | slice) -> dict[str, torch.Tensor]:
         window = self.player.sample(self._window, env_ids)
@@ -167,8 +189,14 @@ class MotionCommand(CommandTerm):
         to_base = rotation.conjugate(window.root_quat_w)
         lin_vel = rotation.rotate(to_base, window.root_lin_vel_w)
         gravity = rotation.rotate(to_base, lin_vel.new_tensor((0.0, 0.0, -1.0)))
-        joint_pos, height = window.joint_pos - self._env.robot.default_joint_pos, window.root_pos_w[..., 2:]
-        joint_vel, ang_vel = window.joint_vel * JOINT_VEL_SCALE, window.root_ang_vel_b * ANG_VEL_SCALE
+        joint_pos, height = (
+            window.joint_pos - self._env.robot.default_joint_pos,
+            window.root_pos_w[..., 2:],
+        )
+        joint_vel, ang_vel = (
+            window.joint_vel * JOINT_VEL_SCALE,
+            window.root_ang_vel_b * ANG_VEL_SCALE,
+        )
         frames = torch.cat((joint_pos, joint_vel, gravity, lin_vel, ang_vel, height), dim=-1)
         visible = available.float()
         speed = window.root_lin_vel_w[:, 0].norm(dim=1) + window.root_ang_vel_b[:, 0].norm(dim=1)
@@ -201,5 +229,7 @@ def motion_command(commands: Any, name: str = "motion") -> "MotionCommand":
     """The motion command ``name`` of a :class:`~legged_envs.managers.CommandManager`; ValueError if it has none."""
     term = commands.terms.get(name)
     if not isinstance(term, MotionCommand):
-        raise ValueError(f"the task has no motion command {name!r}; its commands: {', '.join(commands.terms)}")
+        raise ValueError(
+            f"the task has no motion command {name!r}; its commands: {', '.join(commands.terms)}"
+        )
     return term

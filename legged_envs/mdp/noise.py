@@ -67,7 +67,11 @@ class GaussianNoiseCfg(NoiseCfg):
 
     def draw(self, uniform: Uniform) -> Tensor:
         """mean + std · √2 erf⁻¹(u), which is normal where u is uniform in (−1, 1). Shape: (n, size)."""
-        return torch.erfinv(uniform(-1.0, 1.0).clamp_min_(2.0**-24 - 1.0)) * (math.sqrt(2.0) * self.std) + self.mean
+        return (
+            torch.erfinv(uniform(-1.0, 1.0).clamp_min_(2.0**-24 - 1.0))
+            * (math.sqrt(2.0) * self.std)
+            + self.mean
+        )
 
 
 class NoiseModel(Stateful):
@@ -89,7 +93,9 @@ class NoiseModel(Stateful):
     def reset(self, env_ids: Tensor) -> None:
         """Begin the episodes of ``env_ids``."""
         if self._cfg.bias_noise_cfg is not None:
-            self.bias[env_ids] = self._draw(self._cfg.bias_noise_cfg, torch.zeros_like(self.bias[env_ids]), env_ids)
+            self.bias[env_ids] = self._draw(
+                self._cfg.bias_noise_cfg, torch.zeros_like(self.bias[env_ids]), env_ids
+            )
 
     def _draw(self, cfg: Any, data: Tensor, env_ids: Tensor | None) -> Tensor:
         return cfg.func(data, cfg, partial(self._stream.uniform, env_ids=env_ids))

@@ -109,9 +109,13 @@ def gain_scale(env: Env) -> Tensor:
     """kp and kd of the first joint that has both, relative to the robot's own; ValueError if none has. Shape:
     (num_envs, 2)."""
     robot = env.sim.robot
-    i = next((i for i, gains in enumerate(zip(robot.kp, robot.kd, strict=True)) if all(gains)), None)
+    i = next(
+        (i for i, gains in enumerate(zip(robot.kp, robot.kd, strict=True)) if all(gains)), None
+    )
     if i is None:
-        raise ValueError(f"gain_scale needs a joint with a kp and a kd, and robot {robot.name!r} has none")
+        raise ValueError(
+            f"gain_scale needs a joint with a kp and a kd, and robot {robot.name!r} has none"
+        )
     kp, kd = env.sim.get_parameter("kp")[:, i : i + 1], env.sim.get_parameter("kd")[:, i : i + 1]
     return torch.cat((kp * (1.0 / robot.kp[i]), kd * (1.0 / robot.kd[i])), dim=1)
 
@@ -130,10 +134,14 @@ def reference_available(env: Env, motion: str = "motion") -> Tensor:
 
 
 @pure
-def command_or_reference_velocity(env: Env, command: str = "velocity", motion: str = "motion") -> Tensor:
+def command_or_reference_velocity(
+    env: Env, command: str = "velocity", motion: str = "motion"
+) -> Tensor:
     """(vx, vy, ωz) in the base frame, size 3: of the reference where there is one, else as commanded, m/s and rad/s."""
     reference = env.commands.terms[motion]
-    velocity = torch.cat((reference.target_lin_vel_b[:, :2], reference.target_ang_vel_b[:, 2:]), dim=1)
+    velocity = torch.cat(
+        (reference.target_lin_vel_b[:, :2], reference.target_ang_vel_b[:, 2:]), dim=1
+    )
     return torch.where(reference.available.unsqueeze(1) > 0.0, velocity, env.commands[command])
 
 
@@ -147,7 +155,9 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     turn = rotation.multiply(to_base, reference.window_root_quat_w)
     turn = 2.0 * torch.where(turn[..., :1] < 0.0, -turn[..., 1:], turn[..., 1:])
     frames = reference.value.unflatten(1, (way.shape[1], -1))
-    return torch.cat((frames, torch.cat((way, turn), dim=2) * reference.available[:, None, None]), dim=2).flatten(1)
+    return torch.cat(
+        (frames, torch.cat((way, turn), dim=2) * reference.available[:, None, None]), dim=2
+    ).flatten(1)
 
 
 @pure
@@ -193,7 +203,11 @@ def foot_ground_normal(env: Env) -> Tensor:
     """Unit normal of the ground under each foot in the frame of the heading. Shape: (num_envs, num_feet · 3)."""
     foot_pos = env.robot.foot_pos_w
     if env.sim.ground is None:
-        return torch.zeros_like(foot_pos).index_fill(2, torch.tensor(2, device=env.device), 1.0).flatten(1)
+        return (
+            torch.zeros_like(foot_pos)
+            .index_fill(2, torch.tensor(2, device=env.device), 1.0)
+            .flatten(1)
+        )
     turn = rotation.from_yaw(-env.robot.heading()).unsqueeze(1)
     return rotation.rotate(turn, env.sim.ground.normal(*foot_pos[..., :2].unbind(-1))).flatten(1)
 

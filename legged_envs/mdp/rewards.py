@@ -19,7 +19,9 @@ def _kernel(error: Tensor, sigma: float) -> Tensor:
 @pure
 def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
-    return _kernel((env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]).square_().sum(1), sigma)
+    return _kernel(
+        (env.commands[command][:, :2] - env.robot.lin_vel_b[:, :2]).square_().sum(1), sigma
+    )
 
 
 @pure
@@ -73,7 +75,9 @@ def torques(env: Env) -> Tensor:
 @pure
 def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ (|τ| − soft_limit · τ_max)⁺, N·m."""
-    return (env.robot.joint_torque.abs() - env.robot.torque_limits * soft_limit).clamp_min_(0.0).sum(1)
+    return (
+        (env.robot.joint_torque.abs() - env.robot.torque_limits * soft_limit).clamp_min_(0.0).sum(1)
+    )
 
 
 @pure
@@ -91,7 +95,9 @@ def dof_vel(env: Env) -> Tensor:
 @pure
 def dof_acc(env: Env) -> Tensor:
     """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
-    return (env.robot.joint_vel - env.robot.previous_joint_vel).square_().sum(1).mul_(env.step_dt**-2)
+    return (
+        (env.robot.joint_vel - env.robot.previous_joint_vel).square_().sum(1).mul_(env.step_dt**-2)
+    )
 
 
 @pure
@@ -110,7 +116,9 @@ def action_smoothness(env: Env) -> Tensor:
 @pure
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
     """Number of penalised bodies with a contact force above ``threshold`` N."""
-    return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(1, dtype=torch.float32)
+    return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(
+        1, dtype=torch.float32
+    )
 
 
 @pure
@@ -121,7 +129,9 @@ def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
 
 
 @pure
-def feet_air_time(env: Env, target: float, longest: float = math.inf, command: str = "velocity") -> Tensor:
+def feet_air_time(
+    env: Env, target: float, longest: float = math.inf, command: str = "velocity"
+) -> Tensor:
     """Σ over feet that land of (min(swing duration, longest) − target), s, while the command asks to move, if only to
     turn on the spot. LeggedGym-Ex's has no ``longest``, which keeps training from stretching swings ever further."""
     swing = env.robot.foot_air_time.clamp(max=longest) - target
@@ -157,7 +167,9 @@ def feet_slip(env: Env) -> Tensor:
 
 
 @pure
-def trot(env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity") -> Tensor:
+def trot(
+    env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity"
+) -> Tensor:
     """How much the contacts look like an unhurried trot while moving, 0 to 1: (1[b_i = b_j] + 1[b_k = b_l]) / 2
     · 1[b_i ≠ b_k] · (1 + min(T / phase_time, 1)) / 2 for two pairs of feet (i, j) and (k, l) with contacts b, and T the
     shortest time for which a foot has been standing or swinging."""
@@ -217,7 +229,9 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Ten
 
 
 @pure
-def without_reference(env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any) -> Tensor:
+def without_reference(
+    env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any
+) -> Tensor:
     """``term(env, **params)`` of this module where there is no reference to imitate, else 0."""
     return term(env, **params) * (1.0 - env.commands.terms[motion].available)
 
@@ -239,7 +253,9 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tenso
 
 
 @pure
-def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: str = "motion") -> Tensor:
+def reference_root_pose(
+    env: Env, sigma: float, planar: bool = False, motion: str = "motion"
+) -> Tensor:
     """exp(−(‖p − p̂‖² + 0.1 d²) / σ), 0 without a reference, d² = 2 (1 − |⟨quat, quat̂⟩|) (LeggedGym-Ex
     ``tracking_ref_root_pose``, σ 0.2). Without ``planar``, for policies that cannot know where on the ground they are,
     the heights alone are compared, and d² = ‖g − ĝ‖² / 4, the same for small tilts without a turn."""
@@ -254,7 +270,9 @@ def reference_root_pose(env: Env, sigma: float, planar: bool = False, motion: st
 
 
 @pure
-def reference_root_vel(env: Env, sigma: float, angular: float = 1.0, motion: str = "motion") -> Tensor:
+def reference_root_vel(
+    env: Env, sigma: float, angular: float = 1.0, motion: str = "motion"
+) -> Tensor:
     """exp(−(‖v − v̂‖² + angular ‖ω − ω̂‖²) / σ) in the base frame, 0 without a reference (LeggedGym-Ex
     ``tracking_ref_root_vel``: σ 1, ``angular`` 1, where a gait's fast rocking hides the rest)."""
     reference, robot = env.commands.terms[motion], env.robot
@@ -283,7 +301,9 @@ def goal_position(env: Env, duration: float = 4.0, command: str = "goal") -> Ten
 
 
 @pure
-def goal_heading(env: Env, duration: float = 6.0, near: float = 2.0, command: str = "goal") -> Tensor:
+def goal_heading(
+    env: Env, duration: float = 6.0, near: float = 2.0, command: str = "goal"
+) -> Tensor:
     """1 / (1 + Δψ²) / T_d in the last T_d = ``duration`` s, less than ``near`` m from the goal."""
     way = env.commands[command]
     close = (way[:, :2].square().sum(1) < near**2).float()

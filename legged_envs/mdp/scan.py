@@ -18,10 +18,14 @@ SCAN_X, SCAN_Y = (tuple(i / 10.0 for i in range(-n, n + 1)) for n in (8, 5))
 
 def grid(env: Env, x: tuple[float, ...], y: tuple[float, ...]) -> Any:
     """x and y of the points (x, y) of a grid, those of one x together. Shape: (2, len(x) · len(y))."""
-    return env.robot.table((grid, x, y), lambda: torch.tensor([*zip(*product(x, y), strict=True)], device=env.device))
+    return env.robot.table(
+        (grid, x, y), lambda: torch.tensor([*zip(*product(x, y), strict=True)], device=env.device)
+    )
 
 
-def around(env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+def around(
+    env: Env, centres: Tensor, x: tuple[float, ...], y: tuple[float, ...]
+) -> tuple[Tensor, Tensor]:
     """World x and y of the points (x, y) about each of ``centres`` (n, m, 2). Shapes: (n, m, len(x) · len(y))."""
     return turned(env.robot.heading()[:, None, None], centres, *grid(env, x, y))
 
@@ -32,7 +36,9 @@ def turned(yaw: Tensor, centres: Tensor, ahead: Tensor, left: Tensor) -> tuple[T
     return centres[..., :1] + cos * ahead - sin * left, centres[..., 1:2] + sin * ahead + cos * left
 
 
-def looked_up(robot: Any, lookup: str, ahead: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def looked_up(
+    robot: Any, lookup: str, ahead: Tensor, left: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """World x, y and height of the ground at k points around each base. Shapes: (k,) or (n, k) → (n, k)."""
     x, y = turned(robot.heading()[:, None], robot.root_pos_w, ahead, left)
     ground = robot.sim.ground
@@ -46,7 +52,9 @@ def scan_points(
     return torch.stack(scanned(env, x, y, lookup), dim=-1)
 
 
-def scanned(env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str) -> tuple[Tensor, Tensor, Tensor]:
+def scanned(
+    env: Env, x: tuple[float, ...], y: tuple[float, ...], lookup: str
+) -> tuple[Tensor, Tensor, Tensor]:
     """World x, y and height of the points of a scan, (num_envs, k) each; ValueError for another ``lookup``."""
     check_choice("height_scan: lookup", lookup, ("lowest", "bilinear", "height"))
     return looked_up(env.robot, lookup, *grid(env, x, y))

@@ -21,7 +21,9 @@ class SceneEntityCfg(Copied):
         """ValueError or KeyError, which lists what there is, for a name that there is not."""
         for part, method in (("joint", "find_joints"), ("body", "find_bodies")):
             if (patterns := getattr(self, f"{part}_names")) is not None:
-                ids, names = getattr(scene[self.name], method)(patterns, preserve_order=self.preserve_order)
+                ids, names = getattr(scene[self.name], method)(
+                    patterns, preserve_order=self.preserve_order
+                )
                 setattr(self, f"{part}_names", names)
                 setattr(self, f"{part}_ids", ids)
 

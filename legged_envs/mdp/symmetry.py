@@ -15,7 +15,9 @@ def _signs(*signs: float) -> Kind:
 
 
 def _grid(columns: int) -> Kind:
-    return lambda robot, size: ((i - i % columns + columns - 1 - i % columns, 1.0) for i in range(size))
+    return lambda robot, size: (
+        (i - i % columns + columns - 1 - i % columns, 1.0) for i in range(size)
+    )
 
 
 KINDS: dict[str, Kind] = {
@@ -25,7 +27,9 @@ KINDS: dict[str, Kind] = {
     "velocity_command": _signs(1.0, -1.0, -1.0),
     "goal": _signs(1.0, -1.0, 1.0, -1.0, 1.0),
     "clock": _signs(-1.0, -1.0),
-    "joint": lambda robot, size: ((robot.joint_names.index(name), sign) for name, sign in robot.mirror),
+    "joint": lambda robot, size: (
+        (robot.joint_names.index(name), sign) for name, sign in robot.mirror
+    ),
     "foot": lambda robot, size: ((foot, 1.0) for foot in robot.foot_mirror),
     "scan": _grid(11),
 }
@@ -47,17 +51,29 @@ class Mirror:
     """Mirrors vectors of ``terms`` (name, kind of ``KINDS`` or "action", size); ValueError if one has no such kind or
     size. An action's entries are for the joints ``driven``, by default all in their order."""
 
-    def __init__(self, robot: RobotCfg, terms: list[tuple[str, str | None, int]], driven: Sequence[int] | None = None):
+    def __init__(
+        self,
+        robot: RobotCfg,
+        terms: list[tuple[str, str | None, int]],
+        driven: Sequence[int] | None = None,
+    ):
         index: list[int] = []
         signs: list[float] = []
         all_joints = range(robot.num_joints)
-        kinds = {**KINDS, "action": lambda robot, size: _actions(robot, all_joints if driven is None else driven)}
+        kinds = {
+            **KINDS,
+            "action": lambda robot, size: _actions(robot, all_joints if driven is None else driven),
+        }
         for name, kind, size in terms:
             if kind not in kinds:
-                raise ValueError(f"term {name!r}: mirror must be one of {', '.join(map(repr, kinds))}, got {kind!r}")
+                raise ValueError(
+                    f"term {name!r}: mirror must be one of {', '.join(map(repr, kinds))}, got {kind!r}"
+                )
             entries = list(kinds[kind](robot, size))
             if len(entries) != size:
-                raise ValueError(f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}")
+                raise ValueError(
+                    f"term {name!r} cannot mirror as {kind!r}: expected size {len(entries)}, got {size}"
+                )
             index += [len(signs) + i for i, _ in entries]
             signs += [sign for _, sign in entries]
         self.index = torch.tensor(index)

@@ -19,14 +19,20 @@ def fallen(env: Env, max_projected_gravity: float = -0.1) -> Tensor:
 
 @pure
 def reference_lost(
-    env: Env, height: float = 0.25, tilt: float = 0.8, key_body: float = 0.25, motion: str = "motion"
+    env: Env,
+    height: float = 0.25,
+    tilt: float = 0.8,
+    key_body: float = 0.25,
+    motion: str = "motion",
 ) -> Tensor:
     """Too far from the reference, where there is one (BeyondMimic: 0.25 m, 0.8, 0.25 m): |z − ẑ| > ``height``,
     ‖g − ĝ‖ > ``tilt``, or a key body more than ``key_body`` from its target, g and target in the base frames."""
     reference, robot = env.commands.terms[motion], env.robot
     lost = (robot.base_height - reference.window_root_pos_w[:, 0, 2]).abs() > height
     lost = lost | ((robot.projected_gravity - reference.target_gravity).square().sum(1) > tilt**2)
-    distance = (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
+    distance = (
+        (robot.bodies(reference.key_bodies).pos_b - reference.target_key_pos_b).square().sum(2)
+    )
     return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)
 
 

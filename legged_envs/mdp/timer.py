@@ -16,7 +16,9 @@ class Timer(Stateful):
 
     def start(self, env_ids: torch.Tensor, seconds: torch.Tensor) -> None:
         """Let the timers of ``env_ids`` run out after ``seconds``, at least one step. Shape of both: (n,)."""
-        self._due[env_ids] = due = (seconds / self._step_dt).round_().clamp_(1, 1e15).long().add_(self._now)
+        self._due[env_ids] = due = (
+            (seconds / self._step_dt).round_().clamp_(1, 1e15).long().add_(self._now)
+        )
         self._earliest = min(self._earliest, int(due.min()))
 
     def stop(self) -> None:

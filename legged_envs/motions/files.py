@@ -16,16 +16,31 @@ import torch
 
 from legged_envs import rotation
 from legged_envs.motions.kinematics import motion_from_coordinates
-from legged_envs.motions.motion import FIELDS, Motion, MotionError, check_frames, check_keys, require
+from legged_envs.motions.motion import (
+    FIELDS,
+    Motion,
+    MotionError,
+    check_frames,
+    check_keys,
+    require,
+)
 from legged_envs.motions.text import G1_LIMB_BY_LIMB, load_amp_json, load_lafan1_csv
 from legged_envs.robots import RobotCfg
 
 FORMAT = "legged-envs motion 1"
 _OWN = {"name": "text", "robot": "text", "frame_rate": "number", "loop": "bool", "weight": "number"}
-_OWN |= {"joint_names": "texts", **dict.fromkeys(FIELDS["root"] + FIELDS["joint"], "numbers"), "valid": "bools"}
+_OWN |= {
+    "joint_names": "texts",
+    **dict.fromkeys(FIELDS["root"] + FIELDS["joint"], "numbers"),
+    "valid": "bools",
+}
 _BEYONDMIMIC = {"fps": "number", **dict.fromkeys(FIELDS["body"] + FIELDS["joint"], "numbers")}
 """What stands under each key of our own files, but ``format``, and of BeyondMimic's: one entry, or an array of them."""
-_DTYPES = {"number": "fiu", "bool": "b", "text": "U"}  # entry → the ``numpy.dtype.kind`` of arrays that hold it
+_DTYPES = {
+    "number": "fiu",
+    "bool": "b",
+    "text": "U",
+}  # entry → the ``numpy.dtype.kind`` of arrays that hold it
 _SAME_PLACE = 0.05  # m that a body may be from where a file has one: more than models differ, less than a limb
 
 
@@ -42,8 +57,19 @@ class MotionFiles:
 
 
 def _load(path: Path, robot: RobotCfg) -> Motion:
-    loaders = {".npz": load_motion, ".csv": load_lafan1_csv, ".json": load_amp_json, ".txt": load_amp_json}
-    require(path.suffix in loaders, str(path), "the ending", ".npz, .csv, .json or .txt", repr(path.suffix))
+    loaders = {
+        ".npz": load_motion,
+        ".csv": load_lafan1_csv,
+        ".json": load_amp_json,
+        ".txt": load_amp_json,
+    }
+    require(
+        path.suffix in loaders,
+        str(path),
+        "the ending",
+        ".npz, .csv, .json or .txt",
+        repr(path.suffix),
+    )
     if path.suffix == ".npz" and "fps" in _read_arrays(path):
         return load_beyondmimic_npz(path, robot)
     return loaders[path.suffix](path, robot)
@@ -83,18 +109,39 @@ def load_beyondmimic_npz(
     content, origin = _read_archive(path, _BEYONDMIMIC), str(path)
     frame_rate, body_pos = content.pop("fps"), content["body_pos_w"]
     num_frames, num_bodies = (*body_pos.shape, 0, 0)[:2]
-    require(num_bodies > 0, origin, "body_pos_w", "of the base at least", f"{num_frames} frames of 0 bodies")
+    require(
+        num_bodies > 0,
+        origin,
+        "body_pos_w",
+        "of the base at least",
+        f"{num_frames} frames of 0 bodies",
+    )
     check_frames(content, joint_names, [str(body) for body in range(num_bodies)], origin)
     pos, quat, ang_vel = (content[f"body_{field}_w"][:, 0] for field in ("pos", "quat", "ang_vel"))
-    fields: dict[str, Any] = {"root_pos_w": pos, "root_quat_w": quat, "joint_pos": content["joint_pos"]}
-    fields |= {"root_ang_vel_b": rotation.rotate(rotation.conjugate(quat), ang_vel), "joint_vel": content["joint_vel"]}
-    fields |= {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints, "source": origin}
+    fields: dict[str, Any] = {
+        "root_pos_w": pos,
+        "root_quat_w": quat,
+        "joint_pos": content["joint_pos"],
+    }
+    fields |= {
+        "root_ang_vel_b": rotation.rotate(rotation.conjugate(quat), ang_vel),
+        "joint_vel": content["joint_vel"],
+    }
+    fields |= {
+        "joint_names": joint_names,
+        "ignore_extra_joints": ignore_extra_joints,
+        "source": origin,
+    }
     motion = motion_from_coordinates(robot, Path(path).stem, frame_rate, **fields)
-    ours = [i for i, name in enumerate(motion.body_names) if name not in robot.foot_names]  # the file has no feet
+    ours = [
+        i for i, name in enumerate(motion.body_names) if name not in robot.foot_names
+    ]  # the file has no feet
     distance = torch.cdist(motion.body_pos_w[:, ours], body_pos.float()).amin(2)
     if distance.max() > _SAME_PLACE:
         frame, body = divmod(int(distance.argmax()), len(ours))
-        near = f"within {_SAME_PLACE:g} m of robot {robot.name!r}'s {motion.body_names[ours[body]]!r}"
+        near = (
+            f"within {_SAME_PLACE:g} m of robot {robot.name!r}'s {motion.body_names[ours[body]]!r}"
+        )
         wrong = f"has no body {near} ({distance.max():.2f} m to the nearest)"
         why = "another robot, or its joints are in another order; say which with joint_names"
         raise MotionError(f"{origin}: frame {frame}: body_pos_w {wrong}: {why}")
@@ -112,9 +159,13 @@ def _read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
                 arrays[key] = archive[key]
                 if not isinstance(arrays[key], np.ndarray):
                     raise ValueError("it is no array")
-        except Exception as error:  # bytes are damaged in too many ways to name what zipfile, zlib and NumPy raise
+        except (
+            Exception
+        ) as error:  # bytes are damaged in too many ways to name what zipfile, zlib and NumPy raise
             of_field = f": field {key!r}" if key else ""
-            raise MotionError(f"{path}: not a NumPy archive of plain arrays{of_field}: {error}") from error
+            raise MotionError(
+                f"{path}: not a NumPy archive of plain arrays{of_field}: {error}"
+            ) from error
     return arrays
 
 
@@ -131,5 +182,11 @@ def _read_archive(path: str | Path, kinds: Mapping[str, str]) -> dict[str, Any]:
         require(fine, str(path), key, f"one {kind}" if is_one else f"an array of {kind}", got)
         if "number" in kind:
             array = array.astype(np.float64)
-        content[key] = array.item() if is_one else array.tolist() if kind == "texts" else torch.from_numpy(array)
+        content[key] = (
+            array.item()
+            if is_one
+            else array.tolist()
+            if kind == "texts"
+            else torch.from_numpy(array)
+        )
     return content

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.motion import FIELDS, Motion, MotionError, check_frame_rate, check_frames, require
+from legged_envs.motions.motion import (
+    FIELDS,
+    Motion,
+    MotionError,
+    check_frame_rate,
+    check_frames,
+    require,
+)
 from legged_envs.robots import RobotCfg
 
 if TYPE_CHECKING:
@@ -45,16 +52,28 @@ def motion_from_coordinates(
     joint_names = robot.joint_names if joint_names is None else joint_names
     joints = _joint_columns(robot, joint_names, origin, ignore_extra_joints)
     poses = {"root_pos_w": root_pos_w, "root_quat_w": root_quat_w, "joint_pos": joint_pos}
-    velocities = {"root_lin_vel_w": root_lin_vel_w, "root_ang_vel_b": root_ang_vel_b, "joint_vel": joint_vel}
-    frames = {field: values.double() for field, values in (poses | velocities).items() if values is not None}
+    velocities = {
+        "root_lin_vel_w": root_lin_vel_w,
+        "root_ang_vel_b": root_ang_vel_b,
+        "joint_vel": joint_vel,
+    }
+    frames = {
+        field: values.double()
+        for field, values in (poses | velocities).items()
+        if values is not None
+    }
     check_frames(frames, joint_names, (), origin)
     frames |= {field: frames[field][:, joints] for field in FIELDS["joint"] if field in frames}
     frames["root_quat_w"] = quat = continuous(frames["root_quat_w"])
-    frames.setdefault("root_lin_vel_w", linear_velocity(frames["root_pos_w"], frame_rate, loop, quat))
+    frames.setdefault(
+        "root_lin_vel_w", linear_velocity(frames["root_pos_w"], frame_rate, loop, quat)
+    )
     frames.setdefault("root_ang_vel_b", angular_velocity_b(quat, frame_rate, loop))
     frames.setdefault("joint_vel", linear_velocity(frames["joint_pos"], frame_rate, loop))
     qpos = torch.cat([frames[field] for field in ("root_pos_w", "root_quat_w", "joint_pos")], dim=1)
-    qvel = torch.cat([frames[field] for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel")], dim=1)
+    qvel = torch.cat(
+        [frames[field] for field in ("root_lin_vel_w", "root_ang_vel_b", "joint_vel")], dim=1
+    )
     frames |= forward_kinematics(robot, qpos, qvel)
     fields: dict[str, Any] = {field: values.float() for field, values in frames.items()}
     fields["valid"] = torch.ones(len(qpos), dtype=torch.bool) if valid is None else valid
@@ -62,18 +81,26 @@ def motion_from_coordinates(
     return Motion(*names, **fields, loop=loop, weight=weight, source=source)
 
 
-def _joint_columns(robot: RobotCfg, columns: Sequence[str], origin: str, ignore_extra: bool) -> list[int]:
+def _joint_columns(
+    robot: RobotCfg, columns: Sequence[str], origin: str, ignore_extra: bool
+) -> list[int]:
     """Which of ``columns``, the joints of a file, each of the robot's is; raises MotionError if they do not match."""
     for joint in columns:
-        require(list(columns).count(joint) == 1, origin, "joint_names", "unique", f"{joint!r} twice")
+        require(
+            list(columns).count(joint) == 1, origin, "joint_names", "unique", f"{joint!r} twice"
+        )
     for joint in robot.joint_names:
         expected = f"in the file, as robot {robot.name!r} has it"
-        require(joint in columns, origin, f"joint {joint!r}", expected, f"only {', '.join(columns)}")
+        require(
+            joint in columns, origin, f"joint {joint!r}", expected, f"only {', '.join(columns)}"
+        )
     extra = [joint for joint in columns if joint not in robot.joint_names]
     if extra and not ignore_extra:
         advice = "load it for a robot that has them, or pass ignore_extra_joints=True"
         number = f"{len(extra)} such columns"
-        raise MotionError(f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} ({number}); {advice}")
+        raise MotionError(
+            f"{origin}: robot {robot.name!r} has no joint {extra[0]!r} ({number}); {advice}"
+        )
     return [list(columns).index(joint) for joint in robot.joint_names]
 
 
@@ -119,7 +146,9 @@ def robot_model(robot: RobotCfg) -> "mujoco.MjModel":
     model = mujoco.MjSpec.from_file(str(robot.path)).compile()
     names = tuple(model.joint(i).name for i in range(1, model.njnt))
     if names != robot.joint_names:
-        raise ValueError(f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}")
+        raise ValueError(
+            f"{robot.xml} has joints {names}, but RobotCfg {robot.name!r} names {robot.joint_names}"
+        )
     return model
 
 
@@ -129,7 +158,9 @@ def body_names(robot: RobotCfg) -> tuple[str, ...]:
     return tuple(model.body(i).name for i in range(1, model.nbody))
 
 
-def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None) -> "Iterator[mujoco.MjData]":
+def posed(
+    robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None
+) -> "Iterator[mujoco.MjData]":
     """The robot in each of the poses ``qpos`` (T, 7 + num_joints), at rest or with ``qvel``, its bodies computed."""
     import mujoco
 
@@ -144,14 +175,20 @@ def posed(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor | None = None)
         yield data
 
 
-def forward_kinematics(robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor) -> dict[str, torch.Tensor]:
+def forward_kinematics(
+    robot: RobotCfg, qpos: torch.Tensor, qvel: torch.Tensor
+) -> dict[str, torch.Tensor]:
     fields = ("xpos", "xquat", "cvel", "subtree_com")
-    states = [[getattr(data, field)[1:].copy() for field in fields] for data in posed(robot, qpos, qvel)]
+    states = [
+        [getattr(data, field)[1:].copy() for field in fields] for data in posed(robot, qpos, qvel)
+    ]
     pos, quat, twist, com = map(np.array, zip(*states, strict=True))
     ang_vel = twist[..., :3]
     # MuJoCo keeps the linear velocity of the body-fixed point that coincides with the robot's centre of mass.
     lin_vel = twist[..., 3:] + np.cross(ang_vel, pos - com[:, :1])
-    return dict(zip(FIELDS["body"], map(torch.from_numpy, (pos, quat, lin_vel, ang_vel)), strict=True))
+    return dict(
+        zip(FIELDS["body"], map(torch.from_numpy, (pos, quat, lin_vel, ang_vel)), strict=True)
+    )
 
 
 def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
@@ -165,5 +202,8 @@ def lowest_point(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
     if not (capsule | sphere).all():
         raise ValueError(f"{robot.xml}: only spheres and capsules are known as collision shapes")
     radius, half = model.geom_size[shapes, 0], np.where(capsule, model.geom_size[shapes, 1], 0.0)
-    lowest = [data.geom_xpos[shapes, 2] - half * abs(data.geom_xmat[shapes, 8]) - radius for data in posed(robot, qpos)]
+    lowest = [
+        data.geom_xpos[shapes, 2] - half * abs(data.geom_xmat[shapes, 8]) - radius
+        for data in posed(robot, qpos)
+    ]
     return torch.from_numpy(np.min(lowest, axis=1))

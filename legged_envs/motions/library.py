@@ -73,15 +73,23 @@ class MotionLibrary(Shown):
     the robot has not got."""
 
     def __init__(
-        self, motions: Sequence[Motion], robot: RobotCfg, device: str | torch.device = "cpu", end: End = "clip"
+        self,
+        motions: Sequence[Motion],
+        robot: RobotCfg,
+        device: str | torch.device = "cpu",
+        end: End = "clip",
     ):
         check_choice("end", end, get_args(End))
         _check_clips(motions, robot)
         self.robot, self.device, self.num_clips = robot, torch.device(device), len(motions)
         self.names = tuple(motion.name for motion in motions)
         self.body_names, self.frame_rate = motions[0].body_names, motions[0].frame_rate
-        self.duration = torch.tensor([motion.duration for motion in motions], dtype=torch.float32, device=device)
-        self.weight = torch.tensor([motion.weight for motion in motions], dtype=torch.float32, device=device)
+        self.duration = torch.tensor(
+            [motion.duration for motion in motions], dtype=torch.float32, device=device
+        )
+        self.weight = torch.tensor(
+            [motion.weight for motion in motions], dtype=torch.float32, device=device
+        )
         self.num_frames = torch.tensor([motion.num_frames for motion in motions], device=device)
         loops = [motion.loop if end == "clip" else end == "loop" for motion in motions]
         self.loops = torch.tensor(loops, device=device)
@@ -99,14 +107,20 @@ class MotionLibrary(Shown):
 
         def with_base(field: str) -> torch.Tensor:
             """Rows of each frame: the base's, then those of all bodies."""
-            return torch.cat((joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1).flatten(0, 1)
+            return torch.cat(
+                (joined(f"root_{field}").unsqueeze(1), joined(f"body_{field}")), dim=1
+            ).flatten(0, 1)
 
-        self.valid = joined("valid")  # whether each frame may be imitated, (total number of frames,)
+        self.valid = joined(
+            "valid"
+        )  # whether each frame may be imitated, (total number of frames,)
         ang_vel = joined("body_ang_vel_w")
         ang_vel = torch.cat((ang_vel[:, :1], ang_vel), dim=1).flatten(0, 1)
         self._vectors = torch.cat((with_base("pos_w"), with_base("lin_vel_w"), ang_vel), dim=-1)
         self._quats = with_base("quat_w")
-        self._joints = torch.cat([joined(field) for field in ("joint_pos", "joint_vel", "root_ang_vel_b")], dim=1)
+        self._joints = torch.cat(
+            [joined(field) for field in ("joint_pos", "joint_vel", "root_ang_vel_b")], dim=1
+        )
         width = 1 + len(self.body_names)
         first, last = self.first_frame * width, (self.first_frame + self.num_frames - 1) * width
         turn = rotation.multiply(self._quats[last], rotation.conjugate(self._quats[first]))
@@ -121,7 +135,12 @@ class MotionLibrary(Shown):
         return f"{self.robot.name!r}, {self.num_clips} clips: {', '.join(self.names)}"
 
     def _as_tables(self) -> list[Table]:
-        columns = (self.duration.tolist(), self.num_frames.tolist(), self.loops.tolist(), self.weight.tolist())
+        columns = (
+            self.duration.tolist(),
+            self.num_frames.tolist(),
+            self.loops.tolist(),
+            self.weight.tolist(),
+        )
         header = ("clip", "duration [s]", "frames", "loops", "weight")
         return [(repr(self), header, [*zip(self.names, *columns, strict=True)])]
 
@@ -139,14 +158,22 @@ class MotionLibrary(Shown):
         """Base and joints of ``clips`` at ``times``, s; the shapes broadcast."""
         at, num_joints = self._locate(clips, times), self.robot.num_joints
         base = self._bodies_at(at, self._base)
-        joints = torch.lerp(embedding(at.low, self._joints), embedding(at.high, self._joints), at.blend.unsqueeze(-1))
+        joints = torch.lerp(
+            embedding(at.low, self._joints),
+            embedding(at.high, self._joints),
+            at.blend.unsqueeze(-1),
+        )
         joints[..., num_joints:].masked_fill_(at.outside.unsqueeze(-1), 0.0)
         joint_pos, joint_vel, ang_vel_b = joints.split((num_joints, num_joints, 3), dim=-1)
-        pos, quat, lin_vel = (values[..., 0, :] for values in (base.pos_w, base.quat_w, base.lin_vel_w))
+        pos, quat, lin_vel = (
+            values[..., 0, :] for values in (base.pos_w, base.quat_w, base.lin_vel_w)
+        )
         valid = self.valid[at.low] & self.valid[at.high]
         return MotionSample(pos, quat, lin_vel, ang_vel_b, joint_pos, joint_vel, valid, at.ended)
 
-    def sample_bodies(self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None) -> BodySample:
+    def sample_bodies(
+        self, clips: torch.Tensor, times: torch.Tensor, bodies: torch.Tensor | None = None
+    ) -> BodySample:
         """Some bodies, by :meth:`body_ids`, or all, of ``clips`` at ``times``, s; the shapes of both broadcast."""
         bodies = self.body_ids(*self.body_names) if bodies is None else bodies
         return self._bodies_at(self._locate(clips, times), 1 + bodies)
@@ -172,8 +199,13 @@ class MotionLibrary(Shown):
     def _bodies_at(self, at: _Times, columns: torch.Tensor) -> BodySample:
         """The bodies ``columns`` (b,) of the frames' rows: 0 for the base, 1 + i for body i."""
         width, blend = 1 + len(self.body_names), at.blend.unsqueeze(-1)
-        low, high = (at.low * width).unsqueeze(-1) + columns, (at.high * width).unsqueeze(-1) + columns
-        vectors = torch.lerp(embedding(low, self._vectors), embedding(high, self._vectors), blend.unsqueeze(-1))
+        low, high = (
+            (at.low * width).unsqueeze(-1) + columns,
+            (at.high * width).unsqueeze(-1) + columns,
+        )
+        vectors = torch.lerp(
+            embedding(low, self._vectors), embedding(high, self._vectors), blend.unsqueeze(-1)
+        )
         quats = rotation.slerp(embedding(low, self._quats), embedding(high, self._quats), blend)
         if self._moves_on:
             vectors, quats = self._move_on(at, vectors, quats)
@@ -181,7 +213,9 @@ class MotionLibrary(Shown):
         pos, lin_vel, ang_vel = vectors.split(3, dim=-1)
         return BodySample(pos, quats, lin_vel, ang_vel)
 
-    def _move_on(self, at: _Times, vectors: torch.Tensor, quats: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _move_on(
+        self, at: _Times, vectors: torch.Tensor, quats: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Apply the displacement of k repetitions: p → R^k p + (1 + R + … + R^(k−1)) s for turn R, step s."""
         half_turn = self._turn[at.clips] / 2.0
         turn = self._turn[at.clips] * at.cycle
@@ -212,12 +246,16 @@ class MotionPlayer(Stateful):
     def phase(self) -> torch.Tensor:
         """Part of the clip played, in [0, 1]; a looping clip starts again at 0. Shape: (num_envs,), float32."""
         played = self.time / self.library.duration[self.clip]
-        return torch.where(self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)).float()
+        return torch.where(
+            self.library.loops[self.clip], played - played.floor(), played.clamp(0.0, 1.0)
+        ).float()
 
     def start(self, env_ids: torch.Tensor, clips: torch.Tensor, times: torch.Tensor) -> None:
         """Put ``env_ids`` at ``times`` of ``clips``, s; ValueError if there is no such clip. Shapes: (n,)."""
         if len(clips) and not 0 <= int(clips.min()) <= int(clips.max()) < self.library.num_clips:
-            raise ValueError(f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}")
+            raise ValueError(
+                f"clips must be in [0, {self.library.num_clips}), got {clips.tolist()}"
+            )
         self.clip[env_ids] = clips
         self.time[env_ids] = times.double()
 
@@ -225,7 +263,9 @@ class MotionPlayer(Stateful):
         """Let ``dt`` s pass in every environment."""
         self.time += dt
 
-    def sample(self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)) -> MotionSample:
+    def sample(
+        self, offsets: torch.Tensor | None = None, env_ids: torch.Tensor | slice = slice(None)
+    ) -> MotionSample:
         """The reference of n environments, default all, (n, …), or with ``offsets`` (K,) from now, s, (n, K, …)."""
         clip, time = self.clip[env_ids], self.time[env_ids]
         if offsets is None:
@@ -243,7 +283,10 @@ def resample(motion: Motion, robot: RobotCfg, frame_rate: float) -> Motion:
     require(closes, motion.origin, "frame rate", expected, f"{frame_rate:g} Hz")
     times = torch.arange(int(frames + 1e-6) + 1, dtype=torch.float64) / frame_rate
     library, clip = MotionLibrary([motion], robot, end="hold"), torch.zeros(1, dtype=torch.long)
-    bodies = {f"body_{field}": values for field, values in vars(library.sample_bodies(clip, times)).items()}
+    bodies = {
+        f"body_{field}": values
+        for field, values in vars(library.sample_bodies(clip, times)).items()
+    }
     sampled: dict[str, Any] = vars(library.sample(clip, times)) | bodies
     del sampled["ended"]
     sampled |= {field: continuous(values) for field, values in sampled.items() if "quat" in field}
@@ -260,14 +303,26 @@ def _turned(planar: torch.Tensor, angle: torch.Tensor) -> torch.Tensor:
 def _check_clips(motions: Sequence[Motion], robot: RobotCfg) -> None:
     if not motions:
         raise MotionError("a library needs at least one motion, got none")
-    fitting = {"robot": robot.name, "joint_names": robot.joint_names, "body_names": body_names(robot)}
+    fitting = {
+        "robot": robot.name,
+        "joint_names": robot.joint_names,
+        "body_names": body_names(robot),
+    }
     first, origins = motions[0], dict[str, str]()
     for motion in motions:
         for field, expected in fitting.items():
             got = getattr(motion, field)
-            require(got == expected, motion.origin, field, f"{expected!r} for {robot.name!r}", repr(got))
+            require(
+                got == expected, motion.origin, field, f"{expected!r} for {robot.name!r}", repr(got)
+            )
         unlike = f"unlike that of {origins.get(motion.name)}"
         require(motion.name not in origins, motion.origin, "name", unlike, repr(motion.name))
         origins[motion.name] = motion.origin
         expected = f"{first.frame_rate:g} as that of {first.origin}; use legged_envs.motions.resample on one of them"
-        require(motion.frame_rate == first.frame_rate, motion.origin, "frame_rate", expected, f"{motion.frame_rate:g}")
+        require(
+            motion.frame_rate == first.frame_rate,
+            motion.origin,
+            "frame_rate",
+            expected,
+            f"{motion.frame_rate:g}",
+        )

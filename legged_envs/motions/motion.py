@@ -52,12 +52,23 @@ class Motion:
 
     def __post_init__(self) -> None:
         check_frame_rate(self.frame_rate, self.origin)
-        require(0.0 <= self.weight < math.inf, self.origin, "weight", "finite and not negative", self.weight)
+        require(
+            0.0 <= self.weight < math.inf,
+            self.origin,
+            "weight",
+            "finite and not negative",
+            self.weight,
+        )
         for field, names in (("joint_names", self.joint_names), ("body_names", self.body_names)):
-            require(0 < len(set(names)) == len(names), self.origin, field, "unique and not empty", names)
+            require(
+                0 < len(set(names)) == len(names), self.origin, field, "unique and not empty", names
+            )
         frames = {field: getattr(self, field) for fields in FIELDS.values() for field in fields}
         check_frames(frames, self.joint_names, self.body_names, self.origin, torch.float32)
-        expected, got = f"({self.num_frames},) torch.bool", f"{tuple(self.valid.shape)} {self.valid.dtype}"
+        expected, got = (
+            f"({self.num_frames},) torch.bool",
+            f"{tuple(self.valid.shape)} {self.valid.dtype}",
+        )
         require(got == expected, self.origin, "valid", expected, got)
 
     @property
@@ -83,10 +94,18 @@ def require(fine: bool, origin: str, field: str, expected: str, got: object) -> 
 
 
 def check_frame_rate(frame_rate: float, origin: str) -> None:
-    require(math.isfinite(frame_rate) and frame_rate > 0.0, origin, "frame rate", "finite and positive", frame_rate)
+    require(
+        math.isfinite(frame_rate) and frame_rate > 0.0,
+        origin,
+        "frame rate",
+        "finite and positive",
+        frame_rate,
+    )
 
 
-def check_keys(found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()) -> None:
+def check_keys(
+    found: Collection[str], required: Sequence[str], origin: str, optional: Sequence[str] = ()
+) -> None:
     known = (*required, *optional)
     problems = [f"lacks field {key!r}" for key in required if key not in found]
     problems += [f"has the unknown field {key!r}" for key in found if key not in known]
@@ -106,19 +125,28 @@ def check_frames(
     require(num_frames >= 2, origin, "a motion", "at least 2 frames", num_frames)
     for field, values in fields.items():
         axes = "wxyz" if "quat" in field else "xyz"
-        columns = {"root": (axes,), "joint": (joint_names,), "body": (body_names, axes)}[field.split("_")[0]]
-        expected, got = f"{(num_frames, *map(len, columns))} {dtype}", f"{tuple(values.shape)} {values.dtype}"
+        columns = {"root": (axes,), "joint": (joint_names,), "body": (body_names, axes)}[
+            field.split("_")[0]
+        ]
+        expected, got = (
+            f"{(num_frames, *map(len, columns))} {dtype}",
+            f"{tuple(values.shape)} {values.dtype}",
+        )
         require(got == expected, origin, field, expected, got)
         if len(bad := (~values.isfinite()).nonzero()):
             frame, *place = bad[0].tolist()
             column = ".".join(names[i] for names, i in zip(columns, place, strict=True))
             number = values[(frame, *place)].item()
-            raise MotionError(f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {number}")
+            raise MotionError(
+                f"{origin}: frame {frame}: {field}[{column}] must be a finite number, got {number}"
+            )
         if axes == "wxyz":
             check_unit(values, origin, field)
 
 
-def check_unit(quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0) -> None:
+def check_unit(
+    quaternions: torch.Tensor, origin: str, field: str, row: str = "frame", first: int = 0
+) -> None:
     """Raise MotionError at the first of ``quaternions`` (T, …, 4) not of length 1; rows count from ``first``."""
     length = torch.linalg.vector_norm(quaternions, dim=-1)
     if len(bad := ((length - 1.0).abs() > UNIT_TOLERANCE).nonzero()):

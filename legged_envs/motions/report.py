@@ -31,9 +31,18 @@ class MotionReport:
     def problems(self) -> list[str]:
         """What a robot could not do; empty for a good motion."""
         found = (
-            (self.foot_slip > TOLERANCE, f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame"),
-            (self.joint_margin < 0.0, f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range"),
-            (self.joint_speed > 1.0, f"{self.fastest_joint} moves at {self.joint_speed:.2f} times its speed limit"),
+            (
+                self.foot_slip > TOLERANCE,
+                f"a standing foot slips {1e3 * self.foot_slip:.2f} mm in a frame",
+            ),
+            (
+                self.joint_margin < 0.0,
+                f"{self.tightest_joint} is {-self.joint_margin:.3f} rad outside of its range",
+            ),
+            (
+                self.joint_speed > 1.0,
+                f"{self.fastest_joint} moves at {self.joint_speed:.2f} times its speed limit",
+            ),
             (self.lowest < -TOLERANCE, f"a part is {-1e3 * self.lowest:.1f} mm below the ground"),
             (self.seam > TOLERANCE, f"the loop does not close: its ends differ by {self.seam:.4f}"),
         )
@@ -45,11 +54,15 @@ def inspect_motion(motion: Motion, robot: RobotCfg) -> MotionReport:
     model, joint_pos = robot_model(robot), motion.joint_pos.double()
     low, high = torch.from_numpy(model.jnt_range[1:]).unbind(1)
     unlimited = torch.from_numpy(model.jnt_limited[1:]) == 0
-    margin = torch.minimum(joint_pos - low, high - joint_pos).amin(0).masked_fill(unlimited, torch.inf)
+    margin = (
+        torch.minimum(joint_pos - low, high - joint_pos).amin(0).masked_fill(unlimited, torch.inf)
+    )
     speed = motion.joint_vel.abs().amax(0) / torch.tensor(robot.velocity_limits)
     way = torch.linalg.vector_norm(_foot_pos(motion, robot).diff(dim=0)[..., :2], dim=-1)
     stands = foot_contacts(motion, robot)
-    lowest = lowest_point(robot, torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), dim=1))
+    lowest = lowest_point(
+        robot, torch.cat((motion.root_pos_w, motion.root_quat_w, motion.joint_pos), dim=1)
+    )
     return MotionReport(
         foot_slip=(way * (stands[1:] & stands[:-1])).max().item(),
         joint_margin=margin.min().item(),
@@ -74,5 +87,7 @@ def _seam(motion: Motion) -> float:
     """Difference of last and first frame that a displacement and a turn on the ground do not explain."""
     joints = (motion.joint_pos[-1] - motion.joint_pos[0]).abs().max()
     height = (motion.root_pos_w[-1, 2] - motion.root_pos_w[0, 2]).abs()
-    tilt = rotation.rotate(rotation.conjugate(motion.root_quat_w[[0, -1]]), torch.tensor([0.0, 0.0, -1.0]))
+    tilt = rotation.rotate(
+        rotation.conjugate(motion.root_quat_w[[0, -1]]), torch.tensor([0.0, 0.0, -1.0])
+    )
     return max(joints.item(), height.item(), (tilt[1] - tilt[0]).abs().max().item())

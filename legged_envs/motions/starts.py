@@ -52,14 +52,22 @@ class StartSampler(Stateful):
         self._cumulative = torch.cat((weights.new_zeros(1), weights.cumsum(0) / weights.sum()))
         self._make_bins()
         self._uniform = self._cumulative[self._bin_end] - self._cumulative[self._bin_start]
-        self._kernel = self.cfg.decay ** torch.arange(self.cfg.bins_ahead, dtype=torch.float64, device=library.device)
-        self.failures = torch.zeros(len(self._bin_start), dtype=torch.float64, device=library.device)
+        self._kernel = self.cfg.decay ** torch.arange(
+            self.cfg.bins_ahead, dtype=torch.float64, device=library.device
+        )
+        self.failures = torch.zeros(
+            len(self._bin_start), dtype=torch.float64, device=library.device
+        )
         """Running mean of the number of failures in each bin per call of :meth:`record`. Shape: (num_bins,)."""
         self._update_probabilities()
 
     def bins(self, clips: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
         """The bins of ``times`` (n,), s, in ``clips`` (n,). Shape: (n,), int64."""
-        duration, times, count = self.library.duration[clips].double(), times.double(), self._bins_per_clip[clips]
+        duration, times, count = (
+            self.library.duration[clips].double(),
+            times.double(),
+            self._bins_per_clip[clips],
+        )
         times = torch.where(self.library.loops[clips], torch.remainder(times, duration), times)
         inside = (times / duration * count).long()
         return self._first_bin[clips] + inside.clamp(torch.zeros_like(inside), count - 1)
@@ -71,14 +79,23 @@ class StartSampler(Stateful):
         bins = bins.clamp_(max=len(self._bin_start) - 1)
         first, end, clips = self._bin_start[bins], self._bin_end[bins], self._clip_of_bin[bins]
         place = torch.lerp(self._cumulative[first], self._cumulative[end], for_place)
-        interval = (torch.searchsorted(self._cumulative, place, right=True) - 1).clamp_(first, end - 1)
-        start, share = self._cumulative[interval], self._cumulative[interval + 1] - self._cumulative[interval]
+        interval = (torch.searchsorted(self._cumulative, place, right=True) - 1).clamp_(
+            first, end - 1
+        )
+        start, share = (
+            self._cumulative[interval],
+            self._cumulative[interval + 1] - self._cumulative[interval],
+        )
         fraction = ((place - start) / share.clamp(min=1e-300)).clamp_(0.0, 1.0)
-        return clips, ((interval - self.library.first_frame[clips]).double() + fraction) / self.library.frame_rate
+        return clips, (
+            (interval - self.library.first_frame[clips]).double() + fraction
+        ) / self.library.frame_rate
 
     def record(self, clips: torch.Tensor, times: torch.Tensor, failed: torch.Tensor) -> None:
         """Take in one control step: which robots, at ``times`` [s] of ``clips``, ``failed``, bool. Shapes: (n,)."""
-        count = torch.zeros_like(self.failures).index_add_(0, self.bins(clips, times), failed.double())
+        count = torch.zeros_like(self.failures).index_add_(
+            0, self.bins(clips, times), failed.double()
+        )
         self.failures.lerp_(count, self.cfg.smoothing)
         self._update_probabilities()
 
@@ -92,13 +109,22 @@ class StartSampler(Stateful):
         library = self.library
         clip = torch.repeat_interleave(library.num_frames)
         following = torch.arange(len(clip), device=library.device) - library.first_frame[clip] + 1
-        last = library.num_frames - 1 - torch.where(library.loops, 0.0, self.cfg.margin * library.frame_rate)
+        last = (
+            library.num_frames
+            - 1
+            - torch.where(library.loops, 0.0, self.cfg.margin * library.frame_rate)
+        )
         usable = library.valid & library.valid.roll(-1) & (following <= last[clip] + ON_FRAME)
         number = torch.bincount(clip[usable], minlength=library.num_clips)
         if not number.all():
             where = f"at least {self.cfg.margin:g} s before its end, so no episode can start in it"
-            clip_name, advice = library.names[int(number.argmin())], "leave it out or lower StartCfg.margin"
-            raise MotionError(f"clip {clip_name!r} has no two successive valid frames {where}; {advice}")
+            clip_name, advice = (
+                library.names[int(number.argmin())],
+                "leave it out or lower StartCfg.margin",
+            )
+            raise MotionError(
+                f"clip {clip_name!r} has no two successive valid frames {where}; {advice}"
+            )
         if not library.weight.any():
             raise MotionError("the weights of all clips are 0, so none can be drawn")
         return usable.double() / number[clip] * library.weight[clip].double()
@@ -106,7 +132,13 @@ class StartSampler(Stateful):
     def _make_bins(self) -> None:
         library, device = self.library, self.library.device
         intervals = library.num_frames - 1
-        count = (library.duration.double() / self.cfg.bin_length).round().clamp(max=intervals).long().clamp(min=1)
+        count = (
+            (library.duration.double() / self.cfg.bin_length)
+            .round()
+            .clamp(max=intervals)
+            .long()
+            .clamp(min=1)
+        )
         self._bins_per_clip, self._first_bin = count, count.cumsum(0) - count
         clip = self._clip_of_bin = torch.repeat_interleave(count)
         place = torch.arange(len(clip), device=device) - self._first_bin[clip]
@@ -115,7 +147,9 @@ class StartSampler(Stateful):
         self._bin_end = first + ((place + 1) * intervals + count - 1) // count
         ahead = place.unsqueeze(1) + torch.arange(self.cfg.bins_ahead, device=device)
         count = count.unsqueeze(1)
-        ahead = torch.where(library.loops[clip].unsqueeze(1), ahead % count, ahead.minimum(count - 1))
+        ahead = torch.where(
+            library.loops[clip].unsqueeze(1), ahead % count, ahead.minimum(count - 1)
+        )
         self._ahead = self._first_bin[clip].unsqueeze(1) + ahead
 
     def _update_probabilities(self) -> None:

@@ -25,7 +25,9 @@ G1_LIMB_BY_LIMB = G1_29.joint_names
 """Joint order depth first, as in MJCF and URDF: Unitree's SDK, its LAFAN1 retargeting, mjlab and this package."""
 _LEVELS = (*range(6), *range(6), *range(3), *range(3, 10), *range(3, 10))
 """How many joints are before each of those, from the base on: legs, waist, and the arms that go on from the waist."""
-G1_LEVEL_BY_LEVEL = tuple(joint for _, joint in sorted(zip(_LEVELS, G1_LIMB_BY_LIMB, strict=True), key=itemgetter(0)))
+G1_LEVEL_BY_LEVEL = tuple(
+    joint for _, joint in sorted(zip(_LEVELS, G1_LIMB_BY_LIMB, strict=True), key=itemgetter(0))
+)
 """The same joints breadth first, as PhysX numbers them: Isaac Lab and the BeyondMimic files made with it."""
 _ROOT = ("root x", "root y", "root z", "root qx", "root qy", "root qz", "root qw")
 _CYCLE_OFFSETS = ("EnableCycleOffsetPosition", "EnableCycleOffsetRotation")
@@ -55,12 +57,21 @@ def load_lafan1_csv(
     require(fine, origin, "lines", f"within 1 and {len(text)}, the first before the last", lines)
     rows = [[_number(cell) for cell in line.split(",")] for line in text[first - 1 : last]]
     poses = _read_frames(rows, joint_names, origin, "line", first)
-    joints: dict[str, Any] = {"joint_names": joint_names, "ignore_extra_joints": ignore_extra_joints}
-    return motion_from_coordinates(robot, Path(path).stem, frame_rate, *poses, **joints, source=origin)
+    joints: dict[str, Any] = {
+        "joint_names": joint_names,
+        "ignore_extra_joints": ignore_extra_joints,
+    }
+    return motion_from_coordinates(
+        robot, Path(path).stem, frame_rate, *poses, **joints, source=origin
+    )
 
 
 def load_amp_json(
-    path: str | Path, robot: RobotCfg, *, joint_names: Sequence[str] = GO2.joint_names, num_feet: int = 4
+    path: str | Path,
+    robot: RobotCfg,
+    *,
+    joint_names: Sequence[str] = GO2.joint_names,
+    num_feet: int = 4,
 ) -> Motion:
     """Read a clip of ``robot``, named after the file, with columns ``joint_names`` and of ``num_feet`` feet. The
     default order is that of AMP_for_hardware; forks have others, such as FL, FR, RL, RR. Velocities are the file's
@@ -71,19 +82,35 @@ def load_amp_json(
     rows = content["Frames"]
     feet = [f"foot {foot} {axis}" for foot in range(num_feet) for axis in "xyz"]
     of_root = [f"root {kind} velocity {axis}" for kind in ("linear", "angular") for axis in "xyz"]
-    columns = (*joint_names, *feet, *of_root, *(f"{column} velocity" for column in (*joint_names, *feet)))
+    columns = (
+        *joint_names,
+        *feet,
+        *of_root,
+        *(f"{column} velocity" for column in (*joint_names, *feet)),
+    )
     short, long = (len(_ROOT) + len(names) for names in (joint_names, columns))
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     require(width in (short, long), origin, "frame 0", f"{short} or {long} columns wide", width)
     pos, quat, others = _read_frames(rows, columns[: width - len(_ROOT)], origin)
     joint_pos, rest = others[:, : len(joint_names)], others[:, len(joint_names) :]
-    fields: dict[str, Any] = {"loop": content["LoopMode"] == "Wrap", "weight": content.get("MotionWeight", 1.0)}
+    fields: dict[str, Any] = {
+        "loop": content["LoopMode"] == "Wrap",
+        "weight": content.get("MotionWeight", 1.0),
+    }
     if width == long:
-        foot_pos, lin_vel, ang_vel, joint_vel, _ = rest.split([len(feet), 3, 3, len(joint_names), len(feet)], dim=1)
-        fields |= {"root_lin_vel_w": rotation.rotate(quat, lin_vel), "root_ang_vel_b": ang_vel, "joint_vel": joint_vel}
+        foot_pos, lin_vel, ang_vel, joint_vel, _ = rest.split(
+            [len(feet), 3, 3, len(joint_names), len(feet)], dim=1
+        )
+        fields |= {
+            "root_lin_vel_w": rotation.rotate(quat, lin_vel),
+            "root_ang_vel_b": ang_vel,
+            "joint_vel": joint_vel,
+        }
     fields |= {"joint_names": joint_names, "source": origin}
     frame_rate = 1.0 / content["FrameDuration"]
-    motion = motion_from_coordinates(robot, Path(path).stem, frame_rate, pos, quat, joint_pos, **fields)
+    motion = motion_from_coordinates(
+        robot, Path(path).stem, frame_rate, pos, quat, joint_pos, **fields
+    )
     if width == long and num_feet == len(robot.foot_names):
         _check_sides(foot_pos.unflatten(1, (num_feet, 3)), motion, robot, joint_names)
     return motion
@@ -96,7 +123,9 @@ def _read_amp(path: str | Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise MotionError(f"{origin}: not JSON: {error}") from error
     require(isinstance(content, dict), origin, "the text", "a JSON object", type(content).__name__)
-    check_keys(content, ("LoopMode", "FrameDuration", "Frames"), origin, ("MotionWeight", *_CYCLE_OFFSETS))
+    check_keys(
+        content, ("LoopMode", "FrameDuration", "Frames"), origin, ("MotionWeight", *_CYCLE_OFFSETS)
+    )
     mode, frames = content["LoopMode"], content["Frames"]
     require(mode in ("Wrap", "Clamp"), origin, "LoopMode", "'Wrap' or 'Clamp'", reprlib.repr(mode))
     for key in ("FrameDuration", "MotionWeight"):
@@ -112,10 +141,17 @@ def _read_amp(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def _check_sides(feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]) -> None:
+def _check_sides(
+    feet: torch.Tensor, motion: Motion, robot: RobotCfg, joint_names: Sequence[str]
+) -> None:
     """Raise if the file's feet (T, num_feet, 3), in the base frame, are left where the robot's legs are right."""
     legs = list(dict.fromkeys(name.split("_")[0] for name in joint_names))
-    bodies = [motion.body_names.index(foot) for leg in legs for foot in robot.foot_names if foot.startswith(leg)]
+    bodies = [
+        motion.body_names.index(foot)
+        for leg in legs
+        for foot in robot.foot_names
+        if foot.startswith(leg)
+    ]
     if not len(legs) == len(bodies) == feet.shape[1]:
         return  # joints that are not called after their legs tell nothing
     from_base = motion.body_pos_w[:, bodies] - motion.root_pos_w.unsqueeze(1)
@@ -139,14 +175,24 @@ def _read_frames(
         require(got == len(columns), origin, f"{row} {i}", f"{len(columns)} columns wide", got)
         for column, value in zip(columns, values, strict=True):
             if not _is_finite(value):
-                require(False, f"{origin}: {row} {i}", f"column[{column}]", "a finite number", reprlib.repr(value))
+                require(
+                    False,
+                    f"{origin}: {row} {i}",
+                    f"column[{column}]",
+                    "a finite number",
+                    reprlib.repr(value),
+                )
     table = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(columns))
     check_unit(table[:, 3:7], origin, "root quaternion (x, y, z, w)", row, first)
     return table[:, :3], table[:, [6, 3, 4, 5]], table[:, 7:]
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    )
 
 
 def _number(cell: str) -> float | str:

@@ -44,31 +44,53 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
         states = core.cfg.observations[cfg.amp.group]
         expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
     names, limits = core.cost_names, core.cost_limits
-    return MimicPPO(*common, cfg, cost_names=names, cost_limits=limits, teacher=teacher, expert=expert)
+    return MimicPPO(
+        *common, cfg, cost_names=names, cost_limits=limits, teacher=teacher, expert=expert
+    )
 
 
 def _make_ppo(ppo: PPOCfg, env: RslRlVecEnv) -> Algorithm:
-    assert ppo.hidden is not None and ppo.init_std is not None, "complete() was to give what the task has by default"
+    assert ppo.hidden is not None and ppo.init_std is not None, (
+        "complete() was to give what the task has by default"
+    )
     groups = unwrap(env.env).group_sizes
-    network = {"hidden_dims": list(ppo.hidden), "activation": ppo.activation, "obs_normalization": True}
+    network = {
+        "hidden_dims": list(ppo.hidden),
+        "activation": ppo.activation,
+        "obs_normalization": True,
+    }
     model = {"class_name": Model, **network}
-    gaussian = {"class_name": "rsl_rl.modules.distribution:GaussianDistribution", "init_std": _noise(ppo.init_std, env)}
+    gaussian = {
+        "class_name": "rsl_rl.modules.distribution:GaussianDistribution",
+        "init_std": _noise(ppo.init_std, env),
+    }
     passes = {"num_learning_epochs": ppo.epochs, "num_mini_batches": ppo.mini_batches}
-    optimizer = {"learning_rate": ppo.learning_rate, "schedule": "fixed", "max_grad_norm": ppo.max_grad_norm}
+    optimizer = {
+        "learning_rate": ppo.learning_rate,
+        "schedule": "fixed",
+        "max_grad_norm": ppo.max_grad_norm,
+    }
     returns = {"gamma": ppo.gamma, "lam": ppo.gae_lambda}
     loss = {"clip_param": ppo.clip, "entropy_coef": ppo.entropy, "value_loss_coef": ppo.value_loss}
     cfg = {
         "algorithm": {"class_name": BootstrapPPO, **passes, **optimizer, **returns, **loss},
         "actor": {**model, "distribution_cfg": gaussian},
         "critic": dict(model),
-        "obs_groups": {"actor": ["policy"], "critic": ["critic" if "critic" in groups else "policy"]},
+        "obs_groups": {
+            "actor": ["policy"],
+            "critic": ["critic" if "critic" in groups else "policy"],
+        },
         "num_steps_per_env": ppo.steps_per_env,
         "multi_gpu": None,
     }
     with contextlib.redirect_stdout(None):  # rsl_rl prints the networks
-        algorithm = BootstrapPPO.construct_algorithm(env.get_observations(), env, cfg, str(env.device))
+        algorithm = BootstrapPPO.construct_algorithm(
+            env.get_observations(), env, cfg, str(env.device)
+        )
     steps, observations, actions = ppo.steps_per_env, env.get_observations(), [env.num_actions]
-    algorithm.storage = storage = Rollouts("rl", env.num_envs, steps, observations, actions, str(env.device))
+    algorithm.storage = storage = Rollouts(
+        "rl", env.num_envs, steps, observations, actions, str(env.device)
+    )
     storage.models = algorithm.actor, algorithm.critic
     if ppo.mirror:
         try:

@@ -56,7 +56,12 @@ def _measure_engine(envs: VectorEnv, rounds: int) -> np.ndarray:
         full = _seconds(core.device, [partial(envs.step, action) for action in actions])
         core.sim.set_state(state)
         targets = core.robot.default_joint_pos + core.actions.scale * actions
-        times.append((full, _seconds(core.device, [partial(_step_engine, core, target) for target in targets])))
+        times.append(
+            (
+                full,
+                _seconds(core.device, [partial(_step_engine, core, target) for target in targets]),
+            )
+        )
     return 1e3 * np.array(times[1:])
 
 
@@ -66,7 +71,10 @@ def _measure_mujoco(envs: VectorEnv, rounds: int) -> np.ndarray:
     sim = cast(MujocoSimulation, core.sim)
     batch, raw = sim.batch, mujoco.batch.Batch(sim.model, num_envs, sim.batch.nthread)
     ctrl, raw_ctrl = batch.bind("ctrl"), raw.bind("ctrl")
-    amplitude, omega = rng.uniform(0.0, 0.25, ctrl.shape), 2 * np.pi * rng.uniform(0.3, 1.5, ctrl.shape) * core.step_dt
+    amplitude, omega = (
+        rng.uniform(0.0, 0.25, ctrl.shape),
+        2 * np.pi * rng.uniform(0.3, 1.5, ctrl.shape) * core.step_dt,
+    )
     num_steps = min(max(ROUND_ENV_STEPS // num_envs, MIN_STEPS), MAX_STEPS)
     seconds = np.zeros((rounds + 1, 2))
     envs.reset(seed=0)
@@ -88,15 +96,27 @@ def _measure_mujoco(envs: VectorEnv, rounds: int) -> np.ndarray:
 
 
 def _bench_size(
-    task_id: str, num_envs: int, rounds: int, compile: bool, sim: str = "mujoco", device: str = "cpu"
+    task_id: str,
+    num_envs: int,
+    rounds: int,
+    compile: bool,
+    sim: str = "mujoco",
+    device: str = "cpu",
 ) -> dict[str, float]:
     array = "numpy" if sim == "mujoco" else "torch"
-    envs = gym.make_vec(task_id, num_envs=num_envs, compile=compile, sim=sim, device=device, array=array)
+    envs = gym.make_vec(
+        task_id, num_envs=num_envs, compile=compile, sim=sim, device=device, array=array
+    )
     milliseconds = (_measure_mujoco if sim == "mujoco" else _measure_engine)(envs, rounds)
     envs.close()
     env_ms, batch_ms = np.median(milliseconds, axis=0).tolist()
     ratio = np.median(milliseconds[:, 0] / milliseconds[:, 1]).item()
-    figures = {"env_steps_per_s": 1e3 * num_envs / env_ms, "env_ms": env_ms, "batch_ms": batch_ms, "ratio": ratio}
+    figures = {
+        "env_steps_per_s": 1e3 * num_envs / env_ms,
+        "env_ms": env_ms,
+        "batch_ms": batch_ms,
+        "ratio": ratio,
+    }
     return {"num_envs": num_envs, **figures}
 
 
@@ -122,7 +142,9 @@ def main(
         torch.set_num_threads(threads)
     table = Table(*HEADS, title=f"{task_id}, {sim}, {device}")
     for row in rows:
-        table.add_row(*(format(value, style) for value, style in zip(row.values(), STYLES, strict=True)))
+        table.add_row(
+            *(format(value, style) for value, style in zip(row.values(), STYLES, strict=True))
+        )
     Console().print(table, LEGEND.replace("\n", " "), sep="\n")
     if json_path is not None:
         about = {"task_id": task_id, "compile": compile, "sim": sim, "device": device}

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg, subcommand
 from tyro.constructors import PrimitiveConstructorSpec
 
-from legged_envs.checks import check_choice, check_inputs, check_installed, check_known, check_number, whole_number
+from legged_envs.checks import (
+    check_choice,
+    check_inputs,
+    check_installed,
+    check_known,
+    check_number,
+    whole_number,
+)
 from legged_envs.configuration import Configuration
 from legged_envs.rl.mimic_config import Activation, MimicDistillationCfg, MimicPPOCfg, OnPolicyCfg
 from legged_envs.rl.run import TRACKERS
@@ -27,7 +34,10 @@ def _parsed(words: list[str]) -> Any:
 
 
 Value = Annotated[
-    Any, PrimitiveConstructorSpec(1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)])
+    Any,
+    PrimitiveConstructorSpec(
+        1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)]
+    ),
 ]
 """Any value; a word that is Python, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that."""
 
@@ -44,7 +54,13 @@ MOST_THREADS = 256
 arms and heads get, what torch takes as a seed, the least memory of an environment, and how many threads a machine with
 fewer cores may have."""
 _FROM_ZERO = ("seed", "threads", "decay_iterations")
-_ABOVE_ZERO: tuple[str, ...] = ("minutes", "checkpoint_minutes", "learning_rate", "max_grad_norm", "clip")
+_ABOVE_ZERO: tuple[str, ...] = (
+    "minutes",
+    "checkpoint_minutes",
+    "learning_rate",
+    "max_grad_norm",
+    "clip",
+)
 _ABOVE_ZERO += ("init_std", "init_free_std", "noise_kept")
 _TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse")
 """Integers that may be 0, and other numbers that may not, or not be above 1."""
@@ -76,7 +92,11 @@ class PPOCfg(OnPolicyCfg):
 
 
 AlgorithmCfg = PPOCfg | MimicPPOCfg | MimicDistillationCfg
-ALGORITHMS: dict[str, type[AlgorithmCfg]] = {"ppo": PPOCfg, "mmppo": MimicPPOCfg, "distillation": MimicDistillationCfg}
+ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
+    "ppo": PPOCfg,
+    "mmppo": MimicPPOCfg,
+    "distillation": MimicDistillationCfg,
+}
 
 
 TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
@@ -179,7 +199,9 @@ class RecordCfg(Configuration):
         check_size("--num-envs", self.num_envs)
         whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)
         if (folder := dataset_folder(self.name)).exists():
-            raise FileExistsError(f"there is a dataset {self.name!r} in {str(folder)!r}: choose another --name")
+            raise FileExistsError(
+                f"there is a dataset {self.name!r} in {str(folder)!r}: choose another --name"
+            )
         policy_and_task(self.task_id, self.policy, self.changes, weights=False)
 
 
@@ -203,12 +225,18 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
             "gamma": 0.99 if rough else 0.98 if biped else 0.97,
             "final_gamma": 0.99 if biped and algo.gamma is None else None,
         }
-        algo = replace(algo, **{name: value for name, value in usual.items() if getattr(algo, name) is None})
-        algo = replace(algo, final_gamma=algo.gamma if algo.final_gamma is None else algo.final_gamma)
+        algo = replace(
+            algo, **{name: value for name, value in usual.items() if getattr(algo, name) is None}
+        )
+        algo = replace(
+            algo, final_gamma=algo.gamma if algo.final_gamma is None else algo.final_gamma
+        )
     name_of = {options: name for name, options in ALGORITHMS.items()}
     fitting = [name for options, name in name_of.items() if mimic != (options is PPOCfg)]
     if (given := name_of.get(type(algo))) not in fitting:
-        raise ValueError(f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given or algo}")
+        raise ValueError(
+            f"{cfg.task_id!r} is trained with {' or '.join(fitting)}, got {given or algo}"
+        )
     for name in ("clips", "motions"):
         if getattr(cfg, name) and not mimic:
             raise ValueError(f"--{name} is for mimic tasks, and {cfg.task_id!r} is none")
@@ -216,7 +244,9 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
         raise ValueError("--warm-start is for ppo and mmppo; a student begins anew")
     if isinstance(algo, PPOCfg) and algo.noise_kept != 1.0 and cfg.warm_start is None:
         how = "a new run has --init-std"
-        raise ValueError(f"--noise-kept is for a --warm-start, got {algo.noise_kept:g} without; {how}")
+        raise ValueError(
+            f"--noise-kept is for a --warm-start, got {algo.noise_kept:g} without; {how}"
+        )
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
     _check_numbers(cfg)
@@ -227,7 +257,9 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
     check_size("--episodes", cfg.episodes)
     samples, mini_batches = cfg.num_envs * algo.steps_per_env, getattr(algo, "mini_batches", 1)
     if mini_batches > samples:
-        raise ValueError(f"--mini-batches must be at most num_envs · steps_per_env = {samples}, got {mini_batches}")
+        raise ValueError(
+            f"--mini-batches must be at most num_envs · steps_per_env = {samples}, got {mini_batches}"
+        )
     return replace(cfg, algo=algo, minutes=minutes if cfg.minutes is None else cfg.minutes), algo
 
 
@@ -237,7 +269,9 @@ def coarse(cfg: TrainCfg, task: "TaskCfg") -> float:
 
     fits = task.workflow is None and task.sim.decimation % 2 == 0
     if cfg.coarse and not fits:
-        raise ValueError(f"--coarse halves sim.decimation of a task of terms, got {cfg.coarse} for {cfg.task_id!r}")
+        raise ValueError(
+            f"--coarse halves sim.decimation of a task of terms, got {cfg.coarse} for {cfg.task_id!r}"
+        )
     usual = COARSE if fits and follows_velocity(task) and task.scene.terrain is None else 0.0
     return usual if cfg.coarse is None else cfg.coarse
 
@@ -248,7 +282,9 @@ def first_trot(cfg: TrainCfg, task: "TaskCfg") -> float:
 
     fits = task.workflow is None and "trot" in task.rewards and task.rewards["trot"].weight != 0.0
     if cfg.first_trot is not None and not fits:
-        raise ValueError(f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none")
+        raise ValueError(
+            f"--first-trot is for tasks with a reward 'trot', {cfg.task_id!r} has none"
+        )
     begins = follows_velocity(task) and task.scene.terrain is None and cfg.warm_start is None
     usual = FIRST_TROT if fits and begins else 1.0
     return usual if cfg.first_trot is None else cfg.first_trot
@@ -258,7 +294,9 @@ def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:
     """Where the teacher of an algorithm is that needs one; ValueError if it is not given."""
     path = algo.dagger.teacher if isinstance(algo, MimicPPOCfg) else algo.teacher
     if path is None:
-        raise ValueError("distillation and DAgger need a --teacher, a run trained with mmppo --privileged-actor")
+        raise ValueError(
+            "distillation and DAgger need a --teacher, a run trained with mmppo --privileged-actor"
+        )
     return path
 
 
@@ -270,7 +308,10 @@ def _check_numbers(options: Any, prefix: str = "--") -> None:
         elif option.type in (float, float | None) and value is not None:
             bounds = {"above": 0.0} if option.name in _ABOVE_ZERO else {"least": 0.0}
             check_number(name, value, **bounds, most=1.0 if option.name in _TO_ONE else inf)
-        elif option.type in (int, int | None, tuple[int, ...], tuple[int, ...] | None) and value is not None:
+        elif (
+            option.type in (int, int | None, tuple[int, ...], tuple[int, ...] | None)
+            and value is not None
+        ):
             for number in value if isinstance(value, tuple) else (value,):
                 whole_number(name, number, least=int(option.name not in _FROM_ZERO))
 
@@ -280,7 +321,9 @@ def check_size(option: str, number: int) -> None:
     needed = BYTES_PER_ROBOT * whole_number(option, number) / 1e9
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     if needed > memory:
-        raise ValueError(f"{option} {number} needs {needed:,.0f} GB of memory, this machine has {memory:,.0f}")
+        raise ValueError(
+            f"{option} {number} needs {needed:,.0f} GB of memory, this machine has {memory:,.0f}"
+        )
 
 
 def check_run(cfg: TrainCfg) -> None:
@@ -306,5 +349,7 @@ def check_run(cfg: TrainCfg) -> None:
         scenes(task, clips=cfg.clips, total=cfg.video_seconds)
     if isinstance(algo, MimicPPOCfg):
         check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
-    if isinstance(algo, MimicDistillationCfg) or (isinstance(algo, MimicPPOCfg) and algo.dagger.coefficient):
+    if isinstance(algo, MimicDistillationCfg) or (
+        isinstance(algo, MimicPPOCfg) and algo.dagger.coefficient
+    ):
         load_policy(teacher_path(algo), weights=False)

@@ -45,12 +45,18 @@ class Evaluator:
         metrics = metrics_of(cfg)
         self._groups = tuple(groups) or metrics.GROUPS
         cfg, num_envs = metrics.task(evaluation_cfg(cfg), episodes)
-        self._envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, sim=sim, device=device, **EVALUATED)
+        self._envs = gym.make_vec(
+            task_id, num_envs=num_envs, cfg=cfg, sim=sim, device=device, **EVALUATED
+        )
         self.core = unwrap(self._envs)
         self.metrics = metrics(self.core)
 
     def run(
-        self, policy: PolicyFunction, still: bool = True, seed: int = EVALUATION_SEED, show: Show = show_nothing
+        self,
+        policy: PolicyFunction,
+        still: bool = True,
+        seed: int = EVALUATION_SEED,
+        show: Show = show_nothing,
     ) -> Any:
         """Evaluate ``policy``, ``still`` for standing as well; gives an ``Evaluation`` or a ``MimicEvaluation``. What
         ``show`` raises ends it."""
@@ -75,7 +81,9 @@ class Evaluator:
             measures = self.metrics.measures({**info, "reward": reward})
             rows.append({name: value.clone() for name, value in measures.items()})
             show("standing" if still else "evaluating", (step + 1) / steps)
-        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(alive)
+        return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, torch.stack(
+            alive
+        )
 
     def close(self) -> None:
         """Close the environments; nothing can be evaluated afterwards."""

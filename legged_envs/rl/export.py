@@ -17,7 +17,9 @@ from legged_envs.rl.policy import (
 from legged_envs.sim.scene import spec_on_ground
 
 
-def export(task_id: str, policy: Path | None, folder: Path, half: bool = False) -> tuple[Path, Path, Path]:
+def export(
+    task_id: str, policy: Path | None, folder: Path, half: bool = False
+) -> tuple[Path, Path, Path]:
     """Write ``policy.onnx`` and ``policy.safetensors``, of a file or run folder (None: what ships), both with its
     contract, and ``scene.xml``, that of its task; with ``half`` the weights are rounded to 16-bit floats. Where these
     are; errors as :func:`policy_and_task`, and a ValueError, before anything is written, for a contract that lacks
@@ -47,7 +49,9 @@ def scene_text(cfg: TaskCfg) -> str:
     """The first robot of a task on a plane as MJCF, with the actuators, contacts and physics options of the simulation,
     and its default pose as the keyframe ``home``; meshes by their absolute paths."""
     robot, spec = cfg.robot, spec_on_ground(cfg.robot, cfg.sim)
-    spec.meshdir, spec.texturedir = (str(robot.path.parent / each) for each in (spec.meshdir, spec.texturedir))
+    spec.meshdir, spec.texturedir = (
+        str(robot.path.parent / each) for each in (spec.meshdir, spec.texturedir)
+    )
     pose = [0.0, 0.0, robot.base_height, 1.0, 0.0, 0.0, 0.0, *robot.default_joint_pos]
     spec.add_key(name="home", qpos=pose, ctrl=robot.default_joint_pos)
     spec.compile()

@@ -15,7 +15,9 @@ PolicyFunction = Callable[..., torch.Tensor]
 """Observations of some groups, one argument each → actions."""
 COMMAND_RANGES = {"lin_vel_x": (-1.0, 1.0), "lin_vel_y": (-0.5, 0.5), "ang_vel_z": (-1.0, 1.0)}
 """Commands of an evaluation, m/s and rad/s, as far as the task has them too."""
-EVALUATED: dict[str, Any] = dict(array="torch", observations="dict", autoreset_mode="Disabled", max_episode_steps=10**9)
+EVALUATED: dict[str, Any] = dict(
+    array="torch", observations="dict", autoreset_mode="Disabled", max_episode_steps=10**9
+)
 """Options of environments that a policy is evaluated or watched in: nothing but a termination ends an episode."""
 SETTLING_SECONDS = 1.0
 """Time at the start of an episode in which a robot need not follow its velocity command yet."""
@@ -37,9 +39,19 @@ def evaluation_cfg(cfg: TaskCfg) -> TaskCfg:
     """The task as it is evaluated: randomised and noisy as in training, undisturbed, one command an episode."""
     velocity: dict[str, Any] = {}
     if follows_velocity(cfg):
-        velocity = {**command_ranges(cfg), "standing_fraction": 0.0, "resampling_time_s": (1e6, 1e6)}
+        velocity = {
+            **command_ranges(cfg),
+            "standing_fraction": 0.0,
+            "resampling_time_s": (1e6, 1e6),
+        }
     events = {name: event for name, event in cfg.events.items() if event.purpose != "disturb"}
-    return replaced(cfg, {"events": events, **{f"commands.velocity.{name}": value for name, value in velocity.items()}})
+    return replaced(
+        cfg,
+        {
+            "events": events,
+            **{f"commands.velocity.{name}": value for name, value in velocity.items()},
+        },
+    )
 
 
 def command_errors(core: LeggedVectorEnv) -> dict[str, torch.Tensor]:
@@ -67,7 +79,13 @@ def mean_over_steps(values: torch.Tensor, counted: torch.Tensor) -> torch.Tensor
 def of_episodes(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """What ``extras["log"]`` of several steps tells: sums of counts, means over the episodes that ended of the rest."""
     rows = [
-        dict(zip(log, torch.stack([torch.as_tensor(x).double() for x in log.values()]).tolist(), strict=True))
+        dict(
+            zip(
+                log,
+                torch.stack([torch.as_tensor(x).double() for x in log.values()]).tolist(),
+                strict=True,
+            )
+        )
         for log in logs
     ]
     told = {}
@@ -75,7 +93,9 @@ def of_episodes(logs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         values = [(row[name], row.get(EPISODES, 1.0)) for row in rows if name in row]
         counted = name == EPISODES or name.startswith("/termination/")
         episodes = sum(weight for _, weight in values)
-        told[name.lstrip("/")] = sum(x if counted else x * weight / episodes for x, weight in values)
+        told[name.lstrip("/")] = sum(
+            x if counted else x * weight / episodes for x, weight in values
+        )
     return told
 
 

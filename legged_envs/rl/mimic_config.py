@@ -10,7 +10,18 @@ ACTOR_GROUPS = ("policy", "reference", "reference_mask")
 CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
 """Observation groups of a network: observation, reference window, mask."""
 Activation = Literal[
-    "elu", "selu", "relu", "crelu", "lrelu", "tanh", "sigmoid", "softplus", "gelu", "swish", "mish", "identity"
+    "elu",
+    "selu",
+    "relu",
+    "crelu",
+    "lrelu",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "gelu",
+    "swish",
+    "mish",
+    "identity",
 ]
 """Names of rsl_rl."""
 

@@ -85,11 +85,19 @@ class MimicEvaluation:
     def print(self, console: Console) -> None:
         """Print a table with a row for each clip, the errors without a reference, and a table of the costs."""
         title = f"{self.episodes} episodes per clip, from random times in it"
-        shown = {name: hint.__metadata__ for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()}
-        columns = [Column("clip", no_wrap=True), *(Column(head, justify="right") for head, _ in shown.values())]
+        shown = {
+            name: hint.__metadata__
+            for name, hint in get_type_hints(ClipEvaluation, include_extras=True).items()
+        }
+        columns = [
+            Column("clip", no_wrap=True),
+            *(Column(head, justify="right") for head, _ in shown.values()),
+        ]
         table = Table(*columns, title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
         for name, clip in self.clips.items():
-            table.add_row(name, *(format(getattr(clip, field), style) for field, (_, style) in shown.items()))
+            table.add_row(
+                name, *(format(getattr(clip, field), style) for field, (_, style) in shown.items())
+            )
         console.print(table)
         command = self.command
         console.print(
@@ -111,7 +119,9 @@ class MimicMetrics(TaskMetrics):
         library = self.motion.player.library
         self._feet = library.body_ids(*core.cfg.robot.foot_names)
         self._episodes = core.num_envs // (library.num_clips + 1)
-        self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(self._episodes)
+        self._clip = torch.arange(library.num_clips + 1, device=core.device).repeat_interleave(
+            self._episodes
+        )
         """The clip of each environment; the last number stands for no reference. Shape: (num_envs,)."""
         rewarded = [core.cfg.rewards[name].func for name in core.rewards.names]
         self._imitation = [i for i, term in enumerate(rewarded) if term in IMITATION]
@@ -122,7 +132,10 @@ class MimicMetrics(TaskMetrics):
         motion = motion_of(core)
         errors = _tracking_errors(core, motion)
         count = motion.available.sum().clamp(min=1.0)
-        return {name: ((error * motion.available).sum() / count).item() for name, error in errors.items()}
+        return {
+            name: ((error * motion.available).sum() / count).item()
+            for name, error in errors.items()
+        }
 
     @staticmethod
     def task(cfg: TaskCfg, episodes: int) -> tuple[TaskCfg, int]:
@@ -134,7 +147,9 @@ class MimicMetrics(TaskMetrics):
         """Start each episode at a time drawn uniformly in its clip; returns the first observation, (num_envs, …)."""
         library = self.motion.player.library
         clips = self._clip.clamp(max=library.num_clips - 1)
-        share = torch.rand(len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        share = torch.rand(
+            len(clips), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        )
         self.motion.pin(clips, share.to(library.duration.device) * library.duration[clips])
         self.motion.withhold(self._clip == library.num_clips)
         observation = super().start(envs, seed, still)
@@ -153,7 +168,9 @@ class MimicMetrics(TaskMetrics):
             **_tracking_errors(core, target),
             "ang_vel_error": (robot.ang_vel_b - target.target_ang_vel_b).norm(dim=1),
             "height_error": (robot.base_height - target.window_root_pos_w[:, 0, 2]).abs(),
-            "key_error": (robot.bodies(target.key_bodies).pos_b - target.target_key_pos_b).norm(dim=2).mean(1),
+            "key_error": (robot.bodies(target.key_bodies).pos_b - target.target_key_pos_b)
+            .norm(dim=2)
+            .mean(1),
             **{f"command_{name}": error for name, error in command_errors(core).items()},
             "costs": info["costs"],
             "stands": robot.foot_contact,
@@ -164,12 +181,20 @@ class MimicMetrics(TaskMetrics):
         self._look_ahead()
         return values
 
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> MimicEvaluation:
+    def result(
+        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+    ) -> MimicEvaluation:
         core, names = self._core, self.motion.player.library.names
         referenced = self._clip < len(names)
         following = settled(alive, core.step_dt)
-        command = {name: mean_over_steps(values[name], following) for name in values if name.startswith("command_")}
-        values["earned"] = values["earned"].diff(dim=0, prepend=torch.zeros_like(values["earned"][:1]))
+        command = {
+            name: mean_over_steps(values[name], following)
+            for name in values
+            if name.startswith("command_")
+        }
+        values["earned"] = values["earned"].diff(
+            dim=0, prepend=torch.zeros_like(values["earned"][:1])
+        )
         means = {name: mean_over_steps(value, alive) for name, value in values.items()}
         agreement = contact_agreement(values["stands"], values["should_stand"], alive, core.step_dt)
         means["contact_agreement"], means["style_agreement"] = agreement
@@ -179,14 +204,21 @@ class MimicMetrics(TaskMetrics):
         clips, curves = {}, {}
         for i, name in enumerate(names):
             rows = self._clip == i
-            of_clip = {field.name: means[field.name][rows].nanmean().item() for field in fields(ClipEvaluation)}
+            of_clip = {
+                field.name: means[field.name][rows].nanmean().item()
+                for field in fields(ClipEvaluation)
+            }
             clips[name] = ClipEvaluation(**of_clip)
-            curves[name] = {curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES}
+            curves[name] = {
+                curve: torch.where(alive, values[curve], torch.nan)[:, rows] for curve in CURVES
+            }
         return MimicEvaluation(
             episodes=self._episodes,
             clips=clips,
             command={name: value[~referenced].nanmean().item() for name, value in command.items()},
-            costs=dict(zip(core.cost_names, means["costs"][referenced].nanmean(0).tolist(), strict=True)),
+            costs=dict(
+                zip(core.cost_names, means["costs"][referenced].nanmean(0).tolist(), strict=True)
+            ),
             cost_limits=dict(zip(core.cost_names, core.cost_limits, strict=True)),
             curves=curves,
         )

@@ -18,7 +18,9 @@ _NAMED: tuple[tuple[Any, str], ...] = (
     (torch.Tensor, "reshape flatten unflatten unsqueeze squeeze transpose permute unbind chunk"),
     (torch.Tensor, "mean sum clamp exp logical_not logical_and masked_fill nan_to_num"),
 )
-OPERATIONS: dict[str, Callable[..., Any]] = {n: getattr(home, n) for home, names in _NAMED for n in names.split()}
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    n: getattr(home, n) for home, names in _NAMED for n in names.split()
+}
 """Everything that a network may consist of, by its name in a description; none of it does more than give a result."""
 _NAMES = {function: name for name, function in OPERATIONS.items()}
 
@@ -46,13 +48,28 @@ def describe(module: nn.Module) -> tuple[dict[str, Any], dict[str, torch.Tensor]
             weight = operator.attrgetter(node.target)(module)
             weights[node.name] = weight.detach().cpu().clone(memory_format=torch.contiguous_format)
         elif node.op == "output":
-            outputs = [result.name for result in (node.args[0] if isinstance(node.args[0], tuple) else node.args)]
+            outputs = [
+                result.name
+                for result in (node.args[0] if isinstance(node.args[0], tuple) else node.args)
+            ]
         else:
             operation = node.target if node.op == "call_method" else _NAMES.get(node.target)
             if operation not in OPERATIONS:
-                raise ValueError(f"{who} has the operation {node.target}; it can have {', '.join(OPERATIONS)}")
-            arguments, options = _encoded(node.args), {key: _encoded(value) for key, value in node.kwargs.items()}
-            steps.append({"name": node.name, "operation": operation, "arguments": arguments, "options": options})
+                raise ValueError(
+                    f"{who} has the operation {node.target}; it can have {', '.join(OPERATIONS)}"
+                )
+            arguments, options = (
+                _encoded(node.args),
+                {key: _encoded(value) for key, value in node.kwargs.items()},
+            )
+            steps.append(
+                {
+                    "name": node.name,
+                    "operation": operation,
+                    "arguments": arguments,
+                    "options": options,
+                }
+            )
     return {"inputs": inputs, "steps": steps, "outputs": outputs}, weights
 
 
@@ -61,7 +78,9 @@ def _encoded(argument: Any) -> Any:
         return {"of": argument.name}
     if isinstance(argument, slice):
         return {"slice": [argument.start, argument.stop, argument.step]}
-    return [_encoded(item) for item in argument] if isinstance(argument, (tuple, list)) else argument
+    return (
+        [_encoded(item) for item in argument] if isinstance(argument, (tuple, list)) else argument
+    )
 
 
 class Network:
@@ -83,10 +102,14 @@ class Network:
     def __call__(self, *inputs: torch.Tensor) -> Any:
         """The result, a tuple if there are several."""
         if len(inputs) != len(self.inputs):
-            raise TypeError(f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments")
+            raise TypeError(
+                f"the network takes {', '.join(self.inputs)}, got {len(inputs)} arguments"
+            )
         values: dict[str, Any] = {**self._weights, **dict(zip(self.inputs, inputs, strict=True))}
         for name, function, arguments, options in self._steps:
-            values[name] = function(*arguments(values), **{key: get(values) for key, get in options})
+            values[name] = function(
+                *arguments(values), **{key: get(values) for key, get in options}
+            )
         results = self._results(values)
         return results if len(results) > 1 else results[0]
 

@@ -21,7 +21,14 @@ _TRACKING = {
 }
 NUM_PARTS = 40
 """Field of ``plot_tracking``'s rows → name in the legend, colour, bar; and parts of a clip that it averages over."""
-_NOT_DRAWN = ("iteration", "env_steps", "seconds", "rollout_steps_per_second", "update_steps_per_second", "episodes")
+_NOT_DRAWN = (
+    "iteration",
+    "env_steps",
+    "seconds",
+    "rollout_steps_per_second",
+    "update_steps_per_second",
+    "episodes",
+)
 _COLUMNS, _POINTS = 4, 300
 """Columns of a curve that :func:`draw_curves` leaves out, beside terms that are no costs; pictures in a row, and the
 most points of a mean."""
@@ -48,7 +55,9 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]]) -> "Figure":
             if own := [curve for curve in curves if name in curve[0] | curve[-1]]:
                 _draw_spread(axis, name, own, label, f"C{i}")
     figure.supxlabel("million environment steps", fontsize="medium")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", frameon=False)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside upper center", frameon=False
+    )
     return figure
 
 
@@ -59,7 +68,9 @@ def _drawn(name: str) -> bool:
 def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colour: str) -> None:
     """One run as it is; of several the mean, dashed where not all have come, and the range. What is drawn as one point
     of the range has the least and the largest value of all updates there."""
-    rows = [[(row["env_steps"] / 1e6, row[name]) for row in curve if name in row] for curve in curves]
+    rows = [
+        [(row["env_steps"] / 1e6, row[name]) for row in curve if name in row] for curve in curves
+    ]
     lines = [line[:, np.isfinite(line[1])] for line in (np.array(each).T for each in rows)]
     if not (lines := [line for line in lines if line.size]):
         return
@@ -71,13 +82,21 @@ def _draw_spread(axis: Any, name: str, curves: Sequence[Curve], label: str, colo
     values = np.array([np.interp(steps, x, y, right=np.nan) for x, y in lines])
     starts = np.unique(np.linspace(0, len(steps), _POINTS, endpoint=False).astype(int))
     count = np.diff(starts, append=len(steps))
-    steps, mean = (np.add.reduceat(each, starts) / count for each in (steps, np.nanmean(values, axis=0)))
+    steps, mean = (
+        np.add.reduceat(each, starts) / count for each in (steps, np.nanmean(values, axis=0))
+    )
     low = np.minimum.reduceat(np.nanmin(values, axis=0), starts)
     high = np.maximum.reduceat(np.nanmax(values, axis=0), starts)
     axis.fill_between(steps, low, high, color=colour, alpha=0.25, linewidth=0.0)
     come = int(np.searchsorted(steps, min(x[-1] for x, _ in lines), side="right"))
     axis.plot(steps[:come], mean[:come], color=colour, label=_literal(label))
-    axis.plot(steps[max(come - 1, 0) :], mean[max(come - 1, 0) :], color=colour, linestyle="--", linewidth=1.0)
+    axis.plot(
+        steps[max(come - 1, 0) :],
+        mean[max(come - 1, 0) :],
+        color=colour,
+        linestyle="--",
+        linewidth=1.0,
+    )
 
 
 def _literal(label: str) -> str:
@@ -104,7 +123,10 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     for i, (axis, (clip, row)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
         _draw_tracking(axis, row)
         axis.set_title(clip)
-        axis.set(ylabel="" if i % columns else "error", xlabel="" if i + columns < len(curves) else "phase of the clip")
+        axis.set(
+            ylabel="" if i % columns else "error",
+            xlabel="" if i + columns < len(curves) else "phase of the clip",
+        )
     axes[0, 0].set_ylim(bottom=0.0)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(handles), frameon=False)
@@ -113,7 +135,9 @@ def plot_tracking(rows: Mapping[str, Mapping[str, Any]], path: Path) -> None:
 
 def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if missing := {"phase", *_TRACKING} - set(row):
-        raise ValueError(f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}")
+        raise ValueError(
+            f"clip {clip!r} needs {sorted(missing)[0]!r}, got {', '.join(map(repr, row))}"
+        )
     curves = {field: np.asarray(row[field]) for field in ("phase", *_TRACKING)}
     shape = curves["joint_error"].shape
     if len(shape) != 2 or 0 in shape:
@@ -122,7 +146,9 @@ def _check_tracking(clip: str, row: Mapping[str, Any]) -> dict[str, np.ndarray]:
         curves["phase"] = curves["phase"][:, None].repeat(shape[1], axis=1)
     for field, values in curves.items():
         if values.shape != shape:
-            raise ValueError(f"{field} of clip {clip!r} must have joint_error's shape {shape}, got {row[field].shape}")
+            raise ValueError(
+                f"{field} of clip {clip!r} must have joint_error's shape {shape}, got {row[field].shape}"
+            )
     return curves
 
 
@@ -158,11 +184,18 @@ def draw_crossings(crossings: Mapping[str, Sequence[float]]) -> "Figure":
     from matplotlib.figure import Figure
 
     values = 100.0 * np.array([*crossings.values()])
-    figure = Figure(figsize=(1.5 + 0.6 * values.shape[1], 1.2 + 0.45 * len(values)), layout="constrained")
+    figure = Figure(
+        figsize=(1.5 + 0.6 * values.shape[1], 1.2 + 0.45 * len(values)), layout="constrained"
+    )
     axis = figure.add_subplot()
     image = axis.imshow(values, vmin=0.0, vmax=100.0, cmap="RdYlGn", aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         axis.text(column, row, "–" if np.isnan(value) else f"{value:.0f}", ha="center", va="center")
-    axis.set(xlabel="level", xticks=range(values.shape[1]), yticks=range(len(values)), yticklabels=[*crossings])
+    axis.set(
+        xlabel="level",
+        xticks=range(values.shape[1]),
+        yticks=range(len(values)),
+        yticklabels=[*crossings],
+    )
     figure.colorbar(image, label="episodes that cross their tile, %")
     return figure

@@ -35,7 +35,14 @@ class Normalization(EmpiricalNormalization):
 class Model(MLPModel):
     """rsl_rl's network that also takes observations that were normalised before."""
 
-    def __init__(self, obs: TensorDict, obs_groups: dict[str, list[str]], obs_set: str, *args: Any, **kwargs: Any):
+    def __init__(
+        self,
+        obs: TensorDict,
+        obs_groups: dict[str, list[str]],
+        obs_set: str,
+        *args: Any,
+        **kwargs: Any,
+    ):
         super().__init__(obs, obs_groups, obs_set, *args, **kwargs)
         self.obs_normalizer, self.latent = Normalization(self.obs_dim), f"latent of {obs_set}"
 
@@ -77,12 +84,19 @@ class HalfMirror:
             raise ValueError("the task has no terms for its observations")
         driven = [joint for term in env.actions.terms.values() for joint in term.joints]
         for name, cfg in env.cfg.observations.items():
-            terms = [(term, cfg.terms[term].mirror, size) for term, size, _ in env.observations.groups[name].layout]
+            terms = [
+                (term, cfg.terms[term].mirror, size)
+                for term, size, _ in env.observations.groups[name].layout
+            ]
             self.observation[name] = Mirror(robot, terms, driven)
         self.action = Mirror(robot, [("action", "action", len(driven))], driven)
 
     def __call__(self, batch: RolloutStorage.Batch) -> None:
-        assert batch.observations is not None and batch.actions is not None and batch.old_distribution_params
+        assert (
+            batch.observations is not None
+            and batch.actions is not None
+            and batch.old_distribution_params
+        )
         half = len(batch.actions) // 2
         for group, mirror in self.observation.items():
             batch.observations[group][:half] = mirror(batch.observations[group][:half])

@@ -26,7 +26,9 @@ def showing(console: Console, interval: float) -> Iterator[Show]:
     shown: dict[str, float] = {}
     tasks: dict[str, TaskID] = {}
     times = "{task.percentage:3.0f}%", TimeElapsedColumn(), "left", TimeRemainingColumn()
-    bars = Progress("{task.description}", BarColumn(12), *times, "{task.fields[text]}", console=console)
+    bars = Progress(
+        "{task.description}", BarColumn(12), *times, "{task.fields[text]}", console=console
+    )
 
     def print_line(what: str, done: float, text: str = "") -> None:
         now = time.monotonic()
@@ -34,7 +36,9 @@ def showing(console: Console, interval: float) -> Iterator[Show]:
         if now - shown.setdefault(what, now) >= interval or (text and done >= 1.0):
             shown[what] = now
             line = f"{what} {min(done, 1.0):4.0%} after {timedelta(seconds=round(now - begun[what]))}  {text}"
-            console.print(line.replace("\n", "  ").rstrip(), markup=False, highlight=False, soft_wrap=True)
+            console.print(
+                line.replace("\n", "  ").rstrip(), markup=False, highlight=False, soft_wrap=True
+            )
 
     def draw_bar(what: str, done: float, text: str = "") -> None:
         if what not in tasks:

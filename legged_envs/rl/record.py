@@ -14,7 +14,9 @@ _METADATA, _EVALUATION = "__metadata__", "evaluation"
 
 def read_evaluation(path: Path) -> dict[str, Any]:
     """The evaluation in the header of a safetensors file; empty if there is none."""
-    evaluation: dict[str, Any] = json.loads(_header(path)[0].get(_METADATA, {}).get(_EVALUATION, "{}"))
+    evaluation: dict[str, Any] = json.loads(
+        _header(path)[0].get(_METADATA, {}).get(_EVALUATION, "{}")
+    )
     return evaluation
 
 
@@ -40,12 +42,25 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
 def headline(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
     """The cells of :data:`HEADS`: errors of the velocity command and falls, "-" where they were not measured, and how
     well motions were imitated, tiles crossed, or else what reward was earned."""
-    errors = {name.removeprefix("command_"): value for name, value in evaluation.get("command", evaluation).items()}
-    clips, tiles = [*evaluation.get("clips", {}).values()], (evaluation.get("crossings") or {}).values()
+    errors = {
+        name.removeprefix("command_"): value
+        for name, value in evaluation.get("command", evaluation).items()
+    }
+    clips, tiles = (
+        [*evaluation.get("clips", {}).values()],
+        (evaluation.get("crossings") or {}).values(),
+    )
     if clips:
         errors["falls"] = fmean(clip["falls"] for clip in clips)
-    cells = [f"{errors[name]:.3f}" if name in errors else "-" for name in ("lin_vel_error", "ang_vel_error")]
-    beside = [f"joints {fmean(clip['joint_error'] for clip in clips):.3f} rad off, {len(clips)} clips"] if clips else []
+    cells = [
+        f"{errors[name]:.3f}" if name in errors else "-"
+        for name in ("lin_vel_error", "ang_vel_error")
+    ]
+    beside = (
+        [f"joints {fmean(clip['joint_error'] for clip in clips):.3f} rad off, {len(clips)} clips"]
+        if clips
+        else []
+    )
     for level in LEVELS:
         crossed = [row[level] for row in tiles if row[level:] and row[level] == row[level]]
         beside += [f"{fmean(crossed):.0%} cross level {level}"] if crossed else []

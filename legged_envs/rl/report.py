@@ -20,9 +20,22 @@ from legged_envs.rl.run import ABOUT, CONFIG, CURVE, EVALUATION, as_json, number
 from legged_envs.tables import Table, as_html, cell, shortened
 
 Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-APART = ("seed", "run_dir", "resume", "keep", "threads", "video", "video_seconds", "checkpoint_minutes", "tracker")
+APART = (
+    "seed",
+    "run_dir",
+    "resume",
+    "keep",
+    "threads",
+    "video",
+    "video_seconds",
+    "checkpoint_minutes",
+    "tracker",
+)
 """Options of a training in which runs of one configuration may differ; the first is their seed."""
-TAGS = {"video.mp4": "video controls loop muted src='data:video/mp4", "tracking.png": "object data='data:image/png"}
+TAGS = {
+    "video.mp4": "video controls loop muted src='data:video/mp4",
+    "tracking.png": "object data='data:image/png",
+}
 """Pictures of a run → how the page begins to show them."""
 ABSENT = "–"
 NOT_RECORDED = {"started": "not recorded"}
@@ -37,19 +50,30 @@ class Run:
 
     def __init__(self, path: Path):
         if not (path / CONFIG).is_file():
-            raise FileNotFoundError(f"there is no run in {str(path)!r}: it has no {CONFIG} of legged-envs train")
+            raise FileNotFoundError(
+                f"there is no run in {str(path)!r}: it has no {CONFIG} of legged-envs train"
+            )
         self.path = path
         self.config = self._read(CONFIG, {"training", "task"})
         self.evaluation = self._read(EVALUATION, {"env_steps", "costs", "cost_limits"})
         self.sessions = self._read(ABOUT, set())
         training = self.config["training"]
-        if not isinstance(training, dict) or not {"task_id", "iterations", "minutes"} <= training.keys():
-            raise ValueError(f"{str(path / CONFIG)!r} has no training with task_id, iterations and minutes")
+        if (
+            not isinstance(training, dict)
+            or not {"task_id", "iterations", "minutes"} <= training.keys()
+        ):
+            raise ValueError(
+                f"{str(path / CONFIG)!r} has no training with task_id, iterations and minutes"
+            )
         self.task_id = str(training["task_id"])
         self.curve = self._read_curve()
         """A row for each update."""
         self.last: dict[str, float] = self.curve[-1] if self.curve else {}
-        now = {"env_steps": self.last["env_steps"], "training_seconds": self.last["seconds"]} if self.last else {}
+        now = (
+            {"env_steps": self.last["env_steps"], "training_seconds": self.last["seconds"]}
+            if self.last
+            else {}
+        )
         self.results = numbers({**self.evaluation, **now, "cost_limits": None})
         """Numbers of the last update; and what there is to tell of the run, with names such as ``costs/foot_slip``."""
 
@@ -60,9 +84,13 @@ class Run:
         try:
             values = json.loads(path.read_text())
         except ValueError as error:
-            raise ValueError(f"{str(path)!r} is not JSON as legged-envs train writes it: {error}") from error
+            raise ValueError(
+                f"{str(path)!r} is not JSON as legged-envs train writes it: {error}"
+            ) from error
         if missing := [key for key in needed if not isinstance(values, dict) or key not in values]:
-            raise ValueError(f"{str(path)!r} is not what legged-envs train writes: it has no {', '.join(missing)}")
+            raise ValueError(
+                f"{str(path)!r} is not what legged-envs train writes: it has no {', '.join(missing)}"
+            )
         return values
 
     def _read_curve(self) -> list[dict[str, float]]:
@@ -70,13 +98,19 @@ class Run:
             rows = list[dict[str, float]]()
             for i, line in enumerate(path.read_text().splitlines(keepends=True), 1):
                 try:
-                    rows += [json.loads(line)] if line.endswith("\n") else []  # the last may be half written
+                    rows += (
+                        [json.loads(line)] if line.endswith("\n") else []
+                    )  # the last may be half written
                 except ValueError as error:
-                    raise ValueError(f"{str(path)!r}, line {i}, is no row of a curve: {error}") from error
+                    raise ValueError(
+                        f"{str(path)!r}, line {i}, is no row of a curve: {error}"
+                    ) from error
             return rows
         from legged_envs.rl.checkpoint import read_checkpoint
 
-        with suppress(FileNotFoundError, ValueError):  # a run without the file has the rows in its checkpoint
+        with suppress(
+            FileNotFoundError, ValueError
+        ):  # a run without the file has the rows in its checkpoint
             return list(read_checkpoint(self.path, self.task_id)["curve"])
         return []
 
@@ -86,8 +120,14 @@ class Run:
         if self.evaluation and self.evaluation["env_steps"] >= self.last.get("env_steps", 0):
             return "finished"
         updates, seconds = (self.config["training"][name] for name in ("iterations", "minutes"))
-        done = self.last.get("iteration", 0) / updates if updates else self.last.get("seconds", 0) / (60 * seconds)
-        age = time.time() - max(file.stat().st_mtime for file in self.path.iterdir() if file.is_file())
+        done = (
+            self.last.get("iteration", 0) / updates
+            if updates
+            else self.last.get("seconds", 0) / (60 * seconds)
+        )
+        age = time.time() - max(
+            file.stat().st_mtime for file in self.path.iterdir() if file.is_file()
+        )
         return f"{'still going' if age < PAUSE else 'stopped'} at {min(done, 1.0):.0%}, last written {age:.0f} s ago"
 
     def differences(self) -> dict[str, list[Any]] | None:
@@ -106,7 +146,12 @@ class Run:
 
 def without(config: dict[str, Any], options: Sequence[str]) -> dict[str, Any]:
     """A configuration but for some options of its training."""
-    return {**config, "training": {name: value for name, value in config["training"].items() if name not in options}}
+    return {
+        **config,
+        "training": {
+            name: value for name, value in config["training"].items() if name not in options
+        },
+    }
 
 
 def differences(values: Sequence[Any], path: str = "") -> dict[str, list[Any]]:
@@ -115,7 +160,9 @@ def differences(values: Sequence[Any], path: str = "") -> dict[str, list[Any]]:
         return {path: [*values]} if len({json.dumps(value) for value in values}) > 1 else {}
     found: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for value in values for name in value):
-        found |= differences([value.get(name, ABSENT) for value in values], f"{path}.{name}".strip("."))
+        found |= differences(
+            [value.get(name, ABSENT) for value in values], f"{path}.{name}".strip(".")
+        )
     return found
 
 
@@ -167,7 +214,9 @@ def _as_written(*paths: Path) -> Iterator[None]:
     except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
         places = ", ".join(repr(str(path)) for path in paths)
         reason = shortened(f"{type(error).__name__}: {error}", 200)
-        raise ValueError(f"a file of {places} is not what legged-envs train writes: {reason}") from error
+        raise ValueError(
+            f"a file of {places} is not what legged-envs train writes: {reason}"
+        ) from error
 
 
 def seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
@@ -175,7 +224,10 @@ def seeds(runs: Sequence[Run]) -> dict[str, list[Run]]:
     alike: dict[str, list[Run]] = {}
     for run in runs:
         alike.setdefault(json.dumps(without(run.config, APART), sort_keys=True), []).append(run)
-    return {f"{group[0].path}{f' and {len(group) - 1} more' * (len(group) > 1)}": group for group in alike.values()}
+    return {
+        f"{group[0].path}{f' and {len(group) - 1} more' * (len(group) > 1)}": group
+        for group in alike.values()
+    }
 
 
 def comparison(runs: Sequence[Run]) -> Table:
@@ -186,15 +238,37 @@ def comparison(runs: Sequence[Run]) -> Table:
     units = {name: f", {unit}" for name, unit in UNITS.items() if unit != "%"}
     differing = differences([without(run.config, APART[1:]) for run in runs])
     alike = len({run.task_id for run in runs}) == 1  # else the whole of the tasks differs
-    rows = [(name, *map(_shown, values)) for name, values in differing.items() if alike or "task." not in name]
+    rows = [
+        (name, *map(_shown, values))
+        for name, values in differing.items()
+        if alike or "task." not in name
+    ]
     rows.append(("status", *(run.status for run in runs)))
-    named = (name for run in runs for name, value in run.results.items() if isfinite(value) and name != APART[0])
+    named = (
+        name
+        for run in runs
+        for name, value in run.results.items()
+        if isfinite(value) and name != APART[0]
+    )
     for name in dict.fromkeys(named):
-        groups = [[run.results[name] for run in group if name in run.results] for group in several.values()]
-        spreads = [_spread(own, len(group)) for own, group in zip(groups, several.values(), strict=True)]
+        groups = [
+            [run.results[name] for run in group if name in run.results]
+            for group in several.values()
+        ]
+        spreads = [
+            _spread(own, len(group)) for own, group in zip(groups, several.values(), strict=True)
+        ]
         values = [_shown(run.results.get(name, ABSENT)) for run in runs]
         rows.append((name.replace("_", " ") + units.get(name, ""), *values, *spreads))
-    return "", ("", *(str(run.path) for run in runs), *(f"mean ± deviation of {label}" for label in several)), rows
+    return (
+        "",
+        (
+            "",
+            *(str(run.path) for run in runs),
+            *(f"mean ± deviation of {label}" for label in several),
+        ),
+        rows,
+    )
 
 
 def _spread(values: Sequence[float], runs: int) -> str:
@@ -205,7 +279,9 @@ def _spread(values: Sequence[float], runs: int) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, float):
-        return ABSENT if value != value else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+        return (
+            ABSENT if value != value else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+        )
     return "None" if value is None else shortened(cell(value), 80)
 
 
@@ -214,9 +290,17 @@ def page(runs: Sequence[Run]) -> str:
     from legged_envs.rl.plots import draw_curves
 
     groups, unfinished = seeds(runs), [run for run in runs if run.status != "finished"]
-    curves = {label: own for label, group in groups.items() if (own := [run.curve for run in group if run.curve])}
+    curves = {
+        label: own
+        for label, group in groups.items()
+        if (own := [run.curve for run in group if run.curve])
+    }
     heads = ("started", "update", "command", "hardware", "commits", "versions")
-    sessions = [(str(run.path), *map(each.get, heads)) for run in runs for each in run.sessions or [NOT_RECORDED]]
+    sessions = [
+        (str(run.path), *map(each.get, heads))
+        for run in runs
+        for each in run.sessions or [NOT_RECORDED]
+    ]
     sections = {
         "Results": as_html(comparison(runs)),
         "Learning curves": _drawn(draw_curves(curves)) if curves else "There is no curve yet.",
@@ -226,7 +310,10 @@ def page(runs: Sequence[Run]) -> str:
         "Made with": as_html(("", ("run", *heads), sessions)),
     }
     notices = [f"<p class='notice'>{escape(f'{run.path}: {run.status}')}</p>" for run in unfinished]
-    body = [*notices, *(f"<h2>{title}</h2>\n<div>{part}</div>" for title, part in sections.items() if part)]
+    body = [
+        *notices,
+        *(f"<h2>{title}</h2>\n<div>{part}</div>" for title, part in sections.items() if part),
+    ]
     title = escape(", ".join(dict.fromkeys(run.task_id for run in runs)))
     subtitle = time.strftime(f"As of %Y-%m-%d %H:%M %z, by legged-envs {__version__}")
     template = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
@@ -255,15 +342,21 @@ def _pictures(run: Run) -> str:
     crossings, html = run.evaluation.get("crossings"), ""
     for name, tag in TAGS.items():
         if (path := run.path / name).is_file():
-            html += f"<{tag};base64,{base64.b64encode(path.read_bytes()).decode()}'></{tag.split()[0]}>"
+            html += (
+                f"<{tag};base64,{base64.b64encode(path.read_bytes()).decode()}'></{tag.split()[0]}>"
+            )
     html += _drawn(draw_crossings(crossings)) if crossings else ""
-    return f"<figure><figcaption>{escape(str(run.path))}</figcaption>{html}</figure>" if html else ""
+    return (
+        f"<figure><figcaption>{escape(str(run.path))}</figcaption>{html}</figure>" if html else ""
+    )
 
 
 def _configuration(label: str, group: Sequence[Run]) -> str:
     differing = group[0].differences()
     rows = [(name, *map(_shown, values)) for name, values in (differing or {}).items()]
-    html = as_html((label, ("not as by default", "run", f"default of legged-envs {__version__}"), rows))
+    html = as_html(
+        (label, ("not as by default", "run", f"default of legged-envs {__version__}"), rows)
+    )
     if differing is None:
         html = f"<p>{escape(label)}: this installation does not know the task, nor what its defaults are.</p>"
     whole = escape(json.dumps(group[0].config, indent=1))

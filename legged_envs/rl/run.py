@@ -31,7 +31,9 @@ def as_json(value: Any) -> Any:
     """What JSON is to write of a configuration: its fields; of a function: its name; of other values: their text."""
     if is_dataclass(value) and not isinstance(value, type):
         return vars(value)
-    names = [str(getattr(value, name, "")) for name in ("__module__", "__qualname__")]  # not every callable has both
+    names = [
+        str(getattr(value, name, "")) for name in ("__module__", "__qualname__")
+    ]  # not every callable has both
     return ".".join(names) if callable(value) and all(names) else str(value)
 
 
@@ -54,7 +56,9 @@ def alone(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             how = "wait until it is over, or choose another --run-dir"
-            raise FileExistsError(f"another training is writing to {str(folder)!r}: {how}") from error
+            raise FileExistsError(
+                f"another training is writing to {str(folder)!r}: {how}"
+            ) from error
         yield
     finally:
         os.close(handle)
@@ -74,7 +78,9 @@ def describe_session(update: int = 0) -> dict[str, Any]:
     import torch
 
     cpus = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    processor = found[1] if (found := re.search(r"model name\s*: (.+)", cpus)) else platform.machine()
+    processor = (
+        found[1] if (found := re.search(r"model name\s*: (.+)", cpus)) else platform.machine()
+    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     places = {"legged-envs": Path(__file__).parents[2], "working directory": Path.cwd()}
@@ -86,15 +92,28 @@ def describe_session(update: int = 0) -> dict[str, Any]:
         "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "update": update,
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "hardware": ", ".join([processor, f"{os.cpu_count()} cores, {memory:.0f} GiB", platform.platform(), *gpus]),
+        "hardware": ", ".join(
+            [processor, f"{os.cpu_count()} cores, {memory:.0f} GiB", platform.platform(), *gpus]
+        ),
         "versions": versions,
         "commits": {name: commit for name, place in places.items() if (commit := _commit(place))},
     }
 
 
 def _commit(folder: Path) -> str:
-    words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    known = (folder / ".git").exists() and shutil.which("git")  # else it might be the repository around a .venv
+    words = [
+        "git",
+        "-C",
+        str(folder),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
+    known = (folder / ".git").exists() and shutil.which(
+        "git"
+    )  # else it might be the repository around a .venv
     return subprocess.run(words, capture_output=True, text=True).stdout.strip() if known else ""
 
 
@@ -116,12 +135,19 @@ def _tensorboard(folder: Path, config: dict[str, Any], done: int) -> Iterator[Tr
 def _wandb(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
     import wandb
 
-    again: dict[str, Any] = {"id": known, "resume": "allow"} if (known := _known(folder / "wandb.id", done)) else {}
-    names = {"project": os.environ.get("WANDB_PROJECT", "legged-envs"), "group": config["training"]["task_id"]}
+    again: dict[str, Any] = (
+        {"id": known, "resume": "allow"} if (known := _known(folder / "wandb.id", done)) else {}
+    )
+    names = {
+        "project": os.environ.get("WANDB_PROJECT", "legged-envs"),
+        "group": config["training"]["task_id"],
+    }
     try:
         started = wandb.init(name=folder.name, dir=folder, config=config, **names, **again)
     except wandb.errors.UsageError as error:
-        raise RuntimeError(f"--tracker wandb: {error} WANDB_MODE=offline needs no login.") from error
+        raise RuntimeError(
+            f"--tracker wandb: {error} WANDB_MODE=offline needs no login."
+        ) from error
     with started as run:
         (folder / "wandb.id").write_text(run.id)
         yield lambda numbers, update: run.log(dict(numbers), step=update)
@@ -132,7 +158,9 @@ def _mlflow(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
     import mlflow
 
     if (known := _known(folder / "mlflow.id", done)) is None:
-        mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", config["training"]["task_id"]))
+        mlflow.set_experiment(
+            os.environ.get("MLFLOW_EXPERIMENT_NAME", config["training"]["task_id"])
+        )
     else:
         try:
             mlflow.get_run(known)
@@ -150,7 +178,9 @@ def _mlflow(folder: Path, config: dict[str, Any], done: int) -> Iterator[Track]:
             mlflow.log_dict(config, CONFIG)
 
         def track(numbers: Mapping[str, float], update: int) -> None:
-            if update > last or "train/reward" not in numbers:  # what it has it keeps, if the run was killed
+            if (
+                update > last or "train/reward" not in numbers
+            ):  # what it has it keeps, if the run was killed
                 mlflow.log_metrics(dict(numbers), step=update)
 
         yield track

@@ -35,10 +35,15 @@ def draw_robots(path: Path, show: Show) -> None:
     """Draw each robot with its name, as it walks with the first policy that ships for it or stands in its default pose,
     into an image file."""
     rows = -(-len(ROBOTS) // COLUMNS)
-    sheet, font = Image.new("RGB", (COLUMNS * TILE[0], rows * TILE[1])), f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf"
+    sheet, font = (
+        Image.new("RGB", (COLUMNS * TILE[0], rows * TILE[1])),
+        f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf",
+    )
     for i, robot in enumerate(ROBOTS.values()):
         tile = Image.fromarray(_picture(robot)).resize(TILE, Image.Resampling.LANCZOS)
-        ImageDraw.Draw(tile).text((16, 12), robot.name.upper().replace("_", " "), "white", ImageFont.truetype(font, 26))
+        ImageDraw.Draw(tile).text(
+            (16, 12), robot.name.upper().replace("_", " "), "white", ImageFont.truetype(font, 26)
+        )
         sheet.paste(tile, (i % COLUMNS * TILE[0], i // COLUMNS * TILE[1]))
         show("drawing", (i + 1) / len(ROBOTS), robot.name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +58,9 @@ def _picture(robot: RobotCfg) -> np.ndarray:
             return _looked_at(sim)
     policy, cfg, _ = policy_and_task(task_id)
     with closing(make_watched(task_id, cfg, policy)) as envs:
-        shown = watch(envs, policy, tuple(policy.inputs), [replace(scenes(cfg)[0], seconds=SECONDS)])
+        shown = watch(
+            envs, policy, tuple(policy.inputs), [replace(scenes(cfg)[0], seconds=SECONDS)]
+        )
         for _ in islice(shown, round(SECONDS / cfg.sim.step_dt)):
             pass
         return _looked_at(unwrap(envs).sim)
@@ -64,7 +71,10 @@ def _looked_at(sim: Simulation) -> np.ndarray:
     own = model.geom_bodyid > 0
     length = np.ptp(data.geom_xpos[own, 0]) + 2 * model.geom_rbound[own].mean()
     height = (data.geom_xpos[own, 2] + model.geom_rbound[own]).max()
-    distance, azimuth = max(_WIDE * length, _TALL * height), heading(sim.root_quat_w)[0].item() + _AZIMUTH
+    distance, azimuth = (
+        max(_WIDE * length, _TALL * height),
+        heading(sim.root_quat_w)[0].item() + _AZIMUTH,
+    )
     middle = 0.5 * height - sim.robot.base_height
     flat, up = distance * math.cos(_ELEVATION), middle + distance * math.sin(_ELEVATION)
     eye = (flat * math.cos(azimuth), flat * math.sin(azimuth), up)

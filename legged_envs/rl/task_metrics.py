@@ -31,7 +31,9 @@ class TaskEvaluation:
 
     def print(self, console: Console) -> None:
         """Print episodes, reward and falls in a line, and a table of the costs."""
-        console.print(f"{self.episodes} episodes; reward {self.reward:.3f}/s; ended early {self.falls:.1%}")
+        console.print(
+            f"{self.episodes} episodes; reward {self.reward:.3f}/s; ended early {self.falls:.1%}"
+        )
         print_costs(self.costs, self.cost_limits, console)
 
 
@@ -68,7 +70,9 @@ class TaskMetrics:
         """Numbers of the step that led to ``info``. Shapes: (num_envs, …)."""
         return {"reward": info["reward"], "costs": info["costs"]}
 
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Any:
+    def result(
+        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+    ) -> Any:
         """What a rollout's measures (steps, num_envs, …) say, and who is ``alive`` in it; ``still`` is one standing."""
         core, counted = self._core, torch.cat((torch.ones_like(alive[:1]), alive[:-1]))
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}

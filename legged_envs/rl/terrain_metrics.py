@@ -33,7 +33,9 @@ class TerrainEvaluation(Evaluation):
         columns = [Column(str(level), justify="right") for level in levels]
         table = Table("kind", *columns, title=f"{self.crossed:.1%} cross their tile, %")
         for kind, fractions in self.crossings.items():
-            table.add_row(kind, *("–" if value != value else f"{100 * value:.0f}" for value in fractions))
+            table.add_row(
+                kind, *("–" if value != value else f"{100 * value:.0f}" for value in fractions)
+            )
         console.print(table)
 
 
@@ -51,8 +53,15 @@ class TerrainMetrics(VelocityMetrics):
         assert cfg.scene.terrain is not None
         low, high = cfg.scene.terrain.first_levels
         levels = (low, high) if low == high else (0, cfg.scene.terrain.rows - 1)
-        changes: dict[str, Any] = {"scene.terrain.first_levels": levels, "commands.velocity.heading": True}
-        changes |= {"commands.velocity.lin_vel_x": SPEEDS, "commands.velocity.lin_vel_y": (0.0, 0.0), "curriculum": {}}
+        changes: dict[str, Any] = {
+            "scene.terrain.first_levels": levels,
+            "commands.velocity.heading": True,
+        }
+        changes |= {
+            "commands.velocity.lin_vel_x": SPEEDS,
+            "commands.velocity.lin_vel_y": (0.0, 0.0),
+            "curriculum": {},
+        }
         return replaced(cfg, changes), episodes
 
     @staticmethod
@@ -68,7 +77,9 @@ class TerrainMetrics(VelocityMetrics):
         way = (self._core.robot.root_pos_w - ground.origins)[:, :2].abs().amax(1)
         return {**super().measures(info), "away": (way > 0.5 * ground.terrain.size).float()}
 
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> TerrainEvaluation:
+    def result(
+        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+    ) -> TerrainEvaluation:
         ground = self._core.sim.ground
         assert ground is not None
         crossed = ((values.pop("away") > 0.0) & alive).any(0).cpu()
@@ -76,7 +87,13 @@ class TerrainMetrics(VelocityMetrics):
         level, column = ground.levels.cpu(), ground.columns.cpu()
         crossings = {}
         for kind in dict.fromkeys(kinds):
-            own = torch.isin(column, torch.tensor([i for i, name in enumerate(kinds) if name == kind]))
-            crossings[kind] = [crossed[own & (level == i)].float().mean().item() for i in range(levels)]
+            own = torch.isin(
+                column, torch.tensor([i for i, name in enumerate(kinds) if name == kind])
+            )
+            crossings[kind] = [
+                crossed[own & (level == i)].float().mean().item() for i in range(levels)
+            ]
         base = super().result(values, alive, still)
-        return TerrainEvaluation(**asdict(base), crossed=crossed.float().mean().item(), crossings=crossings)
+        return TerrainEvaluation(
+            **asdict(base), crossed=crossed.float().mean().item(), crossings=crossings
+        )

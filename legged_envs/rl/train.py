@@ -22,7 +22,14 @@ from rich.console import Console
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import override
 from legged_envs.rl.algorithm import add_observations, make_algorithm
-from legged_envs.rl.checkpoint import CHECKPOINT, check_changes, going_on, read_checkpoint, run_folder, write_checkpoint
+from legged_envs.rl.checkpoint import (
+    CHECKPOINT,
+    check_changes,
+    going_on,
+    read_checkpoint,
+    run_folder,
+    write_checkpoint,
+)
 from legged_envs.rl.config import PPOCfg, TrainCfg, coarse, complete, first_trot
 from legged_envs.rl.evaluate import EVALUATION_SEED, Evaluator, metrics_of
 from legged_envs.rl.metrics import of_episodes
@@ -72,7 +79,9 @@ class Trainer:
     FileExistsError if another run's checkpoint is in the folder; FileNotFoundError if there is none to resume or begin
     with; ValueError if an option or the algorithm does not suit the task or the resumed run."""
 
-    def __init__(self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None):
+    def __init__(
+        self, cfg: TrainCfg, console: Console, wrap: Callable[[VectorEnv], VectorEnv] | None = None
+    ):
         cfg, checkpoint = going_on(cfg)
         task = make_task_cfg(cfg.task_id)
         cfg, self._algo = complete(cfg, task)
@@ -94,14 +103,18 @@ class Trainer:
         self.env = RslRlVecEnv(wrap(envs) if wrap else envs, seed=cfg.seed)
         self.core = unwrap(envs)
         # Episodes start at random ages, so that they do not all end together.
-        self.env.episode_length_buf = torch.randint_like(self.env.episode_length_buf, high=self.env.max_episode_length)
+        self.env.episode_length_buf = torch.randint_like(
+            self.env.episode_length_buf, high=self.env.max_episode_length
+        )
         self.algorithm = make_algorithm(self._algo, self.env)
         self.algorithm.train_mode()
         self._groups: tuple[str, ...] = getattr(self.algorithm, "groups", self.metrics.GROUPS)
         if cfg.warm_start is not None and checkpoint is None:
             if isinstance(self.algorithm, BootstrapPPO):
                 assert isinstance(self._algo, PPOCfg)
-                begin_with(cfg.warm_start, self.algorithm, cfg.task_id, self.env, self._algo.noise_kept)
+                begin_with(
+                    cfg.warm_start, self.algorithm, cfg.task_id, self.env, self._algo.noise_kept
+                )
             else:
                 state = read_checkpoint(cfg.warm_start, cfg.task_id)["algorithm"]
                 self.algorithm.load(state, {"actor": True, "critic": True}, strict=True)
@@ -124,7 +137,9 @@ class Trainer:
         config: dict[str, Any] = {"training": self.cfg, "task": self.task}
         self._write(CONFIG, config)
         (self._run_dir / "task.txt").write_text(str(self.core) + "\n")
-        self.console.print(f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False)
+        self.console.print(
+            f"{self.cfg.task_id}: {self.cfg.num_envs} environments → {self._run_dir}", markup=False
+        )
         with self._rendering():  # what fails later is better said now
             if self._scenes:
                 self.core.sim.render(0, 16, 16)
@@ -140,11 +155,15 @@ class Trainer:
                 track(numbers({"evaluation": result.as_dict()}), self.iteration)
             result.print(self.console)
         except KeyboardInterrupt:
-            again = shlex.join(["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)])
+            again = shlex.join(
+                ["legged-envs", "train", self.cfg.task_id, "--resume", str(self._run_dir)]
+            )
             if self._wrapped:
                 again = f"TrainCfg({self.cfg.task_id!r}, resume=Path({str(self._run_dir)!r})) and the same wrappers"
             if (self._run_dir / CHECKPOINT).exists():
-                self.console.print(f"interrupted; go on with: {again}", markup=False, soft_wrap=True)
+                self.console.print(
+                    f"interrupted; go on with: {again}", markup=False, soft_wrap=True
+                )
             raise
         finally:
             for each, handler in zip(signals, previous, strict=True):
@@ -156,7 +175,9 @@ class Trainer:
         try:
             yield
         except (RuntimeError, OSError) as error:  # a machine that cannot render trains all the same
-            self.console.print(f"no video: {error}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+            self.console.print(
+                f"no video: {error}", style="yellow", markup=False, highlight=False, soft_wrap=True
+            )
             self._scenes = []
 
     def _train(self, show: Show, track: Track) -> None:
@@ -164,7 +185,9 @@ class Trainer:
         sessions = json.loads(about.read_text()) if about.is_file() and self.iteration else []
         self._write(ABOUT, [*sessions, describe_session(self.iteration)])
         saved, begun = self.seconds, time.perf_counter() - self.seconds
-        with (self._run_dir / CURVE).open("w", buffering=1) as file:  # a report reads whole lines meanwhile
+        with (self._run_dir / CURVE).open(
+            "w", buffering=1
+        ) as file:  # a report reads whole lines meanwhile
             file.writelines(json.dumps(row) + "\n" for row in self.curve)
             while (done := self._progress()) < 1.0 and not self._interrupted:
                 self._schedule(done)
@@ -177,7 +200,9 @@ class Trainer:
                 if self.seconds - saved > 60.0 * self.cfg.checkpoint_minutes:
                     self._save()
                     saved = self.seconds
-                errors = "  ".join(f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items())
+                errors = "  ".join(
+                    f"{row[name]:.2f} {unit}" for name, unit in self.metrics.ERRORS.items()
+                )
                 speed = statistics.fmean(recent["steps_per_second"] for recent in self.curve[-20:])
                 count = f"update {self.iteration}  {row['env_steps'] / 1e6:.2f} M steps"
                 text = f"{count}\n{speed:.0f} steps/s  reward {row['reward']:.2f}/s\n{errors and f'error {errors}'}"
@@ -201,7 +226,11 @@ class Trainer:
             for group in self.algorithm.optimizer.param_groups:
                 group["lr"] = self.algorithm.learning_rate
         if isinstance(ppo := self._algo, PPOCfg):
-            assert isinstance(self.algorithm, BootstrapPPO) and ppo.gamma is not None and ppo.final_gamma is not None
+            assert (
+                isinstance(self.algorithm, BootstrapPPO)
+                and ppo.gamma is not None
+                and ppo.final_gamma is not None
+            )
             self.algorithm.gamma = float(np.interp(done, (0.0, 1.0), (ppo.gamma, ppo.final_gamma)))
         if self._first_trot != 1.0:
             times = np.interp(self.env_steps, TROT_FADES, (self._first_trot, 1.0))
@@ -215,7 +244,11 @@ class Trainer:
     def _iterate(self) -> dict[str, float]:
         algorithm, steps = self.algorithm, self._algo.steps_per_env
         begun = time.perf_counter()
-        observation, reward_sum, logs = self.env.get_observations(), torch.zeros((), device=self.core.device), []
+        observation, reward_sum, logs = (
+            self.env.get_observations(),
+            torch.zeros((), device=self.core.device),
+            [],
+        )
         with torch.inference_mode():
             for _ in range(steps):
                 observation, rewards, dones, extras = self.env.step(algorithm.act(observation))
@@ -242,8 +275,13 @@ class Trainer:
         }
 
     def _check_goal(self, row: dict[str, float]) -> None:
-        goal, due = self.metrics.GOAL, self.time_to_walk is None and self.seconds >= self._next_check
-        if not (goal and due) or not all(row[name] < goal[name] + NEAR for name in self.metrics.ERRORS):
+        goal, due = (
+            self.metrics.GOAL,
+            self.time_to_walk is None and self.seconds >= self._next_check,
+        )
+        if not (goal and due) or not all(
+            row[name] < goal[name] + NEAR for name in self.metrics.ERRORS
+        ):
             return
         policy, begun = self.algorithm.get_policy().as_jit(), time.perf_counter()
         for evaluator in (self._scouts, self._evaluator):
@@ -280,7 +318,9 @@ class Trainer:
         return self._evaluator_of(min(SCOUTS, self.cfg.episodes))
 
     def _evaluator_of(self, episodes: int) -> Evaluator:
-        return Evaluator(self.cfg.task_id, self.task, episodes, self.cfg.sim, self._groups, self.cfg.device)
+        return Evaluator(
+            self.cfg.task_id, self.task, episodes, self.cfg.sim, self._groups, self.cfg.device
+        )
 
     def _export(self) -> None:
         policy = self.algorithm.get_policy()
@@ -301,7 +341,9 @@ class Trainer:
             show(*progress)
 
         with ThreadPoolExecutor(1) as pool:
-            evaluating = pool.submit(self._evaluator.run, load_policy(self._run_dir), show=show_or_stop)
+            evaluating = pool.submit(
+                self._evaluator.run, load_policy(self._run_dir), show=show_or_stop
+            )
             with self._rendering():  # on the main thread: some graphics libraries draw on no other
                 if self._scenes:
                     policy, path = load_policy(self._run_dir), self._run_dir / "video.mp4"
@@ -314,7 +356,10 @@ class Trainer:
 
     def _report(self, result: Any) -> None:
         report = {"task_id": self.cfg.task_id, "seed": self.cfg.seed, "changes": self.cfg.changes}
-        report |= {"training_seconds": round(self.seconds, 1), "env_steps": self.curve[-1]["env_steps"]}
+        report |= {
+            "training_seconds": round(self.seconds, 1),
+            "env_steps": self.curve[-1]["env_steps"],
+        }
         if self.metrics.GOAL:
             report["time_to_walk"] = self.time_to_walk
         self._write(EVALUATION, report | result.as_dict())
@@ -328,7 +373,11 @@ class Trainer:
 
     def _save(self) -> None:
         state = {name: getattr(self, name) for name in OF_A_CHECKPOINT}
-        state |= {"algorithm": self.algorithm.save(), "env": self.env.get_state(), "rng": torch.get_rng_state()}
+        state |= {
+            "algorithm": self.algorithm.save(),
+            "env": self.env.get_state(),
+            "rng": torch.get_rng_state(),
+        }
         state |= {"task_id": self.cfg.task_id, "cfg": self.cfg}
         write_checkpoint(self._run_dir, state, self.cfg.keep)
 

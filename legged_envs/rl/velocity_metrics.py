@@ -11,7 +11,13 @@ from rich.table import Column, Table
 
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.mdp import observations
-from legged_envs.rl.metrics import command_errors, command_ranges, mean_over_steps, print_costs, settled
+from legged_envs.rl.metrics import (
+    command_errors,
+    command_ranges,
+    mean_over_steps,
+    print_costs,
+    settled,
+)
 from legged_envs.rl.task_metrics import TaskMetrics
 
 
@@ -51,22 +57,32 @@ class Evaluation:
 
     def walks(self, lin_vel_error: float, ang_vel_error: float, falls: float) -> bool:
         """Whether errors, m/s and rad/s, and the fraction of falls are at most those given."""
-        return self.lin_vel_error <= lin_vel_error and self.ang_vel_error <= ang_vel_error and self.falls <= falls
+        return (
+            self.lin_vel_error <= lin_vel_error
+            and self.ang_vel_error <= ang_vel_error
+            and self.falls <= falls
+        )
 
     def print(self, console: Console) -> None:
         """Print the ranges of the commands, a table of the means with their units, and one of the costs."""
-        ranges = ", ".join(f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items())
+        ranges = ", ".join(
+            f"{name} in [{low:g}, {high:g}]" for name, (low, high) in self.commands.items()
+        )
         console.print(f"{self.episodes} episodes; commands: {ranges}")
         table = Table("quantity", Column("mean", justify="right"))
         for name, unit in UNITS.items():
             value = getattr(self, name)
-            table.add_row(name.replace("_", " "), f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}")
+            table.add_row(
+                name.replace("_", " "), f"{value:.1%}" if unit == "%" else f"{value:.3f} {unit}"
+            )
         console.print(table)
         print_costs(self.costs, self.cost_limits, console)
 
 
 _HINTS = get_type_hints(Evaluation, include_extras=True)
-UNITS: dict[str, str] = {name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")}
+UNITS: dict[str, str] = {
+    name: hint.__metadata__[0] for name, hint in _HINTS.items() if hasattr(hint, "__metadata__")
+}
 SWINGS = ("swing_height", "swing_time")
 STILL = {"still_joint_speed": "joint_speed", "still_contact": "duty_factor"}
 """Measures of a foot's swing, which count where it landed; quantities with the command zero → what is measured."""
@@ -82,7 +98,9 @@ class VelocityMetrics(TaskMetrics):
     def __init__(self, core: LeggedVectorEnv):
         super().__init__(core)
         robot = core.cfg.robot
-        self._diagonals = [[robot.foot_names.index(name) for name in pair] for pair in robot.diagonals]
+        self._diagonals = [
+            [robot.foot_names.index(name) for name in pair] for pair in robot.diagonals
+        ]
         self._peak = torch.zeros(core.num_envs, len(robot.foot_names), device=core.device)
         """Greatest height of each foot since it left the ground, m."""
 
@@ -119,17 +137,23 @@ class VelocityMetrics(TaskMetrics):
             "swing_time": robot.foot_air_time,
         }
 
-    def result(self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None) -> Evaluation:
+    def result(
+        self, values: dict[str, torch.Tensor], alive: torch.Tensor, still: Any = None
+    ) -> Evaluation:
         core, counted = self._core, settled(alive, self._core.step_dt)
         means = {name: mean_over_steps(value, counted).nanmean(0) for name, value in values.items()}
         landed = values["landed"] * counted.unsqueeze(2)
-        means |= {name: (values[name] * landed).sum() / landed.sum().clamp(min=1.0) for name in SWINGS}
+        means |= {
+            name: (values[name] * landed).sum() / landed.sum().clamp(min=1.0) for name in SWINGS
+        }
         means["torque_rms"] = means["torque_squared"].sqrt()
         means["falls"] = (~alive[-1]).float().mean()
         means |= dict.fromkeys(STILL, torch.tensor(torch.nan))
         if still is not None:
             standing, stood = still[0], settled(still[1], core.step_dt)
-            means |= {name: mean_over_steps(standing[of], stood).nanmean() for name, of in STILL.items()}
+            means |= {
+                name: mean_over_steps(standing[of], stood).nanmean() for name, of in STILL.items()
+            }
         return Evaluation(
             episodes=core.num_envs,
             commands=command_ranges(core.cfg),
@@ -139,7 +163,9 @@ class VelocityMetrics(TaskMetrics):
         )
 
 
-def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]) -> None:
+def hold_velocity(
+    core: LeggedVectorEnv, command: Sequence[float], observation: dict[str, torch.Tensor]
+) -> None:
     """Give every robot one velocity command until its next reset, and write it to an observation made before."""
     term: Any = core.commands.terms["velocity"]
     value = torch.tensor(command, dtype=torch.float32, device=core.device)
@@ -150,6 +176,9 @@ def hold_velocity(core: LeggedVectorEnv, command: Sequence[float], observation: 
         return
     for group in core.observations.groups.keys() & observation.keys():
         for name, cfg in core.cfg.observations[group].terms.items():
-            if cfg.func is observations.command and cfg.params.get("name", "velocity") == "velocity":
+            if (
+                cfg.func is observations.command
+                and cfg.params.get("name", "velocity") == "velocity"
+            ):
                 seen = value * torch.as_tensor(cfg.scale, device=core.device)
                 core.observations.groups[group].overwrite(observation[group], name, seen)

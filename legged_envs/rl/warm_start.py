@@ -20,7 +20,9 @@ MEMORY = 200_000
 State = dict[str, torch.Tensor]
 
 
-def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVecEnv, noise: float) -> None:
+def begin_with(
+    place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVecEnv, noise: float
+) -> None:
     """Give actor and critic of ``algorithm`` what those of the run at ``place`` have learnt. What they both see keeps
     its weights; new observations, normalised as ``env`` shows them now, and units of wider layers count for nothing at
     first. So actions and values are those of the run, or, where something is no longer shown, those at its mean; the
@@ -32,26 +34,46 @@ def begin_with(place: Path, algorithm: BootstrapPPO, task_id: str, env: RslRlVec
     if "actor_state_dict" not in state["algorithm"]:
         wrong = f"{str(place)!r} is a checkpoint of {there_id!r}, not of {task_id!r}"
         raise ValueError(f"{wrong}, and of another algorithm, whose networks cannot begin")
-    cfg = override(make_task_cfg(there_id), state["cfg"].changes) if "cfg" in state else make_task_cfg(there_id)
+    cfg = (
+        override(make_task_cfg(there_id), state["cfg"].changes)
+        if "cfg" in state
+        else make_task_cfg(there_id)
+    )
     envs = gym.make_vec(there_id, num_envs=1, cfg=cfg, array="torch", observations="dict")
     try:
         there = unwrap(envs)
         here, shown = unwrap(env.env), env.get_observations()
         ours, theirs = contract(task_id, here), contract(there_id, there)
-        if odd := next((key for key in ("robot", "action") if ours.get(key) != theirs.get(key)), None):
+        if odd := next(
+            (key for key in ("robot", "action") if ours.get(key) != theirs.get(key)), None
+        ):
             wrong = f"{str(place)!r} is a run of {there_id!r}, whose {odd} is {theirs.get(odd)}"
-            raise ValueError(f"{wrong}; {task_id!r} has {ours.get(odd)}, so its networks cannot begin")
+            raise ValueError(
+                f"{wrong}; {task_id!r} has {ours.get(odd)}, so its networks cannot begin"
+            )
         ratio = there.actions.scale / here.actions.scale
-        shows = {name: term.func for group in there.cfg.observations.values() for name, term in group.terms.items()}
+        shows = {
+            name: term.func
+            for group in there.cfg.observations.values()
+            for name, term in group.terms.items()
+        }
         for name, model in (("actor", algorithm.actor), ("critic", algorithm.critic)):
-            known = [group if group in there.group_sizes else "policy" for group in model.obs_groups]
+            known = [
+                group if group in there.group_sizes else "policy" for group in model.obs_groups
+            ]
             places = _places(here, model.obs_groups), _places(there, known)
             columns = [(places[0][key], at) for key, at in places[1].items() if key in places[0]]
             if not columns:
-                raise ValueError(f"{there_id!r}, of which {str(place)!r} is a run, shows nothing that {task_id!r} does")
-            model.obs_normalizer.train().update(torch.cat([shown[group] for group in model.obs_groups], dim=1))
+                raise ValueError(
+                    f"{there_id!r}, of which {str(place)!r} is a run, shows nothing that {task_id!r} does"
+                )
+            model.obs_normalizer.train().update(
+                torch.cat([shown[group] for group in model.obs_groups], dim=1)
+            )
             actions = [at for key, at in places[1].items() if shows.get(key[0]) is last_action]
-            old = _rescaled(state["algorithm"][f"{name}_state_dict"], ratio, actions, model.obs_normalizer.eps)
+            old = _rescaled(
+                state["algorithm"][f"{name}_state_dict"], ratio, actions, model.obs_normalizer.eps
+            )
             model.load_state_dict(_grown(model.state_dict(), old, columns))
     finally:
         envs.close()
@@ -86,10 +108,16 @@ def _rescaled(state: State, ratio: torch.Tensor, actions: Sequence[range], eps: 
 
 def _grown(new: State, old: State, columns: Sequence[tuple[range, range]]) -> State:
     """``new`` with the values of ``old``, of whose ``columns`` of inputs (new, old) are the same."""
-    to, of = (torch.tensor([column for pair in columns for column in pair[side]]) for side in (0, 1))
-    sizes = [[len(value) for name, value in each.items() if name.endswith("bias")] for each in (old, new)]
+    to, of = (
+        torch.tensor([column for pair in columns for column in pair[side]]) for side in (0, 1)
+    )
+    sizes = [
+        [len(value) for name, value in each.items() if name.endswith("bias")] for each in (old, new)
+    ]
     if len(sizes[0]) != len(sizes[1]) or any(a > b for a, b in zip(*sizes, strict=True)):
-        raise ValueError(f"layers must be as many and as wide as those of the run, {sizes[0]}, got {sizes[1]}")
+        raise ValueError(
+            f"layers must be as many and as wide as those of the run, {sizes[0]}, got {sizes[1]}"
+        )
     grown = {name: value.clone() for name, value in new.items()}
     first = min(name for name in new if name.endswith("weight"))
     for name, value in old.items():

@@ -21,7 +21,13 @@ from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.mdp.events import reset_to_reference
 from legged_envs.mdp.observations import height_scan
 from legged_envs.mdp.scan import scan_points
-from legged_envs.rl.metrics import COMMAND_RANGES, EVALUATED, PolicyFunction, command_ranges, evaluation_cfg
+from legged_envs.rl.metrics import (
+    COMMAND_RANGES,
+    EVALUATED,
+    PolicyFunction,
+    command_ranges,
+    evaluation_cfg,
+)
 from legged_envs.rl.mimic_metrics import motion_of
 from legged_envs.rl.policy import Policy
 from legged_envs.rl.progress import LINE_INTERVAL, Show, show_nothing, showing
@@ -57,7 +63,12 @@ class Scene:
 
 
 STOP_KEY = 257
-KEYS: dict[int, Command] = {265: (0.1, 0.0, 0.0), 264: (-0.1, 0.0, 0.0), 263: (0.0, 0.0, 0.1), 262: (0.0, 0.0, -0.1)}
+KEYS: dict[int, Command] = {
+    265: (0.1, 0.0, 0.0),
+    264: (-0.1, 0.0, 0.0),
+    263: (0.0, 0.0, 0.1),
+    262: (0.0, 0.0, -0.1),
+}
 KEYS |= {268: (0.0, 0.1, 0.0), 269: (0.0, -0.1, 0.0), STOP_KEY: (0.0, 0.0, 0.0)}
 """GLFW's numbers of the arrows up, down, left and right, of Home, End and Enter → how they change vx, vy and ωz; Enter
 stops. MuJoCo's window does nothing by them."""
@@ -104,7 +115,9 @@ def tour(cfg: TaskCfg) -> list[Command]:
     commands: list[Command] = []
     for parts in TOUR:
         ends = zip(parts, command_ranges(cfg).values(), strict=True)
-        vx, vy, wz = (min(max(part * (high if part > 0.0 else -low), low), high) for part, (low, high) in ends)
+        vx, vy, wz = (
+            min(max(part * (high if part > 0.0 else -low), low), high) for part, (low, high) in ends
+        )
         if (any((vx, vy, wz)) or not any(parts)) and (vx, vy, wz) not in commands:
             commands.append((vx, vy, wz))
     return commands
@@ -114,10 +127,14 @@ def _check_command(cfg: TaskCfg, command: Command) -> None:
     for name, option, value in zip(COMMAND_RANGES, ("--vx", "--vy", "--wz"), command, strict=True):
         low, high = getattr(cfg.commands["velocity"], name)
         if value != 0.0 and not low <= value <= high:
-            raise ValueError(f"{option} must be within the commands of this task, {low:g} to {high:g}, got {value:g}")
+            raise ValueError(
+                f"{option} must be within the commands of this task, {low:g} to {high:g}, got {value:g}"
+            )
 
 
-def watch(envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]) -> Iterator[Scene]:
+def watch(
+    envs: VectorEnv, policy: PolicyFunction, groups: Sequence[str], scenes: Iterable[Scene]
+) -> Iterator[Scene]:
     """Let the robots act one scene after the other; gives the scene after each control step. ``envs`` have the options
     ``EVALUATED``. A robot whose episode ends begins the scene again."""
     core = unwrap(envs)
@@ -163,7 +180,9 @@ class Keys:
 
     def __init__(self, cfg: TaskCfg):
         velocity = cfg.commands.get("velocity")
-        self._ranges = [getattr(velocity, name) for name in COMMAND_RANGES] if follows_velocity(cfg) else []
+        self._ranges = (
+            [getattr(velocity, name) for name in COMMAND_RANGES] if follows_velocity(cfg) else []
+        )
         self._asked: Command | None = None
         self.command: Command | None = None
         """None until the first of :data:`KEYS` is pressed."""
@@ -174,7 +193,9 @@ class Keys:
         if key not in KEYS or start is None:
             return
         ends = zip(start, KEYS[key], self._ranges, strict=True)
-        vx, vy, wz = (round(min(max(value + more, low), high), 6) for value, more, (low, high) in ends)
+        vx, vy, wz = (
+            round(min(max(value + more, low), high), 6) for value, more, (low, high) in ends
+        )
         self.command = (0.0, 0.0, 0.0) if key == STOP_KEY else (vx, vy, wz)
 
     def scenes(self, shown: Sequence[Scene], step_dt: float) -> Iterator[Scene]:
@@ -246,7 +267,9 @@ def _ghost(core: LeggedVectorEnv) -> Pose:
     reference = motion_of(core).player.sample()[0]
     robot_pos_w = core.sim.root_pos_w[0, :2]
     drift = (reference.root_pos_w[:2] - robot_pos_w).clamp(-LARGEST_DRIFT, LARGEST_DRIFT)
-    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:])) + drift.new_tensor(REFERENCE_OFFSET)
+    position = torch.cat((robot_pos_w + drift, reference.root_pos_w[2:])) + drift.new_tensor(
+        REFERENCE_OFFSET
+    )
     return Pose(position, reference.root_quat_w, reference.joint_pos)
 
 
@@ -274,10 +297,16 @@ def scan_of(cfg: TaskCfg) -> dict[str, Any]:
     return {name: value for name, value in scans[0].items() if name in ("x", "y", "lookup")}
 
 
-def make_watched(task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False, num_envs: int = 1) -> VectorEnv:
+def make_watched(
+    task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False, num_envs: int = 1
+) -> VectorEnv:
     """Robots of a task, neither randomised nor disturbed, on a mimic task exactly at its reference at the start."""
     placing = {name: event for name, event in cfg.events.items() if event.purpose == "place"}
-    exact = {name: replace(event, params={}) for name, event in placing.items() if event.func is reset_to_reference}
+    exact = {
+        name: replace(event, params={})
+        for name, event in placing.items()
+        if event.func is reset_to_reference
+    }
     cfg = replaced(evaluation_cfg(cfg), {"events": placing | exact, "viewer.env_index": 0})
     envs = gym.make_vec(task_id, num_envs=num_envs, cfg=cfg, render_mode="rgb_array", **EVALUATED)
     policy.check(unwrap(envs))
@@ -285,7 +314,9 @@ def make_watched(task_id: str, cfg: TaskCfg, policy: Policy, scan: bool = False,
         from legged_envs.sim.render import draw_points  # which needs MuJoCo
 
         where, core = scan_of(cfg), cast(Any, unwrap(envs))
-        core.sim.decorations.append(lambda scene, env_id: draw_points(scene, scan_points(core, **where)[env_id]))
+        core.sim.decorations.append(
+            lambda scene, env_id: draw_points(scene, scan_points(core, **where)[env_id])
+        )
     return envs
 
 
@@ -305,7 +336,12 @@ def film_policy(
 
 
 def play(
-    task_id: str, cfg: TaskCfg, policy: Policy, video: Path | None, shown: Sequence[Scene], scan: bool = False
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    video: Path | None,
+    shown: Sequence[Scene],
+    scan: bool = False,
 ) -> None:
     """Show a policy in the scenes ``shown``: in a window, or as the mp4 ``video``; without a display as play.mp4."""
     if video is not None or (sys.platform == "linux" and not os.environ.get("DISPLAY")):
@@ -317,7 +353,9 @@ def play(
     envs = make_watched(task_id, cfg, policy, scan)
     core, next_frame = unwrap(envs), time.perf_counter()
     keys = Keys(cfg)
-    moments: Iterable[Scene] = shown if shown[0].command is None else keys.scenes(shown, core.step_dt)
+    moments: Iterable[Scene] = (
+        shown if shown[0].command is None else keys.scenes(shown, core.step_dt)
+    )
     for _, label in _labelled(core, watch(envs, policy, tuple(policy.inputs), moments)):
         if not core.sim.view(0, label, keys.press):  # its window was closed
             break

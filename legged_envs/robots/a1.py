@@ -11,7 +11,8 @@ A1 = replace(
     base_body="trunk",
     # Held open loop at this pose for 1 s the robot sinks by 17 mm. That of legged_gym, with hips at 0.1 and hind thighs
     # at 1.0 instead of 0.8 rad, has its hind feet 9 mm above the ground; its gains are 20 / 0.5.
-    torque_limits=(33.5,) * 12,  # URDF of unitree_ros, mujoco_menagerie; that of legged_gym has 20 and 55
+    torque_limits=(33.5,)
+    * 12,  # URDF of unitree_ros, mujoco_menagerie; that of legged_gym has 20 and 55
     velocity_limits=(21.0,) * 12,  # URDF of unitree_ros; that of legged_gym has 52.4 and 28.6
     base_height=0.3123,
     foot_radius=0.02,

@@ -2,7 +2,12 @@
 
 from legged_envs.robots.robot import RobotCfg
 
-_LEGS = {"LF": "RF", "RF": "LF", "LH": "RH", "RH": "LH"}  # each leg, and the one in its place in the mirror
+_LEGS = {
+    "LF": "RF",
+    "RF": "LF",
+    "LH": "RH",
+    "RH": "LH",
+}  # each leg, and the one in its place in the mirror
 _JOINTS = {"HAA": -1.0, "HFE": 1.0, "KFE": 1.0}  # of a leg, and their signs in the mirror
 
 ANYMAL_C = RobotCfg(
@@ -23,7 +28,9 @@ ANYMAL_C = RobotCfg(
     foot_radius=0.03,
     penalized_bodies=tuple(f"{leg}_{link}" for leg in _LEGS for link in ("THIGH", "SHANK")),
     termination_bodies=("base",),
-    mirror=tuple((f"{leg}_{joint}", sign) for leg in _LEGS.values() for joint, sign in _JOINTS.items()),
+    mirror=tuple(
+        (f"{leg}_{joint}", sign) for leg in _LEGS.values() for joint, sign in _JOINTS.items()
+    ),
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("LF_FOOT", "RH_FOOT"), ("RF_FOOT", "LH_FOOT")),
 )

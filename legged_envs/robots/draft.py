@@ -51,10 +51,16 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
         height = _UP - min(lowest(*pose).values(), default=0.0)
         feet = _find_feet(pose, height)
     except (ElementTree.ParseError, ValueError) as error:
-        hints = {"mjMINVAL": ": write its <inertial>", "opening file": f": write a path from {str(path.parent)!r}"}
+        hints = {
+            "mjMINVAL": ": write its <inertial>",
+            "opening file": f": write a path from {str(path.parent)!r}",
+        }
         how = "".join(hint for words, hint in hints.items() if words in str(error))
         raise ValueError(f"cannot read {str(path)!r}: {shortened(str(error), 400)}{how}") from error
-    base, foot_names = spec.worldbody.bodies[0], [_make_foot(spec, pose, *foot, height) for foot in feet]
+    base, foot_names = (
+        spec.worldbody.bodies[0],
+        [_make_foot(spec, pose, *foot, height) for foot in feet],
+    )
     base.add_site(name="imu")
     for foot in foot_names:
         spec.body(foot).add_site(name=f"{foot}_site")
@@ -66,12 +72,19 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     ground = min(z for body, z in heights if body in foot_names)
     origin = float(np.mean([data.body(foot).xpos[2] for foot in foot_names])) - ground
     weak = _rounded(model.body_subtreemass[1] * GRAVITY * height / len(foot_names))
-    for field, known, guess in ("torque_limits", limits, f"{weak} N m"), ("velocity_limits", speeds, f"{SPEED} rad/s"):
+    for field, known, guess in (
+        ("torque_limits", limits, f"{weak} N m"),
+        ("velocity_limits", speeds, f"{SPEED} rad/s"),
+    ):
         if missing := ", ".join(joint for joint in angles if joint not in known):
-            gaps[field] = f"{path.name} has none of {missing}: {guess} is a guess, write what the motors have"
+            gaps[field] = (
+                f"{path.name} has none of {missing}: {guess} is a guess, write what the motors have"
+            )
     touching = dict.fromkeys(body for body, _ in heights if body not in foot_names)
     if base.name not in touching:
-        gaps["termination_bodies"] = f"{base.name!r} has no collision shape: write the bodies whose contact is a fall"
+        gaps["termination_bodies"] = (
+            f"{base.name!r} has no collision shape: write the bodies whose contact is a fall"
+        )
     base.pos, base.quat = [0, 0, round(_UP - ground, 4)], [1, 0, 0, 0]
     kp = _gains(pose, height, foot_names)
     robot = RobotCfg(
@@ -96,7 +109,9 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
     spec.compile()
     text = spec.to_xml()
     for part in (*spec.meshes, *spec.textures, *spec.hfields):
-        text = text.replace(f'file="{part.file}"', f'file="{os.path.relpath(part.file or ".", folder.resolve())}"')
+        text = text.replace(
+            f'file="{part.file}"', f'file="{os.path.relpath(part.file or ".", folder.resolve())}"'
+        )
     folder.mkdir(parents=True, exist_ok=True)
     Path(robot.xml).write_text(text)
     return robot, gaps
@@ -106,9 +121,14 @@ def module_text(robot: RobotCfg, gaps: dict[str, str]) -> str:
     """A module with ``robot``, whose model is in a file beside it, as Python; guesses are marked with ``TODO``."""
     text = f'"""{robot.name}: {robot.num_joints} joints; a first description by legged-envs check."""\n\n'
     text += "from pathlib import Path\n\nfrom legged_envs.robots import RobotCfg\n\n"
-    fields = {field: pformat(value, width=100, compact=True) for field, value in vars(robot).items()}
+    fields = {
+        field: pformat(value, width=100, compact=True) for field, value in vars(robot).items()
+    }
     fields["xml"] = f"str(Path(__file__).with_name({robot.name + '.xml'!r}))"
-    lines = [f"# TODO: {gaps.get(name)}\n" * (name in gaps) + f"{name}={value}," for name, value in fields.items()]
+    lines = [
+        f"# TODO: {gaps.get(name)}\n" * (name in gaps) + f"{name}={value},"
+        for name, value in fields.items()
+    ]
     return f"{text}{robot.name.upper()} = RobotCfg(\n{indent(chr(10).join(lines), ' ' * 4)}\n)\n"
 
 
@@ -132,10 +152,18 @@ def lowest(model: mujoco.MjModel, data: mujoco.MjData) -> dict[int, float]:
 
 def _read(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, float]]:
     """The model in a file, with meshes by their absolute paths, and the velocity limits in a URDF."""
-    root, speeds, here = ElementTree.parse(path).getroot(), dict[str, float](), path.resolve().parent
+    root, speeds, here = (
+        ElementTree.parse(path).getroot(),
+        dict[str, float](),
+        path.resolve().parent,
+    )
     if is_urdf := root.tag == "robot":
         speeds = prepare_urdf(root, here, gaps)
-    spec = mujoco.MjSpec.from_string(ElementTree.tostring(root)) if is_urdf else mujoco.MjSpec.from_file(str(path))
+    spec = (
+        mujoco.MjSpec.from_string(ElementTree.tostring(root))
+        if is_urdf
+        else mujoco.MjSpec.from_file(str(path))
+    )
     for mesh in spec.meshes if is_urdf else ():
         load_mesh(spec, mesh)
     for part in (*spec.meshes, *spec.textures, *spec.hfields):
@@ -143,9 +171,13 @@ def _read(path: Path, gaps: dict[str, str]) -> tuple[mujoco.MjSpec, dict[str, fl
         part.file = part.file and str(here / inside / part.file)
     spec.meshdir = spec.texturedir = ""
     for geom in spec.geoms:
-        geom.mass = 0.0 if is_urdf else geom.mass  # a URDF has the mass of a link, if any, in its <inertial>
+        geom.mass = (
+            0.0 if is_urdf else geom.mass
+        )  # a URDF has the mass of a link, if any, in its <inertial>
     spec.compile()
-    return mujoco.MjSpec.from_string(spec.to_xml()), speeds  # each shape has a position, none is from end to end
+    return mujoco.MjSpec.from_string(
+        spec.to_xml()
+    ), speeds  # each shape has a position, none is from end to end
 
 
 # --- Putting in order -------------------------------------------------------------------------------------------------
@@ -155,10 +187,16 @@ def _put_in_order(spec: mujoco.MjSpec) -> tuple[dict[str, float], dict[str, floa
     """Leave the bodies, joints and shapes of one robot with a free joint ``root``; ValueError if it has what the
     package does not. The torque limits of joints that have one, and the positions of all in the default pose."""
     if len(outer := spec.worldbody.bodies) != 1:
-        raise ValueError(f"it must have one outermost body, the base, got {[body.name for body in outer]}")
+        raise ValueError(
+            f"it must have one outermost body, the base, got {[body.name for body in outer]}"
+        )
     for pair in spec.equalities:
-        what = f"{pair.type.name.removeprefix('mjEQ_').lower()} of {pair.name1!r} and {pair.name2!r}"
-        raise ValueError(f"the {what} closes a loop or couples joints, and each must have its own motor: take it out")
+        what = (
+            f"{pair.type.name.removeprefix('mjEQ_').lower()} of {pair.name1!r} and {pair.name2!r}"
+        )
+        raise ValueError(
+            f"the {what} closes a loop or couples joints, and each must have its own motor: take it out"
+        )
     if coupled := [part.name for part in spec.tendons]:
         how = "each joint must have its own motor: take them out"
         raise ValueError(f"tendons {coupled} couple joints, and {how}")
@@ -167,10 +205,15 @@ def _put_in_order(spec: mujoco.MjSpec) -> tuple[dict[str, float], dict[str, floa
         body.name = body.name or f"body_{i}"
         wanted = ("free",) if body.name == outer[0].name else ("hinge", "slide")
         for joint in body.joints:
-            joint.name, kind = joint.name or f"{body.name}_joint", joint.type.name.removeprefix("mjJNT_").lower()
+            joint.name, kind = (
+                joint.name or f"{body.name}_joint",
+                joint.type.name.removeprefix("mjJNT_").lower(),
+            )
             if kind not in wanted:
                 what = f"joint {joint.name!r} of body {body.name!r} is a {kind} joint"
-                raise ValueError(f"{what}; it must be a {' or '.join(wanted)} joint, or be taken out")
+                raise ValueError(
+                    f"{what}; it must be a {' or '.join(wanted)} joint, or be taken out"
+                )
             limits[joint.name], joint.actfrcrange = float(joint.actfrcrange[1]), [0.0, 0.0]
     (outer[0].joints or [outer[0].add_freejoint()])[0].name = "root"
     data, angles = mujoco.MjData(model := spec.compile()), {}
@@ -184,18 +227,38 @@ def _put_in_order(spec: mujoco.MjSpec) -> tuple[dict[str, float], dict[str, floa
             angle = np.clip(angle, low + 0.05 * (high - low), high - 0.05 * (high - low))
             before = model.body_jntadr[model.body_parentid[model.jnt_bodyid[i]]]
             if before > 0 and abs(along := data.xaxis[before] @ data.xaxis[i]) > 0.9:
-                angles[model.joint(before).name] = float(np.clip(-0.5 * along * angle, *model.jnt_range[before]))
+                angles[model.joint(before).name] = float(
+                    np.clip(-0.5 * along * angle, *model.jnt_range[before])
+                )
         angles[model.joint(i).name] = float(angle)
     for motor in spec.actuators:
-        most = motor.forcerange[1] or motor.ctrlrange[1] * (motor.biastype == mujoco.mjtBias.mjBIAS_NONE)
+        most = motor.forcerange[1] or motor.ctrlrange[1] * (
+            motor.biastype == mujoco.mjtBias.mjBIAS_NONE
+        )
         limits[motor.target] = most * abs(motor.gear[0]) or limits.get(motor.target, 0.0)
-    parts = (spec.keys, spec.actuators, spec.sensors, spec.excludes, spec.pairs, spec.lights, spec.sites)
-    for part in (*(each for kind in parts for each in kind), *spec.worldbody.geoms, *spec.worldbody.cameras):
+    parts = (
+        spec.keys,
+        spec.actuators,
+        spec.sensors,
+        spec.excludes,
+        spec.pairs,
+        spec.lights,
+        spec.sites,
+    )
+    for part in (
+        *(each for kind in parts for each in kind),
+        *spec.worldbody.geoms,
+        *spec.worldbody.cameras,
+    ):
         spec.delete(part)
     spec.nkey = 0
     collide = [bool(geom.contype or geom.conaffinity) for geom in spec.geoms]
     for geom, collides in zip(spec.geoms, collide, strict=True):
-        geom.contype, geom.conaffinity, geom.group = 0, int(collides), 2 + (collides and not all(collide))
+        geom.contype, geom.conaffinity, geom.group = (
+            0,
+            int(collides),
+            2 + (collides and not all(collide)),
+        )
     return {name: float(limit) for name, limit in limits.items() if limit > 0}, angles
 
 
@@ -219,12 +282,21 @@ def _find_feet(pose: Pose, height: float) -> list[tuple[str, list[int]]]:
             shapes.setdefault(int(model.geom_bodyid[i]), {})[i] = z
     named = [body for body in shapes if _FOOT.search(model.body(body).name)]
     feet = named if len(named) > 1 else [*shapes]
-    feet = sorted(body for body in feet if not any(body in way(model, other)[:-1] for other in feet))
+    feet = sorted(
+        body for body in feet if not any(body in way(model, other)[:-1] for other in feet)
+    )
     if not feet or feet[0] == 1:
-        wrong = "there are no feet: no limb has a collision shape near the ground in the default pose"
-        raise ValueError(f"{wrong}; give the last links some, or an MJCF a keyframe called home, in which it stands")
+        wrong = (
+            "there are no feet: no limb has a collision shape near the ground in the default pose"
+        )
+        raise ValueError(
+            f"{wrong}; give the last links some, or an MJCF a keyframe called home, in which it stands"
+        )
     level = {body: min(shapes[body].values()) + 0.01 for body in feet}
-    return [(model.body(body).name, [i for i, z in shapes[body].items() if z < level[body]]) for body in feet]
+    return [
+        (model.body(body).name, [i for i, z in shapes[body].items() if z < level[body]])
+        for body in feet
+    ]
 
 
 def way(model: mujoco.MjModel, body: int) -> list[int]:
@@ -241,15 +313,23 @@ def _make_foot(spec: mujoco.MjSpec, pose: Pose, name: str, shapes: list[int], he
     for i in shapes:
         mujoco.mj_geomDistance(model, data, 0, i, 1e3, points)
         centre, end = data.geom_xpos[i], points[3:] + np.array([0.0, 0.0, model.geom_size[i, 0]])
-        centres.append(end if centre[2] - points[5] > _NEAR * height else centre)  # the lower end of a shank
+        centres.append(
+            end if centre[2] - points[5] > _NEAR * height else centre
+        )  # the lower end of a shank
     place = body.xmat.reshape(3, 3).T @ (np.mean(centres, axis=0) - body.xpos)
     stem = re.sub(r"_?(link|body)$", "", name, flags=re.IGNORECASE)
     foot = link.add_body(name=f"{stem}_{'sole' if _FOOT.search(stem) else 'foot'}", pos=place)
     if not link.explicitinertial:  # it is that of its shapes
-        link.explicitinertial, link.mass, link.ipos = True, float(model.body(name).mass[0]), model.body(name).ipos
+        link.explicitinertial, link.mass, link.ipos = (
+            True,
+            float(model.body(name).mass[0]),
+            model.body(name).ipos,
+        )
         link.iquat, link.inertia = model.body(name).iquat, model.body(name).inertia
     for old in [link.geoms[i - int(model.body(name).geomadr[0])] for i in shapes]:
-        new = foot.add_geom(**{key: getattr(old, key) for key in _COPIED}, contype=0, conaffinity=1, mass=0.0)
+        new = foot.add_geom(
+            **{key: getattr(old, key) for key in _COPIED}, contype=0, conaffinity=1, mass=0.0
+        )
         new.pos = old.pos - place
         spec.delete(old)
     return str(foot.name)
@@ -264,7 +344,10 @@ def _rounded(value: float) -> float:
 
 
 def _gains(pose: Pose, height: float, feet: Sequence[str]) -> tuple[float, ...]:
-    (model, data), legs = pose, {body for foot in feet for body in way(pose[0], pose[0].body(foot).id)}
+    (model, data), legs = (
+        pose,
+        {body for foot in feet for body in way(pose[0], pose[0].body(foot).id)},
+    )
     reach = np.linalg.norm(data.subtree_com[model.jnt_bodyid] - data.xanchor, axis=1)
     limbs = 10 * model.body_subtreemass[model.jnt_bodyid] * reach
     leg = 2 * model.body_subtreemass[1] * height / len(feet)
@@ -278,14 +361,23 @@ def _diagonals(pose: Pose, feet: Sequence[str]) -> tuple[tuple[str, str], ...]:
     corner = np.prod(places - places.mean(0), axis=1) > 0.0
     if len(feet) != 4 or corner.sum() != 2:
         return ()
-    (a, b), (c, d) = ([feet[i] for i in np.flatnonzero(corner == side).tolist()] for side in (corner[0], not corner[0]))
+    (a, b), (c, d) = (
+        [feet[i] for i in np.flatnonzero(corner == side).tolist()]
+        for side in (corner[0], not corner[0])
+    )
     return (a, b), (c, d)
 
 
-def _mirror(pose: Pose, joints: tuple[str, ...], gaps: dict[str, str]) -> tuple[tuple[str, float], ...]:
+def _mirror(
+    pose: Pose, joints: tuple[str, ...], gaps: dict[str, str]
+) -> tuple[tuple[str, float], ...]:
     partners = {joint: counterpart(joint, joints) for joint in joints}
     signs = {joint: mirror_sign(pose, joint, partner) for joint, partner in partners.items()}
-    alone = [joint for joint in joints if partners[joint] == joint and abs(pose[1].joint(joint).xanchor[1]) > 0.02]
+    alone = [
+        joint
+        for joint in joints
+        if partners[joint] == joint and abs(pose[1].joint(joint).xanchor[1]) > 0.02
+    ]
     if wrong := dict.fromkeys([*alone, *(joint for joint in joints if not signs[joint])]):
         why = "find no partner by name, or none with a mirrored axis"
         gaps["mirror"] = f"{', '.join(wrong)} {why}: write (joint in its place, 1.0 or -1.0)"

@@ -22,32 +22,48 @@ def prepare_urdf(
     The velocity limits, which it does not read. Visuals without a file that ends like one of ``meshes`` are left out
     and told in ``gaps``, as are joints that lack a range; ValueError, naming the part, for what cannot be kept."""
     if any("xacro" in element.tag for element in root.iter()):
-        raise ValueError("it has elements of xacro: write the output of the command xacro to a file, and read that")
+        raise ValueError(
+            "it has elements of xacro: write the output of the command xacro to a file, and read that"
+        )
     children, speeds, notes = [""], {}, list[str]()
     links = [link.get("name", "") for link in root.findall("link")]
     if twice := sorted({name for name in links if links.count(name) > 1}):
         raise ValueError(f"there are several links {twice[0]!r}: give each a name of its own")
     for joint in root.findall("joint"):
-        link, limit, mimic = (getattr(joint.find(tag), "attrib", {}) for tag in ("child", "limit", "mimic"))
+        link, limit, mimic = (
+            getattr(joint.find(tag), "attrib", {}) for tag in ("child", "limit", "mimic")
+        )
         name, kind = joint.get("name", ""), joint.get("type")
         if mimic:
             how = 'write type="fixed", or take <mimic> out and give it a motor'
-            raise ValueError(f"joint {name!r} mimics {mimic['joint']!r}, and each joint must have its own motor: {how}")
+            raise ValueError(
+                f"joint {name!r} mimics {mimic['joint']!r}, and each joint must have its own motor: {how}"
+            )
         if kind in ("planar", "floating"):
             how = "make it fixed; if it holds the base, which floats anyway, take it and its parent link out"
-            raise ValueError(f"joint {name!r} is {kind}, it must be revolute, continuous, prismatic or fixed: {how}")
+            raise ValueError(
+                f"joint {name!r} is {kind}, it must be revolute, continuous, prismatic or fixed: {how}"
+            )
         if link.get("link") in children:
-            raise ValueError(f"joint {name!r} closes a loop: link {link['link']!r} has two parents, take one joint out")
+            raise ValueError(
+                f"joint {name!r} closes a loop: link {link['link']!r} has two parents, take one joint out"
+            )
         parent = getattr(joint.find("parent"), "attrib", {})
         if lost := [each.get("link") for each in (parent, link) if each.get("link") not in links]:
-            raise ValueError(f"joint {name!r} has a link {lost[0]!r}, which there is not: write the name of one")
+            raise ValueError(
+                f"joint {name!r} has a link {lost[0]!r}, which there is not: write the name of one"
+            )
         children.append(link.get("link", ""))
         try:
-            low, high, speeds[name] = (float(limit.get(key, 0)) for key in ("lower", "upper", "velocity"))
+            low, high, speeds[name] = (
+                float(limit.get(key, 0)) for key in ("lower", "upper", "velocity")
+            )
         except ValueError as error:
             raise ValueError(f"the limit of joint {name!r} has no numbers: {error}") from error
         if kind in ("revolute", "prismatic") and not low < high:
-            notes.append(f'joint {name!r} moves without an end: write <limit lower="…" upper="…"/>, in rad or m')
+            notes.append(
+                f'joint {name!r} moves without an end: write <limit lower="…" upper="…"/>, in rad or m'
+            )
     options = root.find("mujoco/compiler")
     if options is None:
         options = ElementTree.SubElement(ElementTree.SubElement(root, "mujoco"), "compiler")
@@ -58,8 +74,14 @@ def prepare_urdf(
             for mesh in shape.findall("geometry/mesh"):
                 package, _, rest = mesh.get("filename", "").rpartition("://")
                 rests = (rest.partition("/")[2], rest) if package else (Path(folder) / rest,)
-                places = [around / each for around in ((here, *here.parents) if package else (here,)) for each in rests]
-                found = [place for place in places if place.is_file() and place.suffix.lower() in meshes]
+                places = [
+                    around / each
+                    for around in ((here, *here.parents) if package else (here,))
+                    for each in rests
+                ]
+                found = [
+                    place for place in places if place.is_file() and place.suffix.lower() in meshes
+                ]
                 what = f"the {shape.tag} of link {link.get('name')!r} has the mesh {mesh.get('filename')!r}"
                 how = f"there is no such file of {', '.join(meshes)}: write a path from {str(here)!r}, or a box"
                 if found:
@@ -74,7 +96,9 @@ def prepare_urdf(
     return {joint: speed for joint, speed in speeds.items() if speed > 0}
 
 
-def read_urdf(path: Path, visuals: bool, density: float) -> tuple[mujoco.MjSpec, dict[str, float], list[str]]:
+def read_urdf(
+    path: Path, visuals: bool, density: float
+) -> tuple[mujoco.MjSpec, dict[str, float], list[str]]:
     """A URDF of which nothing is refused that can be mended: the children of a link by the names of their joints, links
     without mass with that of their shapes of ``density``, inertias that no body has as the nearest of one. Also the
     velocity limits of joints, and the links of fixed joints with ``dont_collapse``. ValueError says what is wrong."""
@@ -87,12 +111,20 @@ def read_urdf(path: Path, visuals: bool, density: float) -> tuple[mujoco.MjSpec,
     for joint in joints:
         root.remove(joint)
         root.append(joint)
-    fixed = [joint for joint in joints if joint.get("type") == "fixed" and joint.get("dont_collapse") == "true"]
+    fixed = [
+        joint
+        for joint in joints
+        if joint.get("type") == "fixed" and joint.get("dont_collapse") == "true"
+    ]
     not_collapsed = [str(child.get("link")) for joint in fixed for child in joint.findall("child")]
-    speeds = prepare_urdf(root, path.parent.resolve(), {}, (*MESHES, ".dae") if find_spec("trimesh") else MESHES)
+    speeds = prepare_urdf(
+        root, path.parent.resolve(), {}, (*MESHES, ".dae") if find_spec("trimesh") else MESHES
+    )
     spec = mujoco.MjSpec.from_string(ElementTree.tostring(root, encoding="unicode"))
     if len(spec.worldbody.bodies) != 1:
-        raise ValueError(f"it must have one link that is nobody's child, got {len(spec.worldbody.bodies)}")
+        raise ValueError(
+            f"it must have one link that is nobody's child, got {len(spec.worldbody.bodies)}"
+        )
     for mesh in spec.meshes:
         load_mesh(spec, mesh)
     for geom in spec.geoms:
@@ -107,9 +139,13 @@ def read_mjcf(path: Path, visuals: bool) -> mujoco.MjSpec:
     if len(outer := spec.worldbody.bodies) != 1:
         raise ValueError(f"it must have one outermost body, got {[body.name for body in outer]}")
     if couplings := [*spec.equalities, *spec.tendons]:
-        raise ValueError(f"it has equalities or tendons, {[part.name for part in couplings]}: take them out")
+        raise ValueError(
+            f"it has equalities or tendons, {[part.name for part in couplings]}: take them out"
+        )
     if spec.pairs:
-        raise ValueError("it has pairs of shapes that touch by rules of their own, <contact><pair>: take them out")
+        raise ValueError(
+            "it has pairs of shapes that touch by rules of their own, <contact><pair>: take them out"
+        )
     unused = [*spec.keys, *spec.actuators, *spec.sensors, *spec.lights, *spec.cameras]
     unused += [geom for geom in spec.geoms if not (visuals or geom.contype or geom.conaffinity)]
     unused += [joint for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
@@ -131,18 +167,24 @@ def _mend_inertia(link: ElementTree.Element) -> None:
         if float(mass.get("value", 0)) <= 0:
             link.remove(inertial)
             continue
-        moments, axes = np.linalg.eigh(np.reshape([float(inertia.get(key, 0)) for key in keys], (3, 3)))
+        moments, axes = np.linalg.eigh(
+            np.reshape([float(inertia.get(key, 0)) for key in keys], (3, 3))
+        )
         mended = np.maximum(moments, LEAST_INERTIA)
         mended[:2] += max(mended[2] - mended[0] - mended[1], 0) / 2 * 1.0001
         if (mended != moments).any():
             matrix = axes * mended @ axes.T
-            inertia |= {key: f"{value:.17g}" for key, value in zip(keys, matrix.ravel(), strict=True)}
+            inertia |= {
+                key: f"{value:.17g}" for key, value in zip(keys, matrix.ravel(), strict=True)
+            }
 
 
 def load_mesh(spec: mujoco.MjSpec, mesh: Any) -> None:
     """Let trimesh read what MuJoCo does not, COLLADA files and STL files of text. What it cannot read is not seen."""
     path = Path(mesh.file)
-    if path.suffix.lower() != ".dae" and not (path.suffix.lower() == ".stl" and path.read_bytes()[:5] == b"solid"):
+    if path.suffix.lower() != ".dae" and not (
+        path.suffix.lower() == ".stl" and path.read_bytes()[:5] == b"solid"
+    ):
         return
     try:
         import trimesh
@@ -152,7 +194,9 @@ def load_mesh(spec: mujoco.MjSpec, mesh: Any) -> None:
     except Exception as error:
         shapes = [geom for geom in spec.geoms if geom.meshname == mesh.name]
         if any(geom.contype or geom.conaffinity for geom in shapes):
-            raise ValueError(f"trimesh cannot read {str(path)!r}, with which the robot collides: {error}") from error
+            raise ValueError(
+                f"trimesh cannot read {str(path)!r}, with which the robot collides: {error}"
+            ) from error
         warnings.warn(f"{str(path)!r} is not drawn: {error}", stacklevel=2)
         for part in (*shapes, mesh):
             spec.delete(part)

@@ -17,12 +17,15 @@ G1 = RobotCfg(
     default_joint_pos=(-0.1, 0.0, 0.0, 0.3, -0.2, 0.0) * 2,
     kp=(100.0, 100.0, 100.0, 150.0, 40.0, 40.0) * 2,
     kd=(2.0, 2.0, 2.0, 4.0, 2.0, 2.0) * 2,
-    torque_limits=(88.0, 139.0, 88.0, 139.0, 50.0, 50.0) * 2,  # these and the speeds: URDF `g1_12dof` of unitree_rl_gym
+    torque_limits=(88.0, 139.0, 88.0, 139.0, 50.0, 50.0)
+    * 2,  # these and the speeds: URDF `g1_12dof` of unitree_rl_gym
     velocity_limits=(32.0, 20.0, 32.0, 20.0, 37.0, 37.0) * 2,
     base_height=0.7842,
     foot_names=tuple(f"{side}_foot" for side in _SIDES),
     foot_radius=0.005,
-    penalized_bodies=tuple(f"{side}_{link}_link" for side in _SIDES for link in ("hip_yaw", "knee")),
+    penalized_bodies=tuple(
+        f"{side}_{link}_link" for side in _SIDES for link in ("hip_yaw", "knee")
+    ),
     termination_bodies=("pelvis",),
     mirror=mirror_left_and_right(_JOINTS),
     foot_mirror=(1, 0),
@@ -31,9 +34,23 @@ G1 = RobotCfg(
 the leg links with collision shapes. Waist, arms and head are part of ``pelvis``."""
 
 _WAIST = ("waist_yaw_joint", "waist_roll_joint", "waist_pitch_joint")
-_ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw")
-_ARM_LINKS = tuple(f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw"))
-_ALL_JOINTS = (*G1.joint_names, *_WAIST, *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM))
+_ARM = (
+    "shoulder_pitch",
+    "shoulder_roll",
+    "shoulder_yaw",
+    "elbow",
+    "wrist_roll",
+    "wrist_pitch",
+    "wrist_yaw",
+)
+_ARM_LINKS = tuple(
+    f"{side}_{link}_link" for side in _SIDES for link in ("shoulder_yaw", "elbow", "wrist_yaw")
+)
+_ALL_JOINTS = (
+    *G1.joint_names,
+    *_WAIST,
+    *(f"{side}_{joint}_joint" for side in _SIDES for joint in _ARM),
+)
 
 G1_29 = replace(
     G1,  # whose legs, pelvis and feet it has
@@ -50,8 +67,20 @@ G1_29 = replace(
     kp=(*G1.kp, 200.0, 40.0, 40.0, *(40.0,) * 14),
     kd=(*G1.kd, 5.0, 5.0, 5.0, *(1.0,) * 14),
     # Motors as listed by mjlab `g1_constants`; why not those of the URDF, see `g1_29.xml`.
-    torque_limits=(*G1.torque_limits, 88.0, 50.0, 50.0, *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2),
-    velocity_limits=(*G1.velocity_limits, 32.0, 37.0, 37.0, *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2),
+    torque_limits=(
+        *G1.torque_limits,
+        88.0,
+        50.0,
+        50.0,
+        *(25.0, 25.0, 25.0, 25.0, 25.0, 5.0, 5.0) * 2,
+    ),
+    velocity_limits=(
+        *G1.velocity_limits,
+        32.0,
+        37.0,
+        37.0,
+        *(37.0, 37.0, 37.0, 37.0, 37.0, 22.0, 22.0) * 2,
+    ),
     penalized_bodies=(*G1.penalized_bodies, "torso_link", *_ARM_LINKS),
     mirror=mirror_left_and_right(_ALL_JOINTS),
 )

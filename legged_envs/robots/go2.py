@@ -2,7 +2,12 @@
 
 from legged_envs.robots.robot import RobotCfg
 
-_LEGS = {"FR": "FL", "FL": "FR", "RR": "RL", "RL": "RR"}  # each leg, and the one in its place in the mirror
+_LEGS = {
+    "FR": "FL",
+    "FL": "FR",
+    "RR": "RL",
+    "RL": "RR",
+}  # each leg, and the one in its place in the mirror
 _JOINTS = {"hip": -1.0, "thigh": 1.0, "calf": 1.0}  # of a leg, and their signs in the mirror
 
 GO2 = RobotCfg(
@@ -26,7 +31,9 @@ GO2 = RobotCfg(
     foot_radius=0.022,
     penalized_bodies=tuple(f"{leg}_{link}" for leg in _LEGS for link in ("thigh", "calf")),
     termination_bodies=("base",),
-    mirror=tuple((f"{leg}_{joint}_joint", sign) for leg in _LEGS.values() for joint, sign in _JOINTS.items()),
+    mirror=tuple(
+        (f"{leg}_{joint}_joint", sign) for leg in _LEGS.values() for joint, sign in _JOINTS.items()
+    ),
     foot_mirror=(1, 0, 3, 2),
     diagonals=(("FR_foot", "RL_foot"), ("FL_foot", "RR_foot")),
 )

@@ -30,7 +30,9 @@ H1 = RobotCfg(
     foot_names=tuple(f"{side}_foot" for side in _SIDES),
     foot_radius=0.014,
     penalized_bodies=tuple(
-        f"{side}_{link}_link" for side in _SIDES for link in ("hip_pitch", "knee", "shoulder_yaw", "elbow")
+        f"{side}_{link}_link"
+        for side in _SIDES
+        for link in ("hip_pitch", "knee", "shoulder_yaw", "elbow")
     ),
     termination_bodies=("pelvis", "torso_link"),
     mirror=mirror_left_and_right(_JOINTS, sideways=("roll", "yaw", "torso")),

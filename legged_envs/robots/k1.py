@@ -18,7 +18,19 @@ K1 = RobotCfg(
     base_body="Trunk",
     joint_names=_JOINTS,
     # Pose of LeggedGym-Ex `K1Cfg`: the arms hang down, the forearms point a little forwards.
-    default_joint_pos=(0.0, 0.0, 0.0, -1.3, 0.0, -0.5, 0.0, 1.3, 0.0, 0.5, *(-0.15, 0.0, 0.0, 0.3, -0.15, 0.0) * 2),
+    default_joint_pos=(
+        0.0,
+        0.0,
+        0.0,
+        -1.3,
+        0.0,
+        -0.5,
+        0.0,
+        1.3,
+        0.0,
+        0.5,
+        *(-0.15, 0.0, 0.0, 0.3, -0.15, 0.0) * 2,
+    ),
     # LeggedGym-Ex and booster_train. Their arms, 4 / 1, sag by 0.07 rad at the shoulders.
     kp=(4.0, 4.0, *(10.0,) * 8, *(80.0, 80.0, 80.0, 80.0, 30.0, 30.0) * 2),
     kd=(1.0, 1.0, *(1.0,) * 8, *(2.0,) * 12),

@@ -11,7 +11,11 @@ from legged_envs.tables import Table
 ACTUATOR_GAINS = {"position": ("kp", "kd"), "velocity": ("kd",), "torque": ()}
 """Kinds of actuators, and which gains each has. With the target u, τ = clip(…, ±torque limit) of kp (u − q) − kd q̇,
 of kd (u − q̇), and of u: u is in rad, rad/s and N·m."""
-_BOUNDS: dict[str, dict[str, float]] = {"default_joint_pos": {}, "kp": {"least": 0.0}, "kd": {"least": 0.0}}
+_BOUNDS: dict[str, dict[str, float]] = {
+    "default_joint_pos": {},
+    "kp": {"least": 0.0},
+    "kd": {"least": 0.0},
+}
 _BOUNDS |= {"torque_limits": {"above": 0.0}, "velocity_limits": {"above": 0.0}}
 """Fields of numbers per joint, and what each number must be."""
 
@@ -34,8 +38,13 @@ def mirror_left_and_right(
     """``RobotCfg.mirror`` of a robot whose joints are named after ``left`` or ``right``, ``L`` or ``R``, or are in the
     middle: a joint takes the place of its namesake on the other side; those named after one of ``sideways`` change
     their sign."""
-    signs = [-1.0 if any(part in name.lower() for part in sideways) else 1.0 for name in joint_names]
-    return tuple((counterpart(name, joint_names), sign) for name, sign in zip(joint_names, signs, strict=True))
+    signs = [
+        -1.0 if any(part in name.lower() for part in sideways) else 1.0 for name in joint_names
+    ]
+    return tuple(
+        (counterpart(name, joint_names), sign)
+        for name, sign in zip(joint_names, signs, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -79,18 +88,29 @@ class RobotCfg(Configuration):
 
     def __post_init__(self) -> None:
         for entry in fields(self):
-            value, times = getattr(self, entry.name), f" * {len(self.joint_names)}" if entry.name in _BOUNDS else ""
-            if "tuple" in str(entry.type) and (isinstance(value, str) or not isinstance(value, Sized)):
-                raise self._error(f"{entry.name} must be a tuple, such as ({value!r},){times}, got {value!r}")
+            value, times = (
+                getattr(self, entry.name),
+                f" * {len(self.joint_names)}" if entry.name in _BOUNDS else "",
+            )
+            if "tuple" in str(entry.type) and (
+                isinstance(value, str) or not isinstance(value, Sized)
+            ):
+                raise self._error(
+                    f"{entry.name} must be a tuple, such as ({value!r},){times}, got {value!r}"
+                )
         for field in ("joint_names", "foot_names"):
             if not getattr(self, field):
                 raise self._error(f"{field} is empty")
-        object.__setattr__(self, "actuators", self.actuators or ("position",) * len(self.joint_names))
+        object.__setattr__(
+            self, "actuators", self.actuators or ("position",) * len(self.joint_names)
+        )
         for field in ("joint_names", "foot_names", "penalized_bodies", "termination_bodies"):
             names = getattr(self, field)
             if repeated := sorted({repr(name) for name in names if names.count(name) > 1}):
                 raise self._error(f"{field} repeats {', '.join(repeated)}")
-        lengths = dict.fromkeys((*_BOUNDS, "mirror", "actuators"), "joint_names") | {"foot_mirror": "foot_names"}
+        lengths = dict.fromkeys((*_BOUNDS, "mirror", "actuators"), "joint_names") | {
+            "foot_mirror": "foot_names"
+        }
         for field, per in lengths.items():
             got, expected = len(getattr(self, field)), len(getattr(self, per))
             if got != expected:
@@ -121,7 +141,9 @@ class RobotCfg(Configuration):
         path = Path(__file__).resolve().parent / self.xml
         if not path.is_file():
             how = "xml must be an absolute path, or the name of a file that comes with the package"
-            raise FileNotFoundError(f"RobotCfg {self.name!r}: there is no file {str(path)!r}; {how}")
+            raise FileNotFoundError(
+                f"RobotCfg {self.name!r}: there is no file {str(path)!r}; {how}"
+            )
         return path
 
     @property
@@ -136,13 +158,21 @@ class RobotCfg(Configuration):
         return ValueError(f"RobotCfg {self.name!r}: {message}")
 
     def _check_actuators(self) -> None:
-        for joint, kind, kp, kd in zip(self.joint_names, self.actuators, self.kp, self.kd, strict=True):
-            check_choice(f"RobotCfg {self.name!r}: actuators of {joint!r}", kind, tuple(ACTUATOR_GAINS))
+        for joint, kind, kp, kd in zip(
+            self.joint_names, self.actuators, self.kp, self.kd, strict=True
+        ):
+            check_choice(
+                f"RobotCfg {self.name!r}: actuators of {joint!r}", kind, tuple(ACTUATOR_GAINS)
+            )
             for field, gain in {"kp": kp, "kd": kd}.items():
                 if field not in ACTUATOR_GAINS[kind] and gain != 0.0:
-                    raise self._error(f"{field} of {joint!r}, a {kind} actuator, must be 0, got {gain}")
+                    raise self._error(
+                        f"{field} of {joint!r}, a {kind} actuator, must be 0, got {gain}"
+                    )
             if kind == "velocity" and kd == 0.0:
-                raise self._error(f"kd of {joint!r}, a velocity actuator, must be positive, got {kd}")
+                raise self._error(
+                    f"kd of {joint!r}, a velocity actuator, must be positive, got {kd}"
+                )
 
     def _check_mirrors(self) -> None:
         mirror = self._per_joint("mirror")
@@ -156,4 +186,6 @@ class RobotCfg(Configuration):
                 raise self._error(f"mirror is not its own inverse: {there_and_back}")
         for i, (foot, partner) in enumerate(zip(self.foot_names, self.foot_mirror, strict=True)):
             if partner not in range(len(self.foot_names)) or self.foot_mirror[partner] != i:
-                raise self._error(f"foot_mirror is not its own inverse at {foot!r}: {self.foot_mirror}")
+                raise self._error(
+                    f"foot_mirror is not its own inverse at {foot!r}: {self.foot_mirror}"
+                )

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 from legged_envs.robots.robot import RobotCfg, mirror_left_and_right
 
-_SIDES, _LEG = ("L", "R"), ("abad", "hip", "knee")  # of which each turns the other way in the mirror
+_SIDES, _LEG = (
+    ("L", "R"),
+    ("abad", "hip", "knee"),
+)  # of which each turns the other way in the mirror
 _SF_LEG, _WF_LEG = (*_LEG, "ankle"), (*_LEG, "wheel")
 
 

@@ -33,23 +33,34 @@ def find_appearance(robot: RobotCfg, appearance: str) -> Path:
     path = Path(appearance)
     if appearance == "menagerie":
         what = f"robot {robot.name!r}: mujoco_menagerie has no"
-        check_known(what, (Path(robot.xml).stem,), MENAGERIE, "an appearance can also be an MJCF file; robots")
+        check_known(
+            what,
+            (Path(robot.xml).stem,),
+            MENAGERIE,
+            "an appearance can also be an MJCF file; robots",
+        )
         path = Path(MENAGERIE[Path(robot.xml).stem])
         if root := os.environ.get("MENAGERIE_ROOT"):
             path = Path(root) / path
         elif find_spec("mujoco_menagerie") is None:
             how = "pip install mujoco-menagerie, or set MENAGERIE_ROOT to a git checkout of it"
-            raise ModuleNotFoundError(f"appearance 'menagerie' of robot {robot.name!r}: there is none here: {how}")
+            raise ModuleNotFoundError(
+                f"appearance 'menagerie' of robot {robot.name!r}: there is none here: {how}"
+            )
         else:
             import mujoco_menagerie
 
             try:
                 path = mujoco_menagerie.get(path.parts[0]).path() / path.name
             except mujoco_menagerie.MenagerieError as error:
-                raise RuntimeError(f"mujoco_menagerie does not give {path.parts[0]!r}: {error}") from error
+                raise RuntimeError(
+                    f"mujoco_menagerie does not give {path.parts[0]!r}: {error}"
+                ) from error
     if not path.is_file():
         how = "appearance is 'menagerie', from MENAGERIE_ROOT if that is set, or an MJCF file"
-        raise FileNotFoundError(f"appearance {appearance!r} of robot {robot.name!r}: there is no file {path}; {how}")
+        raise FileNotFoundError(
+            f"appearance {appearance!r} of robot {robot.name!r}: there is no file {path}; {how}"
+        )
     return path
 
 
@@ -64,20 +75,32 @@ def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
         model = look.compile()
     except ValueError as error:
         how = "bring what it names, meshes and textures, with the file: whole folders of mujoco_menagerie"
-        raise ValueError(f"appearance {str(path)!r}: {shortened(str(error), 200)}; {how}") from error
+        raise ValueError(
+            f"appearance {str(path)!r}: {shortened(str(error), 200)}; {how}"
+        ) from error
     own, known = spec.compile(), [model.body(i).name for i in range(1, model.nbody)]
     base, moving = spec.body(robot.base_body), own.body_jntnum > 0
     for name in (own.body(i).name for i in np.flatnonzero(moving)):
-        check_known(f"robot {robot.name!r}: appearance {str(path)!r} has no body", (name,), known, "bodies")
+        check_known(
+            f"robot {robot.name!r}: appearance {str(path)!r} has no body", (name,), known, "bodies"
+        )
     for geom in base.find_all("geom"):
         geom.group = _HIDDEN
-    for part in (*look.worldbody.bodies, *look.worldbody.geoms, *look.keys, *look.lights, *look.cameras):
+    for part in (
+        *look.worldbody.bodies,
+        *look.worldbody.geoms,
+        *look.keys,
+        *look.lights,
+        *look.cameras,
+    ):
         look.delete(part)
     look.option = spec.option  # else MuJoCo warns about differences
     spec.compiler.usethread = True  # for its meshes
     spec.attach(look, frame=spec.worldbody.add_frame(), prefix=_PREFIX)
     bodies, shapes = (_poses(each, robot.base_body) for each in (own, model))
-    for i in np.flatnonzero((model.geom_contype | model.geom_conaffinity == 0) & (model.geom_group < 3)):
+    for i in np.flatnonzero(
+        (model.geom_contype | model.geom_conaffinity == 0) & (model.geom_group < 3)
+    ):
         holder = int(model.geom_bodyid[i])
         while holder and spec.body(model.body(holder).name) is None:
             holder = model.body_parentid[holder]
@@ -85,7 +108,9 @@ def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
             continue
         pose, mesh = shapes[0][i], int(model.geom_dataid[i])
         if is_mesh := mesh >= 0:  # which the compiler has moved to its centre
-            pose = pose @ np.linalg.inv(_matrix(model.mesh_pos[mesh], _rotation(model.mesh_quat[mesh])))
+            pose = pose @ np.linalg.inv(
+                _matrix(model.mesh_pos[mesh], _rotation(model.mesh_quat[mesh]))
+            )
         body, material = model.body(holder).name, int(model.geom_matid[i])
         pose, quat = np.linalg.inv(bodies[1][own.body(body).id]) @ pose, np.empty(4)
         mujoco.mju_mat2Quat(quat, pose[:3, :3].ravel())

@@ -30,7 +30,9 @@ class RigidPrimView:
         self.robot, self.count = robot, robot.num_instances * len(self._ids)
 
     def _get(self, names: Any, indices: Any = None, clone: bool = True) -> Any:
-        return mapped(lambda name: self._read(name)[slice(None) if indices is None else indices], names)
+        return mapped(
+            lambda name: self._read(name)[slice(None) if indices is None else indices], names
+        )
 
     def _read(self, name: str) -> Tensor:
         return getattr(self.robot.data, name)[:, self._ids].flatten(0, 1)
@@ -63,8 +65,13 @@ class ArticulationView(RigidPrimView):
     def get_dof_index(self, dof_name: str) -> int:
         return self.dof_names.index(dof_name)
 
-    def set_world_poses(self, positions: Any = None, orientations: Any = None, indices: Any = None) -> None:
-        pose = self._new("root_pos_w", positions, indices), self._new("root_quat_w", orientations, indices)
+    def set_world_poses(
+        self, positions: Any = None, orientations: Any = None, indices: Any = None
+    ) -> None:
+        pose = (
+            self._new("root_pos_w", positions, indices),
+            self._new("root_quat_w", orientations, indices),
+        )
         self.robot.write_root_pose_to_sim(torch.cat(pose, dim=1), indices)
 
     def set_velocities(self, velocities: Any, indices: Any = None) -> None:
@@ -72,7 +79,9 @@ class ArticulationView(RigidPrimView):
 
     def set_joint_positions(self, positions: Any, indices: Any = None) -> None:
         new = self._new("joint_pos", positions, indices)
-        self.robot.write_joint_state_to_sim(new, self.get_joint_velocities(indices), env_ids=indices)
+        self.robot.write_joint_state_to_sim(
+            new, self.get_joint_velocities(indices), env_ids=indices
+        )
 
     def set_joint_velocities(self, velocities: Any, indices: Any = None) -> None:
         new = self._new("joint_vel", velocities, indices)
@@ -87,7 +96,11 @@ class ArticulationView(RigidPrimView):
     def _new(self, name: str, values: Any, indices: Any) -> Tensor:
         """``values`` as a tensor of the shape of what is there, or that if they are None."""
         present = self._get(name, indices)
-        given = present if values is None else torch.as_tensor(values, dtype=torch.float32, device=present.device)
+        given = (
+            present
+            if values is None
+            else torch.as_tensor(values, dtype=torch.float32, device=present.device)
+        )
         if given.shape != present.shape:
             wrong = f"{name} must have shape {tuple(present.shape)}, got {tuple(given.shape)}"
             raise ValueError(f"ArticulationView {self.name!r}: {wrong}")
@@ -96,4 +109,6 @@ class ArticulationView(RigidPrimView):
     def _set_targets(self, kind: str, values: Any, indices: Any) -> None:
         driven = [i for i, actuator in enumerate(self.robot.cfg.actuators) if actuator == kind]
         joints = driven or [*range(self.num_dof)]  # which the robot refuses
-        self.robot._set_targets(kind, self._new("joint_pos", values, indices)[:, joints], joints, indices)
+        self.robot._set_targets(
+            kind, self._new("joint_pos", values, indices)[:, joints], joints, indices
+        )

@@ -75,10 +75,17 @@ class SceneCfg(Configuration):
         if self.terrain is not None:
             self.terrain.check()
         for name in (*self.robots, *self.objects):
-            if not name.isidentifier() or name == "robot" or (name in self.robots and name in self.objects):
+            if (
+                not name.isidentifier()
+                or name == "robot"
+                or (name in self.robots and name in self.objects)
+            ):
                 how = "give each robot and object an identifier of its own, not 'robot', which is the first robot"
                 raise ValueError(f"SceneCfg cannot have a part named {name!r}: {how}")
-        for name, start in {"SceneCfg": self.start, **{name: each.start for name, each in self.robots.items()}}.items():
+        for name, start in {
+            "SceneCfg": self.start,
+            **{name: each.start for name, each in self.robots.items()},
+        }.items():
             check_vector(f"{name}.start", start, 3)
         for name, cfg in self.objects.items():
             cfg.check(name)
@@ -112,10 +119,18 @@ class ViewerCfg(Configuration):
         """Raise a ValueError that names the field that is wrong."""
         check_choice("ViewerCfg.origin_type", self.origin_type, ("world", "env", "asset_root"))
         if self.eye is None and self.lookat is not None:
-            raise ValueError(f"ViewerCfg.lookat={self.lookat} needs an eye: without one a camera of the model films")
+            raise ValueError(
+                f"ViewerCfg.lookat={self.lookat} needs an eye: without one a camera of the model films"
+            )
         for name, size in (("eye", 3), ("lookat", 3), ("resolution", 2)):
-            check_vector(f"ViewerCfg.{name}", (1,) * size if getattr(self, name) is None else getattr(self, name), size)
+            check_vector(
+                f"ViewerCfg.{name}",
+                (1,) * size if getattr(self, name) is None else getattr(self, name),
+                size,
+            )
         if self.eye is not None and tuple(self.eye) == tuple(self.lookat or (0.0, 0.0, 0.0)):
-            raise ValueError(f"ViewerCfg.eye and lookat must be two places, got {self.eye} for both")
+            raise ValueError(
+                f"ViewerCfg.eye and lookat must be two places, got {self.eye} for both"
+            )
         for pixels in self.resolution or ():
             whole_number("each number of ViewerCfg.resolution", pixels)

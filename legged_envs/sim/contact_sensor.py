@@ -42,7 +42,9 @@ class ContactSensor(HasBodies):
         self.cfg, self._body, self._elapsed = cfg, robots[name], 0.0
         self._ids, self.body_names = match_names("body", bodies, self._body.body_names)
         self.num_bodies, force = len(self.body_names), self._body.contact_force_w[:, self._ids]
-        self.net_forces_w_history = torch.zeros_like(force).unsqueeze(1).repeat(1, max(1, cfg.history_length), 1, 1)
+        self.net_forces_w_history = (
+            torch.zeros_like(force).unsqueeze(1).repeat(1, max(1, cfg.history_length), 1, 1)
+        )
         vars(self).update({name: torch.zeros_like(force[..., 0]) for name in self.TIMES})
 
     def reset(self, env_ids: Ids = None) -> None:
@@ -55,11 +57,18 @@ class ContactSensor(HasBodies):
             return
         dt, self._elapsed = self._elapsed, 0.0
         force = self._body.contact_force_w[:, self._ids]
-        self.net_forces_w_history = torch.cat((force.unsqueeze(1), self.net_forces_w_history[:, :-1]), dim=1)
+        self.net_forces_w_history = torch.cat(
+            (force.unsqueeze(1), self.net_forces_w_history[:, :-1]), dim=1
+        )
         touching = torch.linalg.vector_norm(force, dim=-1) > self.cfg.force_threshold
         for kind, is_so in (("air", ~touching), ("contact", touching)):
-            current, last = getattr(self, f"current_{kind}_time"), getattr(self, f"last_{kind}_time")
-            setattr(self, f"last_{kind}_time", torch.where(~is_so & (current > 0.0), current + dt, last))
+            current, last = (
+                getattr(self, f"current_{kind}_time"),
+                getattr(self, f"last_{kind}_time"),
+            )
+            setattr(
+                self, f"last_{kind}_time", torch.where(~is_so & (current > 0.0), current + dt, last)
+            )
             setattr(self, f"current_{kind}_time", (current + dt) * is_so)
 
     def _first(self, kind: str, dt: float, abs_tol: float = 1e-8) -> Tensor:
@@ -67,4 +76,7 @@ class ContactSensor(HasBodies):
         time = getattr(self, f"current_{kind}_time")
         return (time > 0.0) & (time < dt + abs_tol)
 
-    compute_first_contact, compute_first_air = partialmethod(_first, "contact"), partialmethod(_first, "air")
+    compute_first_contact, compute_first_air = (
+        partialmethod(_first, "contact"),
+        partialmethod(_first, "air"),
+    )

@@ -37,17 +37,23 @@ def find_engine(name: str) -> Engine:
     command, if it is not installed, ImportError if its file does not load."""
     known = ENGINES if name in ENGINES else known_engines()
     if name not in known:
-        raise ValueError(f"unknown simulation engine sim={name!r}; available: {', '.join(map(repr, known))}")
+        raise ValueError(
+            f"unknown simulation engine sim={name!r}; available: {', '.join(map(repr, known))}"
+        )
     make = known[name]
     try:
         return pkgutil.resolve_name(make) if isinstance(make, str) else make
     except ModuleNotFoundError as error:
         how = f": pip install 'legged-envs[{EXTRAS[name]}]'" if name in EXTRAS else ""
-        raise ModuleNotFoundError(f"sim={name!r} is not installed: {error}{how}", name=error.name) from error
+        raise ModuleNotFoundError(
+            f"sim={name!r} is not installed: {error}{how}", name=error.name
+        ) from error
     except (AttributeError, ImportError, OSError, RuntimeError) as error:
         if "mujoco" not in sys.modules:  # MuJoCo loads OpenGL when it is imported
             raise rendering_error("MuJoCo cannot be imported", error) from error
-        raise ImportError(f"sim={name!r} cannot be imported from {make!r}: {error}", name=name) from error
+        raise ImportError(
+            f"sim={name!r} cannot be imported from {make!r}: {error}", name=name
+        ) from error
 
 
 def find_device(device: str | torch.device) -> torch.device:
@@ -55,7 +61,9 @@ def find_device(device: str | torch.device) -> torch.device:
     try:
         return torch.device(device)
     except RuntimeError as error:
-        raise ValueError(f"unknown device {device!r}; expected a torch device such as 'cpu'") from error
+        raise ValueError(
+            f"unknown device {device!r}; expected a torch device such as 'cpu'"
+        ) from error
 
 
 def make_simulation(
@@ -75,7 +83,9 @@ def make_simulation(
     if parts := [name for name, part in vars(scene).items() if part != getattr(SceneCfg(), name)]:
         if "scene" not in signature(constructor).parameters:
             how = "SceneCfg must be as it is"
-            raise ValueError(f"sim={engine!r} has one robot on a plane: {how}, got {', '.join(parts)}")
+            raise ValueError(
+                f"sim={engine!r} has one robot on a plane: {how}, got {', '.join(parts)}"
+            )
         constructor = partial(constructor, scene=scene)
     sim = constructor(robot, cfg, num_envs, torch_device)
     from legged_envs.sim.check import check_gains  # which needs MuJoCo, as the engines do
@@ -84,5 +94,7 @@ def make_simulation(
     for each in sim.robots.values():
         check_gains(each.robot)
     if renderer := vars(sim).get("_renderer"):  # an engine may draw in its own way
-        renderer.dressed = partial(build_scene, robot, cfg, scene, sim.ground and sim.ground.terrain)
+        renderer.dressed = partial(
+            build_scene, robot, cfg, scene, sim.ground and sim.ground.terrain
+        )
     return sim

@@ -25,7 +25,9 @@ def scene_of(entity: Any, scene: Any = None) -> Any:
     """The scene that ``entity`` belongs to: the given one, or else that which is being set up."""
     if (scene := scene or SCENE.get()) is None:
         where = "in _setup_scene, or by a field of the configuration of the scene"
-        raise RuntimeError(f"{type(entity).__name__}(cfg) finds its scene only where one is set up: make it {where}")
+        raise RuntimeError(
+            f"{type(entity).__name__}(cfg) finds its scene only where one is set up: make it {where}"
+        )
     if isinstance(entity, Stateful):
         scene.entities[f"{type(entity).__name__} {len(scene.entities)}"] = entity
     return scene
@@ -68,7 +70,11 @@ class EntityData:
         self.lagging: dict[str, None] = {}
         """What was read and is not read for the robot's own state in each step anyway."""
         num_envs, device = len(source.root_pos_w), source.root_pos_w.device
-        for name, value in {"GRAVITY_VEC_W": (0.0, 0.0, -1.0), "FORWARD_VEC_B": (1.0, 0.0, 0.0), **per_robot}.items():
+        for name, value in {
+            "GRAVITY_VEC_W": (0.0, 0.0, -1.0),
+            "FORWARD_VEC_B": (1.0, 0.0, 0.0),
+            **per_robot,
+        }.items():
             row = torch.as_tensor(value, dtype=torch.float32, device=device)
             setattr(self, name, row.expand(num_envs, *row.shape).clone())
         self.default_root_state = self.root_state_w
@@ -81,7 +87,9 @@ class EntityData:
         if name in self.DERIVED:
             return self.DERIVED[name](self)
         known = (*self.SAME, *self.DERIVED, *vars(self))
-        raise AttributeError(f"there is no data {name!r}; {did_you_mean(name, known)}there are: {', '.join(known)}")
+        raise AttributeError(
+            f"there is no data {name!r}; {did_you_mean(name, known)}there are: {', '.join(known)}"
+        )
 
 
 class RigidObject(Stateful):
@@ -90,11 +98,18 @@ class RigidObject(Stateful):
     def __init__(self, cfg: Any, scene: Any = None):
         scene, self.cfg = scene_of(self, scene), cfg
         core, sim, own = scene.core, scene.core.sim, scene.core.cfg.scene
-        there = {"robot": (core.cfg.robot, sim), **{n: (each, sim.objects[n]) for n, each in own.objects.items()}}
+        there = {
+            "robot": (core.cfg.robot, sim),
+            **{n: (each, sim.objects[n]) for n, each in own.objects.items()},
+        }
         there |= {name: (each, sim.robots[name]) for name, each in own.robots.items()}
         taken = [each.name for each in scene.entities.values() if hasattr(each, "name")]
         wanted = getattr(cfg, "robot", cfg)
-        names = [name for name, (each, _) in there.items() if wanted in (each, getattr(each, "robot", None))]
+        names = [
+            name
+            for name, (each, _) in there.items()
+            if wanted in (each, getattr(each, "robot", None))
+        ]
         if not names:
             how = "make it a field of the configuration of the environment or of its scene"
             raise ValueError(f"{type(self).__name__}: {cfg!r} is not in the simulation: {how}")
@@ -130,7 +145,9 @@ class RigidObject(Stateful):
 class HasBodies(Stateful):
     """What has joints and bodies, which are found by their names or regular expressions: indices and names."""
 
-    def _find(self, kind: str, name_keys: Any, preserve_order: bool = False) -> tuple[list[int], list[str]]:
+    def _find(
+        self, kind: str, name_keys: Any, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
         return match_names(kind, name_keys, getattr(self, f"{kind}_names"), preserve_order)
 
     find_joints, find_bodies = partialmethod(_find, "joint"), partialmethod(_find, "body")
@@ -145,11 +162,20 @@ class Articulation(RigidObject, HasBodies):
     def _data(self, core: Any) -> EntityData:
         robot, state = self._body.robot, core.robots[self.name]
         self.joint_names, self.body_names = list(robot.joint_names), list(self._body.body_names)
-        self.num_joints, self.num_bodies, self._kinds = len(self.joint_names), len(self.body_names), robot.actuators
+        self.num_joints, self.num_bodies, self._kinds = (
+            len(self.joint_names),
+            len(self.body_names),
+            robot.actuators,
+        )
         limits = {f"{name}joint_pos_limits": state.joint_pos_limits for name in ("", "soft_")}
-        limits |= {"joint_vel_limits": state.joint_vel_limits, "joint_effort_limits": state.torque_limits}
+        limits |= {
+            "joint_vel_limits": state.joint_vel_limits,
+            "joint_effort_limits": state.torque_limits,
+        }
         pose = state.default_joint_pos
-        data = EntityData(self._body, default_joint_pos=pose, default_joint_vel=torch.zeros_like(pose), **limits)
+        data = EntityData(
+            self._body, default_joint_pos=pose, default_joint_vel=torch.zeros_like(pose), **limits
+        )
         servos = torch.tensor([kind == "position" for kind in self._kinds], device=pose.device)
         self._rest = data.default_joint_pos * servos
         self._targets = self._rest.clone()
@@ -160,13 +186,17 @@ class Articulation(RigidObject, HasBodies):
         ids = self._ids(env_ids)
         self._targets[ids] = self._rest[ids]
 
-    def _set_targets(self, kind: str, target: Tensor, joint_ids: Ids = None, env_ids: Ids = None) -> None:
+    def _set_targets(
+        self, kind: str, target: Tensor, joint_ids: Ids = None, env_ids: Ids = None
+    ) -> None:
         """Shape: (num_envs or len(env_ids), num_joints or len(joint_ids)); a joint takes what its actuator does."""
         columns, ids = slice(None) if joint_ids is None else joint_ids, self._ids(env_ids)
         for i in torch.arange(self.num_joints)[columns].tolist():
             if self._kinds[i] != kind:
                 wrong = f"joint {self.joint_names[i]!r} has a {self._kinds[i]} actuator"
-                raise ValueError(f"Articulation: {wrong}, which takes no {kind} target: set RobotCfg.actuators")
+                raise ValueError(
+                    f"Articulation: {wrong}, which takes no {kind} target: set RobotCfg.actuators"
+                )
         rows = self._targets[ids]
         rows[:, columns] = target
         self._targets[ids] = rows

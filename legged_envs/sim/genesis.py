@@ -22,7 +22,11 @@ from legged_envs.sim.simulation import SimCfg
 
 _ROOM = 150
 """For how many contacts of an environment there is room if ``SimCfg.nconmax`` does not say it: Genesis' default."""
-_FULL = ErrorCode.OVERFLOW_CANDIDATE_CONTACTS | ErrorCode.OVERFLOW_COLLISION_PAIRS | ErrorCode.OVERFLOW_CONTACTS
+_FULL = (
+    ErrorCode.OVERFLOW_CANDIDATE_CONTACTS
+    | ErrorCode.OVERFLOW_COLLISION_PAIRS
+    | ErrorCode.OVERFLOW_CONTACTS
+)
 
 
 class _Model(gs.morphs.MJCF):
@@ -46,33 +50,77 @@ class GenesisSimulation(LiveSimulation):
     once there were more."""
 
     def __init__(
-        self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, scene: SceneCfg | None = None
+        self,
+        robot: RobotCfg,
+        cfg: SimCfg,
+        num_envs: int,
+        device: torch.device,
+        scene: SceneCfg | None = None,
     ):
         super().__init__(robot, cfg, num_envs, self._check_device("genesis", device))
         if scene and scene.terrain:
-            raise ValueError("sim='genesis' has a plane: SceneCfg.terrain must be None; rough ground: sim='mujoco'")
+            raise ValueError(
+                "sim='genesis' has a plane: SceneCfg.terrain must be None; rough ground: sim='mujoco'"
+            )
         _start(self.device)
         model = self._take_model(scene := scene or SceneCfg())
         self.survives_fork, self._room = False, cfg.nconmax or _ROOM
         self._scene = _build(model, cfg, num_envs, self._room)
         self._solver = solver = self._scene.sim.rigid_solver
         info, links, dofs = solver.dyn_info, solver.dyn_state.links, solver.dyn_state.dofs
-        solving, cache = solver.constraint_solver.constraint_state, solver.collider.collider_state.contact_cache
-        arrays = {"pos": links.pos, "quat": links.quat, "com": links.root_COM, "ang": links.cd_ang, "vel": links.cd_vel}
-        arrays |= {"force": links.contact_force, "acc": solving.qacc, "torque": dofs.qf_applied, "mode": dofs.ctrl_mode}
-        arrays |= {"ctrl_pos": dofs.ctrl_pos, "ctrl_vel": dofs.ctrl_vel, "ctrl_force": dofs.ctrl_force}
-        arrays |= {"friction": solver.dyn_state.geoms.friction_ratio, "ipos": info.links.inertial_pos}
-        arrays |= {"armature": info.dofs.armature, "gain": info.dofs.act_gain, "bias": info.dofs.act_bias}
-        self._engine = engine = SimpleNamespace(**{name: _live(array) for name, array in arrays.items()})
-        state = {"qpos": solver.rigid_info.qpos, "qvel": dofs.vel, "qacc_warmstart": solving.qacc_ws}
+        solving, cache = (
+            solver.constraint_solver.constraint_state,
+            solver.collider.collider_state.contact_cache,
+        )
+        arrays = {
+            "pos": links.pos,
+            "quat": links.quat,
+            "com": links.root_COM,
+            "ang": links.cd_ang,
+            "vel": links.cd_vel,
+        }
+        arrays |= {
+            "force": links.contact_force,
+            "acc": solving.qacc,
+            "torque": dofs.qf_applied,
+            "mode": dofs.ctrl_mode,
+        }
+        arrays |= {
+            "ctrl_pos": dofs.ctrl_pos,
+            "ctrl_vel": dofs.ctrl_vel,
+            "ctrl_force": dofs.ctrl_force,
+        }
+        arrays |= {
+            "friction": solver.dyn_state.geoms.friction_ratio,
+            "ipos": info.links.inertial_pos,
+        }
+        arrays |= {
+            "armature": info.dofs.armature,
+            "gain": info.dofs.act_gain,
+            "bias": info.dofs.act_bias,
+        }
+        self._engine = engine = SimpleNamespace(
+            **{name: _live(array) for name, array in arrays.items()}
+        )
+        state = {
+            "qpos": solver.rigid_info.qpos,
+            "qvel": dofs.vel,
+            "qacc_warmstart": solving.qacc_ws,
+        }
         state |= {"warm": solving.is_warmstart, "normal": cache.normal, "depth": cache.penetration}
         state = {name: _live(array) for name, array in state.items()}
         state["ctrl"] = self._rows(np.zeros(model.nu))
         self._errors = state["errors"] = _live(solver._errno)
         self._fields = {name: self._rows(getattr(model, name)) for name in SET}
         ground = torch.from_numpy(model.geom_bodyid == 0)
-        self._fields["geom_friction"][:, ground] = 0.0  # Genesis takes the larger friction of two shapes
-        data, joints, sensors = mujoco.MjData(model), model.actuator_trnid[:, 0], mujoco.mjtSensor.mjSENS_FRAMELINVEL
+        self._fields["geom_friction"][:, ground] = (
+            0.0  # Genesis takes the larger friction of two shapes
+        )
+        data, joints, sensors = (
+            mujoco.MjData(model),
+            model.actuator_trnid[:, 0],
+            mujoco.mjtSensor.mjSENS_FRAMELINVEL,
+        )
         self._outputs = {name: self._rows(np.zeros_like(getattr(data, name))) for name in OUTPUTS}
         self._shapes, self._dofs = self._ids(_colliding(model)), self._ids(model.jnt_dofadr[joints])
         self._site_pos, self._site_bodies = self._rows(model.site_pos), self._ids(model.site_bodyid)
@@ -127,9 +175,21 @@ class GenesisSimulation(LiveSimulation):
         site_vel = engine.vel[:, sites] + torch.linalg.cross(engine.ang[:, sites], arm)
         sensors = torch.zeros_like(self._outputs["sensordata"])
         sensors[:, self._velocities] = site_vel[:, self._sites]
-        found = {"qacc": engine.acc, "actuator_force": engine.torque[:, self._dofs], "xpos": engine.pos}
-        found |= {"xquat": engine.quat, "cvel": torch.cat((engine.ang, engine.vel), -1), "subtree_com": engine.com}
-        found |= {"cfrc_ext": pad(engine.force, (3, 0)), "site_xpos": site_pos, "sensordata": sensors}
+        found = {
+            "qacc": engine.acc,
+            "actuator_force": engine.torque[:, self._dofs],
+            "xpos": engine.pos,
+        }
+        found |= {
+            "xquat": engine.quat,
+            "cvel": torch.cat((engine.ang, engine.vel), -1),
+            "subtree_com": engine.com,
+        }
+        found |= {
+            "cfrc_ext": pad(engine.force, (3, 0)),
+            "site_xpos": site_pos,
+            "sensordata": sensors,
+        }
         for name, output in self._outputs.items():
             output[rows] = found[name][rows]
 
@@ -144,13 +204,19 @@ class GenesisSimulation(LiveSimulation):
     def _update_constants(self) -> None:
         if not self._stale_constants:
             return
-        engine, own, changed = self._engine, self._fields, self._constants_changed.nonzero().flatten()
+        engine, own, changed = (
+            self._engine,
+            self._fields,
+            self._constants_changed.nonzero().flatten(),
+        )
         engine.friction[:] = own["geom_friction"][:, self._shapes, 0]
         engine.gain[:, self._dofs] = -own["actuator_biasprm"][..., 1]
         engine.bias[:, self._dofs] = own["actuator_biasprm"][..., :3]
         engine.armature[:], engine.ipos[:] = own["dof_armature"], own["body_ipos"]
         if len(changed):  # and what follows from it and the two above
-            self._solver.set_links_mass(own["body_mass"][changed, 1:], range(1, self.model.nbody), changed)
+            self._solver.set_links_mass(
+                own["body_mass"][changed, 1:], range(1, self.model.nbody), changed
+            )
         self._constants_changed.zero_()
         self._stale_constants.clear()
 
@@ -158,12 +224,18 @@ class GenesisSimulation(LiveSimulation):
         if not self.objects:
             height, speed = origins_w[..., 2], -directions_w[..., 2]
             return torch.where(speed > 0.0, height / speed, -1.0)
-        self._rays = batch = self._rays or mujoco.batch.Batch(self.model, self.num_envs, self.cfg.num_threads)
+        self._rays = batch = self._rays or mujoco.batch.Batch(
+            self.model, self.num_envs, self.cfg.num_threads
+        )
         first = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_TIME)
         batch.state[:, first : first + self.model.nq] = self._qpos.cpu().numpy()
         batch.forward()
         rays = (each.double().cpu().numpy() for each in (origins_w, directions_w))
-        return torch.from_numpy(batch.ray(*rays, np.array(SEEN_BY_RAYS, np.uint8))[0]).float().to(self.device)
+        return (
+            torch.from_numpy(batch.ray(*rays, np.array(SEEN_BY_RAYS, np.uint8))[0])
+            .float()
+            .to(self.device)
+        )
 
     def diverged(self) -> Tensor | None:
         fine = self._fine() & (self._errors == 0)
@@ -172,7 +244,9 @@ class GenesisSimulation(LiveSimulation):
         if len(full := (self._errors & _FULL).nonzero().flatten().tolist()):
             self._errors.zero_()
             wrong = f"Genesis ran out of room in environment {full[0]} and {len(full) - 1} others"
-            raise RuntimeError(f"{wrong} with SimCfg.nconmax={self._room}, so that contacts were left out: raise it")
+            raise RuntimeError(
+                f"{wrong} with SimCfg.nconmax={self._room}, so that contacts were left out: raise it"
+            )
         self._errors.zero_()
         return ~fine
 

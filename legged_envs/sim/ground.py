@@ -45,7 +45,10 @@ class Ground(Stateful):
         reach = math.ceil(1.0 / terrain.horizontal_scale)
         for axis in (0, 1):  # the distance along one axis, then along the other
             wide = pad(squared, (0, 0) * (1 - axis) + (reach, reach), value=torch.inf)
-            shifted = [wide.narrow(axis, reach + k, squared.shape[axis]) + k * k for k in range(-reach, reach + 1)]
+            shifted = [
+                wide.narrow(axis, reach + k, squared.shape[axis]) + k * k
+                for k in range(-reach, reach + 1)
+            ]
             squared = torch.stack(shifted).amin(0)
         return (squared.sqrt() * terrain.horizontal_scale).clamp(max=1.0).flatten()
 
@@ -58,7 +61,11 @@ class Ground(Stateful):
         """Height of the surface with which the engine collides, two triangles per cell, m."""
         x, y, (h00, h10, h01, h11) = self._cell(x, y)
         first = x >= y
-        return h00 + x * torch.where(first, h10 - h00, h11 - h01) + y * torch.where(first, h11 - h10, h01 - h00)
+        return (
+            h00
+            + x * torch.where(first, h10 - h00, h11 - h01)
+            + y * torch.where(first, h11 - h10, h01 - h00)
+        )
 
     def cast(self, origins: Tensor, directions: Tensor, farthest: float) -> Tensor:
         """How far it is to the surface from each origin along each unit direction, at most ``farthest``, m. Looks every
@@ -81,16 +88,23 @@ class Ground(Stateful):
         x, y, (h00, h10, h01, h11) = self._cell(x, y)
         first = x >= y
         slopes = torch.where(first, h00 - h10, h01 - h11), torch.where(first, h10 - h11, h00 - h01)
-        return normalize(torch.stack((*slopes, torch.full_like(x, self.terrain.horizontal_scale)), dim=-1), dim=-1)
+        return normalize(
+            torch.stack((*slopes, torch.full_like(x, self.terrain.horizontal_scale)), dim=-1),
+            dim=-1,
+        )
 
     def bilinear(self, x: Tensor, y: Tensor) -> Tensor:
         """Height between the four corners of a cell, m."""
         places = [
             (value - low) * (2.0 / (cells * self.terrain.horizontal_scale)) - 1.0
-            for value, low, cells in zip((y, x), self.terrain.low[::-1], self._cells[::-1], strict=True)
+            for value, low, cells in zip(
+                (y, x), self.terrain.low[::-1], self._cells[::-1], strict=True
+            )
         ]
         grid = torch.stack(places, dim=-1).reshape(1, 1, -1, 2)
-        return grid_sample(self._heights, grid, align_corners=True, padding_mode="border").view(x.shape)
+        return grid_sample(self._heights, grid, align_corners=True, padding_mode="border").view(
+            x.shape
+        )
 
     def edge_distance(self, x: Tensor, y: Tensor) -> Tensor:
         """Distance to the nearest point of an edge, at most 1 m."""

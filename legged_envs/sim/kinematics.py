@@ -25,24 +25,41 @@ def lifted(robot: RobotCfg, height: float) -> np.ndarray:
     level where they can, rad: the least change, by damped least squares. Joints that move other feet too, and those
     that are not driven to positions, stay. Shape: (num_feet, num_joints). ValueError if a leg is too short for that."""
     model = mujoco.MjModel.from_xml_path(str(robot.path))
-    data, legs = mujoco.MjData(model), [{*way(model, model.body(name).id)} for name in robot.foot_names]
+    data, legs = (
+        mujoco.MjData(model),
+        [{*way(model, model.body(name).id)} for name in robot.foot_names],
+    )
     joints = [model.joint(name) for name in robot.joint_names]
-    default = {joint.qposadr[0]: value for joint, value in zip(joints, robot.default_joint_pos, strict=True)}
+    default = {
+        joint.qposadr[0]: value
+        for joint, value in zip(joints, robot.default_joint_pos, strict=True)
+    }
     result, jacobian = np.zeros((len(legs), robot.num_joints)), np.zeros((6, model.nv))
     for foot, name in enumerate(robot.foot_names):
         body, own = data.body(name), legs[foot].difference(*legs[:foot], *legs[foot + 1 :])
-        moved = [i for i, kind in enumerate(robot.actuators) if kind == "position" and joints[i].bodyid[0] in own]
-        position, velocity = (np.array([getattr(joints[i], at)[0] for i in moved]) for at in ("qposadr", "dofadr"))
+        moved = [
+            i
+            for i, kind in enumerate(robot.actuators)
+            if kind == "position" and joints[i].bodyid[0] in own
+        ]
+        position, velocity = (
+            np.array([getattr(joints[i], at)[0] for i in moved]) for at in ("qposadr", "dofadr")
+        )
         for level in (0.3, 0.0):  # m: what an error of 1 rad counts as
             data.qpos[list(default)] = list(default.values())
             mujoco.mj_kinematics(model, data)
-            target, upright = body.xpos + np.array((0.0, 0.0, height)), body.xmat.reshape(3, 3).copy()
+            target, upright = (
+                body.xpos + np.array((0.0, 0.0, height)),
+                body.xmat.reshape(3, 3).copy(),
+            )
             for _ in range(_STEPS):
                 mujoco.mj_comPos(model, data)
                 mujoco.mj_jacBody(model, data, jacobian[:3], jacobian[3:], body.id)
                 turn = 0.5 * np.cross(body.xmat.reshape(3, 3), upright, axis=0).sum(1)
                 leg = jacobian[:, velocity] * np.repeat((1.0, level), 3)[:, None]
-                error = np.linalg.solve(leg @ leg.T + _DAMPING * np.eye(6), [*(target - body.xpos), *(level * turn)])
+                error = np.linalg.solve(
+                    leg @ leg.T + _DAMPING * np.eye(6), [*(target - body.xpos), *(level * turn)]
+                )
                 data.qpos[position] += _GAIN * leg.T @ error
                 mujoco.mj_kinematics(model, data)
             if abs(body.xpos - target).max() <= 0.1 * height:

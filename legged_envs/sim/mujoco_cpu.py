@@ -16,13 +16,23 @@ from torch import Tensor
 
 from legged_envs.robots import RobotCfg
 from legged_envs.sim.cfg import SceneCfg
-from legged_envs.sim.mujoco_model import ALL, OUTPUTS, SEEN_BY_RAYS, LiveArray, ModelSimulation, check_shapes, flatten
+from legged_envs.sim.mujoco_model import (
+    ALL,
+    OUTPUTS,
+    SEEN_BY_RAYS,
+    LiveArray,
+    ModelSimulation,
+    check_shapes,
+    flatten,
+)
 from legged_envs.sim.simulation import SimCfg
 
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """MuJoCo's warnings about numbers that are not finite or huge: those of qpos, qvel, qacc and ctrl."""
 SMALL = 128  # environments up to which NumPy converts faster than PyTorch
-_FEW = 1 / 64  # fraction of the environments up to which rows are converted one by one rather than all together
+_FEW = (
+    1 / 64
+)  # fraction of the environments up to which rows are converted one by one rather than all together
 
 
 class _Converted(LiveArray):
@@ -75,13 +85,25 @@ class MujocoSimulation(ModelSimulation):
         super().__init__(robot, cfg, num_envs, device)
         model = self._take_model(scene := scene or SceneCfg(), model)
         self.batch = batch = mujoco.batch.Batch(model, num_envs, cfg.num_threads)
-        self.survives_fork = num_envs == 1 or cfg.num_threads == 1  # a pool's threads stay in the parent process
-        first, sizes = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME), (model.nq, model.nv)
-        self._state = state = _Converted(torch.from_numpy(batch.state)[:, first : first + sum(sizes)])
+        self.survives_fork = (
+            num_envs == 1 or cfg.num_threads == 1
+        )  # a pool's threads stay in the parent process
+        first, sizes = (
+            mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME),
+            (model.nq, model.nv),
+        )
+        self._state = state = _Converted(
+            torch.from_numpy(batch.state)[:, first : first + sum(sizes)]
+        )
         self._qpos, self._qvel = state.source.split(sizes, dim=1)
-        self._seen, self._controls = state.buffer.split(sizes, dim=1), torch.from_numpy(batch.bind("ctrl"))
+        self._seen, self._controls = (
+            state.buffer.split(sizes, dim=1),
+            torch.from_numpy(batch.bind("ctrl")),
+        )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the engine marks some of its outputs as read-only
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # the engine marks some of its outputs as read-only
             self._outputs = {name: torch.from_numpy(batch.bind(name)) for name in OUTPUTS}
         self._constants_changed = changed = np.zeros(num_envs, dtype=bool)
         self._warning_counts = batch.warning[:, _DIVERGED, 1]
@@ -109,7 +131,11 @@ class MujocoSimulation(ModelSimulation):
         self.batch.state[env_ids.numpy()] = self._default
 
     def _own_field(self, name: str, write: bool) -> Tensor | None:
-        return torch.from_numpy(self.batch.expand(name)) if write or self.batch.expanded(name) is not None else None
+        return (
+            torch.from_numpy(self.batch.expand(name))
+            if write or self.batch.expanded(name) is not None
+            else None
+        )
 
     def _mark_constants(self, env_ids: Tensor) -> None:
         self._constants_changed[env_ids.numpy()] = True
@@ -121,7 +147,9 @@ class MujocoSimulation(ModelSimulation):
 
     def _cast_at_shapes(self, origins_w: Tensor, directions_w: Tensor) -> Tensor:
         groups = np.array(SEEN_BY_RAYS, np.uint8)
-        distances, _ = self.batch.ray(origins_w.double().numpy(), directions_w.double().numpy(), groups)
+        distances, _ = self.batch.ray(
+            origins_w.double().numpy(), directions_w.double().numpy(), groups
+        )
         return torch.from_numpy(distances).float()
 
     def diverged(self) -> Tensor | None:
@@ -140,7 +168,9 @@ class MujocoSimulation(ModelSimulation):
         for name, array in flatten(self._saved).items():
             array[:] = given[name]
         for name in {**self._expanded(), **parameters}:
-            self.batch.expand(name)[:] = parameters[name] if name in parameters else attrgetter(name)(self.model)
+            self.batch.expand(name)[:] = (
+                parameters[name] if name in parameters else attrgetter(name)(self.model)
+            )
         for robot in self.robots.values():
             for name, value in vars(robot.parameters).items():
                 value.copy_(robot._read_parameter(name, default=False))
@@ -152,9 +182,14 @@ class MujocoSimulation(ModelSimulation):
 
     def _check_state(self, state: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(state.get("parameters"), dict):
-            raise ValueError(f"the state of a simulation holds a dict 'parameters', got {state.get('parameters')!r}")
+            raise ValueError(
+                f"the state of a simulation holds a dict 'parameters', got {state.get('parameters')!r}"
+            )
         expected = {name: np.shape(array) for name, array in flatten(self._saved).items()}
         for name in mujoco.batch.MODEL_FIELDS.intersection(state["parameters"]):
-            expected[f"parameters.{name}"] = (self.num_envs, *np.shape(attrgetter(name)(self.model)))
+            expected[f"parameters.{name}"] = (
+                self.num_envs,
+                *np.shape(attrgetter(name)(self.model)),
+            )
         check_shapes(given := flatten(state), expected)
         return given

@@ -12,7 +12,14 @@ from legged_envs.sim.mujoco_model import LiveArray, ModelSimulation, check_shape
 
 HUGE = 1e10
 """Numbers beyond which MuJoCo resets a state (``mjMAXVAL``)."""
-SET = ("geom_friction", "body_mass", "body_ipos", "dof_armature", "actuator_gainprm", "actuator_biasprm")
+SET = (
+    "geom_friction",
+    "body_mass",
+    "body_ipos",
+    "dof_armature",
+    "actuator_gainprm",
+    "actuator_biasprm",
+)
 """Fields of ``MjModel`` that parameters set."""
 
 
@@ -28,7 +35,9 @@ class LiveSimulation(ModelSimulation):
         if device.type != "cpu" and not (device.type == "cuda" and torch.cuda.is_available()):
             where = "on device='cpu', and on 'cuda' where PyTorch finds an NVIDIA GPU"
             raise ValueError(f"sim={name!r} runs {where}, got device={str(device)!r}")
-        return torch.device("cuda", torch.cuda.current_device()) if str(device) == "cuda" else device
+        return (
+            torch.device("cuda", torch.cuda.current_device()) if str(device) == "cuda" else device
+        )
 
     def _take_arrays(self, scene: SceneCfg, state: dict[str, Tensor], timestep: Tensor) -> None:
         """Begin with ``state``: what the next step depends on, such as ``qpos``, ``qvel`` and ``ctrl``."""
@@ -37,7 +46,12 @@ class LiveSimulation(ModelSimulation):
         """Why constants are to be computed anew; all robots of a scene share it."""
         self._timestep = timestep
         common = {"timestep": timestep, "constants_changed": self._constants_changed}
-        self._saved = {"state": state, "outputs": self._outputs, "parameters": self._fields, "common": common}
+        self._saved = {
+            "state": state,
+            "outputs": self._outputs,
+            "parameters": self._fields,
+            "common": common,
+        }
         self._qpos, self._qvel, self._controls = state["qpos"], state["qvel"], state["ctrl"]
         self._seen, self._state = (self._qpos, self._qvel), LiveArray(self._qpos)
         for array in state.values():

@@ -23,7 +23,17 @@ from legged_envs.terrains import make_terrain
 
 CHANGES_CONSTANTS = ("body_mass", "com", "armature")
 """Parameters from which constants of the model follow."""
-OUTPUTS = ("qacc", "actuator_force", "xpos", "xquat", "cvel", "subtree_com", "cfrc_ext", "site_xpos", "sensordata")
+OUTPUTS = (
+    "qacc",
+    "actuator_force",
+    "xpos",
+    "xquat",
+    "cvel",
+    "subtree_com",
+    "cfrc_ext",
+    "site_xpos",
+    "sensordata",
+)
 """Fields of ``MjData`` that the last physics step left, which a saved state holds too."""
 SEEN_BY_RAYS = (1, 0, 0, 0, 1, 1)
 """Groups of shapes without a terrain's, 1, and the robots', 2, to look at, and 3, to collide."""
@@ -64,8 +74,16 @@ class ModelBody(FreeBody):
     def _of_state(self, **joints: slice) -> dict[str, tuple[LiveArray, Tensor]]:
         qpos, qvel = self._seen
         pose, twist = qpos[:, self._root_qpos], qvel[:, self._root_qvel]
-        parts = dict(zip(ROOT_QUANTITIES, (pose[:, :3], pose[:, 3:], twist[:, :3], twist[:, 3:]), strict=False))
-        parts |= {name: (qpos if name == "joint_pos" else qvel)[:, part] for name, part in joints.items()}
+        parts = dict(
+            zip(
+                ROOT_QUANTITIES,
+                (pose[:, :3], pose[:, 3:], twist[:, :3], twist[:, 3:]),
+                strict=False,
+            )
+        )
+        parts |= {
+            name: (qpos if name == "joint_pos" else qvel)[:, part] for name, part in joints.items()
+        }
         return {name: (self._state, part) for name, part in parts.items()}
 
     def write_root_state(
@@ -74,8 +92,13 @@ class ModelBody(FreeBody):
         pos, vel = torch.cat((pos_w, quat_w), dim=1), torch.cat((lin_vel_w, ang_vel_b), dim=1)
         self._write_state(env_ids, self._root_qpos, pos, self._root_qvel, vel)
 
-    def _write_state(self, env_ids: Tensor, qpos: slice, pos: Tensor, qvel: slice, vel: Tensor) -> None:
-        self._qpos[env_ids, qpos], self._qvel[env_ids, qvel] = pos.to(self._qpos.dtype), vel.to(self._qvel.dtype)
+    def _write_state(
+        self, env_ids: Tensor, qpos: slice, pos: Tensor, qvel: slice, vel: Tensor
+    ) -> None:
+        self._qpos[env_ids, qpos], self._qvel[env_ids, qvel] = (
+            pos.to(self._qpos.dtype),
+            vel.to(self._qvel.dtype),
+        )
         self._state.mark(env_ids)
 
     def push(self, env_ids: Tensor, lin_vel_w: Tensor) -> None:
@@ -88,8 +111,15 @@ class _ModelObject(ModelBody):
     """The body ``<name>/body`` of the model of a simulation."""
 
     def __init__(self, sim: "ModelSimulation", name: str):
-        self._qpos, self._qvel, self._state, self._seen = sim._qpos, sim._qvel, sim._state, sim._seen
-        [qpos], [qvel] = (getattr(sim.model.joint(f"{name}/root"), first) for first in ("qposadr", "dofadr"))
+        self._qpos, self._qvel, self._state, self._seen = (
+            sim._qpos,
+            sim._qvel,
+            sim._state,
+            sim._seen,
+        )
+        [qpos], [qvel] = (
+            getattr(sim.model.joint(f"{name}/root"), first) for first in ("qposadr", "dofadr")
+        )
         self._root_qpos, self._root_qvel = slice(qpos, qpos + 7), slice(qvel, qvel + 6)
         force = sim.ARRAY(sim._outputs["cfrc_ext"][:, sim.model.body(f"{name}/body").id, 3:])
         sim._arrays.append(force)
@@ -114,11 +144,15 @@ class ModelSimulation(ModelBody, Simulation):
         self._arrays: list[LiveArray] = []  # of all robots and objects
         return self.model
 
-    def _take_scene(self, scene: SceneCfg, get_data: Callable[[int, mujoco.MjData], object]) -> None:
+    def _take_scene(
+        self, scene: SceneCfg, get_data: Callable[[int, mujoco.MjData], object]
+    ) -> None:
         """Find every robot and object in the arrays, and put them to their starts."""
         view = RobotView.find(self.model, self.robot)
         self._renderer = SceneRenderer(self.model, self.robot, view, self.num_envs, get_data)
-        others = {name: copy.copy(self) for name in scene.robots}  # which share what is set up to here
+        others = {
+            name: copy.copy(self) for name in scene.robots
+        }  # which share what is set up to here
         self._take_robot(self.robot, scene.start, "")
         for name, placed in scene.robots.items():
             others[name]._take_robot(placed.robot, placed.start, f"{name}/")
@@ -135,14 +169,23 @@ class ModelSimulation(ModelBody, Simulation):
         self.robot, self.robot_view, self.start = robot, view, start
         self.parameters, self._default_parameters = SimpleNamespace(), {}
         self._root_qpos, self._root_qvel = view.root_qpos, view.root_qvel
-        self.body_names = tuple(model.body(i).name.removeprefix(prefix) for i in range(model.nbody)[view.bodies])
-        limits = np.where(model.jnt_limited[:, None], model.jnt_range, (-np.inf, np.inf))[view.joints]
+        self.body_names = tuple(
+            model.body(i).name.removeprefix(prefix) for i in range(model.nbody)[view.bodies]
+        )
+        limits = np.where(model.jnt_limited[:, None], model.jnt_range, (-np.inf, np.inf))[
+            view.joints
+        ]
         self.joint_pos_limits = torch.tensor(limits, dtype=torch.float32, device=self.device)
         self._ctrl = self._controls[:, view.actuators]
-        pose, (x, y, yaw) = torch.tensor(robot.default_joint_pos, dtype=torch.float64, device=self.device), start
+        pose, (x, y, yaw) = (
+            torch.tensor(robot.default_joint_pos, dtype=torch.float64, device=self.device),
+            start,
+        )
         if any(start):  # else as in its file
             root = (x, y, robot.base_height, math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
-            self._qpos[:, view.root_qpos] = torch.tensor(root, dtype=torch.float64, device=self.device)
+            self._qpos[:, view.root_qpos] = torch.tensor(
+                root, dtype=torch.float64, device=self.device
+            )
         self._qpos[:, view.root_qpos.start + 2] = robot.base_height
         self._qpos[:, view.joint_qpos] = pose
         self._ctrl.copy_(torch.where(self._driven_by("position"), pose, 0.0))
@@ -169,7 +212,9 @@ class ModelSimulation(ModelBody, Simulation):
         quantities["body_ang_vel_w"] = twist, twist.buffer[..., :3]
         return quantities | self._of_state(joint_pos=view.joint_qpos, joint_vel=view.joint_qvel)
 
-    def _find_parameters(self) -> dict[str, list[tuple[str, tuple[Any, ...], float, Tensor | None]]]:
+    def _find_parameters(
+        self,
+    ) -> dict[str, list[tuple[str, tuple[Any, ...], float, Tensor | None]]]:
         """For each parameter the model's fields that hold it: name, part, sign, and for which joints (None: all)."""
         view = self.robot_view
         gain, kp, kd = ((ALL, view.actuators, column) for column in range(3))
@@ -178,12 +223,20 @@ class ModelSimulation(ModelBody, Simulation):
             "body_mass": [("body_mass", (ALL, view.bodies), 1.0, None)],
             "com": [("body_ipos", (ALL, view.bodies), 1.0, None)],
             "armature": [("dof_armature", (ALL, view.joint_qvel), 1.0, None)],
-            "kp": [("actuator_biasprm", kp, -1.0, None), ("actuator_gainprm", gain, 1.0, self._driven_by("position"))],
-            "kd": [("actuator_biasprm", kd, -1.0, None), ("actuator_gainprm", gain, 1.0, self._driven_by("velocity"))],
+            "kp": [
+                ("actuator_biasprm", kp, -1.0, None),
+                ("actuator_gainprm", gain, 1.0, self._driven_by("position")),
+            ],
+            "kd": [
+                ("actuator_biasprm", kd, -1.0, None),
+                ("actuator_gainprm", gain, 1.0, self._driven_by("velocity")),
+            ],
         }
 
     def _driven_by(self, kind: str) -> Tensor:
-        return torch.tensor([actuator == kind for actuator in self.robot.actuators], device=self.device)
+        return torch.tensor(
+            [actuator == kind for actuator in self.robot.actuators], device=self.device
+        )
 
     def _read_quantity(self, name: str) -> Tensor:
         if name == "body_lin_vel_w":
@@ -221,7 +274,9 @@ class ModelSimulation(ModelBody, Simulation):
         values = None if default else self._own_field(field, False)
         values = torch.from_numpy(getattr(self.model, field)[None]) if values is None else values
         values = sign * (values[part][:, 0] if name == "friction" else values[part])
-        return values.expand(self.num_envs, *values.shape[1:]).to(self.device, torch.float32, copy=True)
+        return values.expand(self.num_envs, *values.shape[1:]).to(
+            self.device, torch.float32, copy=True
+        )
 
     def _write_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         for field, part, sign, joints in self._parameter_parts[name]:
@@ -229,7 +284,9 @@ class ModelSimulation(ModelBody, Simulation):
             assert own is not None
             target, values = own[part], values.to(own.dtype)
             written = sign * (values.unsqueeze(1) if name == "friction" else values)
-            target[env_ids] = written if joints is None else torch.where(joints, written, target[env_ids])
+            target[env_ids] = (
+                written if joints is None else torch.where(joints, written, target[env_ids])
+            )
         if name in CHANGES_CONSTANTS:
             self._mark_constants(env_ids)
 
@@ -255,7 +312,11 @@ class ModelSimulation(ModelBody, Simulation):
 def flatten(state: dict[str, Any]) -> dict[str, Any]:
     """The arrays of a state, those in dicts as ``"<dict>.<name>"``."""
     nested = {entry: value for entry, value in state.items() if isinstance(value, dict)}
-    arrays = {f"{entry}.{name}": array for entry, arrays in nested.items() for name, array in arrays.items()}
+    arrays = {
+        f"{entry}.{name}": array
+        for entry, arrays in nested.items()
+        for name, array in arrays.items()
+    }
     return {entry: value for entry, value in state.items() if entry not in nested} | arrays
 
 
@@ -264,4 +325,6 @@ def check_shapes(given: dict[str, Any], expected: dict[str, tuple[int, ...]]) ->
     shapes = {name: np.shape(array) for name, array in given.items()}
     for name in {**expected, **shapes}:
         if (got := shapes.get(name)) != (own := expected.get(name)):
-            raise ValueError(f"the state is of another simulation: the shape of {name} is {got}, here it is {own}")
+            raise ValueError(
+                f"the state is of another simulation: the shape of {name} is {got}, here it is {own}"
+            )

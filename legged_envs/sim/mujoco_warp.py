@@ -17,14 +17,18 @@ from legged_envs.sim.mujoco_live import SET, LiveSimulation
 from legged_envs.sim.mujoco_model import OUTPUTS, SEEN_BY_RAYS
 from legged_envs.sim.simulation import SimCfg
 
-wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)  # else each kernel that is loaded is a line
+wp.config.log_level = max(
+    wp.config.log_level, wp.LOG_WARNING
+)  # else each kernel that is loaded is a line
 _STATE = ("time", "qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied")
 """Fields of ``mjw.Data`` that the next step depends on."""
 _DERIVED = ("body_subtreemass", "body_invweight0", "dof_invweight0")
 """Fields of ``mjw.Model`` that follow from others that parameters set; each environment has its own."""
 _NO_LIMIT = OverflowType.ITERATIONS | OverflowType.LS_ITERATIONS
 """The solver's iterations ended at ``SimCfg.iterations`` or ``ls_iterations``, as they may on every engine."""
-_POINTS = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{kind}")): n for kind, n in (("SPHERE", 1), ("CAPSULE", 2))}
+_POINTS = {
+    int(getattr(mujoco.mjtGeom, f"mjGEOM_{kind}")): n for kind, n in (("SPHERE", 1), ("CAPSULE", 2))
+}
 """In how many points a shape touches a plane; others in four."""
 
 
@@ -39,7 +43,12 @@ class WarpSimulation(LiveSimulation):
     each, by default for all shapes lying on the ground; ``diverged`` raises RuntimeError once there were more."""
 
     def __init__(
-        self, robot: RobotCfg, cfg: SimCfg, num_envs: int, device: torch.device, scene: SceneCfg | None = None
+        self,
+        robot: RobotCfg,
+        cfg: SimCfg,
+        num_envs: int,
+        device: torch.device,
+        scene: SceneCfg | None = None,
     ):
         device = self._check_device("mujoco_warp", device)
         super().__init__(robot, cfg, num_envs, device)
@@ -49,9 +58,14 @@ class WarpSimulation(LiveSimulation):
             self._warp_model = mjw.put_model(model, dict.fromkeys((*_DERIVED, *SET), num_envs))
             self._warp_model.opt.warn_overflow = 0
             self._data = mjw.put_data(model, mujoco.MjData(model), num_envs, **self._room)
-            self._step_graph, self._forward_graph = self._capture(mjw.step), self._capture(mjw.forward)
+            self._step_graph, self._forward_graph = (
+                self._capture(mjw.step),
+                self._capture(mjw.forward),
+            )
             wp.synchronize_device()  # PyTorch works on another stream
-        self._fields = {name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *SET)}
+        self._fields = {
+            name: wp.to_torch(getattr(self._warp_model, name)) for name in (*_DERIVED, *SET)
+        }
         self._outputs = {name: wp.to_torch(getattr(self._data, name)) for name in OUTPUTS}
         state = {name: wp.to_torch(getattr(self._data, name)) for name in _STATE}
         self._overflow = wp.to_torch(self._data.overflow)
@@ -109,11 +123,22 @@ class WarpSimulation(LiveSimulation):
     def _cast_at_shapes(self, origins_w: Tensor, directions_w: Tensor) -> Tensor:
         distances = torch.empty(origins_w.shape[:2], device=self.device)
         nobody = torch.full_like(distances[0], -1, dtype=torch.int32)
-        rays = [wp.from_torch(each.contiguous(), dtype=wp.vec3) for each in (origins_w, directions_w)]
+        rays = [
+            wp.from_torch(each.contiguous(), dtype=wp.vec3) for each in (origins_w, directions_w)
+        ]
         groups = wp.types.vector(6, int)(*SEEN_BY_RAYS)
         shapes = wp.from_torch(torch.empty_like(distances, dtype=torch.int32))
         normals = wp.from_torch(torch.empty_like(origins_w), dtype=wp.vec3)
-        self._run(mjw.rays, *rays, groups, True, wp.from_torch(nobody), wp.from_torch(distances), shapes, normals)
+        self._run(
+            mjw.rays,
+            *rays,
+            groups,
+            True,
+            wp.from_torch(nobody),
+            wp.from_torch(distances),
+            shapes,
+            normals,
+        )
         return distances
 
     def diverged(self) -> Tensor | None:
@@ -144,4 +169,7 @@ def _room(model: mujoco.MjModel, cfg: SimCfg) -> dict[str, int]:
     points *= 2 if model.nhfield or (model.geom_contype[shapes] > 0).any() else 1
     limits = int(model.jnt_limited.sum()) + int((model.dof_frictionloss > 0.0).sum())
     rows = 2 * max(1, int(model.geom_condim[shapes].max()) - 1)
-    return {"nconmax": cfg.nconmax or points, "njmax": cfg.njmax or rows * (cfg.nconmax or points) + limits}
+    return {
+        "nconmax": cfg.nconmax or points,
+        "njmax": cfg.njmax or rows * (cfg.nconmax or points) + limits,
+    }

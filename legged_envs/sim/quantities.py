@@ -67,4 +67,6 @@ class FreeBody(RootQuantities, ABC):
 
 
 for _name in ROOT_QUANTITIES:
-    setattr(FreeBody, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
+    setattr(
+        FreeBody, _name, property(methodcaller("_read_quantity", _name))
+    )  # read when it is asked for

@@ -16,7 +16,9 @@ from legged_envs.sim.scene import RobotView
 from legged_envs.sim.simulation import Pose, rendering_error
 
 _GHOST_RGBA = (0.1, 0.55, 0.35, 0.35)
-_NO_SHADOW = mujoco.mjtCatBit.mjCAT_DECOR.value  # decoration is all that the renderer lets cast no shadow
+_NO_SHADOW = (
+    mujoco.mjtCatBit.mjCAT_DECOR.value
+)  # decoration is all that the renderer lets cast no shadow
 
 
 @dataclass(eq=False)
@@ -54,7 +56,9 @@ class SceneRenderer:
         with self._lock:
             data = self._load("picture", env_id)
             with self._start(width, height) as renderer:
-                if not isinstance(camera := self._camera(data), str):  # else ground and lights lag by one picture
+                if not isinstance(
+                    camera := self._camera(data), str
+                ):  # else ground and lights lag by one picture
                     mujoco.mjv_updateCamera(self.model, data, camera, renderer.scene)
                 renderer.update_scene(data, camera)
                 for decorate in self.decorations:
@@ -98,7 +102,12 @@ class SceneRenderer:
         viewer.check()
         if viewer.eye is None:
             known = [self.model.camera(i).name for i in range(self.model.ncam)]
-            check_known("ViewerCfg.cam_prim_path: there is no camera", (viewer.cam_prim_path,), known, "cameras")
+            check_known(
+                "ViewerCfg.cam_prim_path: there is no camera",
+                (viewer.cam_prim_path,),
+                known,
+                "cameras",
+            )
             return viewer.cam_prim_path
         target = np.array(viewer.lookat or (0.0, 0.0, 0.0))
         way, camera = target - viewer.eye, mujoco.MjvCamera()
@@ -108,7 +117,9 @@ class SceneRenderer:
         camera.lookat = target
         if viewer.origin_type == "asset_root":
             asset = viewer.asset_name or "robot"
-            check_known("ViewerCfg.asset_name: there is no", (asset,), self.roots, "robots and objects")
+            check_known(
+                "ViewerCfg.asset_name: there is no", (asset,), self.roots, "robots and objects"
+            )
             camera.lookat += data.qpos[self.roots[asset]][:3]
         return camera
 
@@ -118,7 +129,9 @@ class SceneRenderer:
         self._close_renderer()
         self._window = None
 
-    def _load(self, use: str, env_id: int, forward: Callable[..., None] = mujoco.mj_forward) -> mujoco.MjData:
+    def _load(
+        self, use: str, env_id: int, forward: Callable[..., None] = mujoco.mj_forward
+    ) -> mujoco.MjData:
         if not 0 <= env_id < self.num_envs:
             raise ValueError(f"env_id={env_id} is not in [0, {self.num_envs})")
         if self._appearance != self.viewer.appearance:
@@ -140,7 +153,9 @@ class SceneRenderer:
     def _dress(self, appearance: str | None) -> None:
         """Draw the robots in another appearance from the next picture on."""
         if self.dressed is None:
-            raise ValueError(f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation")
+            raise ValueError(
+                f"ViewerCfg.appearance={appearance!r} needs a simulation of make_simulation"
+            )
         model = self.simulated if appearance is None else self.dressed(appearance)
         self.close()
         self._data.clear()
@@ -149,12 +164,16 @@ class SceneRenderer:
     def _add_ghost(self, scene: mujoco.MjvScene, data: mujoco.MjData, ghost: Pose) -> None:
         """Append the shapes of the robot in a pose, overwriting ``data``."""
         if self.view.root_qpos is not None:
-            data.qpos[self.view.root_qpos] = torch.cat((ghost.root_pos_w, ghost.root_quat_w)).cpu().numpy()
+            data.qpos[self.view.root_qpos] = (
+                torch.cat((ghost.root_pos_w, ghost.root_quat_w)).cpu().numpy()
+            )
         data.qpos[self.view.joint_qpos] = ghost.joint_pos.cpu().numpy()
         mujoco.mj_kinematics(self.model, data)
         first = scene.ngeom
         dynamic = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # the robot; the ground is static
-        mujoco.mjv_addGeoms(self.model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene)
+        mujoco.mjv_addGeoms(
+            self.model, data, mujoco.MjvOption(), mujoco.MjvPerturb(), dynamic, scene
+        )
         for geom in scene.geoms[first : scene.ngeom]:
             geom.rgba, geom.emission, geom.category = _GHOST_RGBA, 0.0, _NO_SHADOW
 
@@ -165,7 +184,10 @@ class SceneRenderer:
             if not hasattr(self._of_thread, "context"):  # returning to it lets go of the renderer's
                 self._of_thread.context = mujoco.GLContext(1, 1)
             with self._of_thread.context.as_current():
-                if self.renderer is None or (self.renderer.width, self.renderer.height) != (width, height):
+                if self.renderer is None or (self.renderer.width, self.renderer.height) != (
+                    width,
+                    height,
+                ):
                     self._close_renderer()
                     self.renderer = mujoco.Renderer(self.model, height=height, width=width)
         except Exception as error:
@@ -183,6 +205,8 @@ def draw_points(scene: mujoco.MjvScene, points: torch.Tensor, radius: float = 0.
     """Add small balls at ``points`` (n, 3), m in the world, as far as there is room in the scene."""
     rgba, shape = np.array((0.95, 0.35, 0.1, 1.0), np.float32), mujoco.mjtGeom.mjGEOM_SPHERE
     for point in points.double().cpu().numpy()[: scene.maxgeom - scene.ngeom]:
-        mujoco.mjv_initGeom(scene.geoms[scene.ngeom], shape, np.full(3, radius), point, np.eye(3).ravel(), rgba)
+        mujoco.mjv_initGeom(
+            scene.geoms[scene.ngeom], shape, np.full(3, radius), point, np.eye(3).ravel(), rgba
+        )
         scene.geoms[scene.ngeom].category = _NO_SHADOW
         scene.ngeom += 1

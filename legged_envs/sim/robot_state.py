@@ -14,7 +14,9 @@ from legged_envs.sim.simulation import Simulation
 from legged_envs.state import Stateful
 from legged_envs.tables import Shown
 
-CONTACT_FORCE = 1.0  # contact force above which a foot counts as standing, N (legged_gym's threshold)
+CONTACT_FORCE = (
+    1.0  # contact force above which a foot counts as standing, N (legged_gym's threshold)
+)
 
 
 def _index(ids: list[int], device: torch.device) -> slice | Tensor:
@@ -23,7 +25,11 @@ def _index(ids: list[int], device: torch.device) -> slice | Tensor:
         return slice(0, 0)
     stride = ids[1] - ids[0] if len(ids) > 1 else 1
     spaced = range(ids[0], ids[-1] + 1, stride)
-    return slice(spaced.start, spaced.stop, stride) if ids == list(spaced) else torch.tensor(ids, device=device)
+    return (
+        slice(spaced.start, spaced.stop, stride)
+        if ids == list(spaced)
+        else torch.tensor(ids, device=device)
+    )
 
 
 class _Derived(Shown, ABC):
@@ -68,7 +74,9 @@ class Bodies(_Derived):
     def __init__(self, sim: Simulation, names: tuple[str, ...]):
         super().__init__(sim)
         if not names:
-            raise ValueError(f"bodies needs the names of one or more bodies; bodies: {', '.join(sim.body_names)}")
+            raise ValueError(
+                f"bodies needs the names of one or more bodies; bodies: {', '.join(sim.body_names)}"
+            )
         self._base, *ids = sim.body_ids((sim.robot.base_body, *names))
         self._ids = _index(ids, sim.device)
         self.take_in()
@@ -110,7 +118,10 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         robot, device = sim.robot, sim.device
         row = partial(torch.tensor, dtype=torch.float32, device=device)
         self.default_joint_pos = row(robot.default_joint_pos)
-        self.torque_limits, self.joint_vel_limits = row(robot.torque_limits), row(robot.velocity_limits)
+        self.torque_limits, self.joint_vel_limits = (
+            row(robot.torque_limits),
+            row(robot.velocity_limits),
+        )
         """Pose at action 0 [rad], and the actuators' limits [N·m] and [rad/s]. Shapes: (num_joints,)."""
         self.joint_pos_limits = sim.joint_pos_limits.to(device)
         """Hard limits, rad; ±inf where a joint has none. Shape: (num_joints, 2)."""
@@ -121,7 +132,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         self.feet = _index(sim.body_ids(robot.foot_names), device)
         self.penalized_bodies = _index(sim.body_ids(robot.penalized_bodies), device)
         self.termination_bodies = _index(sim.body_ids(robot.termination_bodies), device)
-        self.undesired_bodies = _index(sim.body_ids((*robot.penalized_bodies, *robot.termination_bodies)), device)
+        self.undesired_bodies = _index(
+            sim.body_ids((*robot.penalized_bodies, *robot.termination_bodies)), device
+        )
         """Indices among the bodies; the undesired ones are the penalised and the terminating ones together."""
         self._foot_bits = 2 ** torch.arange(len(robot.foot_names), device=device)
         self._gravity = row((0.0, 0.0, -1.0))
@@ -177,7 +190,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             "joint_offset": offset.masked_fill(self.endless, 0.0) if self._any_endless else offset,
             "contact_force": torch.linalg.vector_norm(quantities.contact_force_w, dim=-1),
             "foot_height": self._height_above_ground(quantities.foot_pos_w),
-            "foot_speed": self._speed_along_ground(quantities.foot_pos_w, self._sole_velocity(quantities)),
+            "foot_speed": self._speed_along_ground(
+                quantities.foot_pos_w, self._sole_velocity(quantities)
+            ),
         }
 
     def _sole_velocity(self, quantities: Any) -> Tensor:
@@ -188,8 +203,12 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         up, axle = -self._gravity, rotation.rotate(quantities.body_quat_w[:, self.feet], self._axle)
         if self.sim.ground is not None:
             up = self.sim.ground.normal(*quantities.foot_pos_w[..., :2].unbind(-1))
-        down = normalize((up * axle).sum(-1, keepdim=True) * axle - up, dim=-1)  # in the plane of the wheel
-        return velocity + robot.foot_radius * torch.linalg.cross(quantities.body_ang_vel_w[:, self.feet], down)
+        down = normalize(
+            (up * axle).sum(-1, keepdim=True) * axle - up, dim=-1
+        )  # in the plane of the wheel
+        return velocity + robot.foot_radius * torch.linalg.cross(
+            quantities.body_ang_vel_w[:, self.feet], down
+        )
 
     def _height_above_ground(self, points_w: Tensor) -> Tensor:
         """Heights of points (n, …, 3) above the ground below them, m."""
@@ -226,7 +245,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
         for name in self.STATE:
             setattr(self, name, getattr(self, name).index_fill(0, env_ids, 0))
         self.foot_contact.index_copy_(0, env_ids, self._touching(self.contact_force[env_ids]))
-        self.foot_contact_time.index_fill_(0, env_ids, self.step_dt)  # a robot placed on its feet does not land
+        self.foot_contact_time.index_fill_(
+            0, env_ids, self.step_dt
+        )  # a robot placed on its feet does not land
         for joint_vel in (self.previous_joint_vel, self.last_joint_vel):
             joint_vel.index_copy_(0, env_ids, self.joint_vel[env_ids])
 
@@ -267,7 +288,9 @@ class RobotState(_Derived, RobotQuantities, Stateful):
             low, high = self.joint_pos_limits.unbind(1)
             middle, half = (low + high) / 2, (high - low) / 2 * fraction
             limited = low.isfinite() & high.isfinite()
-            return torch.where(limited, middle - half, low), torch.where(limited, middle + half, high)
+            return torch.where(limited, middle - half, low), torch.where(
+                limited, middle + half, high
+            )
 
         return self.table(("soft_joint_pos_limits", fraction), shrink)
 

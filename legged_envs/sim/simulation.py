@@ -46,7 +46,14 @@ class SimCfg(Configuration):
 
     def check(self) -> None:
         """Raise a TypeError or ValueError that names the field that is wrong."""
-        for name in ("decimation", "iterations", "ls_iterations", "num_threads", "nconmax", "njmax"):
+        for name in (
+            "decimation",
+            "iterations",
+            "ls_iterations",
+            "num_threads",
+            "nconmax",
+            "njmax",
+        ):
             whole_number(f"SimCfg.{name}", getattr(self, name), 0 if name.startswith("n") else 1)
         check_number("SimCfg.dt", self.dt, above=0.0)
         for name, size in (("solref", 2), ("solimp", 5)):
@@ -111,7 +118,9 @@ class Simulation(FreeBody, Quantities, Shown):
         """The objects of the scene by name."""
 
     def _describe(self) -> str:
-        return "closed" if self.closed else f"{self.robot.name}, num_envs={self.num_envs}, {self.cfg}"
+        return (
+            "closed" if self.closed else f"{self.robot.name}, num_envs={self.num_envs}, {self.cfg}"
+        )
 
     @property
     def robots(self) -> "dict[str, Simulation]":
@@ -173,15 +182,26 @@ class Simulation(FreeBody, Quantities, Shown):
     def set_parameter(self, name: str, values: Tensor, env_ids: Tensor) -> None:
         """Set a model parameter of ``env_ids``, which acts from the next ``forward`` or ``step``; ValueError if the
         values have the wrong shape, are negative where that has no meaning, or are a gain that an actuator has not."""
-        expected, given = (len(env_ids), *self.default_parameter(name).shape[1:]), tuple(values.shape)
+        expected, given = (
+            (len(env_ids), *self.default_parameter(name).shape[1:]),
+            tuple(values.shape),
+        )
         if given != expected:
-            raise ValueError(f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {given}")
+            raise ValueError(
+                f"parameter {name!r} of {len(env_ids)} environments needs shape {expected}, got {given}"
+            )
         if name != "com" and (values < 0.0).any():
-            raise ValueError(f"parameter {name!r} must not be negative, got {values.min().item():g}")
+            raise ValueError(
+                f"parameter {name!r} must not be negative, got {values.min().item():g}"
+            )
         if name in ("kp", "kd"):
-            for joint, kind, gain in zip(self.robot.joint_names, self.robot.actuators, values.unbind(1), strict=True):
+            for joint, kind, gain in zip(
+                self.robot.joint_names, self.robot.actuators, values.unbind(1), strict=True
+            ):
                 if name not in ACTUATOR_GAINS[kind] and gain.any():
-                    raise ValueError(f"parameter {name!r} of {joint!r}, a {kind} actuator, must be 0")
+                    raise ValueError(
+                        f"parameter {name!r} of {joint!r}, a {kind} actuator, must be 0"
+                    )
         getattr(self.parameters, name)[env_ids] = values
         self._write_parameter(name, values, env_ids)
 
@@ -219,7 +239,12 @@ class Simulation(FreeBody, Quantities, Shown):
     def viewer(self, viewer: ViewerCfg) -> None:
         whole_number("ViewerCfg.env_index", viewer.env_index, 0, self.num_envs - 1)
         known = [*self.robots, *self.objects]
-        check_known("ViewerCfg.asset_name: there is no", (viewer.asset_name or "robot",), known, "robots and objects")
+        check_known(
+            "ViewerCfg.asset_name: there is no",
+            (viewer.asset_name or "robot",),
+            known,
+            "robots and objects",
+        )
         self._renderer.viewer = viewer
 
     @property
@@ -228,14 +253,25 @@ class Simulation(FreeBody, Quantities, Shown):
         return self._renderer.decorations
 
     def render(
-        self, env_id: int | None = None, width: int | None = None, height: int | None = None, ghost: Pose | None = None
+        self,
+        env_id: int | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        ghost: Pose | None = None,
     ) -> np.ndarray:
         """A picture by the camera of ``viewer``, (height, width, 3) uint8, with a transparent robot in the pose
         ``ghost``. By default of its environment and resolution, without one of 640 × 480 pixels."""
         size = self.viewer.resolution or (640, 480)
-        return self._renderer.render(self._shown(env_id), width or size[0], height or size[1], ghost)
+        return self._renderer.render(
+            self._shown(env_id), width or size[0], height or size[1], ghost
+        )
 
-    def view(self, env_id: int | None = None, label: str = "", on_key: Callable[[int], None] | None = None) -> bool:
+    def view(
+        self,
+        env_id: int | None = None,
+        label: str = "",
+        on_key: Callable[[int], None] | None = None,
+    ) -> bool:
         """Show one environment and a ``label`` in a window, which the first call opens: it calls ``on_key`` with GLFW's
         number of each key that is pressed. Returns whether it is open."""
         return self._renderer.show(self._shown(env_id), label, on_key)
@@ -270,7 +306,9 @@ class Simulation(FreeBody, Quantities, Shown):
 
 
 for _name in (*ROBOT_QUANTITIES, *Quantities.__annotations__):
-    setattr(Simulation, _name, property(methodcaller("_read_quantity", _name)))  # read when it is asked for
+    setattr(
+        Simulation, _name, property(methodcaller("_read_quantity", _name))
+    )  # read when it is asked for
 
 
 def rendering_error(what: str, error: Exception) -> RuntimeError:

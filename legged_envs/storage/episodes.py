@@ -13,7 +13,12 @@ from legged_envs.checks import check_installed
 
 Episode = dict[str, Any]
 """Name, in which ``/`` separates levels → values of each step, (steps, …), or of the episode, (1, …)."""
-STEPS = {"actions": "actions", "rewards": "rewards", "terminations": "terminated", "truncations": "truncated"}
+STEPS = {
+    "actions": "actions",
+    "rewards": "rewards",
+    "terminations": "terminated",
+    "truncations": "truncated",
+}
 INFOS = ("cost", "costs")
 """What Minari calls series of an episode → what they are called here; and those that are among its infos."""
 
@@ -31,7 +36,9 @@ class PresentEpisodes:
     def add(self, name: str, value: Tensor, env_ids: Tensor | None = None) -> None:
         """Take in a tensor of the present step, (num_envs, …), or of the whole episodes of ``env_ids``, (n, …)."""
         if env_ids is not None:
-            self._once.setdefault(name, value.new_zeros(self._num_envs, *value.shape[1:]))[env_ids] = value
+            self._once.setdefault(name, value.new_zeros(self._num_envs, *value.shape[1:]))[
+                env_ids
+            ] = value
             return
         if name not in self._steps:
             self._steps[name] = value.new_zeros(self._longest, *value.shape)
@@ -47,10 +54,17 @@ class PresentEpisodes:
 
     def take(self, env_id: int) -> Episode:
         """A copy of the episode of one environment, which is over: truncated if it has not terminated."""
-        steps = torch.arange(max(int(self._first[env_id]), self._now - self._longest), self._now) % self._longest
-        episode = {name: values[steps, env_id].cpu().numpy() for name, values in self._steps.items()}
+        steps = (
+            torch.arange(max(int(self._first[env_id]), self._now - self._longest), self._now)
+            % self._longest
+        )
+        episode = {
+            name: values[steps, env_id].cpu().numpy() for name, values in self._steps.items()
+        }
         episode["truncated"][-1] |= not episode["terminated"][-1]
-        return episode | {name: values[[env_id]].cpu().numpy() for name, values in self._once.items()}
+        return episode | {
+            name: values[[env_id]].cpu().numpy() for name, values in self._once.items()
+        }
 
 
 class HDF5DatasetFileHandler:
@@ -69,7 +83,9 @@ class HDF5DatasetFileHandler:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.library.File(self.path, "a" if self.written else "x") as file:
             data = file.require_group("data")
-            data.attrs["env_args"] = json.dumps({"env_name": getattr(self.core.spec, "id", ""), "type": 2})
+            data.attrs["env_args"] = json.dumps(
+                {"env_name": getattr(self.core.spec, "id", ""), "type": 2}
+            )
             for episode, success in episodes:
                 demo, steps = data.create_group(f"demo_{self.written}"), len(episode["terminated"])
                 demo.attrs["num_samples"], demo.attrs["success"] = steps, bool(success)
@@ -88,11 +104,24 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
     module = "minari"
     dataset: Any = None
 
-    def __init__(self, folder: str, name: str, core: Any, metadata: dict[str, Any] | None = None, **about: Any):
+    def __init__(
+        self,
+        folder: str,
+        name: str,
+        core: Any,
+        metadata: dict[str, Any] | None = None,
+        **about: Any,
+    ):
         super().__init__(folder, name, core)
-        space = getattr(core.single_observation_space, "spaces", {}).get("policy", core.single_observation_space)
+        space = getattr(core.single_observation_space, "spaces", {}).get(
+            "policy", core.single_observation_space
+        )
         self.about = {"observation_space": space, "action_space": core.single_action_space, **about}
-        self.metadata = {"cost_names": [*core.cost_names], "cost_limits": [*core.cost_limits], **(metadata or {})}
+        self.metadata = {
+            "cost_names": [*core.cost_names],
+            "cost_limits": [*core.cost_limits],
+            **(metadata or {}),
+        }
 
     def write(self, episodes: list[tuple[Episode, bool | None]]) -> None:
         buffer, buffers = import_module("minari.data_collector").EpisodeBuffer, []
@@ -107,8 +136,12 @@ class MinariDatasetHandler(HDF5DatasetFileHandler):
             self.dataset.update_dataset_from_buffer(buffers)
             return
         with catch_warnings():
-            filterwarnings("ignore", module="minari")  # it recommends to tell the author's address and the like
-            self.dataset = self.library.create_dataset_from_buffers(self.name, buffers, **self.about)
+            filterwarnings(
+                "ignore", module="minari"
+            )  # it recommends to tell the author's address and the like
+            self.dataset = self.library.create_dataset_from_buffers(
+                self.name, buffers, **self.about
+            )
         self.dataset.storage.update_metadata(self.metadata)
 
 
@@ -119,6 +152,8 @@ def dataset_folder(name: str) -> Path:
         import_module("minari.dataset.minari_dataset").parse_dataset_id(name)
     except (ValueError, TypeError) as error:  # a TypeError without a version
         what = "[NAMESPACE/]NAME-vN, of letters, digits, - and _, a NAMESPACE of at least two"
-        raise ValueError(f"Minari refuses the name {name!r}; it must be {what}, such as go2/walk-v0") from error
+        raise ValueError(
+            f"Minari refuses the name {name!r}; it must be {what}, such as go2/walk-v0"
+        ) from error
     folder: Path = import_module("minari.storage").get_dataset_path(name)
     return folder

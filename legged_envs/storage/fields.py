@@ -49,7 +49,9 @@ class _Recorded(Generic[Item]):
     )
     """What the critic saw of the reference; in a batch, as its mask, the actor's without one."""
     critic_reference_observations_mask: OptionalTensor = _stored(
-        "privileged_ref_obs_shape", buffer="privileged_reference_observations_mask", dtype=torch.bool
+        "privileged_ref_obs_shape",
+        buffer="privileged_reference_observations_mask",
+        dtype=torch.bool,
     )
     actions: Item = _stored("actions_shape")
     dagger_actions: OptionalTensor = _stored("dagger_actions_shape")
@@ -110,17 +112,36 @@ class MiniBatch(_Recorded[torch.Tensor]):
         """The 18 items below in this order, references as (observations, mask); None where there is none."""
         actor = self.reference_observations, self.reference_observations_mask
         critic = self.critic_reference_observations, self.critic_reference_observations_mask
-        reference, critic_reference = (None if pair[0] is None else pair for pair in (actor, critic))
+        reference, critic_reference = (
+            None if pair[0] is None else pair for pair in (actor, critic)
+        )
         return (
-            *(self.observations, reference, self.critic_observations, critic_reference, self.actions, self.values),
-            *(self.advantages, self.returns, self.actions_log_prob, self.action_mean, self.action_sigma),
+            *(
+                self.observations,
+                reference,
+                self.critic_observations,
+                critic_reference,
+                self.actions,
+                self.values,
+            ),
+            *(
+                self.advantages,
+                self.returns,
+                self.actions_log_prob,
+                self.action_mean,
+                self.action_sigma,
+            ),
             *(self.dagger_actions, self.hidden_states, self.masks, self.rnd_state),
             *(self.obs_prev_state, self.ref_obs_prev_state, self.ref_obs_prev_mask),
         )
 
 
 def _fields_of(kind: type) -> tuple[Field, ...]:
-    return tuple(Field(each.name, **{"buffer": each.name, **each.metadata}) for each in fields(kind) if each.metadata)
+    return tuple(
+        Field(each.name, **{"buffer": each.name, **each.metadata})
+        for each in fields(kind)
+        if each.metadata
+    )
 
 
 TRANSITION_FIELDS, BATCH_FIELDS = _fields_of(Transition), _fields_of(MiniBatch)
@@ -135,27 +156,37 @@ def fitting(name: str, tensor: Any, like: torch.Tensor) -> torch.Tensor:
         raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
     if tensor.shape != like.shape:
         if like.shape[-1] != 1 or like.ndim < 2 or tensor.shape != like.shape[:-1]:
-            raise ValueError(f"{name}: expected shape {tuple(like.shape)}, got {tuple(tensor.shape)}")
+            raise ValueError(
+                f"{name}: expected shape {tuple(like.shape)}, got {tuple(tensor.shape)}"
+            )
         tensor = tensor.unsqueeze(-1)
     check_device(name, tensor, like.device)
     if tensor.dtype is like.dtype:
         return tensor
     if like.dtype is torch.uint8 and not tensor.is_floating_point() and not tensor.is_complex():
         return tensor if tensor.dtype is torch.bool else tensor != 0  # flags
-    raise TypeError(f"{name}: expected {like.dtype}, got {tensor.dtype}: convert it with .to({like.dtype})")
+    raise TypeError(
+        f"{name}: expected {like.dtype}, got {tensor.dtype}: convert it with .to({like.dtype})"
+    )
 
 
 def check_device(name: str, tensor: torch.Tensor, device: torch.device) -> None:
     if tensor.device != device:
-        raise ValueError(f"{name}: expected device {device}, got {tensor.device}: move it with .to({str(device)!r})")
+        raise ValueError(
+            f"{name}: expected device {device}, got {tensor.device}: move it with .to({str(device)!r})"
+        )
 
 
 def entry_shape(name: str, shape: Shape) -> tuple[int, ...] | None:
     """The shape of one environment's entry, None if ``shape`` is None or [None]; ValueError or TypeError if bad."""
     if shape is not None and not isinstance(shape, Sequence):
-        raise TypeError(f"{name} must be None or a sequence of integers such as (48,), got {shape!r}")
+        raise TypeError(
+            f"{name} must be None or a sequence of integers such as (48,), got {shape!r}"
+        )
     if shape is None or (len(shape) == 1 and shape[0] is None):
         return None
     if not len(shape):
-        raise ValueError(f"{name} must be None or the shape of one environment's entry such as (48,), got {shape!r}")
+        raise ValueError(
+            f"{name} must be None or the shape of one environment's entry such as (48,), got {shape!r}"
+        )
     return tuple(whole_number(f"{name}[{i}]", size) for i, size in enumerate(shape))

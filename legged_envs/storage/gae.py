@@ -24,14 +24,18 @@ class Returns:
     """λ: 0 for one-step differences, 1 for whole returns."""
     normalise: bool
 
-    def next_values(self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any) -> torch.Tensor:
+    def next_values(
+        self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any
+    ) -> torch.Tensor:
         """The value of the state that each transition led to: 0 after a terminal state, ``final_values`` after a
         time-out, else the next row's or ``last_values`` (num_envs, K). ``dones``, ``time_outs``: (num_steps, num_envs,
         1), bool. Errors as :func:`fitting`; ValueError if only one of time-outs and final values is None."""
         last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):
             missing = "time_outs" if time_outs is None else final_name
-            raise ValueError(f"{missing} is missing: time_outs and {final_name} are needed together")
+            raise ValueError(
+                f"{missing} is missing: time_outs and {final_name} are needed together"
+            )
         last_values = fitting(last_name, last_values, self.values[0])
         following = torch.cat((self.values[1:], last_values.unsqueeze(0))).masked_fill_(dones, 0.0)
         if time_outs is None:
@@ -68,4 +72,6 @@ class Returns:
                 step, env, term = bad[0].tolist()
                 column = f", column {term}" if tensor.shape[-1] > 1 else ""
                 got = tensor[step, env, term].item()
-                raise ValueError(f"{name} must be finite, got {got} at step {step} in environment {env}{column}")
+                raise ValueError(
+                    f"{name} must be finite, got {got} at step {step} in environment {env}{column}"
+                )

@@ -8,7 +8,15 @@ import torch
 
 from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.storage.amp import AmpExtractors
-from legged_envs.storage.fields import BATCH_FIELDS, FIELDS, TRANSITION_FIELDS, MiniBatch, Shape, entry_shape, fitting
+from legged_envs.storage.fields import (
+    BATCH_FIELDS,
+    FIELDS,
+    TRANSITION_FIELDS,
+    MiniBatch,
+    Shape,
+    entry_shape,
+    fitting,
+)
 from legged_envs.storage.fields import Transition as _Transition
 from legged_envs.storage.gae import Returns
 from legged_envs.storage.rows import HiddenStates, has_previous, take, trajectory_indices
@@ -56,27 +64,43 @@ class RolloutStorageMM(Shown):
         check_choice("training_type", training_type, ("rl", "distillation"))
         self.training_type = training_type
         self.num_envs = whole_number("num_envs", num_envs)
-        self.num_transitions_per_env = whole_number("num_transitions_per_env", num_transitions_per_env)
+        self.num_transitions_per_env = whole_number(
+            "num_transitions_per_env", num_transitions_per_env
+        )
         self.obs_shape = entry_shape("obs_shape", obs_shape)
         self.ref_obs_shape = entry_shape("ref_obs_shape", ref_obs_shape)
         self.privileged_obs_shape = entry_shape("privileged_obs_shape", privileged_obs_shape)
-        self.privileged_ref_obs_shape = entry_shape("privileged_ref_obs_shape", privileged_ref_obs_shape)
+        self.privileged_ref_obs_shape = entry_shape(
+            "privileged_ref_obs_shape", privileged_ref_obs_shape
+        )
         self.actions_shape = entry_shape("actions_shape", actions_shape)
         self.rnd_state_shape = entry_shape("rnd_state_shape", rnd_state_shape)
         if self.obs_shape is None or self.actions_shape is None:
-            raise ValueError(f"obs_shape and actions_shape are needed, got {obs_shape!r} and {actions_shape!r}")
+            raise ValueError(
+                f"obs_shape and actions_shape are needed, got {obs_shape!r} and {actions_shape!r}"
+            )
         self.apply_dagger_actions = bool(apply_dagger_actions)
         self.num_costs = whole_number("num_costs", num_costs, 0)
         if self.num_costs and training_type != "rl":
-            raise ValueError(f"num_costs must be 0 in distillation, which learns from no cost, got {num_costs}")
+            raise ValueError(
+                f"num_costs must be 0 in distillation, which learns from no cost, got {num_costs}"
+            )
         self.amp_cfg = amp_cfg
         self.device = torch.device(device)
         self.step = 0
         self._amp = AmpExtractors(amp_cfg, self.ref_obs_shape is not None) if amp_cfg else None
-        with torch.inference_mode(False):  # a tensor made inside it could not be written outside of it
+        with torch.inference_mode(
+            False
+        ):  # a tensor made inside it could not be written outside of it
             self._make_buffers()
-        self._given = [(field.name, field.buffer) for field in TRANSITION_FIELDS if self._rows.get(field.buffer)]
-        self._hidden = HiddenStates(self.num_transitions_per_env, self.num_envs, self.observations.device)
+        self._given = [
+            (field.name, field.buffer)
+            for field in TRANSITION_FIELDS
+            if self._rows.get(field.buffer)
+        ]
+        self._hidden = HiddenStates(
+            self.num_transitions_per_env, self.num_envs, self.observations.device
+        )
         self._stale_returns = self._written_returns()
         """What :meth:`_written_returns` says as long as the returns are not those of this rollout."""
 
@@ -91,7 +115,11 @@ class RolloutStorageMM(Shown):
             if field.only in (None, self.training_type):
                 buffer, shape = None, shapes[field.shape]
                 if shape is not None:
-                    size = (self.num_transitions_per_env, self.num_envs, *(() if field.dtype is torch.bool else shape))
+                    size = (
+                        self.num_transitions_per_env,
+                        self.num_envs,
+                        *(() if field.dtype is torch.bool else shape),
+                    )
                     buffer = torch.zeros(size, dtype=field.dtype, device=self.device)
                 self._rows[field.buffer] = []
                 setattr(self, field.buffer, buffer)
@@ -115,11 +143,17 @@ class RolloutStorageMM(Shown):
         """Copy one step of all environments behind those that are there. OverflowError if the rollout is full,
         ValueError if a field is missing or of wrong shape or device, TypeError if of another dtype."""
         if (step := self.step) >= (steps := self.num_transitions_per_env):
-            raise OverflowError(f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()")
+            raise OverflowError(
+                f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()"
+            )
         rows, tensors, buffers = [], [], self._rows
         for name, buffer in self._given:
             tensor, row = getattr(transition, name), buffers[buffer][step]
-            fits = type(tensor) is torch.Tensor and tensor.shape == row.shape and tensor.dtype is row.dtype
+            fits = (
+                type(tensor) is torch.Tensor
+                and tensor.shape == row.shape
+                and tensor.dtype is row.dtype
+            )
             if not fits or tensor.device != row.device or tensor.requires_grad:
                 tensor = fitting(f"transition.{name}", tensor, row).detach()
             rows.append(row)
@@ -127,7 +161,9 @@ class RolloutStorageMM(Shown):
         for row, tensor in self._hidden.copies(step, transition.hidden_states):
             rows.append(row)
             tensors.append(tensor)
-        torch._foreach_copy_(rows, tensors)  # one call pays for the checks, and on a GPU few kernels do it all
+        torch._foreach_copy_(
+            rows, tensors
+        )  # one call pays for the checks, and on a GPU few kernels do it all
         self.step += 1
 
     def clear(self) -> None:
@@ -173,25 +209,39 @@ class RolloutStorageMM(Shown):
         deviation 1. RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite
         or of another shape or device, or a time-out is where no episode ended; TypeError for another dtype."""
         self._require("compute_returns", "rl")
-        cost_gamma, cost_lam = gamma if cost_gamma is None else cost_gamma, lam if cost_lam is None else cost_lam
-        for name, factor in {"gamma": gamma, "lam": lam, "cost_gamma": cost_gamma, "cost_lam": cost_lam}.items():
+        cost_gamma, cost_lam = (
+            gamma if cost_gamma is None else cost_gamma,
+            lam if cost_lam is None else cost_lam,
+        )
+        for name, factor in {
+            "gamma": gamma,
+            "lam": lam,
+            "cost_gamma": cost_gamma,
+            "cost_lam": cost_lam,
+        }.items():
             check_number(name, factor, 0.0, 1.0)
         if not self.num_costs and (last_cost_values is not None or final_cost_values is not None):
-            raise ValueError("last_cost_values and final_cost_values are for costs, but num_costs is 0")
+            raise ValueError(
+                "last_cost_values and final_cost_values are for costs, but num_costs is 0"
+            )
         dones = self.dones != 0
         if time_outs is not None:
             time_outs = fitting("time_outs", time_outs, dones)
             running = (time_outs & ~dones).nonzero()
             if len(running):
                 step, env, _ = running[0].tolist()
-                raise ValueError(f"time_outs has an end at step {step} in environment {env}, dones has none there")
+                raise ValueError(
+                    f"time_outs has an end at step {step} in environment {env}, dones has none there"
+                )
         buffers = self.rewards, self.values, self.returns, self.advantages
         rewards = Returns("", *buffers, gamma, lam, normalize_advantage)
         jobs = [(rewards, rewards.next_values(last_values, final_values, dones, time_outs))]
         if self.num_costs:
             buffers = self.cost_rewards, self.cost_values, self.cost_returns, self.cost_advantages
             costs = Returns("cost_", *buffers, cost_gamma, cost_lam, normalize_cost_advantage)
-            jobs.append((costs, costs.next_values(last_cost_values, final_cost_values, dones, time_outs)))
+            jobs.append(
+                (costs, costs.next_values(last_cost_values, final_cost_values, dones, time_outs))
+            )
         for returns, next_values in jobs:
             returns.write(next_values, dones)
         self._stale_returns = self._written_returns()  # until they are found to be finite
@@ -210,7 +260,9 @@ class RolloutStorageMM(Shown):
         RuntimeError if the rollout is not full or has no returns; ValueError if batches outnumber transitions."""
         return self._epochs("mini_batches", num_mini_batches, num_epochs)
 
-    def mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
+    def mini_batch_generator(
+        self, num_mini_batches: int, num_epochs: int = 8
+    ) -> Iterator[tuple[Any, ...]]:
         """:meth:`mini_batches` as tuples of 18, which :meth:`MiniBatch.as_tuple` lists."""
         return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
 
@@ -219,11 +271,15 @@ class RolloutStorageMM(Shown):
         order, with the recurrent states that they began with. Errors: see :meth:`mini_batches`."""
         return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
 
-    def recurrent_mini_batch_generator(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[tuple[Any, ...]]:
+    def recurrent_mini_batch_generator(
+        self, num_mini_batches: int, num_epochs: int = 8
+    ) -> Iterator[tuple[Any, ...]]:
         """:meth:`trajectory_batches` as tuples of 18 in the order of :meth:`mini_batch_generator`, with masks."""
         return map(MiniBatch.as_tuple, self.trajectory_batches(num_mini_batches, num_epochs))
 
-    def _epochs(self, caller: str, num_mini_batches: int, num_epochs: int, whole: bool = False) -> Iterator[MiniBatch]:
+    def _epochs(
+        self, caller: str, num_mini_batches: int, num_epochs: int, whole: bool = False
+    ) -> Iterator[MiniBatch]:
         self._require(caller, "rl", returns=True)
         size = self.num_envs * (1 if whole else self.num_transitions_per_env)
         check_number("num_mini_batches", num_mini_batches, 1, size)
@@ -232,10 +288,14 @@ class RolloutStorageMM(Shown):
         continues = has_previous(self.dones.squeeze(-1) != 0)
         orders = (torch.randperm(size, device=continues.device) for _ in range(num_epochs))
         drawn = (share for order in orders for share in order.tensor_split(num_mini_batches))
-        chosen = (trajectory_indices(continues, share) if whole else (share, None) for share in drawn)
+        chosen = (
+            trajectory_indices(continues, share) if whole else (share, None) for share in drawn
+        )
         return (self._batch(indices, masks, continues.flatten()) for indices, masks in chosen)
 
-    def _batch(self, indices: torch.Tensor, masks: torch.Tensor | None, continues: torch.Tensor) -> MiniBatch:
+    def _batch(
+        self, indices: torch.Tensor, masks: torch.Tensor | None, continues: torch.Tensor
+    ) -> MiniBatch:
         """The transitions at ``indices``, with ``masks`` trajectories; ``continues`` is :func:`has_previous`, flat."""
         items: dict[str, Any] = {}
         for field in BATCH_FIELDS:
@@ -250,7 +310,9 @@ class RolloutStorageMM(Shown):
             items["obs_prev_state"] = self._amp.states(take(self.observations, previous))
             if self.reference_observations is not None:
                 mask = take(self.reference_observations_mask, previous) & has_one
-                reference = self._amp.reference_states(take(self.reference_observations, previous), mask)
+                reference = self._amp.reference_states(
+                    take(self.reference_observations, previous), mask
+                )
                 items["ref_obs_prev_state"], items["ref_obs_prev_mask"] = reference
         hidden_states = self._hidden.take(indices if masks is None else indices[0])
         return MiniBatch(indices=indices, masks=masks, hidden_states=hidden_states, **items)
@@ -260,22 +322,36 @@ class RolloutStorageMM(Shown):
         (or the student's), (reference observations, mask) or None, the same of the teacher, actions, the teacher's
         actions, dones. RuntimeError if the rollout is not full, ValueError unless in distillation."""
         self._require("generator", "distillation")
-        teacher = self.observations if self.privileged_observations is None else self.privileged_observations
+        teacher = (
+            self.observations
+            if self.privileged_observations is None
+            else self.privileged_observations
+        )
         actor = self.reference_observations, self.reference_observations_mask
         critic = self.privileged_reference_observations, self.privileged_reference_observations_mask
         nothing = (None,) * self.num_transitions_per_env
-        references = [nothing if pair[0] is None else zip(*pair, strict=True) for pair in (actor, critic)]
+        references = [
+            nothing if pair[0] is None else zip(*pair, strict=True) for pair in (actor, critic)
+        ]
         actions = self.actions, self.privileged_actions
         return zip(self.observations, teacher, *references, *actions, self.dones, strict=True)
 
-    def _require(self, caller: str, training_type: str | None = None, returns: bool = False) -> None:
+    def _require(
+        self, caller: str, training_type: str | None = None, returns: bool = False
+    ) -> None:
         if training_type not in (None, own := self.training_type):
-            raise ValueError(f"{caller} is for training_type {training_type!r}, this storage's is {own!r}")
+            raise ValueError(
+                f"{caller} is for training_type {training_type!r}, this storage's is {own!r}"
+            )
         if self.step < (steps := self.num_transitions_per_env):
             held = f"observations and the other buffers hold {self.step} of num_transitions_per_env = {steps} steps"
-            raise RuntimeError(f"{caller} needs a full rollout: {held}; go on with add_transitions()")
+            raise RuntimeError(
+                f"{caller} needs a full rollout: {held}; go on with add_transitions()"
+            )
         if returns and not self.has_returns:
-            raise RuntimeError(f"{caller} needs returns and advantages of this rollout: call compute_returns() first")
+            raise RuntimeError(
+                f"{caller} needs returns and advantages of this rollout: call compute_returns() first"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Copies of everything, also of an unfinished rollout; ``torch.save`` takes it as it is."""
@@ -292,11 +368,15 @@ class RolloutStorageMM(Shown):
         buffers, saved = self._buffers(), state["buffers"]
         if buffers.keys() != saved.keys():
             differing = sorted(buffers.keys() ^ saved.keys())
-            raise ValueError(f"the state is of a storage with other arguments: only one of the two has {differing}")
+            raise ValueError(
+                f"the state is of a storage with other arguments: only one of the two has {differing}"
+            )
         for name, buffer in buffers.items():
             expected, got = ((tuple(t.shape), t.dtype) for t in (buffer, saved[name]))
             if expected != got:
-                raise ValueError(f"{name}: expected {expected}, the state's is {got}: it is of another storage")
+                raise ValueError(
+                    f"{name}: expected {expected}, the state's is {got}: it is of another storage"
+                )
         step = whole_number("state['step']", state["step"], 0)
         check_number("state['step']", step, 0, self.num_transitions_per_env)
         self._hidden.check_state(state["hidden_states"])
@@ -308,12 +388,19 @@ class RolloutStorageMM(Shown):
 
     def __getstate__(self) -> dict[str, Any]:
         arguments = inspect.signature(RolloutStorageMM).parameters
-        return {"arguments": {name: getattr(self, name) for name in arguments}, "state": self.state_dict()}
+        return {
+            "arguments": {name: getattr(self, name) for name in arguments},
+            "state": self.state_dict(),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # torch.load(map_location=...) moves the buffers, and the storage goes with them.
-        arguments = state["arguments"] | {"device": state["state"]["buffers"]["observations"].device}
+        arguments = state["arguments"] | {
+            "device": state["state"]["buffers"]["observations"].device
+        }
         self.__init__(**arguments)  # type: ignore[misc]
-        for name, buffer in state["state"]["buffers"].items():  # of which one may have been replaced
+        for name, buffer in state["state"][
+            "buffers"
+        ].items():  # of which one may have been replaced
             setattr(self, name, torch.empty_like(buffer))
         self.load_state_dict(state["state"])

@@ -23,7 +23,9 @@ def has_previous(dones: torch.Tensor) -> torch.Tensor:
     return torch.cat((torch.zeros_like(dones[:1]), ~dones[:-1]))
 
 
-def trajectory_indices(continues: torch.Tensor, envs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def trajectory_indices(
+    continues: torch.Tensor, envs: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The transitions of environments ``envs`` (n,) as padded trajectories, one environment after another: one begins
     where ``continues``, see :func:`has_previous`, is false, and is filled up with its last transition. Returns indices
     step · num_envs + env, int64, and which count, bool, both (num_steps, num_trajectories)."""
@@ -50,31 +52,47 @@ class HiddenStates:
         not (actor's state, critic's) or None, or one is not of the kind, shape, dtype and device of the first ones."""
         given = (None, None) if given is None else given
         if not isinstance(given, tuple) or len(given) != 2:
-            raise TypeError(f"{_NAME} must be (actor's, critic's) with None where there is none, got {given!r}")
+            raise TypeError(
+                f"{_NAME} must be (actor's, critic's) with None where there is none, got {given!r}"
+            )
         if given[0] is None and given[1] is None and not self._networks:
             return []
         states = [self._parts(name, state) for name, state in zip(_NAMES, given, strict=True)]
         if not self._networks:
             if step:
-                raise ValueError(f"{_NAME}: given in transition {step}, but not in those before: call clear()")
+                raise ValueError(
+                    f"{_NAME}: given in transition {step}, but not in those before: call clear()"
+                )
             with torch.inference_mode(False):
-                zeros = [[p.new_zeros(self._num_steps, *p.transpose(0, 1).shape) for p in parts] for parts in states]
-            self._networks = [(isinstance(state, tuple), z) for state, z in zip(given, zeros, strict=True)]
+                zeros = [
+                    [p.new_zeros(self._num_steps, *p.transpose(0, 1).shape) for p in parts]
+                    for parts in states
+                ]
+            self._networks = [
+                (isinstance(state, tuple), z) for state, z in zip(given, zeros, strict=True)
+            ]
         copies: list[tuple[torch.Tensor, torch.Tensor]] = []
-        for name, state, parts, (is_tuple, buffers) in zip(_NAMES, given, states, self._networks, strict=True):
+        for name, state, parts, (is_tuple, buffers) in zip(
+            _NAMES, given, states, self._networks, strict=True
+        ):
             first, got = _kind(is_tuple, len(buffers)), _kind(isinstance(state, tuple), len(parts))
             if first != got:
                 raise ValueError(f"{name}: expected {first} as in the first transition, got {got}")
             name += ", which must be like that of the first transition"
             rows = [buffer[step].transpose(0, 1) for buffer in buffers]
-            copies += [(row, fitting(name, part, row).detach()) for row, part in zip(rows, parts, strict=True)]
+            copies += [
+                (row, fitting(name, part, row).detach())
+                for row, part in zip(rows, parts, strict=True)
+            ]
         return copies
 
     def _parts(self, name: str, state: Any) -> tuple[torch.Tensor, ...]:
         parts = () if state is None else state if isinstance(state, tuple) else (state,)
         for part in parts:
             if not isinstance(part, torch.Tensor):
-                raise TypeError(f"{name} must be a tensor, a tuple of tensors or None, got {type(part).__name__}")
+                raise TypeError(
+                    f"{name} must be a tensor, a tuple of tensors or None, got {type(part).__name__}"
+                )
             if part.ndim != 3 or part.shape[1] != self._num_envs:
                 expected, got = f"(num_layers, {self._num_envs}, size)", tuple(part.shape)
                 raise ValueError(f"{name}: expected shape {expected}, got {got}")
@@ -98,12 +116,18 @@ class HiddenStates:
         for part in (part for _, buffers in state for part in buffers):
             if part.ndim != 4 or tuple(part.shape[:2]) != own:
                 expected, got = f"({own[0]}, {own[1]}, num_layers, size)", tuple(part.shape)
-                raise ValueError(f"hidden_states: expected {expected}, the state's is {got}: it is of another storage")
+                raise ValueError(
+                    f"hidden_states: expected {expected}, the state's is {got}: it is of another storage"
+                )
 
     def load_state_dict(self, state: Sequence[tuple[bool, Sequence[torch.Tensor]]]) -> None:
         with torch.inference_mode(False):
-            self._networks = [(i, [part.to(self._device, copy=True) for part in buffers]) for i, buffers in state]
+            self._networks = [
+                (i, [part.to(self._device, copy=True) for part in buffers]) for i, buffers in state
+            ]
 
 
 def _kind(is_tuple: bool, num_tensors: int) -> str:
-    return f"a tuple of {num_tensors} tensors" if is_tuple else "a tensor" if num_tensors else "None"
+    return (
+        f"a tuple of {num_tensors} tensors" if is_tuple else "a tensor" if num_tensors else "None"
+    )

@@ -51,7 +51,9 @@ def go2_legs() -> Go2LegsCfg:
     of Go2-Flat, and so is the reward, of which each agent gets a quarter. The state is what Go2-Flat's critic sees."""
     cfg, flat = Go2LegsCfg(), go2_flat()
     cfg.actions, cfg.commands, cfg.events = flat.actions, flat.commands, flat.events
-    cfg.terms = {name: getattr(flat, name) for name in ("observations", "rewards", "terminations", "costs")}
+    cfg.terms = {
+        name: getattr(flat, name) for name in ("observations", "rewards", "terminations", "costs")
+    }
     terms: dict[str, ObservationTermCfg] = {}
     for i, leg in enumerate(LEGS):
         pos, vel, action = (

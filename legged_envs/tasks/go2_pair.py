@@ -71,7 +71,9 @@ def of_agent(env: Any, agent: str, term: Callable[..., torch.Tensor]) -> torch.T
     return term(env.task.carriers[agent])
 
 
-def on_each(env: Any, env_ids: torch.Tensor, random: Any, event: Callable[..., None], **params: Any) -> None:
+def on_each(
+    env: Any, env_ids: torch.Tensor, random: Any, event: Callable[..., None], **params: Any
+) -> None:
     """Apply ``event`` to one robot after the other, each with draws of its own."""
     for carrier in env.task.carriers.values():
         event(carrier, env_ids, random, **params)
@@ -85,7 +87,11 @@ def beam_and_partner(env: Carrier) -> torch.Tensor:
     axes = torch.eye(3, device=env.device)
     vectors = (
         *(beam.root_pos_w - robot.root_pos_w, partner.root_pos_w - robot.root_pos_w),
-        *(beam.root_lin_vel_w, rotation.rotate(beam.root_quat_w, beam.root_ang_vel_b), partner.root_lin_vel_w),
+        *(
+            beam.root_lin_vel_w,
+            rotation.rotate(beam.root_quat_w, beam.root_ang_vel_b),
+            partner.root_lin_vel_w,
+        ),
         *(rotation.rotate(beam.root_quat_w, axis) for axis in axes[:2]),
         rotation.rotate(partner.root_quat_w, axes[0]),
     )
@@ -119,7 +125,9 @@ def low(env: Carrier) -> torch.Tensor:
 class PairSceneCfg(InteractiveSceneCfg):
     robot = PlacedRobot(CARRIER, (0.0, APART / 2, 0.0))
     right = PlacedRobot(CARRIER, (0.0, -APART / 2, 0.0))
-    beam = ObjectCfg("box", BEAM, mass=2.5, friction=1.0, pos=(BACK[0], 0.0, GO2.base_height + BACK[1] + BEAM[2]))
+    beam = ObjectCfg(
+        "box", BEAM, mass=2.5, friction=1.0, pos=(BACK[0], 0.0, GO2.base_height + BACK[1] + BEAM[2])
+    )
 
 
 @configclass
@@ -128,7 +136,9 @@ class Go2PairCfg(DirectMARLEnvCfg):
 
     scene: InteractiveSceneCfg = PairSceneCfg()
     sim: SimulationCfg = SimulationCfg(dt=0.005)
-    viewer = ViewerCfg((2.0, -1.4, 0.8), (0.0, 0.0, -0.1), origin_type="asset_root", asset_name="beam")
+    viewer = ViewerCfg(
+        (2.0, -1.4, 0.8), (0.0, 0.0, -0.1), origin_type="asset_root", asset_name="beam"
+    )
     decimation = 4
     episode_length_s = 10.0
     possible_agents = tuple(SIDES)
@@ -147,7 +157,9 @@ def go2_pair() -> Go2PairCfg:
     policy = flat.observations["policy"].terms
     seen = {**policy, "beam_and_partner": ObservationTermCfg(beam_and_partner)}
     terms = {
-        f"{agent}_{name}": replace(term, func=of_agent, mirror=None, params={"agent": agent, "term": term.func})
+        f"{agent}_{name}": replace(
+            term, func=of_agent, mirror=None, params={"agent": agent, "term": term.func}
+        )
         for agent in SIDES
         for name, term in seen.items()
     }
@@ -159,7 +171,9 @@ def go2_pair() -> Go2PairCfg:
     events["joints"].params["range"] = 0.05
     events["push"].params["velocity"] = 0.2
     for name, weight in {"tracking_lin_vel": 5.0, "tracking_ang_vel": 2.5}.items():
-        flat.rewards[name] = managers.RewardTermCfg(flat.rewards[name].func, weight, {"sigma": 0.06})
+        flat.rewards[name] = managers.RewardTermCfg(
+            flat.rewards[name].func, weight, {"sigma": 0.06}
+        )
     flat.rewards["base_height"].weight = -20.0
     flat.rewards |= {
         "alive": managers.RewardTermCfg(rewards.alive, 0.5),
@@ -170,7 +184,11 @@ def go2_pair() -> Go2PairCfg:
     limits = {f"{agent}/{name}": cost.limit for agent in SIDES for name, cost in flat.costs.items()}
     return Go2PairCfg(
         actions=flat.actions,
-        commands={"velocity": VelocityCommandCfg((-0.4, 0.4), (-0.2, 0.2), (-0.3, 0.3), standing_fraction=0.15)},
+        commands={
+            "velocity": VelocityCommandCfg(
+                (-0.4, 0.4), (-0.2, 0.2), (-0.3, 0.3), standing_fraction=0.15
+            )
+        },
         terms={"observations": {"policy": ObservationGroupCfg(terms, noisy=True)}},
         events=events,
         agent_rewards=flat.rewards,
@@ -190,19 +208,26 @@ class Go2Pair(DirectMARLEnv):
 
     def _setup_scene(self) -> None:
         cfg, agents = self.core.cfg, tuple(SIDES)
-        self.carriers = {one: Carrier(self, one, two) for one, two in zip(agents, reversed(agents), strict=True)}
+        self.carriers = {
+            one: Carrier(self, one, two) for one, two in zip(agents, reversed(agents), strict=True)
+        }
         self.managers_of: dict[str, dict[str, Any]] = {}
         for agent, carrier in self.carriers.items():
             carrier.actions = managers.ActionManager(carrier, cfg.actions, cfg.max_action_delay)
             self.managers_of[agent] = {
                 "actions": carrier.actions,
                 "terminations": managers.TerminationManager(carrier, self.cfg.agent_terminations),
-                "rewards": managers.RewardManager(carrier, self.cfg.agent_rewards, cfg.only_positive_rewards),
+                "rewards": managers.RewardManager(
+                    carrier, self.cfg.agent_rewards, cfg.only_positive_rewards
+                ),
                 "costs": managers.CostManager(carrier, self.cfg.agent_costs),
             }
 
     def _pre_physics_step(self, actions: dict[str, torch.Tensor]) -> None:
-        self.targets = {agent: carrier.actions.process(actions[agent]) for agent, carrier in self.carriers.items()}
+        self.targets = {
+            agent: carrier.actions.process(actions[agent])
+            for agent, carrier in self.carriers.items()
+        }
 
     def _apply_action(self) -> None:
         for agent, carrier in self.carriers.items():
@@ -225,7 +250,9 @@ class Go2Pair(DirectMARLEnv):
 
     def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         dropped = self.beam_height() < DROPPED
-        terminated = {a: manager.terminated | dropped for a, manager in self._evaluate("terminations").items()}
+        terminated = {
+            a: manager.terminated | dropped for a, manager in self._evaluate("terminations").items()
+        }
         return terminated, dict.fromkeys(SIDES, torch.zeros_like(dropped))
 
     def _get_rewards(self) -> dict[str, torch.Tensor]:
@@ -233,7 +260,11 @@ class Go2Pair(DirectMARLEnv):
 
     def _get_costs(self) -> dict[str, torch.Tensor]:
         costs = self._evaluate("costs").items()
-        return {f"{a}/{n}": cost for a, own in costs for n, cost in zip(own.names, own.values.unbind(1), strict=True)}
+        return {
+            f"{a}/{n}": cost
+            for a, own in costs
+            for n, cost in zip(own.names, own.values.unbind(1), strict=True)
+        }
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
         super()._reset_idx(env_ids)

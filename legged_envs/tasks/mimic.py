@@ -32,17 +32,27 @@ def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
 def clip_names(cfg: TaskCfg, clips: Sequence[str] = ()) -> tuple[str, ...]:
     """The names ``clips``, or of all clips of a mimic task if empty; ValueError if the task has not got one of them."""
     _, command = motion_cfg(cfg)
-    shipped = command.motions is shipped_motions and not command.clips  # their names are known without loading them
-    known = list(shipped_files(cfg.robot)) if shipped else [motion.name for motion in command.load(cfg.robot)]
+    shipped = (
+        command.motions is shipped_motions and not command.clips
+    )  # their names are known without loading them
+    known = (
+        list(shipped_files(cfg.robot))
+        if shipped
+        else [motion.name for motion in command.load(cfg.robot)]
+    )
     check_known("there is no clip", clips, known, "clips")
     return tuple(clips or known)
 
 
-def imitating(cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()) -> TaskCfg:
+def imitating(
+    cfg: TaskCfg, clips: Sequence[str] = (), motions: Sequence[str | Path] = ()
+) -> TaskCfg:
     """A copy of a mimic task that imitates ``clips``, empty for all, of the files ``motions`` or else of its own."""
     name, _ = motion_cfg(cfg)
     changes = {"clips": tuple(clips), "motions": motions and MotionFiles(tuple(motions))}
-    return override(cfg, {f"commands.{name}.{field}": value for field, value in changes.items() if value})
+    return override(
+        cfg, {f"commands.{name}.{field}": value for field, value in changes.items() if value}
+    )
 
 
 def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
@@ -55,8 +65,13 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
     groups = cfg.observations
     for group in groups.values():
         group.terms["command"] = ObservationTermCfg(observations.command_or_reference_velocity)
-    groups["critic"].terms["key_error"] = ObservationTermCfg(observations.reference_key_error, scale=5.0)
-    for prefix, window in (("", observations.reference_window), ("critic_", observations.reference_window_and_root)):
+    groups["critic"].terms["key_error"] = ObservationTermCfg(
+        observations.reference_key_error, scale=5.0
+    )
+    for prefix, window in (
+        ("", observations.reference_window),
+        ("critic_", observations.reference_window_and_root),
+    ):
         available = ObservationTermCfg(observations.reference_available)
         groups[f"{prefix}reference"] = ObservationGroupCfg({"window": ObservationTermCfg(window)})
         groups[f"{prefix}reference_mask"] = ObservationGroupCfg({"available": available})
@@ -64,7 +79,9 @@ def mimic_task(robot: RobotCfg, motion: MotionCommandCfg) -> TaskCfg:
         "reference_joint_pos": RewardTermCfg(rewards.reference_joint_pos, 2.0, {"sigma": 0.4}),
         "reference_joint_vel": RewardTermCfg(rewards.reference_joint_vel, 0.5, {"sigma": 20.0}),
         "reference_root_pose": RewardTermCfg(rewards.reference_root_pose, 1.0, {"sigma": 0.005}),
-        "reference_root_vel": RewardTermCfg(rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}),
+        "reference_root_vel": RewardTermCfg(
+            rewards.reference_root_vel, 1.5, {"sigma": 0.25, "angular": 0.05}
+        ),
         "reference_key_pos": RewardTermCfg(rewards.reference_key_pos, 1.0, {"sigma": 0.02}),
         "tracking_lin_vel": _free(rewards.tracking_lin_vel, 2.5, sigma=0.25),
         "tracking_ang_vel": _free(rewards.tracking_ang_vel, 2.25, sigma=0.25),
@@ -103,14 +120,18 @@ def go2_mimic() -> TaskCfg:
 
 
 G1_KEY_BODIES = tuple(
-    f"{side}_{part}" for side in ("left", "right") for part in ("foot", "knee_link", "elbow_link", "wrist_yaw_link")
+    f"{side}_{part}"
+    for side in ("left", "right")
+    for part in ("foot", "knee_link", "elbow_link", "wrist_yaw_link")
 )
 
 
 def g1_mimic() -> TaskCfg:
     """G1 (29 joints) imitates the motions that come with the package."""
     cfg = mimic_task(G1_29, MotionCommandCfg(key_bodies=("torso_link", *G1_KEY_BODIES)))
-    cfg.commands["velocity"] = VelocityCommandCfg(lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8))
+    cfg.commands["velocity"] = VelocityCommandCfg(
+        lin_vel_x=(-0.8, 0.8), lin_vel_y=(-0.4, 0.4), ang_vel_z=(-0.8, 0.8)
+    )
     cfg.actions["joint_position"] = JointPositionCfg(scale=0.5, around="motion")
     cfg.rewards["reference_joint_pos"].params["sigma"] = 1.0
     cfg.rewards["reference_joint_vel"].params["sigma"] = 50.0

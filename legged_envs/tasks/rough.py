@@ -40,7 +40,9 @@ def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
     the flat task they cannot lift a foot over a step."""
     terrain = TerrainCfg({**MIXTURE, "rubble": 0.1}, first_levels=(0, 1))
     cfg = on_terrain(quadruped_flat(robot), terrain, sees)
-    cfg.actions["joint_position"] = JointPositionCfg(tuple(round(angle, 1) for angle in reach(robot)))
+    cfg.actions["joint_position"] = JointPositionCfg(
+        tuple(round(angle, 1) for angle in reach(robot))
+    )
     weights = {"base_height": -2.0, "lin_vel_z": -0.25, "orientation": -0.3, "foot_clearance": -3.0}
     for name, weight in weights.items():
         cfg.rewards[name].weight = weight
@@ -48,7 +50,9 @@ def quadruped_rough(robot: RobotCfg, sees: bool = True) -> TaskCfg:
     return cfg
 
 
-go2_rough, go1_rough, a1_rough, anymal_c_rough = (partial(quadruped_rough, robot) for robot in (GO2, GO1, A1, ANYMAL_C))
+go2_rough, go1_rough, a1_rough, anymal_c_rough = (
+    partial(quadruped_rough, robot) for robot in (GO2, GO1, A1, ANYMAL_C)
+)
 go2_blind = partial(quadruped_rough, GO2, sees=False)
 
 
@@ -76,10 +80,23 @@ def go2_nav() -> TaskCfg:
     cfg.commands = {"goal": GoalCommandCfg()}
     cfg.curriculum = {"terrain_levels": CurriculumTermCfg(curricula.goal_levels)}
     scale = (0.2, 0.2, 0.2, 1 / math.pi, 0.25)
-    goal = ObservationTermCfg(observations.command, params={"name": "goal"}, scale=scale, mirror="goal")
+    goal = ObservationTermCfg(
+        observations.command, params={"name": "goal"}, scale=scale, mirror="goal"
+    )
     for group in cfg.observations.values():
-        group.terms = {"goal": copy.deepcopy(goal), **{n: t for n, t in group.terms.items() if n != "command"}}
-    kept = ("lin_vel_z", "action_rate", "action_smoothness", "collision", "dof_acc", "dof_pos_limits", "torques")
+        group.terms = {
+            "goal": copy.deepcopy(goal),
+            **{n: t for n, t in group.terms.items() if n != "command"},
+        }
+    kept = (
+        "lin_vel_z",
+        "action_rate",
+        "action_smoothness",
+        "collision",
+        "dof_acc",
+        "dof_pos_limits",
+        "torques",
+    )
     cfg.rewards = {name: cfg.rewards[name] for name in kept} | {
         "goal_position": RewardTermCfg(rewards.goal_position, 10.0),
         "goal_heading": RewardTermCfg(rewards.goal_heading, 5.0),

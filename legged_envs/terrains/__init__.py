@@ -5,7 +5,15 @@ from typing import Any
 
 from legged_envs.terrains.cfg import KindCfg, TerrainCfg
 
-__all__ = ["GENERATORS", "Grid", "KindCfg", "Terrain", "TerrainCfg", "make_terrain", "register_kind"]
+__all__ = [
+    "GENERATORS",
+    "Grid",
+    "KindCfg",
+    "Terrain",
+    "TerrainCfg",
+    "make_terrain",
+    "register_kind",
+]
 
 
 def __getattr__(name: str) -> Any:

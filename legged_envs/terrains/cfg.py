@@ -11,7 +11,14 @@ LEAST_SIZE = 2.0
 """Least side of a tile, m: a robot, and a way to go."""
 MOST_POINTS = 2**26
 """Most points of a field, a quarter of a gigabyte."""
-MIXTURE = {"slope_up": 0.1, "slope_down": 0.1, "rough": 0.1, "stairs_up": 0.25, "stairs_down": 0.25, "obstacles": 0.2}
+MIXTURE = {
+    "slope_up": 0.1,
+    "slope_down": 0.1,
+    "rough": 0.1,
+    "stairs_up": 0.25,
+    "stairs_down": 0.25,
+    "obstacles": 0.2,
+}
 """Shares of LeggedGym-Ex's ``go2``, its slopes shared out between up and down."""
 
 
@@ -60,7 +67,10 @@ class TerrainCfg(Configuration):
     """Height of white above black in an image, m. Floating-point numbers, as elevations come, are m as they are."""
 
     def __post_init__(self) -> None:
-        self.kinds = {name: kind if isinstance(kind, KindCfg) else KindCfg(kind) for name, kind in self.kinds.items()}
+        self.kinds = {
+            name: kind if isinstance(kind, KindCfg) else KindCfg(kind)
+            for name, kind in self.kinds.items()
+        }
 
     def check(self) -> None:
         """Raise a ``ValueError`` that names the field that is wrong: each kind is made at the first and the last level,
@@ -72,23 +82,39 @@ class TerrainCfg(Configuration):
         for level in self.first_levels:
             whole_number("each of TerrainCfg.first_levels", level, least=0)
         for name in ("horizontal_scale", "vertical_scale", "slope_threshold", "source_height"):
-            check_number(f"TerrainCfg.{name}", getattr(self, name), above=0.0, most=1.0 if "scale" in name else inf)
-        lengths = {"border": 0.0} if self.source is not None else {"border": 0.0, "size": LEAST_SIZE}
+            check_number(
+                f"TerrainCfg.{name}",
+                getattr(self, name),
+                above=0.0,
+                most=1.0 if "scale" in name else inf,
+            )
+        lengths = (
+            {"border": 0.0} if self.source is not None else {"border": 0.0, "size": LEAST_SIZE}
+        )
         for name, shortest in lengths.items():
             check_number(f"TerrainCfg.{name}", length := getattr(self, name), shortest)
             if abs((cells := length / self.horizontal_scale) - round(cells)) > 1e-4:
-                raise ValueError(f"TerrainCfg.{name} must be a multiple of horizontal_scale, got {length!r}")
+                raise ValueError(
+                    f"TerrainCfg.{name} must be a multiple of horizontal_scale, got {length!r}"
+                )
         from legged_envs.terrains.generators import Grid, make_tile
         from legged_envs.terrains.sources import load_source
 
         if self.source is not None:
             load_source(self)
             return
-        x, y = ((count * self.size + 2 * self.border) / self.horizontal_scale for count in (self.rows, self.columns))
+        x, y = (
+            (count * self.size + 2 * self.border) / self.horizontal_scale
+            for count in (self.rows, self.columns)
+        )
         check_number("TerrainCfg.rows × columns: points of the field", x * y, most=MOST_POINTS)
         grid = Grid(self.size, self.horizontal_scale, self.vertical_scale)
         for name, kind in self.kinds.items():
             check_number(f"TerrainCfg.kinds[{name!r}].proportion", kind.proportion, 0.0)
             for row in {0, self.rows - 1}:
                 make_tile(self, grid, name, row, 0)
-        check_number("TerrainCfg.kinds: sum of proportions", sum(k.proportion for k in self.kinds.values()), above=0.0)
+        check_number(
+            "TerrainCfg.kinds: sum of proportions",
+            sum(k.proportion for k in self.kinds.values()),
+            above=0.0,
+        )

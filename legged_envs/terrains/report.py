@@ -12,15 +12,23 @@ from legged_envs.terrains.generators import Array, Grid, make_tile, steepest_ste
 from legged_envs.terrains.terrain import column_kinds, make_terrain
 
 
-def report(cfg: TerrainCfg, levels: range, picture: Path | None = None, array: Path | None = None) -> None:
+def report(
+    cfg: TerrainCfg, levels: range, picture: Path | None = None, array: Path | None = None
+) -> None:
     """Print a table of the tiles of neighbouring ``levels``: of each kind all, and the mean time to make one. Draw
     them into ``picture``, a .png, write their heights, m, [x, y], to ``array``, a .npy. There must be no border."""
     grid, kinds = Grid(cfg.size, cfg.horizontal_scale, cfg.vertical_scale), column_kinds(cfg)
     heights = make_terrain(cfg).heights[levels[0] * grid.cells : (levels[-1] + 1) * grid.cells + 1]
-    table = Table("kind", "level", "lowest, m", "highest, m", "steepest step, m", "time to make, ms")
+    table = Table(
+        "kind", "level", "lowest, m", "highest, m", "steepest step, m", "time to make, ms"
+    )
     for kind, level in ((kind, level) for kind in dict.fromkeys(kinds) for level in levels):
         start = perf_counter()
-        tiles = [make_tile(cfg, grid, kind, level, column) for column, each in enumerate(kinds) if each == kind]
+        tiles = [
+            make_tile(cfg, grid, kind, level, column)
+            for column, each in enumerate(kinds)
+            if each == kind
+        ]
         time, steepest = 1e3 * (perf_counter() - start) / len(tiles), max(map(steepest_step, tiles))
         numbers = [f"{number:.3f}" for number in (np.min(tiles), np.max(tiles), steepest, time)]
         table.add_row(kind, str(level), *numbers)
@@ -39,7 +47,9 @@ def _draw(heights: Array, size: float, levels: range, kinds: tuple[str, ...], pa
 
     (width, height), most = (len(levels), len(kinds)), max(float(abs(heights).max()), 0.05)
     inch = min(1.2, 16 / max(width, height))
-    drawing = figure.Figure((inch * width + 2.6, max(inch * height, 1.6) + 0.6), layout="constrained")
+    drawing = figure.Figure(
+        (inch * width + 2.6, max(inch * height, 1.6) + 0.6), layout="constrained"
+    )
     axis, spacing = drawing.subplots(), width * size / (len(heights) - 1)
     colours = cm.ScalarMappable(colors.Normalize(-most, most), "coolwarm")
     # The sun is in the north-west; dy is negative where the first row is the lowest.

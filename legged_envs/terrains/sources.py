@@ -21,10 +21,16 @@ def load_source(cfg: TerrainCfg) -> Array:
         check_installed(module, extra="terrain")
         try:
             heights = read(path, cfg)
-        except Exception as error:  # of other people's readers, whatever their files make them raise
+        except (
+            Exception
+        ) as error:  # of other people's readers, whatever their files make them raise
             raise ValueError(f"{where} cannot be read: {error}") from error
     check_heights(where, heights)
-    check_number(f"{where}: its shorter side, m,", (min(heights.shape) - 1) * cfg.horizontal_scale, LEAST_SIZE - 1e-6)
+    check_number(
+        f"{where}: its shorter side, m,",
+        (min(heights.shape) - 1) * cfg.horizontal_scale,
+        LEAST_SIZE - 1e-6,
+    )
     return heights.astype(np.float32)
 
 
@@ -33,7 +39,11 @@ def _image(path: Path, cfg: TerrainCfg) -> Array:
     from PIL import Image
 
     with Image.open(path) as image:
-        white = {"F": cfg.source_height, "I": 65535 if image.format == "PNG" else cfg.source_height, "I;16": 65535}
+        white = {
+            "F": cfg.source_height,
+            "I": 65535 if image.format == "PNG" else cfg.source_height,
+            "I;16": 65535,
+        }
         pixels = np.asarray(image if image.mode[0] in "FI" else image.convert("L"))
         return pixels[::-1].T * (cfg.source_height / white.get(image.mode, 255))
 
@@ -46,14 +56,21 @@ def _mesh(path: Path, cfg: TerrainCfg) -> Array:
     cells = (triangles[..., :2] - triangles[..., :2].min((0, 1))) / cfg.horizontal_scale
     shape = np.floor(cells.max((0, 1)) + 1e-6).astype(int) + 1
     if shape.prod() > MOST_POINTS:
-        raise ValueError(f"it has {shape.prod():,} points, at most {MOST_POINTS:,} are possible; is it in m?")
+        raise ValueError(
+            f"it has {shape.prod():,} points, at most {MOST_POINTS:,} are possible; is it in m?"
+        )
     heights = np.full(shape, triangles[..., 2].min())
-    first, last = np.ceil(cells.min(1) - 1e-6).astype(int), np.minimum(cells.max(1) + 1e-6, shape - 1).astype(int)
+    first, last = (
+        np.ceil(cells.min(1) - 1e-6).astype(int),
+        np.minimum(cells.max(1) + 1e-6, shape - 1).astype(int),
+    )
     corners = np.concatenate((cells, np.ones((*cells.shape[:2], 1))), axis=2)
     # A wall has no area from above: what stands on it has its points.
     for k in np.flatnonzero((first <= last).all(1) & (abs(np.linalg.det(corners)) > 1e-9)):
         x, y = np.meshgrid(*map(np.arange, first[k], last[k] + 1), indexing="ij")
-        weights = np.stack((x, y, np.ones_like(x)), axis=-1) @ np.linalg.inv(corners[k])  # of the three corners
+        weights = np.stack((x, y, np.ones_like(x)), axis=-1) @ np.linalg.inv(
+            corners[k]
+        )  # of the three corners
         surface = np.where(weights.min(-1) > -1e-6, weights @ triangles[k, :, 2], -np.inf)
         heights[x, y] = np.maximum(heights[x, y], surface)
     return heights

@@ -41,10 +41,17 @@ def make_terrain(cfg: TerrainCfg) -> Terrain:
     cfg.check()
     if cfg.source is None:
         grid, kinds = Grid(cfg.size, cfg.horizontal_scale, cfg.vertical_scale), column_kinds(cfg)
-        tiles = [[make_tile(cfg, grid, kind, row, j) for j, kind in enumerate(kinds)] for row in range(cfg.rows)]
+        tiles = [
+            [make_tile(cfg, grid, kind, row, j) for j, kind in enumerate(kinds)]
+            for row in range(cfg.rows)
+        ]
     else:
         tiles, kinds = [[load_source(cfg)]], ("source",)
-    counts, cells, spacing = np.array((len(tiles), len(kinds))), np.array(tiles[0][0].shape) - 1, cfg.horizontal_scale
+    counts, cells, spacing = (
+        np.array((len(tiles), len(kinds))),
+        np.array(tiles[0][0].shape) - 1,
+        cfg.horizontal_scale,
+    )
     heights, origins = np.zeros(counts * cells + 1, np.float32), np.zeros((*counts, 3), np.float32)
     for row, column in np.ndindex(*counts):
         (i, j), tile = (row, column) * cells, tiles[row][column]

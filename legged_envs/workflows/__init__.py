@@ -14,9 +14,36 @@ from legged_envs.workflows.manager_based import (
 )
 from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.workflows.rl_task import RLTask, SimConfig
-from legged_envs.workflows.vec_env import TrainerMT, VecEnvBase, VecEnvMT, VecEnvRLGames, VecEnvRLGamesMT
+from legged_envs.workflows.vec_env import (
+    TrainerMT,
+    VecEnvBase,
+    VecEnvMT,
+    VecEnvRLGames,
+    VecEnvRLGamesMT,
+)
 
-__all__ = ["BaseTask", "DirectMARLEnv", "DirectMARLEnvCfg", "DirectRLEnv", "DirectRLEnvCfg", "InteractiveSceneCfg"]
-__all__ += ["LeggedRobot", "LeggedRobotCfg", "ManagerBasedEnv", "ManagerBasedEnvCfg", "ManagerBasedRLEnv", "RLTask"]
-__all__ += ["ManagerBasedRLEnvCfg", "SceneEntityCfg", "SimConfig", "SimulationCfg", "TrainerMT", "VecEnvBase"]
+__all__ = [
+    "BaseTask",
+    "DirectMARLEnv",
+    "DirectMARLEnvCfg",
+    "DirectRLEnv",
+    "DirectRLEnvCfg",
+    "InteractiveSceneCfg",
+]
+__all__ += [
+    "LeggedRobot",
+    "LeggedRobotCfg",
+    "ManagerBasedEnv",
+    "ManagerBasedEnvCfg",
+    "ManagerBasedRLEnv",
+    "RLTask",
+]
+__all__ += [
+    "ManagerBasedRLEnvCfg",
+    "SceneEntityCfg",
+    "SimConfig",
+    "SimulationCfg",
+    "TrainerMT",
+    "VecEnvBase",
+]
 __all__ += ["VecEnvMT", "VecEnvRLGames", "VecEnvRLGamesMT", "configclass"]

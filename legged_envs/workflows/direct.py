@@ -24,7 +24,9 @@ from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg, 
 from legged_envs.workflows.scene import InteractiveScene
 from legged_envs.workflows.spaces import space_from
 
-ACTIONS: dict[str, Any] = {cfg.kind: cfg for cfg in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)}
+ACTIONS: dict[str, Any] = {
+    cfg.kind: cfg for cfg in (JointPositionCfg, JointVelocityCfg, JointTorqueCfg)
+}
 """Kinds of actuators → what makes targets of actions for them."""
 
 
@@ -67,7 +69,11 @@ class DirectRLEnvCfg:
         """The spaces of one environment, of the observation groups and of ``"action"``; ValueError, which names the
         field, if one is none."""
         state = {} if self.state_space in (None, 0) else {"critic": self.space("state_space")}
-        return {"policy": self.space("observation_space"), **state, "action": self.space("action_space", 1.0)}
+        return {
+            "policy": self.space("observation_space"),
+            **state,
+            "action": self.space("action_space", 1.0),
+        }
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
         """The space of the field ``name``, numbers without bounds within ±``bound``; ValueError, naming the field, if
@@ -109,13 +115,20 @@ class DirectRLEnv(IsaacEnv):
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
         spaces = cfg.spaces()
-        self._make_core(cfg, cfg.scene.num_envs, **{"render_mode": render_mode, "device": cfg.sim.device, **kwargs})
+        self._make_core(
+            cfg,
+            cfg.scene.num_envs,
+            **{"render_mode": render_mode, "device": cfg.sim.device, **kwargs},
+        )
         core = self.core
         core.prepare(spaces, cfg.cost_limits)
         self.common_step_counter = 0
         """Control steps since the environment was made."""
         self.reset_terminated = torch.zeros(core.num_envs, dtype=torch.bool, device=core.device)
-        self.reset_time_outs, self.reset_buf = self.reset_terminated.clone(), self.reset_terminated.clone()
+        self.reset_time_outs, self.reset_buf = (
+            self.reset_terminated.clone(),
+            self.reset_terminated.clone(),
+        )
         self.reward_buf = self.reset_buf.float()
         """Whose episode ended in the last step by what, whose at all, and its rewards. Shape: (num_envs,)."""
         self.joint_targets = core.robot.default_joint_pos.repeat(core.num_envs, 1)
@@ -127,8 +140,12 @@ class DirectRLEnv(IsaacEnv):
         self.noise_models: dict[str, Any] = {}
         for kind, (noise, stream, space) in self._noise(spaces).items():
             if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-                raise ValueError(f"{type(cfg).__name__}.{kind}_noise_model needs a space of one dimension, got {space}")
-            self.noise_models[kind] = noise.class_type(noise, self.random.stream(stream), space.shape[0])
+                raise ValueError(
+                    f"{type(cfg).__name__}.{kind}_noise_model needs a space of one dimension, got {space}"
+                )
+            self.noise_models[kind] = noise.class_type(
+                noise, self.random.stream(stream), space.shape[0]
+            )
         self.scene = InteractiveScene(cfg.scene, core)
         core.scene = self.scene
         self.scene.set_up(self._setup_scene)
@@ -137,23 +154,41 @@ class DirectRLEnv(IsaacEnv):
 
     @classmethod
     def _translate(cls, cfg: Any) -> TaskCfg:
-        terms = cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
+        terms = (
+            cfg.events if isinstance(cfg.events, dict) else vars(cfg.events) if cfg.events else {}
+        )
         events = {name: term for name, term in terms.items() if term is not None}
         for name, term in events.items():
             if not isinstance(term, EventTermCfg):
-                events[name] = EventTermCfg(partial(_call, term.func), term.mode, term.interval_range_s, term.params)
-        costs = {name: CostTermCfg(_get_costs, limit, {"name": name}) for name, limit in cfg.cost_limits.items()}
+                events[name] = EventTermCfg(
+                    partial(_call, term.func), term.mode, term.interval_range_s, term.params
+                )
+        costs = {
+            name: CostTermCfg(_get_costs, limit, {"name": name})
+            for name, limit in cfg.cost_limits.items()
+        }
         there = world(cfg)
         kind = there["robot"].actuators[0]
-        there |= {"actions": cfg.actions or {f"joint_{kind}": ACTIONS[kind]()}, "commands": cfg.commands}
-        there |= {"events": events, "costs": costs, "terminations": {"terminated": TerminationTermCfg(_terminated)}}
+        there |= {
+            "actions": cfg.actions or {f"joint_{kind}": ACTIONS[kind]()},
+            "commands": cfg.commands,
+        }
+        there |= {
+            "events": events,
+            "costs": costs,
+            "terminations": {"terminated": TerminationTermCfg(_terminated)},
+        }
         return TaskCfg(**{**there, **cfg.terms})
 
     def _noise(self, spaces: dict[str, gym.Space[Any]]) -> dict[str, Any]:
         """What is noisy → its model's configuration, random stream and space."""
         seen = self.cfg.observation_noise_model, "observation_noise/policy", spaces["policy"]
         done = self.cfg.action_noise_model, "action_noise", spaces["action"]
-        return {kind: of for kind, of in {"observation": seen, "action": done}.items() if of[0] is not None}
+        return {
+            kind: of
+            for kind, of in {"observation": seen, "action": done}.items()
+            if of[0] is not None
+        }
 
     def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
         """Rows of all environments or of ``env_ids``, of kind ``"observation"`` or ``"action"``, with noise."""
@@ -162,7 +197,9 @@ class DirectRLEnv(IsaacEnv):
     def _check(self) -> None:
         task, cfg = type(self).__name__, type(self.cfg).__name__
         if bool(self.cfg.cost_limits) != self.writes("_get_costs"):
-            raise TypeError(f"{task}._get_costs returns the costs that {cfg}.cost_limits names: write both, or neither")
+            raise TypeError(
+                f"{task}._get_costs returns the costs that {cfg}.cost_limits names: write both, or neither"
+            )
         if not (self.core.moves_joints or self.writes("_apply_action")):
             wrong = f"actions of {self.single_action_space} are no targets of {self.core.actions.size} joints"
             raise TypeError(f"{task}._apply_action is not written, and {wrong}: write it")

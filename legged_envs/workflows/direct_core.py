@@ -31,14 +31,23 @@ class DirectCore(IsaacCore):
         self.single_observation_space = gym.spaces.Dict(self.groups)
         self.batched = {name: batch_space(space, self.num_envs) for name, space in spaces.items()}
         self.action_space = self.batched["action"]
-        empty = {name: create_empty_array(space, self.num_envs, np.zeros) for name, space in spaces.items()}
-        self.zeros: dict[str, Any] = mapped(lambda array: torch.from_numpy(array).to(self.device), empty)
+        empty = {
+            name: create_empty_array(space, self.num_envs, np.zeros)
+            for name, space in spaces.items()
+        }
+        self.zeros: dict[str, Any] = mapped(
+            lambda array: torch.from_numpy(array).to(self.device), empty
+        )
         self._shown = [*self.groups] if self._dict_observations else ["policy"]
         self.seen = SimpleNamespace()
-        self.task_costs = SimpleNamespace(**{name: torch.zeros(self.num_envs, device=self.device) for name in costs})
+        self.task_costs = SimpleNamespace(
+            **{name: torch.zeros(self.num_envs, device=self.device) for name in costs}
+        )
         """What the task returned last: observation groups, and costs."""
         self._action_bounds = _bounds(action, self.device)
-        self.moves_joints = isinstance(action, gym.spaces.Box) and action.shape == (self.actions.size,)
+        self.moves_joints = isinstance(action, gym.spaces.Box) and action.shape == (
+            self.actions.size,
+        )
         self._expected = self._results(torch.zeros(self.num_envs))
 
     def _results(self, number: Tensor) -> dict[str, Any]:
@@ -46,12 +55,19 @@ class DirectCore(IsaacCore):
         groups = {name: self.zeros[name] for name in self.groups}
         state = groups.pop("critic", None) if self.task.writes("_get_states") else None
         results = {"_get_observations": groups, "_get_states": state, "_get_rewards": number}
-        return {**results, "_get_dones": (number.bool(),) * 2, "_get_costs": {**vars(self.task_costs)}}
+        return {
+            **results,
+            "_get_dones": (number.bool(),) * 2,
+            "_get_costs": {**vars(self.task_costs)},
+        }
 
     def _build(self) -> tuple[dict[str, gym.Space[Any]], gym.Space[Any]]:
         pure = {name: is_pure(getattr(self.task, name)) for name in self._expected}
         self._ends = Piece(self._end, pure["_get_dones"])
-        self._rates = [Piece(self._reward, pure["_get_rewards"]), Piece(self._charge, pure["_get_costs"])]
+        self._rates = [
+            Piece(self._reward, pure["_get_rewards"]),
+            Piece(self._charge, pure["_get_costs"]),
+        ]
         looks = [name for name in ("_get_observations", "_get_states") if self.task.writes(name)]
         self._looks = Piece(self._look, all(pure[name] for name in looks))
         self._evaluate_and_observe(self)
@@ -64,7 +80,13 @@ class DirectCore(IsaacCore):
         super()._record(robots, owners)
 
     def _sources(self) -> list[object]:
-        return [self, self.task, self.seen, self.task_costs, *(each.data for each in self.scene.entities.values())]
+        return [
+            self,
+            self.task,
+            self.seen,
+            self.task_costs,
+            *(each.data for each in self.scene.entities.values()),
+        ]
 
     def _evaluation_pieces(self) -> list[Piece]:
         ends = [[self._ends], self.terminations.pieces()]
@@ -76,7 +98,9 @@ class DirectCore(IsaacCore):
 
     @property
     def acts_by_terms(self) -> bool:
-        return self.moves_joints and not any(map(self.task.writes, ("_pre_physics_step", "_apply_action")))
+        return self.moves_joints and not any(
+            map(self.task.writes, ("_pre_physics_step", "_apply_action"))
+        )
 
     def _act(self, action: Any) -> None:
         task, decimation = self.task, self.cfg.sim.decimation
@@ -107,11 +131,16 @@ class DirectCore(IsaacCore):
         terminated, truncated = task.reset_terminated, task.reset_time_outs
         if self.cfg.is_finite_horizon:
             terminated, truncated = task.reset_buf, torch.zeros_like(truncated)
-        return Evaluation(terminated, task.reward_buf, self.costs.total, self.costs.values, truncated)
+        return Evaluation(
+            terminated, task.reward_buf, self.costs.total, self.costs.values, truncated
+        )
 
     def _returned(self, method: str) -> Any:
         """What a method returns; ValueError unless that has the structure, shapes and dtypes that are expected."""
-        value, where = getattr(self.task, method)(), f"what {type(self.task).__name__}.{method} returns"
+        value, where = (
+            getattr(self.task, method)(),
+            f"what {type(self.task).__name__}.{method} returns",
+        )
         wrong = "does not fit the spaces and num_envs: it is {} where {} is expected"
         check_same_structure(() if value is None else value, self._expected[method], where, wrong)
         return value
@@ -157,7 +186,11 @@ def _bounds(space: gym.Space[Any], device: torch.device) -> Any:
         return [torch.from_numpy(bound).to(device) for bound in (space.low, space.high)]
     if isinstance(space, gym.spaces.Dict):
         return {key: _bounds(part, device) for key, part in space.items()}
-    return tuple(_bounds(part, device) for part in space) if isinstance(space, gym.spaces.Tuple) else None
+    return (
+        tuple(_bounds(part, device) for part in space)
+        if isinstance(space, gym.spaces.Tuple)
+        else None
+    )
 
 
 def _clamped(action: Any, bounds: Any) -> Any:

@@ -26,14 +26,19 @@ class IsaacCore(WorkflowCore):
     scene: InteractiveScene
 
     def _start_episodes(self, env_ids: Tensor, seed: int | list[int] | None) -> None:
-        super()._start_episodes(env_ids, self.task.cfg.seed if seed is None and not self._begun else seed)
+        super()._start_episodes(
+            env_ids, self.task.cfg.seed if seed is None and not self._begun else seed
+        )
 
 
 class IsaacEnv(Workflow):
     """A task that, made directly, is stepped itself; ended episodes begin anew in the same step."""
 
     is_vector_env: ClassVar[bool] = True
-    metadata: ClassVar = {"render_modes": [None, "rgb_array"], "autoreset_mode": AutoresetMode.SAME_STEP}
+    metadata: ClassVar = {
+        "render_modes": [None, "rgb_array"],
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
     unwrapped = property(lambda self: self)
     get_wrapper_attr, has_wrapper_attr = partialmethod(getattr), partialmethod(hasattr)
     set_wrapper_attr = partialmethod(setattr)
@@ -46,7 +51,9 @@ class IsaacEnv(Workflow):
     def task_cfg(cls, cfg: Any) -> TaskCfg:
         """What a configuration in Isaac Lab's words says in ours; TypeError if it is one of another kind."""
         if not isinstance(cfg, cls.CFG):
-            raise TypeError(f"{cls.__name__} needs a {full_name(cls.CFG)}, got a {full_name(type(cfg))}")
+            raise TypeError(
+                f"{cls.__name__} needs a {full_name(cls.CFG)}, got a {full_name(type(cfg))}"
+            )
         return super().task_cfg(cfg)
 
     @classmethod

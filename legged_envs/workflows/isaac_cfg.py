@@ -23,7 +23,9 @@ class RigidBodyMaterialCfg(Copied):
         given = self.static_friction, self.dynamic_friction, self.restitution
         if given not in ((0.5, 0.5, 0.0), (1.0, 1.0, 0.0)):
             how = "randomise the robot's friction by an event: the ground takes it as it is"
-            raise ValueError(f"{name} must be of friction 0.5 or 1 and restitution 0, got {given}: {how}")
+            raise ValueError(
+                f"{name} must be of friction 0.5 or 1 and restitution 0, got {given}: {how}"
+            )
 
 
 @configclass
@@ -61,7 +63,11 @@ class InteractiveSceneCfg(Copied):
     def entities(self) -> dict[str, Any]:
         """The fields that a subclass added, by name."""
         known = {each.name for each in dataclasses.fields(InteractiveSceneCfg)}
-        return {name: value for name, value in vars(self).items() if name not in known and value is not None}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in known and value is not None
+        }
 
 
 def world(cfg: Any) -> dict[str, Any]:
@@ -69,10 +75,17 @@ def world(cfg: Any) -> dict[str, Any]:
     ``cfg.scene`` and of ``cfg`` itself, the first robot the one named ``robot``, physics and time limit. ValueError
     without a robot."""
     fields = {**vars(cfg), **cfg.scene.entities()}
-    robots = {name: value for name, value in fields.items() if isinstance(value, (RobotCfg, PlacedRobot))}
+    robots = {
+        name: value for name, value in fields.items() if isinstance(value, (RobotCfg, PlacedRobot))
+    }
     if not robots:
-        raise ValueError(f"{type(cfg).__name__} has no robot: assign one, such as robot = GO2, in it or in its scene")
-    placed = {name: each if isinstance(each, PlacedRobot) else PlacedRobot(each) for name, each in robots.items()}
+        raise ValueError(
+            f"{type(cfg).__name__} has no robot: assign one, such as robot = GO2, in it or in its scene"
+        )
+    placed = {
+        name: each if isinstance(each, PlacedRobot) else PlacedRobot(each)
+        for name, each in robots.items()
+    }
     first = placed.pop("robot" if "robot" in placed else next(iter(placed)))
     objects = {name: value for name, value in fields.items() if isinstance(value, ObjectCfg)}
     own = {name: getattr(cfg, name) for name in ("episode_length_s", "is_finite_horizon", "viewer")}

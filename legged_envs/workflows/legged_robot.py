@@ -22,7 +22,10 @@ REWARDS = {name: term for name, term in vars(rewards).items() if is_pure(term)}
 REWARDS |= {"keep_balance": rewards.alive, "stand_still": rewards.dof_vel_stand_still}
 """The built-in rewards."""
 PARAMETERS = {f"tracking_{kind}_vel": {"sigma": "tracking_sigma"} for kind in ("lin", "ang")}
-PARAMETERS |= {"base_height": {"target": "base_height_target"}, "torque_limits": {"soft_limit": "soft_torque_limit"}}
+PARAMETERS |= {
+    "base_height": {"target": "base_height_target"},
+    "torque_limits": {"soft_limit": "soft_torque_limit"},
+}
 PARAMETERS |= {"dof_pos_limits": {"soft_limit": "soft_dof_pos_limit"}}
 """Parameters of them that are fields of ``cfg.rewards``."""
 
@@ -38,18 +41,27 @@ class BaseTask(Workflow):
     privileged_obs_buf: Tensor | None = None
     _rows: Tensor | None = None
 
-    def __init__(self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool):
+    def __init__(
+        self, cfg: Any, sim_params: dict[str, Any] | None, sim_device: str | int, headless: bool
+    ):
         check_fields(cfg)
         cfg = copy.deepcopy(cfg)
         vars(cfg.sim).update(sim_params or {})
         device = f"cuda:{sim_device}" if isinstance(sim_device, int) else sim_device
         self._make_core(cfg, cfg.env.num_envs, device=device)
-        cfg.env.num_envs, cfg.env.episode_length_s = self.core.num_envs, self.core.max_episode_length_s
+        cfg.env.num_envs, cfg.env.episode_length_s = (
+            self.core.num_envs,
+            self.core.max_episode_length_s,
+        )
         self.headless, self.simulator = headless, cast(Any, Simulator(self.core))
         zeros = partial(torch.zeros, self.num_envs, device=self.device)
         self.num_obs, self.num_privileged_obs = cfg.env.num_observations, cfg.env.num_privileged_obs
         self.num_actions = self.core.actions.size
-        self.obs_buf, self.rew_buf, self.episode_length_buf = zeros(self.num_obs), zeros(), zeros(dtype=torch.long)
+        self.obs_buf, self.rew_buf, self.episode_length_buf = (
+            zeros(self.num_obs),
+            zeros(),
+            zeros(dtype=torch.long),
+        )
         self.reset_buf, self.time_out_buf = zeros(dtype=torch.bool) | True, zeros(dtype=torch.bool)
         # Whoever calls reset_idx asks for a reset, in which the core calls the method of the class.
         self.reset_idx = self._reset_now
@@ -82,7 +94,9 @@ class BaseTask(Workflow):
         observation, reward, terminated, truncated, info = cast(Any, self.stack.step(actions))
         self.reset_buf, self.time_out_buf = terminated | truncated, truncated
         logged = {"episode": info.pop("log")} if "log" in info else {}
-        self.extras |= info | logged | ({"time_outs": truncated} if self.cfg.env.send_timeouts else {})
+        self.extras |= (
+            info | logged | ({"time_outs": truncated} if self.cfg.env.send_timeouts else {})
+        )
         if not self.headless:
             self.sim.view(self.cfg.viewer.ref_env)
         return observation["policy"], observation.get("critic"), reward, self.reset_buf, self.extras
@@ -99,15 +113,30 @@ class LeggedRobot(BaseTask):
     _translate = classmethod(task_of)
 
     def _parse_cfg(self, cfg: Any) -> None:
-        self.dt, self.debug, self.obs_scales = self.step_dt, cfg.env.debug, cfg.normalization.obs_scales
+        self.dt, self.debug, self.obs_scales = (
+            self.step_dt,
+            cfg.env.debug,
+            cfg.normalization.obs_scales,
+        )
         self.command_ranges = {name: list(span) for name, span in vars(cfg.commands.ranges).items()}
-        means = (sum(getattr(cfg.domain_rand, f"{name}_range")) / 2.0 for name in ("friction", "kp", "kd"))
+        means = (
+            sum(getattr(cfg.domain_rand, f"{name}_range")) / 2.0
+            for name in ("friction", "kp", "kd")
+        )
         self.friction_value_offset, self.kp_scale_offset, self.kd_scale_offset = means
 
     def _init_buffers(self) -> None:
-        self.common_step_counter, self.add_noise, scales = 0, self.cfg.noise.add_noise, self.obs_scales
-        self.commands_scale = torch.tensor((scales.lin_vel, scales.lin_vel, scales.ang_vel), device=self.device)
-        self.fail_buf, self._last_fail_buf = (torch.zeros_like(self.episode_length_buf) for _ in range(2))
+        self.common_step_counter, self.add_noise, scales = (
+            0,
+            self.cfg.noise.add_noise,
+            self.obs_scales,
+        )
+        self.commands_scale = torch.tensor(
+            (scales.lin_vel, scales.lin_vel, scales.ang_vel), device=self.device
+        )
+        self.fail_buf, self._last_fail_buf = (
+            torch.zeros_like(self.episode_length_buf) for _ in range(2)
+        )
         self.feet_air_time = torch.zeros_like(self.robot.foot_air_time)
         self.last_contacts = torch.zeros_like(self.robot.foot_contact)
         self.height_points = self._init_height_points()
@@ -116,11 +145,19 @@ class LeggedRobot(BaseTask):
 
     def _prepare_reward_function(self) -> None:
         """Find the method of each scale that is not 0; what a subclass lacks is found out before."""
-        scales = {name: scale * self.dt for name, scale in vars(self.cfg.rewards.scales).items() if scale != 0.0}
-        self.reward_scales = MappingProxyType(scales)  # changing it would not change the recorded sum
+        scales = {
+            name: scale * self.dt
+            for name, scale in vars(self.cfg.rewards.scales).items()
+            if scale != 0.0
+        }
+        self.reward_scales = MappingProxyType(
+            scales
+        )  # changing it would not change the recorded sum
         self.reward_names = [name for name in scales if name != "termination"]
 
-    episode_sums = property(lambda self: dict(zip(self.rewards.names, self.rewards.episode_sums.T, strict=True)))
+    episode_sums = property(
+        lambda self: dict(zip(self.rewards.names, self.rewards.episode_sums.T, strict=True))
+    )
     """Σ scale · dt · ``_reward_<name>()`` over the episode by name, which may be written to. (num_envs,) each."""
     commands = property(lambda self: self.core.commands["velocity"])
     """(vx m/s, vy m/s, ωz rad/s, heading rad), which may be written to. Shape: (num_envs, num_commands)."""
@@ -132,7 +169,9 @@ class LeggedRobot(BaseTask):
 
     def _pre_sim_step(self, actions: Tensor) -> Tensor:
         """Clip the actions; what is returned acts, and is ``actions`` from then on. (num_envs, num_actions)."""
-        return actions.clamp(-self.cfg.normalization.clip_actions, self.cfg.normalization.clip_actions)
+        return actions.clamp(
+            -self.cfg.normalization.clip_actions, self.cfg.normalization.clip_actions
+        )
 
     def post_physics_step(self) -> None:
         """Count, read the robots, call the callback, check terminations, compute rewards and observations. Episodes
@@ -157,7 +196,9 @@ class LeggedRobot(BaseTask):
         self.core.programs["terminations"]()
         self._last_fail_buf = self.fail_buf * (self.fail_buf > self._last_fail_buf)
         self.fail_buf = self._last_fail_buf + (self.core.terminations.held_steps > 0).any(1)
-        self.time_out_buf = self.core.terminations.time_outs | (self.episode_length_buf >= self.max_episode_length)
+        self.time_out_buf = self.core.terminations.time_outs | (
+            self.episode_length_buf >= self.max_episode_length
+        )
         self.reset_buf = self.core.terminations.terminated | self.time_out_buf
 
     def compute_reward(self) -> None:
@@ -170,14 +211,26 @@ class LeggedRobot(BaseTask):
     def compute_observations(self) -> None:
         """Set ``obs_buf`` and, with ``num_privileged_obs``, ``privileged_obs_buf``."""
         sim, scales = self.simulator, self.obs_scales
-        parts = [sim.base_lin_vel * scales.lin_vel, sim.projected_gravity, sim.base_ang_vel * scales.ang_vel]
-        parts += [self.commands[:, :3] * self.commands_scale, (sim.dof_pos - sim.default_dof_pos) * scales.dof_pos]
+        parts = [
+            sim.base_lin_vel * scales.lin_vel,
+            sim.projected_gravity,
+            sim.base_ang_vel * scales.ang_vel,
+        ]
+        parts += [
+            self.commands[:, :3] * self.commands_scale,
+            (sim.dof_pos - sim.default_dof_pos) * scales.dof_pos,
+        ]
         parts += [sim.dof_vel * scales.dof_vel, self.actions]
         below = (sim.base_pos[:, 2:] - 0.5 - self.measured_heights)[:, : self.num_height_points]
         seen = below.clamp(-1.0, 1.0) * scales.height_measurements
         self.obs_buf = torch.cat((*parts, seen), dim=1)
         if self.num_privileged_obs is not None:
-            parts += [self.last_actions, sim._friction_values, sim._added_base_mass, sim._base_com_bias]
+            parts += [
+                self.last_actions,
+                sim._friction_values,
+                sim._added_base_mass,
+                sim._base_com_bias,
+            ]
             self.privileged_obs_buf = torch.cat((*parts, sim._rand_push_vels[:, :2], seen), dim=1)
         if self.add_noise:
             size = self.obs_buf.shape[1]
@@ -186,7 +239,11 @@ class LeggedRobot(BaseTask):
     def _noise(self, size: int) -> Tensor:
         """U(−1, 1) of each environment's own random numbers, 0 where nothing is observed. Shape: (num_envs, size)."""
         draw = self.random.stream("observation_noise/policy").uniform(-1.0, 1.0, size, self._rows)
-        return draw if self._rows is None else draw.new_zeros(self.num_envs, size).index_copy(0, self._rows, draw)
+        return (
+            draw
+            if self._rows is None
+            else draw.new_zeros(self.num_envs, size).index_copy(0, self._rows, draw)
+        )
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Update curricula, draw commands, place and randomise the robots, clear buffers, log into ``extras``."""
@@ -199,10 +256,17 @@ class LeggedRobot(BaseTask):
         self._reset_dofs(env_ids)
         self._reset_root_states(env_ids)
         self.simulator.reset_idx(env_ids)
-        for buffer in (self.episode_length_buf, self.fail_buf, self.feet_air_time, self.last_contacts):
+        for buffer in (
+            self.episode_length_buf,
+            self.fail_buf,
+            self.feet_air_time,
+            self.last_contacts,
+        ):
             buffer[env_ids] = 0
         self.extras["episode"] = {"max_command_x": self.command_ranges["lin_vel_x"][1]}
-        self.extras["episode"] |= {"terrain_level": self.terrain_levels.float().mean()} if self.custom_origins else {}
+        self.extras["episode"] |= (
+            {"terrain_level": self.terrain_levels.float().mean()} if self.custom_origins else {}
+        )
 
     def _resample_commands(self, env_ids: Tensor) -> None:
         """Draw from ``command_ranges``."""
@@ -214,21 +278,37 @@ class LeggedRobot(BaseTask):
         events.reset_joints(self.core, env_ids, self.random.stream("event/joints"), span)
 
     def _reset_root_states(self, env_ids: Tensor) -> None:
-        cfg, stream, standing = self.cfg.init_state, self.random.stream("event/root"), self.core.cfg.robot.base_height
-        yaw, height, away = cfg.yaw_random_scale, cfg.pos[2] - standing if cfg.pos else 0.0, 0.5 * self.custom_origins
-        events.reset_root(self.core, env_ids, stream, (-yaw, yaw), (height,) * 2, cfg.velocity_random_scale, away)
+        cfg, stream, standing = (
+            self.cfg.init_state,
+            self.random.stream("event/root"),
+            self.core.cfg.robot.base_height,
+        )
+        yaw, height, away = (
+            cfg.yaw_random_scale,
+            cfg.pos[2] - standing if cfg.pos else 0.0,
+            0.5 * self.custom_origins,
+        )
+        events.reset_root(
+            self.core, env_ids, stream, (-yaw, yaw), (height,) * 2, cfg.velocity_random_scale, away
+        )
 
     def _update_terrain_curriculum(self, env_ids: Tensor) -> None:
         """Move robots a level up that were half a tile away from where they began, down that went less than half of the
         way of their command; nothing on a plane, and where tiles have just been drawn."""
         if self.custom_origins and self.init_done:
-            curricula.terrain_levels(self.core, env_ids[self.episode_length_buf[env_ids] > 0], "distance", down=0.5)
+            curricula.terrain_levels(
+                self.core, env_ids[self.episode_length_buf[env_ids] > 0], "distance", down=0.5
+            )
 
     def _init_height_points(self) -> Tensor:
         """Where heights are measured, ahead and to the left of the base, m, without ``cfg.terrain.measure_heights``
         under it. Shape: (1 or num_envs, points, 3)."""
         cfg = self.cfg.terrain
-        lines = (cfg.measured_points_x, cfg.measured_points_y) if cfg.measure_heights else ((0.0,), (0.0,))
+        lines = (
+            (cfg.measured_points_x, cfg.measured_points_y)
+            if cfg.measure_heights
+            else ((0.0,), (0.0,))
+        )
         return torch.cartesian_prod(*map(torch.Tensor, (*lines, (0.0,))))[None].to(self.device)
 
     def _get_heights(self, env_ids: Tensor | None = None) -> Tensor:
@@ -247,10 +327,23 @@ class LeggedRobot(BaseTask):
     def _get_noise_scale_vec(self) -> Tensor:
         """Half-widths of the noise of each element of ``obs_buf``, scaled as that is. Shape: (num_obs,)."""
         noise, scales = self.cfg.noise.noise_scales, self.obs_scales
-        seen = "lin_vel", "gravity", "ang_vel", "commands", "dof_pos", "dof_vel", "actions", "height_measurements"
+        seen = (
+            "lin_vel",
+            "gravity",
+            "ang_vel",
+            "commands",
+            "dof_pos",
+            "dof_vel",
+            "actions",
+            "height_measurements",
+        )
         widths = [getattr(noise, name, 0.0) * getattr(scales, name, 1.0) for name in seen]
         sizes = torch.tensor([3] * 4 + [self.num_actions] * 3 + [self.num_height_points])
-        return (torch.tensor(widths) * self.cfg.noise.noise_level).repeat_interleave(sizes).to(self.device)
+        return (
+            (torch.tensor(widths) * self.cfg.noise.noise_level)
+            .repeat_interleave(sizes)
+            .to(self.device)
+        )
 
     def _get_costs(self) -> dict[str, Tensor]:
         """Cost terms beside the built-in ones by name, (num_envs,) each, as in ``cfg.costs.limits``."""
@@ -296,7 +389,9 @@ class TaskRegistry(dict[str, tuple[Any, Any, Any]]):
         ``headless``."""
         cfg = env_cfg or self.get_cfgs(name)[0]
         cfg.env.num_envs = getattr(args, "num_envs", None) or cfg.env.num_envs
-        env = self[name][0](cfg, {}, getattr(args, "sim_device", "cpu"), getattr(args, "headless", True))
+        env = self[name][0](
+            cfg, {}, getattr(args, "sim_device", "cpu"), getattr(args, "headless", True)
+        )
         env.reset(getattr(args, "seed", None))
         return env, cfg
 

@@ -86,7 +86,12 @@ class ManagerBasedRLEnvCfg(ManagerBasedEnvCfg):
 
 KINDS: dict[str, Any] = {"rewards": managers.RewardTermCfg, "costs": managers.CostTermCfg}
 KINDS |= {"terminations": managers.TerminationTermCfg, "curriculum": managers.CurriculumTermCfg}
-KINDS |= {"events": EventTermCfg, "observations": ObservationGroupCfg, "actions": object, "commands": object}
+KINDS |= {
+    "events": EventTermCfg,
+    "observations": ObservationGroupCfg,
+    "actions": object,
+    "commands": object,
+}
 """Sections of a configuration → the class of their terms."""
 FLOATS = (managers.RewardTermCfg, managers.CostTermCfg, managers.ObservationTermCfg)
 """Terms whose values are converted to float32."""
@@ -99,10 +104,14 @@ def _terms(where: str, section: Any, kind: Any) -> dict[str, Any]:
     terms = {name: term for name, term in given.items() if term is not None and name not in options}
     for name, term in terms.items():
         if not isinstance(term, kind):
-            raise TypeError(f"{where}.{name} must be a {full_name(kind)} or None, got a {full_name(type(term))}")
+            raise TypeError(
+                f"{where}.{name} must be a {full_name(kind)} or None, got a {full_name(type(term))}"
+            )
         if hasattr(term, "func") and not is_pure(term.func):
             dtype = torch.float32 if isinstance(term, FLOATS) else None
-            terms[name] = replace(term, func=Adapted(term.func, term, dtype, event=isinstance(term, EventTermCfg)))
+            terms[name] = replace(
+                term, func=Adapted(term.func, term, dtype, event=isinstance(term, EventTermCfg))
+            )
     return terms
 
 
@@ -110,17 +119,31 @@ def _group(where: str, group: Any) -> managers.ObservationGroupCfg:
     terms = _terms(where, group, ObservationTermCfg)
     for key, term in terms.items():
         noise = term.noise or UniformNoiseCfg(n_min=0.0, n_max=0.0)
-        if not isinstance(noise, UniformNoiseCfg) or noise.operation != "add" or noise.n_min != -noise.n_max:
-            raise ValueError(f"{where}.{key}.noise must be a UniformNoiseCfg that adds, n_min = -n_max, got {noise!r}")
-        steps = (term.history_length if group.history_length is None else group.history_length) or None
+        if (
+            not isinstance(noise, UniformNoiseCfg)
+            or noise.operation != "add"
+            or noise.n_min != -noise.n_max
+        ):
+            raise ValueError(
+                f"{where}.{key}.noise must be a UniformNoiseCfg that adds, n_min = -n_max, got {noise!r}"
+            )
+        steps = (
+            term.history_length if group.history_length is None else group.history_length
+        ) or None
         terms[key] = replace(term, noise=noise.n_max, history=steps)
-    return managers.ObservationGroupCfg(terms, group.enable_corruption, concatenate=group.concatenate_terms)
+    return managers.ObservationGroupCfg(
+        terms, group.enable_corruption, concatenate=group.concatenate_terms
+    )
 
 
 def _renamed(cfg: Any) -> dict[str, str]:
     """The name of the velocity command, where there is one → the name by which evaluations find it."""
     commands = _terms("commands", getattr(cfg, "commands", None), object).items()
-    return {name: "velocity" for name, term in commands if isinstance(term, isaac_lab.UniformVelocityCommandCfg)}
+    return {
+        name: "velocity"
+        for name, term in commands
+        if isinstance(term, isaac_lab.UniformVelocityCommandCfg)
+    }
 
 
 class ManagerBasedCore(IsaacCore):
@@ -173,12 +196,19 @@ class ManagerView:
     active_terms = property(lambda self: list(self.names))
     action, prev_action = property(attrgetter("current")), property(attrgetter("previous"))
     total_action_dim = property(attrgetter("size"))
-    group_obs_dim = property(lambda self: {name: (group.size,) for name, group in self.groups.items()})
+    group_obs_dim = property(
+        lambda self: {name: (group.size,) for name, group in self.groups.items()}
+    )
 
     def _known(self, name: str) -> str:
         """The name that the manager has for a term; ValueError if there is no such."""
         name = self._task.renamed.get(name, name)
-        check_known(f"{type(self._manager).__name__} has no term, or none with a weight,", (name,), self.names, "terms")
+        check_known(
+            f"{type(self._manager).__name__} has no term, or none with a weight,",
+            (name,),
+            self.names,
+            "terms",
+        )
         return name
 
     def get_term(self, name: str) -> Any:
@@ -199,7 +229,9 @@ class ManagerView:
         """Set the weight of a reward; ValueError unless the rest is what :meth:`get_term_cfg` returns."""
         now = self.get_term_cfg(name)
         if (cfg.func, cfg.params) != (now.func, now.params):
-            raise ValueError(f"set_term_cfg({name!r}, …) sets the weight of what get_term_cfg returned, not {cfg}")
+            raise ValueError(
+                f"set_term_cfg({name!r}, …) sets the weight of what get_term_cfg returned, not {cfg}"
+            )
         self.set_weight(name, cfg.weight)
 
 
@@ -211,11 +243,19 @@ class ManagerBasedEnv(IsaacEnv):
     recorder_manager: RecorderManager | None = None
 
     def __init__(self, cfg: Any, render_mode: str | None = None, **kwargs: Any):
-        self.common_step_counter, self.renamed, self.class_terms = 0, _renamed(cfg), dict[str, Adapted]()
+        self.common_step_counter, self.renamed, self.class_terms = (
+            0,
+            _renamed(cfg),
+            dict[str, Adapted](),
+        )
         """Control steps since the environment was made."""
         for kind in MANAGERS:
             setattr(self, f"{kind.removesuffix('s')}_manager", ManagerView(self, kind))
-        self._make_core(cfg, cfg.scene.num_envs, **{"device": cfg.sim.device, "render_mode": render_mode, **kwargs})
+        self._make_core(
+            cfg,
+            cfg.scene.num_envs,
+            **{"device": cfg.sim.device, "render_mode": render_mode, **kwargs},
+        )
         self.load_managers()
 
     @classmethod
@@ -223,13 +263,23 @@ class ManagerBasedEnv(IsaacEnv):
         where, facts = type(cfg).__name__, world(cfg)
         if missing := [each.name for each in fields(cfg) if getattr(cfg, each.name) is MISSING]:
             raise ValueError(f"{where}.{missing[0]} is missing: give it a value")
-        own: dict[str, Any] = {n: _terms(f"{where}.{n}", getattr(cfg, n, None), kind) for n, kind in KINDS.items()}
+        own: dict[str, Any] = {
+            n: _terms(f"{where}.{n}", getattr(cfg, n, None), kind) for n, kind in KINDS.items()
+        }
         ends = own["terminations"]
-        limits = [ends.pop(name) for name, term in [*ends.items()] if term.func is isaac_lab.time_out]
+        limits = [
+            ends.pop(name) for name, term in [*ends.items()] if term.func is isaac_lab.time_out
+        ]
         facts["episode_length_s"] = cfg.episode_length_s if limits else math.inf
-        facts["is_finite_horizon"] = any(cfg.is_finite_horizon or not limit.time_out for limit in limits)
-        own["events"] = {n: replace(term, interval_s=term.interval_range_s) for n, term in own["events"].items()}
-        own["observations"] = {n: _group(f"{where}.observations.{n}", each) for n, each in own["observations"].items()}
+        facts["is_finite_horizon"] = any(
+            cfg.is_finite_horizon or not limit.time_out for limit in limits
+        )
+        own["events"] = {
+            n: replace(term, interval_s=term.interval_range_s) for n, term in own["events"].items()
+        }
+        own["observations"] = {
+            n: _group(f"{where}.observations.{n}", each) for n, each in own["observations"].items()
+        }
         for name, ours in _renamed(cfg).items():
             own["commands"][ours] = own["commands"].pop(name).translated()
         facts |= {name: getattr(cfg, name) for name in ("only_positive_rewards", "action_limit")}
@@ -245,7 +295,9 @@ class ManagerBasedEnv(IsaacEnv):
         self.scene = InteractiveScene(self.cfg.scene, core)
         sections = [getattr(core.cfg, name) for name in KINDS]
         sections += [group.terms for group in core.cfg.observations.values()]
-        for term in (term for section in sections for term in section.values() if hasattr(term, "func")):
+        for term in (
+            term for section in sections for term in section.values() if hasattr(term, "func")
+        ):
             resolved(term.params, self.scene)
             if isinstance(term.func, Adapted):
                 self.class_terms[str(len(self.class_terms))] = term.func.make(self)
@@ -254,7 +306,10 @@ class ManagerBasedEnv(IsaacEnv):
         core._evaluated += (self.scene, *self.class_terms.values())
         if self.cfg.recorders:
             self.recorder_manager = recorder = RecorderManager(self.cfg.recorders, self)
-            core._evaluated, core._logging = (*core._evaluated, recorder), (*core._logging, recorder)
+            core._evaluated, core._logging = (
+                (*core._evaluated, recorder),
+                (*core._logging, recorder),
+            )
 
     def _reset_idx(self, env_ids: torch.Tensor) -> None:
         """Begin the episodes of ``env_ids``: commands are drawn and the events of mode ``"reset"`` happen."""

@@ -34,19 +34,31 @@ class DirectMARLEnvCfg(DirectRLEnvCfg):
 
     def by_agent(self, name: str, bound: float = math.inf) -> dict[str, Box]:
         """The spaces of a field; ValueError unless each agent has a float32 box, and there are agents."""
-        specs, where, agents = getattr(self, name), f"{type(self).__name__}.{name}", list(self.possible_agents)
+        specs, where, agents = (
+            getattr(self, name),
+            f"{type(self).__name__}.{name}",
+            list(self.possible_agents),
+        )
         if not agents or sorted(specs) != sorted(agents):
-            raise ValueError(f"{where} must have a space for each of possible_agents, {agents}, got {list(specs)}")
+            raise ValueError(
+                f"{where} must have a space for each of possible_agents, {agents}, got {list(specs)}"
+            )
         spaces: Any = {a: space_from(specs[a], -bound, bound, f"{where}[{a!r}]") for a in agents}
-        if others := [each for each in spaces.values() if not isinstance(each, Box) or each.dtype != "float32"]:
-            raise ValueError(f"{where} must be float32 boxes, which can stand in a row, got {others}")
+        if others := [
+            each for each in spaces.values() if not isinstance(each, Box) or each.dtype != "float32"
+        ]:
+            raise ValueError(
+                f"{where} must be float32 boxes, which can stand in a row, got {others}"
+            )
         return spaces
 
     def space(self, name: str, bound: float = math.inf) -> gym.Space[Any]:
         """The space ``name`` of all agents in a row, numbers without bounds within ±``bound``."""
         if name == "state_space" and self.state_space != -1:
             return super().space(name, bound)
-        boxes = self.by_agent("action_spaces" if name == "action_space" else "observation_spaces", bound)
+        boxes = self.by_agent(
+            "action_spaces" if name == "action_space" else "observation_spaces", bound
+        )
         return gym.spaces.flatten_space(gym.spaces.Tuple(boxes.values()))
 
 
@@ -57,8 +69,13 @@ class MultiAgentCore(DirectCore):
 
     def _results(self, number: Tensor) -> dict[str, Any]:
         task = self.task
-        rewards, dones = (dict.fromkeys(task.possible_agents, value) for value in (number, number.bool()))
-        policy, state = task.split(self.zeros["policy"], task.observation_spaces), self.zeros.get("critic")
+        rewards, dones = (
+            dict.fromkeys(task.possible_agents, value) for value in (number, number.bool())
+        )
+        policy, state = (
+            task.split(self.zeros["policy"], task.observation_spaces),
+            self.zeros.get("critic"),
+        )
         results = {"_get_observations": policy, "_get_states": state, "_get_rewards": rewards}
         return {**super()._results(number), **results, "_get_dones": (dones, dones)}
 
@@ -93,12 +110,16 @@ class MultiAgentCore(DirectCore):
 
     def _reward(self) -> None:
         task = self.task
-        task.agent_rewards = task.join(self._returned("_get_rewards")).masked_fill(task.agent_over, 0.0)
+        task.agent_rewards = task.join(self._returned("_get_rewards")).masked_fill(
+            task.agent_over, 0.0
+        )
         task.reward_buf = task.agent_rewards.sum(1)
 
     def _charge(self) -> None:
         costs = dict(self._returned("_get_costs"))
-        for agent, over in zip(self.task.possible_agents, self.task.agent_over.unbind(1), strict=True):
+        for agent, over in zip(
+            self.task.possible_agents, self.task.agent_over.unbind(1), strict=True
+        ):
             own = [name for name in costs if name.startswith(f"{agent}/")]
             costs |= {name: costs[name].masked_fill(over, 0.0) for name in own}
         vars(self.task_costs).update(costs)
@@ -138,8 +159,14 @@ class DirectMARLEnv(DirectRLEnv):
         self.action_spaces = cfg.by_agent("action_spaces", 1.0)
         super().__init__(cfg, render_mode, **kwargs)
         self.extras |= {agent: {} for agent in self.possible_agents}
-        none = torch.zeros(self.num_envs, len(self.possible_agents), dtype=torch.bool, device=self.device)
-        self.agent_terminated, self.agent_truncated, self.agent_over = none, none.clone(), none.clone()
+        none = torch.zeros(
+            self.num_envs, len(self.possible_agents), dtype=torch.bool, device=self.device
+        )
+        self.agent_terminated, self.agent_truncated, self.agent_over = (
+            none,
+            none.clone(),
+            none.clone(),
+        )
         """Whose episode has ended in the present one of the environment, and whose had before the last step; and"""
         self.agent_rewards = none.float()
         """the rewards of that. Shapes: (num_envs, agents)."""
@@ -150,26 +177,41 @@ class DirectMARLEnv(DirectRLEnv):
         found: dict[str, Any] = {}
         for kind, own in (("observation", self.observation_spaces), ("action", self.action_spaces)):
             models = getattr(self.cfg, f"{kind}_noise_model") or {}
-            check_known(f"{type(self.cfg).__name__}.{kind}_noise_model: there is no agent", models, own, "agents")
-            found |= {f"{kind}/{a}": (model, f"{kind}_noise/{a}", own[a]) for a, model in models.items() if model}
+            check_known(
+                f"{type(self.cfg).__name__}.{kind}_noise_model: there is no agent",
+                models,
+                own,
+                "agents",
+            )
+            found |= {
+                f"{kind}/{a}": (model, f"{kind}_noise/{a}", own[a])
+                for a, model in models.items()
+                if model
+            }
         return found
 
     def noisy(self, kind: str, rows: Any, env_ids: Tensor | None = None) -> Any:
         parts, noisy = self.split(rows, getattr(self, f"{kind}_spaces")), super().noisy
-        return self.join({agent: noisy(f"{kind}/{agent}", part, env_ids) for agent, part in parts.items()})
+        return self.join(
+            {agent: noisy(f"{kind}/{agent}", part, env_ids) for agent, part in parts.items()}
+        )
 
     @property
     def agents(self) -> list[str]:
         """The agents that act in at least one environment."""
         over = (self.agent_terminated | self.agent_truncated).all(0).tolist()
-        return [agent for agent, is_over in zip(self.possible_agents, over, strict=True) if not is_over]
+        return [
+            agent for agent, is_over in zip(self.possible_agents, over, strict=True) if not is_over
+        ]
 
     num_agents = property(lambda self: len(self.agents))
     max_num_agents = property(lambda self: len(self.possible_agents))
     """How many agents act in at least one environment, and how many the task has."""
 
     def _space(self, name: str, agent: str) -> gym.Space[Any]:
-        check_known(f"{type(self).__name__}: there is no agent", (agent,), self.possible_agents, "agents")
+        check_known(
+            f"{type(self).__name__}: there is no agent", (agent,), self.possible_agents, "agents"
+        )
         return getattr(self, name)[agent]
 
     observation_space = partialmethod(_space, "observation_spaces")
@@ -178,7 +220,11 @@ class DirectMARLEnv(DirectRLEnv):
 
     def state(self) -> Any:
         """The state (num_envs, …) that belongs to the last observation; None if ``cfg.state_space`` is 0."""
-        return None if self.state_space is None else mapped(torch.clone, self.core._last_observation["critic"])
+        return (
+            None
+            if self.state_space is None
+            else mapped(torch.clone, self.core._last_observation["critic"])
+        )
 
     def reset(self, *args: Any, **kwargs: Any) -> tuple[ByAgent, dict[str, Any]]:
         """Observations by agent, and extras with an entry for each agent, beside those of ``info``."""
@@ -202,9 +248,13 @@ class DirectMARLEnv(DirectRLEnv):
         one is missing, unknown or of another shape."""
         if not {*self.agents} <= {*actions} <= {*self.possible_agents}:
             given = f"got those of {list(actions)}, of the agents {self.possible_agents}"
-            raise ValueError(f"{type(self).__name__}.step needs an action of each of {self.agents}, {given}")
+            raise ValueError(
+                f"{type(self).__name__}.step needs an action of each of {self.agents}, {given}"
+            )
         zeros = self.core.by_agent(self.core.zeros["action"])
-        if wrong := [agent for agent, action in actions.items() if action.shape != zeros[agent].shape]:
+        if wrong := [
+            agent for agent, action in actions.items() if action.shape != zeros[agent].shape
+        ]:
             expected = {agent: tuple(zeros[agent].shape) for agent in wrong}
             raise ValueError(f"{type(self).__name__}.step: actions must have the shapes {expected}")
         return self.join({**zeros, **actions})
@@ -213,25 +263,37 @@ class DirectMARLEnv(DirectRLEnv):
         """Rewards, terminated and truncated by agent of a step of the vector environment, all (num_envs,)."""
         ended = info["agent_terminated"]
         cut = (info["agent_truncated"] | truncated[:, None]) & ~ended
-        return [{a: part[:, i] for i, a in enumerate(self.possible_agents)} for part in (info["rewards"], ended, cut)]
+        return [
+            {a: part[:, i] for i, a in enumerate(self.possible_agents)}
+            for part in (info["rewards"], ended, cut)
+        ]
 
     def split(self, rows: Any, spaces: dict[str, Box]) -> ByAgent:
         """By agent what the vector environment has of all in a row: observations or actions; ValueError if the row is
         of another length."""
         ends = np.cumsum([gym.spaces.flatdim(space) for space in spaces.values()]).tolist()
         if rows.shape[1] != ends[-1]:
-            raise ValueError(f"{type(self).__name__}: {rows.shape[1]} numbers where {ends[-1]} are of {spaces}")
+            raise ValueError(
+                f"{type(self).__name__}: {rows.shape[1]} numbers where {ends[-1]} are of {spaces}"
+            )
         parts = zip(spaces.items(), [0, *ends], ends, strict=False)
-        return {a: rows[:, start:end].reshape(-1, *(space.shape or ())) for (a, space), start, end in parts}
+        return {
+            a: rows[:, start:end].reshape(-1, *(space.shape or ()))
+            for (a, space), start, end in parts
+        }
 
     def join(self, values: ByAgent) -> Tensor:
         """What agents have in a row, (num_envs, size) of all: the opposite of :meth:`split`."""
-        return torch.cat([values[agent].unsqueeze(-1).flatten(1) for agent in self.possible_agents], 1)
+        return torch.cat(
+            [values[agent].unsqueeze(-1).flatten(1) for agent in self.possible_agents], 1
+        )
 
     def without_over(self, rows: Tensor, spaces: dict[str, Box]) -> Tensor:
         """What the vector environment has of all agents in a row, (num_envs, size) of all, zero for those that act no
         more."""
-        sizes = torch.tensor([gym.spaces.flatdim(space) for space in spaces.values()], device=rows.device)
+        sizes = torch.tensor(
+            [gym.spaces.flatdim(space) for space in spaces.values()], device=rows.device
+        )
         return rows.masked_fill(self.agent_over.repeat_interleave(sizes, 1), 0.0)
 
 
@@ -245,7 +307,9 @@ class SingleAgentEnv:
 
     def __init__(self, env: Any, state_as_observation: bool = False):
         if state_as_observation and env.state_space is None:
-            raise ValueError(f"{type(env).__name__} has no state to observe: its cfg.state_space is 0")
+            raise ValueError(
+                f"{type(env).__name__} has no state to observe: its cfg.state_space is 0"
+            )
         self.env, self._group = env, "critic" if state_as_observation else "policy"
         self.single_observation_space = gym.spaces.Dict({self.AGENT: env.core.groups[self._group]})
 
@@ -273,7 +337,10 @@ class OneAgentEnv(SingleAgentEnv):
         self.num_agents = self.max_num_agents = 1
         self.observation_spaces = self.single_observation_space
         self.action_spaces = {self.AGENT: env.single_action_space}
-        self.observation_space, self.action_space = self.observation_spaces.__getitem__, self.action_spaces.__getitem__
+        self.observation_space, self.action_space = (
+            self.observation_spaces.__getitem__,
+            self.action_spaces.__getitem__,
+        )
 
     def step(self, actions: ByAgent) -> Any:
         """Five dicts, as :meth:`DirectMARLEnv.step`."""

@@ -22,7 +22,14 @@ from legged_envs.workflows.vec_env import VecEnvBase, World
 from legged_envs.workflows.workflow import _GIVEN, Workflow, WorkflowCore
 
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
-_ENV = ("numEnvs", "episodeLength", "controlFrequencyInv", "clipObservations", "clipActions", "costLimits")
+_ENV = (
+    "numEnvs",
+    "episodeLength",
+    "controlFrequencyInv",
+    "clipObservations",
+    "clipActions",
+    "costLimits",
+)
 
 
 class SimConfig:
@@ -34,12 +41,23 @@ class SimConfig:
     task, its ``env`` or ``sim`` that is nearly one of these, and for a part of the task outside it."""
 
     def __init__(self, config: dict[str, Any] | None = None):
-        self.config = {"headless": True, "seed": -1, "sim_device": "cpu", **copy.deepcopy(dict(config or {}))}
-        self.task_config = task = self.config["task"] = {"env": {}, "sim": {}, **self.config.get("task", {})}
+        self.config = {
+            "headless": True,
+            "seed": -1,
+            "sim_device": "cpu",
+            **copy.deepcopy(dict(config or {})),
+        }
+        self.task_config = task = self.config["task"] = {
+            "env": {},
+            "sim": {},
+            **self.config.get("task", {}),
+        }
         for part, known in {"task": _TERMS, "env": _ENV, "sim": vars(SimCfg())}.items():
             check_spelling(f"SimConfig: {part}", {"task": task, **task}[part], known)
         if outside := ({"env", "sim"} | _TERMS) & self.config.keys():
-            raise ValueError(f"SimConfig: what config[{min(outside)!r}] says belongs in config['task']")
+            raise ValueError(
+                f"SimConfig: what config[{min(outside)!r}] says belongs in config['task']"
+            )
 
 
 class RLTaskCore(WorkflowCore):
@@ -60,7 +78,10 @@ class RLTaskCore(WorkflowCore):
         task.set_up_scene(task.world)
         task.post_reset()
         self._evaluate_and_observe(self)
-        self.cost_names, self.cost_limits = (*self.cost_names, *limits), (*self.cost_limits, *limits.values())
+        self.cost_names, self.cost_limits = (
+            (*self.cost_names, *limits),
+            (*self.cost_limits, *limits.values()),
+        )
         states = {"critic": task.state_space} if task.num_states else {}
         return {"policy": task.observation_space, **states}, task.action_space
 
@@ -91,13 +112,21 @@ class RLTaskCore(WorkflowCore):
         task, limits = self.task, self.task._limits
         super()._evaluate()
         super()._observe(None)
-        vars(task)["reset_idx"] = lambda env_ids: None  # a task that resets here is reset after it, in every mode
+        vars(task)["reset_idx"] = lambda env_ids: (
+            None
+        )  # a task that resets here is reset after it, in every mode
         task.post_physics_step()
         del vars(task)["reset_idx"]
         self.check("get_observations", "obs_buf", task.obs_buf, *task.observation_space.shape)
         self.check("get_states", "states_buf", task.states_buf, *task.state_space.shape)
         reward = self.check("calculate_metrics", "rew_buf", task.rew_buf)
-        costs = self.check("calculate_costs", "cost_buf", task.cost_buf, len(self.costs.names) + len(limits), least=0.0)
+        costs = self.check(
+            "calculate_costs",
+            "cost_buf",
+            task.cost_buf,
+            len(self.costs.names) + len(limits),
+            least=0.0,
+        )
         ended = self.check("is_done", "reset_buf", task.reset_buf, flags=True) > 0
         late = self.check("is_timeout", "flags", task.is_timeout(), flags=True) > 0
         task.reset_buf = task.reset_buf.long()  # of whatever type the task makes it
@@ -131,7 +160,9 @@ class RLTask(Workflow):
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         task, given = super().__new__(cls), (*arguments, *named.values())
-        vars(task)["_sim_config"] = next((each for each in given if isinstance(each, (SimConfig, dict))), None)
+        vars(task)["_sim_config"] = next(
+            (each for each in given if isinstance(each, (SimConfig, dict))), None
+        )
         return task
 
     def __init__(self, name: str, env: VecEnvBase, offset: Any = None):
@@ -139,18 +170,43 @@ class RLTask(Workflow):
         self._sim_config = sim_config = given if isinstance(given, SimConfig) else SimConfig(given)
         config, settings = sim_config.config, sim_config.task_config["env"]
         self.name, self._env, self._offset = name, env, offset
-        self.rl_device, self._limits = config.get("rl_device", config["sim_device"]), settings.get("costLimits", {})
-        self.clip_obs, self.clip_actions = (settings.get(f"clip{k}", math.inf) for k in ("Observations", "Actions"))
-        for kind, least, end in (("observation", 1, self.clip_obs), ("action", 1, 1.0), ("state", 0, self.clip_obs)):
+        self.rl_device, self._limits = (
+            config.get("rl_device", config["sim_device"]),
+            settings.get("costLimits", {}),
+        )
+        self.clip_obs, self.clip_actions = (
+            settings.get(f"clip{k}", math.inf) for k in ("Observations", "Actions")
+        )
+        for kind, least, end in (
+            ("observation", 1, self.clip_obs),
+            ("action", 1, 1.0),
+            ("state", 0, self.clip_obs),
+        ):
             given = own.get(f"_num_{kind}s", None if least else 0)
-            size = whole_number(f"{type(self).__name__}: self._num_{kind}s, set before RLTask.__init__,", given, least)
+            size = whole_number(
+                f"{type(self).__name__}: self._num_{kind}s, set before RLTask.__init__,",
+                given,
+                least,
+            )
             own[f"_num_{kind}s"] = own[f"num_{kind}s"] = size
-            own[f"{kind}_space"] = getattr(self, f"{kind}_space", gym.spaces.Box(-end, end, (size,)))
-        self._make_core(sim_config, own.get("_num_envs", settings.get("numEnvs", 1)), device=config["sim_device"])
-        self._num_envs, self._device, self.world = self.core.num_envs, self.core.device, World(self.core)
+            own[f"{kind}_space"] = getattr(
+                self, f"{kind}_space", gym.spaces.Box(-end, end, (size,))
+            )
+        self._make_core(
+            sim_config,
+            own.get("_num_envs", settings.get("numEnvs", 1)),
+            device=config["sim_device"],
+        )
+        self._num_envs, self._device, self.world = (
+            self.core.num_envs,
+            self.core.device,
+            World(self.core),
+        )
         zeros = torch.zeros(self._num_envs, device=self._device)
         sizes = self.num_observations, self.num_states, len(self.core.cfg.costs) + len(self._limits)
-        self.obs_buf, self.states_buf, self.cost_buf = (zeros.new_zeros(self._num_envs, size) for size in sizes)
+        self.obs_buf, self.states_buf, self.cost_buf = (
+            zeros.new_zeros(self._num_envs, size) for size in sizes
+        )
         self.rew_buf, self.progress_buf, self.reset_buf = zeros, zeros.long(), zeros.long() + 1
 
     @classmethod
@@ -164,10 +220,15 @@ class RLTask(Workflow):
         for name in {"controlFrequencyInv", "episodeLength"} & task["env"].keys():
             whole_number(f"SimConfig: env.{name}", task["env"][name])
         if not isinstance(task["robot"], RobotCfg):
-            raise TypeError(f"SimConfig: config['task']['robot'] must be a RobotCfg, got {task['robot']!r}")
+            raise TypeError(
+                f"SimConfig: config['task']['robot'] must be a RobotCfg, got {task['robot']!r}"
+            )
         sim = SimCfg(**{**known, "decimation": task["env"].get("controlFrequencyInv", 1)})
         joints = list(zip(task["robot"].actuators, task["robot"].joint_names, strict=True))
-        actions = {k: ACTIONS[k](joints=tuple(name for kind, name in joints if kind == k)) for k, _ in joints}
+        actions = {
+            k: ACTIONS[k](joints=tuple(name for kind, name in joints if kind == k))
+            for k, _ in joints
+        }
         length = task["env"].get("episodeLength", math.inf) * sim.step_dt
         own = {name: task[name] for name in _TERMS & task.keys()}
         return TaskCfg(sim=sim, **{"actions": actions, "episode_length_s": length, **own})
@@ -175,11 +236,18 @@ class RLTask(Workflow):
     @classmethod
     def _construct(cls, cfg: Any) -> Workflow:
         given = _GIVEN.get() or {}  # of make_core
-        cfg.task_config["sim"] |= (sim := vars(given["cfg"].sim))  # so that the task reads there what is so
-        cfg.task_config["env"] |= {"numEnvs": given["num_envs"], "controlFrequencyInv": sim["decimation"]}
+        cfg.task_config["sim"] |= (
+            sim := vars(given["cfg"].sim)
+        )  # so that the task reads there what is so
+        cfg.task_config["env"] |= {
+            "numEnvs": given["num_envs"],
+            "controlFrequencyInv": sim["decimation"],
+        }
         return cls(cls.__name__, cfg, VecEnvBase())
 
-    context = property(lambda self: self.core)  # a task may well have tensors ``actions`` and ``commands``
+    context = property(
+        lambda self: self.core
+    )  # a task may well have tensors ``actions`` and ``commands``
 
     def set_up_scene(self, scene: Any, *cloning: Any, **options: Any) -> None:
         """Called once, before :meth:`post_reset`. Ground and copies of the robot exist already, each copy in a world of
@@ -192,7 +260,9 @@ class RLTask(Workflow):
 
     def pre_physics_step(self, actions: Tensor) -> None:
         """Apply actions (num_envs, num_actions), clipped to ±clip_actions, by a view's targets."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method pre_physics_step(self, actions)")
+        raise NotImplementedError(
+            f"{type(self).__name__} needs a method pre_physics_step(self, actions)"
+        )
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Begin the episodes of ``env_ids`` (n,), whose robots stand in the default pose. By default these are flagged,
@@ -201,20 +271,29 @@ class RLTask(Workflow):
 
     def get_observations(self) -> Any:
         """Fill ``obs_buf``; what it returns is not used."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method get_observations(self) that fills obs_buf")
+        raise NotImplementedError(
+            f"{type(self).__name__} needs a method get_observations(self) that fills obs_buf"
+        )
 
     def calculate_metrics(self) -> None:
         """Fill ``rew_buf`` (num_envs,)."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method calculate_metrics(self) that fills rew_buf")
+        raise NotImplementedError(
+            f"{type(self).__name__} needs a method calculate_metrics(self) that fills rew_buf"
+        )
 
     def is_done(self) -> None:
         """Fill ``reset_buf`` (num_envs,): whose episode is over."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method is_done(self) that fills reset_buf")
+        raise NotImplementedError(
+            f"{type(self).__name__} needs a method is_done(self) that fills reset_buf"
+        )
 
     def is_timeout(self) -> Tensor:
         """Of whom ``is_done`` flagged, whose episode is cut off and no failure: by default who has come to the end,
         ``progress_buf`` ≥ ``_max_episode_length`` or ``max_episode_length`` − 1. Shape: (num_envs,)."""
-        return self.progress_buf >= (vars(self).get("_max_episode_length", self.max_episode_length) or math.inf) - 1
+        return (
+            self.progress_buf
+            >= (vars(self).get("_max_episode_length", self.max_episode_length) or math.inf) - 1
+        )
 
     def calculate_costs(self) -> None:
         """Fill ``cost_buf``, at least 0, (num_envs, K): first the cost terms of the configuration, as is done here,

@@ -24,7 +24,11 @@ class TerrainImporter:
 
     def __init__(self, cfg: Any):
         self.cfg, self._core = cfg, scene_of(self).core
-        check_choice("TerrainImporter.terrain_type", cfg.terrain_type, ("generator" if self._core.ground else "plane",))
+        check_choice(
+            "TerrainImporter.terrain_type",
+            cfg.terrain_type,
+            ("generator" if self._core.ground else "plane",),
+        )
 
 
 for _name in ("update_env_origins", *ORIGINS):
@@ -40,19 +44,35 @@ class TerrainImporterCfg:
     max_init_terrain_level: int | None = None
     """Robots begin at levels up to this, None: at any."""
     physics_material: RigidBodyMaterialCfg = RigidBodyMaterialCfg()
-    prim_path, collision_group, num_envs, env_spacing, debug_vis = "/World/ground", -1, 1, 0.0, False
+    prim_path, collision_group, num_envs, env_spacing, debug_vis = (
+        "/World/ground",
+        -1,
+        1,
+        0.0,
+        False,
+    )
     """Are accepted."""
 
     def terrain(self) -> Any:
         """None for a plane; ValueError, which names the field, if it cannot be."""
         check_choice("TerrainImporterCfg.terrain_type", self.terrain_type, ("plane", "generator"))
         self.physics_material.check("TerrainImporterCfg.physics_material")
-        return None if self.terrain_type == "plane" else self.terrain_generator.terrain(self.max_init_terrain_level)
+        return (
+            None
+            if self.terrain_type == "plane"
+            else self.terrain_generator.terrain(self.max_init_terrain_level)
+        )
 
 
-KINDS: dict[type, tuple[Any, str]] = {RobotCfg: (Articulation, "articulations"), RayCasterCfg: (RayCaster, "sensors")}
+KINDS: dict[type, tuple[Any, str]] = {
+    RobotCfg: (Articulation, "articulations"),
+    RayCasterCfg: (RayCaster, "sensors"),
+}
 KINDS |= {PlacedRobot: KINDS[RobotCfg], ObjectCfg: (RigidObject, "rigid_objects")}
-KINDS |= {ContactSensorCfg: (ContactSensor, "sensors"), TerrainImporterCfg: (TerrainImporter, "terrains")}
+KINDS |= {
+    ContactSensorCfg: (ContactSensor, "sensors"),
+    TerrainImporterCfg: (TerrainImporter, "terrains"),
+}
 """What may be a field of the configuration of a scene → what is made of it, and the attribute of the scene for it."""
 
 
@@ -73,7 +93,9 @@ class InteractiveScene(Stateful):
         for name, entity in self.cfg.entities().items():
             if type(entity) not in KINDS:
                 expected = ", ".join(kind.__name__ for kind in KINDS)
-                raise ValueError(f"{type(self.cfg).__name__}.{name} must be one of {expected}, got {entity!r}")
+                raise ValueError(
+                    f"{type(self.cfg).__name__}.{name} must be one of {expected}, got {entity!r}"
+                )
             make, kind = KINDS[type(entity)]
             getattr(self, kind)[name] = make(entity)
 
@@ -86,7 +108,9 @@ class InteractiveScene(Stateful):
     def __getitem__(self, name: str) -> Any:
         entities = {name: entity for kind in self.kinds for name, entity in kind.items()}
         if name not in entities:
-            raise KeyError(f"the scene has no {name!r}; {did_you_mean(name, entities)}it has: {', '.join(entities)}")
+            raise KeyError(
+                f"the scene has no {name!r}; {did_you_mean(name, entities)}it has: {', '.join(entities)}"
+            )
         return entities[name]
 
     def clone_environments(self, *args: Any, **kwargs: Any) -> None:

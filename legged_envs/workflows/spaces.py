@@ -23,7 +23,9 @@ def space_from(spec: Any, low: float, high: float, name: str = "space") -> gym.S
     if isinstance(spec, set) and len(spec) == 1:
         return Discrete(whole_number(f"{name}: the number of choices", *spec))
     if isinstance(spec, Mapping) and spec:
-        return Dict({key: space_from(part, low, high, f"{name}[{key!r}]") for key, part in spec.items()})
+        return Dict(
+            {key: space_from(part, low, high, f"{name}[{key!r}]") for key, part in spec.items()}
+        )
     if isinstance(spec, (list, tuple)) and spec:
         parts = [space_from(part, low, high, f"{name}[{i}]") for i, part in enumerate(spec)]
         if isinstance(spec, tuple):
@@ -32,5 +34,7 @@ def space_from(spec: Any, low: float, high: float, name: str = "space") -> gym.S
             return MultiDiscrete([part.n for part in parts])  # type: ignore[attr-defined]
         if all(isinstance(size, int) for size in spec):
             return Box(low, high, tuple(spec))
-    expected = "a gymnasium space, a size, a list of sizes, {n}, [{n}, …], or a dict or tuple of these"
+    expected = (
+        "a gymnasium space, a size, a list of sizes, {n}, [{n}, …], or a dict or tuple of these"
+    )
     raise ValueError(f"{name} must be {expected}, got {spec!r}")

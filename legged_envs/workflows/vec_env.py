@@ -65,10 +65,14 @@ class VecEnvBase:
 
     def __getattr__(self, name: str) -> Any:
         if "_task" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name!r}, or not before set_task(task)")
+            raise AttributeError(
+                f"{type(self).__name__} has no {name!r}, or not before set_task(task)"
+            )
         return getattr(self._task, name)
 
-    def set_task(self, task: Any, backend: str = "numpy", sim_params: Any = None, init_sim: bool = True) -> None:
+    def set_task(
+        self, task: Any, backend: str = "numpy", sim_params: Any = None, init_sim: bool = True
+    ) -> None:
         """Step ``task``, whose scene is set up. ``backend``, ``"numpy"`` or ``"torch"``, is the kind of arrays that
         ``step`` returns. The parameters of the simulation are those of the task's configuration, whatever
         ``sim_params`` are. ValueError for another ``backend``."""
@@ -81,7 +85,11 @@ class VecEnvBase:
     def seed(self, seed: int = -1) -> int:
         """Begin all random numbers anew with the next reset of all environments; −1 draws a seed. Returns it;
         ValueError for another negative one."""
-        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed == -1 else whole_number("seed", seed, 0)
+        self._seed = (
+            int(np.random.SeedSequence().generate_state(1)[0])
+            if seed == -1
+            else whole_number("seed", seed, 0)
+        )
         torch.manual_seed(self._seed)
         return self._seed
 
@@ -110,16 +118,26 @@ class VecEnvBase:
             seed, self._seed = (self._seed, None) if due.all() else (None, self._seed)
             _, info = self._env.reset(seed=seed, options=None if due.all() else {"reset_mask": due})
         extras = {"episode": info["log"]} if "log" in info else {}
-        obs, reward, terminated, truncated, info = self._env.step(torch.as_tensor(actions, device=task._device))
+        obs, reward, terminated, truncated, info = self._env.step(
+            torch.as_tensor(actions, device=task._device)
+        )
         task.reset_buf[ended := terminated | truncated] = 1
         self.sim_frame_count += task.control_frequency_inv
         extras |= {**task.extras, **info, "time_outs": truncated & ~terminated}
         self.render()
-        data = {"obs": obs["policy"], "states": obs.get("critic", obs["policy"][:, :0]), "rew": reward}
+        data = {
+            "obs": obs["policy"],
+            "states": obs.get("critic", obs["policy"][:, :0]),
+            "rew": reward,
+        }
         return {**data, "reset": ended.long(), "extras": extras, "flags": (terminated, truncated)}
 
     def _hand_out(self, value: Any) -> Any:
-        return value.cpu().numpy() if self._backend == "numpy" and isinstance(value, torch.Tensor) else value
+        return (
+            value.cpu().numpy()
+            if self._backend == "numpy" and isinstance(value, torch.Tensor)
+            else value
+        )
 
     def _parse_data(self, data: dict[str, Any]) -> None:
         """Take in what a step gave."""
@@ -173,7 +191,9 @@ class VecEnvMT(VecEnvBase):
         """Set the queues of the next :meth:`run`, both ``queue.Queue(1)``; of several calls the last counts.
         ValueError unless ``timeout`` [s] is positive, RuntimeError while a trainer runs."""
         if self._threads:
-            raise RuntimeError(f"{type(self).__name__} has a trainer already: wait until its run has returned")
+            raise RuntimeError(
+                f"{type(self).__name__} has a trainer already: wait until its run has returned"
+            )
         check_number(f"{type(self).__name__}.initialize: timeout [s]", timeout, above=0.0)
         self._actions, self._data, self.timeout = action_queue, data_queue, timeout
         self._error: Any = None
@@ -182,7 +202,9 @@ class VecEnvMT(VecEnvBase):
         """Simulate until the trainer ends, ``world.stop()`` is called or either thread raises an exception; its queues
         are new ones afterwards. RuntimeError while another trainer runs."""
         self.initialize(self._actions, self._data, self.timeout)
-        thread = threading.Thread(target=self._work, args=(trainer.run,), name="trainer of a VecEnvMT", daemon=True)
+        thread = threading.Thread(
+            target=self._work, args=(trainer.run,), name="trainer of a VecEnvMT", daemon=True
+        )
         self._threads = thread, threading.current_thread()
         thread.start()
         self._work(self._simulate)
@@ -217,14 +239,18 @@ class VecEnvMT(VecEnvBase):
             with suppress(queue.Empty):
                 return (items if self._world.is_playing() else queue.Queue()).get(timeout=_SLICE)
             waited += _SLICE * self._world.is_playing()
-        self._error = TimeoutError(f"VecEnvMT: no {what} for {self.timeout:g} s, see initialize(…, timeout=…)")
+        self._error = TimeoutError(
+            f"VecEnvMT: no {what} for {self.timeout:g} s, see initialize(…, timeout=…)"
+        )
         raise self._error
 
     def _check_running(self) -> None:
         if self._error:
             raise self._error
         if self._task.world.status == "stopped" or threading.current_thread() not in self._threads:
-            raise TaskStopException("VecEnvMT has stopped; only the thread in which it runs a trainer may step it")
+            raise TaskStopException(
+                "VecEnvMT has stopped; only the thread in which it runs a trainer may step it"
+            )
 
 
 class VecEnvRLGamesMT(VecEnvRLGames, VecEnvMT):

@@ -22,7 +22,15 @@ from legged_envs.envs import CoreVectorEnv, LeggedVectorEnv
 from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.curricula import move_levels
-from legged_envs.state import contents_kept, copied, is_state, mapped, put_back_rows, replaced_in_place, rows_of
+from legged_envs.state import (
+    contents_kept,
+    copied,
+    is_state,
+    mapped,
+    put_back_rows,
+    replaced_in_place,
+    rows_of,
+)
 from legged_envs.tables import Shown
 from legged_envs.wrappers import AutoReset, TimeLimit
 
@@ -43,9 +51,14 @@ class WorkflowCore(LeggedVectorEnv):
         self.task, task.core = task, self
         super().__init__(cfg, num_envs, **arguments)
 
-    env_origins = property(lambda self: self.ground.origins if self.ground else torch.zeros_like(self.robot.root_pos_w))
+    env_origins = property(
+        lambda self: self.ground.origins if self.ground else torch.zeros_like(self.robot.root_pos_w)
+    )
     """Where robots begin on rough ground, m, else 0: every environment is a world of its own. Shape: (num_envs, 3)."""
-    terrain_levels, terrain_types = property(lambda c: c.ground.levels), property(lambda c: c.ground.columns)
+    terrain_levels, terrain_types = (
+        property(lambda c: c.ground.levels),
+        property(lambda c: c.ground.columns),
+    )
     terrain_origins, update_env_origins = property(lambda c: c.ground.tile_origins), move_levels
     max_terrain_level = property(lambda c: len(c.ground.tile_origins))
 
@@ -63,11 +76,20 @@ class WorkflowCore(LeggedVectorEnv):
     def _try_out(self) -> None:
         """Begin episodes and take a step, which shows what the task's methods do, and put back what that changed."""
         state = {"sim": self.sim.get_state(), "random": copied(self.random), **self._state()}
-        python, numpy, seeded = random.getstate(), np.random.get_state(), (self._np_random, self._np_random_seed)
+        python, numpy, seeded = (
+            random.getstate(),
+            np.random.get_state(),
+            (self._np_random, self._np_random_seed),
+        )
         with torch.random.fork_rng([]), contents_kept(vars(self.task)):
             self._start_episodes(self._all_ids, 0)
             self._observe(self._all_ids)
-            self._act(mapped(torch.from_numpy, create_empty_array(self.single_action_space, self.num_envs, np.zeros)))
+            self._act(
+                mapped(
+                    torch.from_numpy,
+                    create_empty_array(self.single_action_space, self.num_envs, np.zeros),
+                )
+            )
             for robot in self.robots.values():
                 robot.read()
             self._evaluate()
@@ -78,13 +100,23 @@ class WorkflowCore(LeggedVectorEnv):
         self.set_state(state)
         self._begun = False
 
-    def check(self, method: str, what: str, value: Any, *size: int, flags: bool = False, least: float = -inf) -> Tensor:
+    def check(
+        self,
+        method: str,
+        what: str,
+        value: Any,
+        *size: int,
+        flags: bool = False,
+        least: float = -inf,
+    ) -> Tensor:
         """What a method of the task made; ValueError, naming both, unless it is a float32 tensor (num_envs, *size),
         finite and at least ``least`` but where physics was bad in this step; with ``flags`` of bools or integers."""
         dtypes = (torch.bool, torch.int32, torch.int64) if flags else (torch.float32,)
         shape, where = (self.num_envs, *size), f"{type(self.task).__name__}.{method}"
         if not isinstance(value, Tensor) or value.shape != shape or value.dtype not in dtypes:
-            given = f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+            given = (
+                f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+            )
             raise ValueError(f"{where} must give {what} of shape {shape}, {dtypes}, got {given}")
         self.check_numbers(method, what, value, least)
         return value
@@ -98,7 +130,9 @@ class WorkflowCore(LeggedVectorEnv):
         if env_ids := bad.nonzero()[:8, 0].tolist():
             low = f", or below {least}" if isfinite(least) else ""
             wrong = f"{type(self.task).__name__}.{method} gave {what} that is not finite{low}"
-            raise ValueError(f"{wrong}, in environments {env_ids}: guard divisions, roots and logarithms")
+            raise ValueError(
+                f"{wrong}, in environments {env_ids}: guard divisions, roots and logarithms"
+            )
 
     def _observe_new(self, env_ids: Tensor, look: Callable[[], None]) -> None:
         """Let the managers' groups, and ``look``, which is for whole batches, take in the rows of ``env_ids`` alone."""
@@ -109,7 +143,11 @@ class WorkflowCore(LeggedVectorEnv):
 
     def _report_log(self) -> dict[str, Any]:
         info = super()._report_log()
-        own = {key: value for kind in ("episode", "log") for key, value in self.task.extras.pop(kind, {}).items()}
+        own = {
+            key: value
+            for kind in ("episode", "log")
+            for key, value in self.task.extras.pop(kind, {}).items()
+        }
         exported = {k: self._export(v) if isinstance(v, Tensor) else v for k, v in own.items()}
         return {**info, "log": {**info.get("log", {}), **exported}} if own else info
 
@@ -117,10 +155,18 @@ class WorkflowCore(LeggedVectorEnv):
         return {**super()._own_state(), "task": SimpleNamespace(**copied(self.task._stateful()))}
 
     def _check_own_state(self, state: dict[str, Any]) -> None:
-        given = vars(state["task"])  # of which what is no tensor may be longer, or there at some times only
-        own = {name: value for name, value in self.task._stateful().items() if isinstance(value, Tensor)}
+        given = vars(
+            state["task"]
+        )  # of which what is no tensor may be longer, or there at some times only
+        own = {
+            name: value
+            for name, value in self.task._stateful().items()
+            if isinstance(value, Tensor)
+        }
         own = {name: value for name, value in own.items() if isinstance(given.get(name), Tensor)}
-        check_same_structure({name: given[name] for name in own}, own, f"the state of {type(self.task).__name__}")
+        check_same_structure(
+            {name: given[name] for name in own}, own, f"the state of {type(self.task).__name__}"
+        )
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state({name: part for name, part in state.items() if name != "task"})
@@ -143,7 +189,9 @@ class _Finished(ABCMeta):
         task = super().__call__(*args, **kwargs)
         if vars(task).get("core") is None:
             base = cls.__mro__[1].__name__
-            raise TypeError(f"{cls.__name__}.__init__ must call that of its base class: {base}.__init__")
+            raise TypeError(
+                f"{cls.__name__}.__init__ must call that of its base class: {base}.__init__"
+            )
         task.core.finish()
         return task
 
@@ -163,14 +211,26 @@ class Workflow(Shown, metaclass=_Finished):
     def _make_core(self, cfg: Any, num_envs: int, **arguments: Any) -> None:
         """Make ``core`` from the framework's ``cfg``. What is given to :meth:`make_core` has precedence."""
         self.cfg, self.extras = cfg, {}
-        given = {"num_envs": num_envs, "array": "torch", "observations": "dict", **arguments, **(_GIVEN.get() or {})}
+        given = {
+            "num_envs": num_envs,
+            "array": "torch",
+            "observations": "dict",
+            **arguments,
+            **(_GIVEN.get() or {}),
+        }
         self.CORE(self, given.pop("cfg", None) or self.task_cfg(cfg), **given)
 
     @classmethod
     def make_core(cls, cfg: TaskCfg, num_envs: int, **arguments: Any) -> CoreVectorEnv:
         """The vector environment of a task of this class, without time limit and without autoreset."""
         assert cfg.workflow is not None
-        given = {"array": "numpy", "observations": "policy", "cfg": cfg, "num_envs": num_envs, **arguments}
+        given = {
+            "array": "numpy",
+            "observations": "policy",
+            "cfg": cfg,
+            "num_envs": num_envs,
+            **arguments,
+        }
         token = _GIVEN.set(given)
         try:
             return cls._construct(copy.deepcopy(cfg.workflow[1])).core
@@ -204,18 +264,27 @@ class Workflow(Shown, metaclass=_Finished):
         if "_stack" not in vars(self):
             core, steps = self.core, self.core.max_episode_length
             finite = core.cfg.is_finite_horizon
-            self._stack = AutoReset(core if steps is None else TimeLimit(core, steps, is_finite_horizon=finite))
+            self._stack = AutoReset(
+                core if steps is None else TimeLimit(core, steps, is_finite_horizon=finite)
+            )
         return self._stack
 
     def _stateful(self) -> dict[str, Any]:
         """The attributes that a saved state holds: tensors, numbers and objects with a state, also in dicts, lists."""
-        return {name: value for name, value in vars(self).items() if name not in _NO_STATE and is_state(value)}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in _NO_STATE and is_state(value)
+        }
 
     def _describe(self) -> str:
         return f"{self.core}" if "core" in vars(self) else ""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or (value := getattr(vars(self).get("core"), name, _NO_STATE)) is _NO_STATE:
+        if (
+            name.startswith("__")
+            or (value := getattr(vars(self).get("core"), name, _NO_STATE)) is _NO_STATE
+        ):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return value
 

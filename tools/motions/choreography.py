@@ -9,7 +9,13 @@ import numpy as np
 import torch
 
 from legged_envs import rotation
-from legged_envs.motions.kinematics import body_names, continuous, forward_kinematics, motion_from_coordinates, posed
+from legged_envs.motions.kinematics import (
+    body_names,
+    continuous,
+    forward_kinematics,
+    motion_from_coordinates,
+    posed,
+)
 from legged_envs.motions.motion import Motion
 from legged_envs.robots import RobotCfg
 from tools.motions.inverse_kinematics import FootIK
@@ -60,7 +66,9 @@ class Stance:
 
 def default_stance(robot: RobotCfg) -> Stance:
     """The stance of :attr:`RobotCfg.default_joint_pos`, feet on the ground."""
-    qpos = torch.tensor([(0.0, 0.0, robot.base_height, *UPRIGHT, *robot.default_joint_pos)], dtype=torch.float64)
+    qpos = torch.tensor(
+        [(0.0, 0.0, robot.base_height, *UPRIGHT, *robot.default_joint_pos)], dtype=torch.float64
+    )
     at_rest = torch.zeros(1, 6 + robot.num_joints, dtype=torch.float64)
     feet = [body_names(robot).index(foot) for foot in robot.foot_names]
     foot_pos = forward_kinematics(robot, qpos, at_rest)["body_pos_w"][0, feet].clone()
@@ -88,9 +96,13 @@ def make_motion(clip: Clip, frame_rate: float = FRAME_RATE) -> Motion:
     """Solve the clip for joint positions and measure its velocities around each frame."""
     frames = clip.duration * frame_rate
     if abs(frames - round(frames)) > 1e-6:
-        raise ValueError(f"clip {clip.name!r}: {clip.duration:g} s is no whole number of frames at {frame_rate:g} Hz")
+        raise ValueError(
+            f"clip {clip.name!r}: {clip.duration:g} s is no whole number of frames at {frame_rate:g} Hz"
+        )
     times = torch.arange(round(frames) + 1, dtype=torch.float64) / frame_rate
-    around = (times.unsqueeze(1) + torch.tensor([-_DELTA, 0.0, _DELTA], dtype=torch.float64)).flatten()
+    around = (
+        times.unsqueeze(1) + torch.tensor([-_DELTA, 0.0, _DELTA], dtype=torch.float64)
+    ).flatten()
     pos, joint_pos, quat = solve(clip, around)
     before, now, after = slice(0, None, 3), slice(1, None, 3), slice(2, None, 3)
     turned = rotation.multiply(rotation.conjugate(quat[before]), quat[after])
@@ -118,13 +130,17 @@ def solve(clip: Clip, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, 
     wanted = plan.root_pos_w + rotation.rotate(heading, offset)
     pos = plan.root_pos_w
     for _ in range(_MAX_ITERATIONS):
-        joint_pos = ik.solve(pos, plan.root_quat_w, plan.foot_pos_w, plan.foot_quat_w, plan.joint_pos)
+        joint_pos = ik.solve(
+            pos, plan.root_quat_w, plan.foot_pos_w, plan.foot_quat_w, plan.joint_pos
+        )
         qpos = torch.cat((pos, plan.root_quat_w, joint_pos), dim=1)
         gap = (wanted - centre_of_mass(clip.robot, qpos))[:, : clip.massive_axes]
         if not gap.numel() or gap.abs().max() < _BALANCED:
             return pos, joint_pos, continuous(plan.root_quat_w)
         pos = pos + torch.nn.functional.pad(gap, (0, 3 - clip.massive_axes))
-    raise RuntimeError(f"clip {clip.name!r}: the centre of mass is still {gap.abs().max():.2g} m away from its plan")
+    raise RuntimeError(
+        f"clip {clip.name!r}: the centre of mass is still {gap.abs().max():.2g} m away from its plan"
+    )
 
 
 def centre_of_mass(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
@@ -140,6 +156,8 @@ def centre_of_mass(robot: RobotCfg, qpos: torch.Tensor) -> torch.Tensor:
 def _default_centre_of_mass(robot: RobotCfg) -> torch.Tensor:
     """Middle of the feet and height of the centre of mass, both from the base in the default stance. Shape: (3,)."""
     stance = default_stance(robot)
-    qpos = torch.tensor([(0.0, 0.0, stance.base_height, *UPRIGHT, *stance.joint_pos)], dtype=torch.float64)
+    qpos = torch.tensor(
+        [(0.0, 0.0, stance.base_height, *UPRIGHT, *stance.joint_pos)], dtype=torch.float64
+    )
     mass = centre_of_mass(robot, qpos)[0]
     return torch.stack((*stance.foot_pos.mean(0)[:2], mass[2] - stance.base_height))

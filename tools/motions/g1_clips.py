@@ -41,7 +41,15 @@ def _march(stance: Stance) -> Gesturing:
         Walk(MARCH, stance),
         G1_29,
         (
-            Swing({"left_shoulder_pitch_joint": 0.4, "left_elbow_joint": 0.25, "waist_yaw_joint": 0.08}, period, left),
+            Swing(
+                {
+                    "left_shoulder_pitch_joint": 0.4,
+                    "left_elbow_joint": 0.25,
+                    "waist_yaw_joint": 0.08,
+                },
+                period,
+                left,
+            ),
             Swing({"right_shoulder_pitch_joint": 0.4, "right_elbow_joint": 0.25}, period, right),
         ),
     )
@@ -50,19 +58,43 @@ def _march(stance: Stance) -> Gesturing:
 def _squat(stance: Stance) -> Gesturing:
     """Down and up again, arms stretched forward as a counterweight."""
     height = stance.base_height
-    keys = (Key(0.25, height), Key(1.25, 0.55, pitch=0.35), Key(1.75, 0.55, pitch=0.35), Key(2.75, height))
+    keys = (
+        Key(0.25, height),
+        Key(1.25, 0.55, pitch=0.35),
+        Key(1.75, 0.55, pitch=0.35),
+        Key(2.75, height),
+    )
     stretch = {"shoulder_pitch": -2.0, "elbow": 0.4}
-    arms = {f"{side}_{joint}_joint": way for side in ("left", "right") for joint, way in stretch.items()}
+    arms = {
+        f"{side}_{joint}_joint": way for side in ("left", "right") for joint, way in stretch.items()
+    }
     return Gesturing(Planted(keys, stance), G1_29, (Reach(arms, *(key.time for key in keys)),))
 
 
 def _wave(stance: Stance) -> Gesturing:
     """The right arm goes up and its forearm to and fro; the weight moves a little to the left."""
     height = stance.base_height
-    keys = (Key(0.2, height), Key(1.2, height, left=0.015), Key(3.3, height, left=0.015), Key(4.3, height))
-    upper_arm = {"right_shoulder_pitch_joint": -0.4, "right_shoulder_roll_joint": -1.1, "waist_roll_joint": -0.05}
-    forearm = {"right_shoulder_yaw_joint": -1.45, "right_elbow_joint": -1.05, "right_wrist_roll_joint": 0.15}
-    to_and_fro = {"right_elbow_joint": 0.4, "right_shoulder_roll_joint": 0.06, "right_wrist_yaw_joint": 0.15}
+    keys = (
+        Key(0.2, height),
+        Key(1.2, height, left=0.015),
+        Key(3.3, height, left=0.015),
+        Key(4.3, height),
+    )
+    upper_arm = {
+        "right_shoulder_pitch_joint": -0.4,
+        "right_shoulder_roll_joint": -1.1,
+        "waist_roll_joint": -0.05,
+    }
+    forearm = {
+        "right_shoulder_yaw_joint": -1.45,
+        "right_elbow_joint": -1.05,
+        "right_wrist_roll_joint": 0.15,
+    }
+    to_and_fro = {
+        "right_elbow_joint": 0.4,
+        "right_shoulder_roll_joint": 0.06,
+        "right_wrist_yaw_joint": 0.15,
+    }
     return Gesturing(
         Planted(keys, stance),
         G1_29,

@@ -68,7 +68,9 @@ class Walk:
         ground, yaw = self._course(times)
         sideways = self._sway(times)
         offset = torch.stack((-sideways * yaw.sin(), sideways * yaw.cos()), dim=-1)
-        pitch = gait.pitch * torch.cos(2.0 * torch.pi * (times / gait.period - self._middle_of_first_stance()))
+        pitch = gait.pitch * torch.cos(
+            2.0 * torch.pi * (times / gait.period - self._middle_of_first_stance())
+        )
         return Plan(
             root_pos_w=torch.cat((ground + offset, self._height(times).unsqueeze(-1)), dim=-1),
             root_quat_w=rotation.multiply(rotation.from_yaw(yaw), rotation.from_pitch(pitch)),
@@ -95,7 +97,9 @@ class Walk:
         touchdown = torch.tensor(gait.touchdown, dtype=torch.float64)
         ground, yaw = self._course((stride + touchdown + gait.duty / 2.0) * gait.period)
         x, y = self.stance.foot_pos[:, 0], self.stance.foot_pos[:, 1]
-        neutral = torch.stack((x * yaw.cos() - y * yaw.sin(), x * yaw.sin() + y * yaw.cos()), dim=-1)
+        neutral = torch.stack(
+            (x * yaw.cos() - y * yaw.sin(), x * yaw.sin() + y * yaw.cos()), dim=-1
+        )
         return ground + neutral, yaw
 
     def _feet(self, times: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -110,7 +114,9 @@ class Walk:
         ground = torch.lerp(start, end, done.unsqueeze(-1))
         lift = gait.swing_height * torch.sin(torch.pi * swing).square()
         height = self.stance.foot_pos[:, 2] + lift
-        return torch.cat((ground, height.unsqueeze(-1)), dim=-1), torch.lerp(start_yaw, end_yaw, done)
+        return torch.cat((ground, height.unsqueeze(-1)), dim=-1), torch.lerp(
+            start_yaw, end_yaw, done
+        )
 
     def _height(self, times: torch.Tensor) -> torch.Tensor:
         """Height of the base: a parabola in flight, half a sine wave that meets it at the same speed in stance."""
@@ -133,7 +139,10 @@ class Walk:
             return torch.zeros_like(times)
         side = float(self.stance.foot_pos[0, 1])  # the first foot stands in the first half
         rate = math.sqrt(GRAVITY / gait.base_height)
-        since = torch.remainder(times / gait.period - self._middle_of_first_stance() + 0.25, 1.0) * gait.period
+        since = (
+            torch.remainder(times / gait.period - self._middle_of_first_stance() + 0.25, 1.0)
+            * gait.period
+        )
         half = gait.period / 2.0
         sign = torch.where(since < half, 1.0, -1.0)
         from_middle = torch.remainder(since, half) - half / 2.0

@@ -52,7 +52,11 @@ class Swing:
         swing = torch.sin(2.0 * torch.pi * (times / self.period - self.phase))
         if self.during is not None:
             start, end = self.during
-            swing = swing * smooth_step((times - start) / self.period) * smooth_step((end - times) / self.period)
+            swing = (
+                swing
+                * smooth_step((times - start) / self.period)
+                * smooth_step((end - times) / self.period)
+            )
         return {joint: amplitude * swing for joint, amplitude in self.joints.items()}
 
 
@@ -67,9 +71,13 @@ class Gesturing:
     def __post_init__(self) -> None:
         """Reject gestures of joints that the robot lacks."""
         known = self.robot.joint_names
-        unknown = [joint for gesture in self.gestures for joint in gesture.joints if joint not in known]
+        unknown = [
+            joint for gesture in self.gestures for joint in gesture.joints if joint not in known
+        ]
         if unknown:
-            raise ValueError(f"robot {self.robot.name!r} has no joint {unknown[0]!r}; joints: {', '.join(known)}")
+            raise ValueError(
+                f"robot {self.robot.name!r} has no joint {unknown[0]!r}; joints: {', '.join(known)}"
+            )
 
     def __call__(self, times: torch.Tensor) -> Plan:
         """The plan at ``times`` (T,), s."""

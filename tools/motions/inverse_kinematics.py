@@ -63,7 +63,9 @@ class FootIK:
         """
         roots = torch.cat((root_pos_w, root_quat_w), dim=1).numpy()
         solved = joint_pos.clone().numpy()
-        for i, (root, pos, quat) in enumerate(zip(roots, foot_pos_w.numpy(), foot_quat_w.numpy(), strict=True)):
+        for i, (root, pos, quat) in enumerate(
+            zip(roots, foot_pos_w.numpy(), foot_quat_w.numpy(), strict=True)
+        ):
             self._data.qpos[:7], self._data.qpos[7:] = root, solved[i]
             if i:
                 self._data.qpos[self._qpos] = solved[i - 1][self._qpos - 7]

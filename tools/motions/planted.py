@@ -50,7 +50,8 @@ class Planted:
     def _base(self, times: torch.Tensor) -> torch.Tensor:
         """Forward, left, height and pitch. Shape: (T, 4)."""
         values = [
-            torch.tensor((key.forward, key.left, key.height, key.pitch), dtype=torch.float64) for key in self.keys
+            torch.tensor((key.forward, key.left, key.height, key.pitch), dtype=torch.float64)
+            for key in self.keys
         ]
         base = values[0].repeat(len(times), 1)
         for i in range(1, len(self.keys)):

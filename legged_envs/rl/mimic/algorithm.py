@@ -10,7 +10,12 @@ from torch import nn
 from torch.nn import functional
 
 from legged_envs.rl.mimic.networks import MimicPolicy
-from legged_envs.rl.mimic_config import ACTOR_GROUPS, CRITIC_GROUPS, MimicDistillationCfg, MimicLearningCfg
+from legged_envs.rl.mimic_config import (
+    ACTOR_GROUPS,
+    CRITIC_GROUPS,
+    MimicDistillationCfg,
+    MimicLearningCfg,
+)
 from legged_envs.storage import RolloutStorageMM, Transition
 
 Teacher = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -25,16 +30,27 @@ class MimicAlgorithm:
     an observation of all environments, see :mod:`legged_envs.rl.mimic`, on the device to learn on. The actor sees
     ``groups``; ValueError if one is missing or a reference window does not divide into ``frames``."""
 
-    def __init__(self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicLearningCfg, groups: Groups):
+    def __init__(
+        self,
+        env_obs: TensorDict,
+        num_actions: int,
+        frames: int,
+        cfg: MimicLearningCfg,
+        groups: Groups,
+    ):
         if missing := [group for group in ACTOR_GROUPS + CRITIC_GROUPS if group not in env_obs]:
-            raise ValueError(f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing")
+            raise ValueError(
+                f"env_obs must have the groups {ACTOR_GROUPS + CRITIC_GROUPS}, {missing} are missing"
+            )
         self.cfg = cfg
         self.iteration, self.learning_rate = 0, cfg.learning_rate
         """Number of updates so far; and the rate, which is set together with ``lr`` of ``optimizer.param_groups``."""
         self.groups, self.transition = groups, Transition()
         """The policy's arguments; and the present step, from :meth:`act` to :meth:`process_env_step`."""
         self.device = env_obs[groups[0]].device
-        self._sizes = {names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)}
+        self._sizes = {
+            names: _sizes(env_obs, names, frames) for names in (ACTOR_GROUPS, CRITIC_GROUPS)
+        }
         self._shape = len(env_obs[groups[0]]), cfg.steps_per_env, num_actions
         self._parts: dict[str, Any] = {}
         """Everything with a ``state_dict``, by its name in a checkpoint."""
@@ -43,11 +59,17 @@ class MimicAlgorithm:
     def _begin(self, training_type: str, critics: Mapping[str, nn.Module], **options: Any) -> None:
         num_envs, num_steps, num_actions = self._shape
         actor = self._sizes[self.groups]
-        critic = self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()  # nothing is kept twice
+        critic = (
+            self._sizes[CRITIC_GROUPS] if critics and self.groups != CRITIC_GROUPS else ()
+        )  # nothing is kept twice
         shapes = actor[:1], actor[1:], critic[:1] or None, critic[1:] or None, (num_actions,)
-        self.storage = RolloutStorageMM(training_type, num_envs, num_steps, *shapes, device=self.device, **options)
+        self.storage = RolloutStorageMM(
+            training_type, num_envs, num_steps, *shapes, device=self.device, **options
+        )
         self._networks = nn.ModuleDict({"actor": self.actor, **critics}).to(self.device)
-        self.optimizer = torch.optim.Adam(self._networks.parameters(), lr=self.learning_rate, fused=True)
+        self.optimizer = torch.optim.Adam(
+            self._networks.parameters(), lr=self.learning_rate, fused=True
+        )
         self._parts |= {**self._networks, "optimizer": self.optimizer}
 
     def _descend(self, loss: torch.Tensor) -> None:
@@ -99,7 +121,12 @@ class MimicAlgorithm:
         state = {name: part.state_dict() for name, part in self._parts.items()}
         return copy.deepcopy(state) | {"iteration": self.iteration}
 
-    def load(self, state: Mapping[str, Any], load_cfg: Mapping[str, bool] | None = None, strict: bool = True) -> bool:
+    def load(
+        self,
+        state: Mapping[str, Any],
+        load_cfg: Mapping[str, bool] | None = None,
+        strict: bool = True,
+    ) -> bool:
         """Return exactly to a ``state`` from :meth:`save`, or its parts that ``load_cfg`` names; True if the iteration
         is one. ValueError if a part is in only one of both, with ``strict`` RuntimeError if parameters differ."""
         known = {*self._parts, "iteration"}
@@ -111,7 +138,9 @@ class MimicAlgorithm:
         for name in wanted - {"iteration"}:
             part = self._parts[name]
             options = {"strict": strict} if isinstance(part, nn.Module) else {}
-            part.load_state_dict(copy.deepcopy(state[name]), **options)  # an optimizer would go on writing to it
+            part.load_state_dict(
+                copy.deepcopy(state[name]), **options
+            )  # an optimizer would go on writing to it
         self.learning_rate = self.optimizer.param_groups[0]["lr"]
         self.iteration = state["iteration"] if "iteration" in wanted else self.iteration
         return "iteration" in wanted
@@ -123,7 +152,13 @@ class MimicDistillation(MimicAlgorithm):
     cfg: MimicDistillationCfg
 
     def __init__(
-        self, env_obs: TensorDict, num_actions: int, frames: int, cfg: MimicDistillationCfg, *, teacher: Teacher
+        self,
+        env_obs: TensorDict,
+        num_actions: int,
+        frames: int,
+        cfg: MimicDistillationCfg,
+        *,
+        teacher: Teacher,
     ):
         super().__init__(env_obs, num_actions, frames, cfg, ACTOR_GROUPS)
         self.teacher = teacher
@@ -161,11 +196,16 @@ def means(rows: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, float]:
     for row in rows:
         for name, value in row.items():
             values.setdefault(name, []).append(value.detach())
-    return {name: sum(numbers, torch.zeros(())).item() / len(numbers) for name, numbers in values.items()}
+    return {
+        name: sum(numbers, torch.zeros(())).item() / len(numbers)
+        for name, numbers in values.items()
+    }
 
 
 def _sizes(obs: TensorDict, groups: Groups, frames: int) -> tuple[int, int]:
     observation, reference, _ = (obs[group].shape[1] for group in groups)
     if frames < 1 or reference % frames:
-        raise ValueError(f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}")
+        raise ValueError(
+            f"frames must divide the {reference} numbers of {groups[1]!r} evenly, got {frames}"
+        )
     return observation, reference

@@ -43,7 +43,9 @@ class RewardBonus(ABC):
         self.means = self.after.new_zeros(num_steps)
         """States before and after each step, of one episode, (num_steps, num_envs, S); mean bonuses, (num_steps,)."""
 
-    def add(self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict) -> torch.Tensor:
+    def add(
+        self, step: int, rewards: torch.Tensor, obs: TensorDict, following: TensorDict
+    ) -> torch.Tensor:
         """The ``rewards`` (num_envs,) of a step from ``obs`` to ``following``, of the same episodes, with the bonus."""
         self.before[step], self.after[step] = obs[self.group], following[self.group]
         bonus = self._reward(self.before[step], self.after[step])
@@ -99,7 +101,11 @@ class Discriminator(nn.Module):
         (gradient,) = torch.autograd.grad(of_expert.sum(), pair, create_graph=True)
         penalty = 0.5 * self.gradient_penalty * gradient.square().sum(dim=1).mean()
         fit = (of_expert - 1.0).square().mean() + (of_policy + 1.0).square().mean()
-        return {"amp": fit + penalty, "amp_expert": of_expert.mean(), "amp_policy": of_policy.mean()}
+        return {
+            "amp": fit + penalty,
+            "amp_expert": of_expert.mean(),
+            "amp_policy": of_policy.mean(),
+        }
 
 
 class StylePrior(RewardBonus):
@@ -110,9 +116,15 @@ class StylePrior(RewardBonus):
 
     def __init__(self, cfg: AmpCfg, expert: Expert, env_obs: TensorDict, num_steps: int):
         super().__init__(cfg.group, env_obs, num_steps)
-        self.expert, self.task_weight, self.weight = expert, cfg.task_reward_weight, cfg.amp_reward_weight
+        self.expert, self.task_weight, self.weight = (
+            expert,
+            cfg.task_reward_weight,
+            cfg.amp_reward_weight,
+        )
         self.network = Discriminator(self.after.shape[2], cfg).to(self.after.device)
-        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=cfg.learning_rate, fused=True)
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=cfg.learning_rate, fused=True
+        )
 
     def _reward(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
         return self.network.reward(before, after)
@@ -129,9 +141,13 @@ def amp_observations() -> ObservationGroupCfg:
     """The states that robots and motions are compared by, as noisy as what a policy sees."""
     terms = {
         "gravity": ObservationTermCfg(observations.projected_gravity, noise=0.05, mirror="vector"),
-        "ang_vel": ObservationTermCfg(observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"),
+        "ang_vel": ObservationTermCfg(
+            observations.base_ang_vel, noise=0.2, scale=0.25, mirror="pseudovector"
+        ),
         "joint_pos": ObservationTermCfg(observations.joint_pos, noise=0.01, mirror="joint"),
-        "joint_vel": ObservationTermCfg(observations.joint_vel, noise=0.5, scale=0.05, mirror="joint"),
+        "joint_vel": ObservationTermCfg(
+            observations.joint_vel, noise=0.5, scale=0.05, mirror="joint"
+        ),
     }
     return ObservationGroupCfg(terms, noisy=True)
 
@@ -147,8 +163,12 @@ class ExpertTransitions:
         steps = library.duration.double() / step_dt
         # A loop's last pair leads into its next repetition.
         num_steps = torch.where(library.loops, (steps - 1e-6).ceil(), (steps + 1e-6).floor()).long()
-        clips = torch.arange(library.num_clips, device=library.device).repeat_interleave(num_steps + 1)
-        times = step_dt * torch.cat([torch.arange(n + 1, dtype=torch.float64) for n in num_steps]).to(library.device)
+        clips = torch.arange(library.num_clips, device=library.device).repeat_interleave(
+            num_steps + 1
+        )
+        times = step_dt * torch.cat(
+            [torch.arange(n + 1, dtype=torch.float64) for n in num_steps]
+        ).to(library.device)
         sample = library.sample(clips, times)
         usable = sample.valid[:-1] & sample.valid[1:] & (clips[:-1] == clips[1:])
         values, of_clip = self._values(sample, library.robot), clips[:-1][usable]
@@ -179,13 +199,17 @@ class ExpertTransitions:
             try:
                 values.append(term.func(on_motion, **term.params))
             except AttributeError as error:
-                raise ValueError(f"AMP's term {name!r} reads what no motion has: {error}; leave it out") from error
+                raise ValueError(
+                    f"AMP's term {name!r} reads what no motion has: {error}; leave it out"
+                ) from error
         self._sizes = [value.shape[1] for value in values]
         return torch.cat(values, dim=1)
 
     def _observed(self, values: torch.Tensor) -> torch.Tensor:
         shown = []
-        for term, value in zip(self._group.terms.values(), values.split(self._sizes, dim=1), strict=True):
+        for term, value in zip(
+            self._group.terms.values(), values.split(self._sizes, dim=1), strict=True
+        ):
             if self._group.noisy and term.noise:
                 value = value + term.noise * (2.0 * torch.rand_like(value) - 1.0)
             value = value if term.clip is None else value.clamp(*term.clip)
@@ -201,9 +225,21 @@ class Novelty(RewardBonus):
 
     def __init__(self, cfg: RndCfg, activation: str, env_obs: TensorDict, num_steps: int):
         super().__init__(cfg.group, env_obs, num_steps)
-        sizes: Any = self.after.shape[2], {"rnd_state": [cfg.group]}, cfg.outputs, cfg.hidden, cfg.hidden
-        options: Any = {"weight": cfg.weight, "learning_rate": cfg.learning_rate, "device": str(self.after.device)}
-        self.network = RandomNetworkDistillation(*sizes, activation, state_normalization=True, **options)
+        sizes: Any = (
+            self.after.shape[2],
+            {"rnd_state": [cfg.group]},
+            cfg.outputs,
+            cfg.hidden,
+            cfg.hidden,
+        )
+        options: Any = {
+            "weight": cfg.weight,
+            "learning_rate": cfg.learning_rate,
+            "device": str(self.after.device),
+        }
+        self.network = RandomNetworkDistillation(
+            *sizes, activation, state_normalization=True, **options
+        )
         self.optimizer = self.network.optimizer
 
     def _reward(self, before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:

@@ -19,7 +19,9 @@ class FrameTransformer(nn.Module):
         super().__init__()
         width = cfg.encoder_size
         if width % cfg.encoder_heads:
-            raise ValueError(f"encoder_heads must divide encoder_size = {width}, got {cfg.encoder_heads}")
+            raise ValueError(
+                f"encoder_heads must divide encoder_size = {width}, got {cfg.encoder_heads}"
+            )
         self.frames = frames
         self.embed = nn.Linear(reference_size // frames, width)
         self.position = nn.Parameter(0.02 * torch.randn(frames, width))
@@ -44,7 +46,9 @@ class _AttentionLayer(nn.Module):
         self.mlp = MLP(width, width, cfg.encoder_hidden, cfg.activation)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        split = self.queries_keys_values(self.norm_attention(tokens)).unflatten(2, (3, self.heads, -1))
+        split = self.queries_keys_values(self.norm_attention(tokens)).unflatten(
+            2, (3, self.heads, -1)
+        )
         queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
         attended = functional.scaled_dot_product_attention(queries, keys, values)
         tokens = tokens + self.out(attended.transpose(1, 2).flatten(2))
@@ -60,11 +64,15 @@ class MimicNetwork(nn.Module):
         if cfg.encoder == "transformer":
             self.encoder: nn.Module = FrameTransformer(sizes[1], frames, cfg)
         else:
-            self.encoder = MLP(sizes[1], cfg.encoder_size, cfg.encoder_hidden, cfg.activation, cfg.activation)
+            self.encoder = MLP(
+                sizes[1], cfg.encoder_size, cfg.encoder_hidden, cfg.activation, cfg.activation
+            )
         self.no_reference = nn.Parameter(torch.zeros(cfg.encoder_size))
         self.head = MLP(sizes[0] + cfg.encoder_size, outputs, cfg.hidden, cfg.activation)
 
-    def forward(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
         """Shapes: (n, P), (n, R), (n, 1) or (n,) → (n, outputs)."""
         present = mask.reshape(-1, 1) > 0.5
         # Emptied before the encoder too, so that not even a NaN under the mask reaches a gradient.
@@ -72,7 +80,9 @@ class MimicNetwork(nn.Module):
         code = torch.where(present, self.encoder(window), self.no_reference)
         return self.head(torch.cat((self.normalizer(observation), code), dim=1))
 
-    def update_normalizers(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> None:
+    def update_normalizers(
+        self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> None:
         """Take observations (…, P), and references (…, R) where there are some, into the running statistics."""
         self.normalizer.update(observation.flatten(0, -2))
         present = mask.reshape(reference.shape[:-1]) > 0.5
@@ -89,7 +99,9 @@ class MimicGaussian(GaussianDistribution):
 
     def update_where(self, mean: torch.Tensor, mask: torch.Tensor) -> None:
         """Become the distribution around ``mean`` (n, num_actions), with a reference where ``mask`` (n, 1) or (n,)."""
-        log_std = torch.where(mask.reshape(-1, 1) > 0.5, self.log_std_param, self.log_free_std_param)
+        log_std = torch.where(
+            mask.reshape(-1, 1) > 0.5, self.log_std_param, self.log_free_std_param
+        )
         self._distribution = torch.distributions.Normal(mean, log_std.exp())
 
 
@@ -101,7 +113,9 @@ class MimicPolicy(nn.Module):
         self.network = MimicNetwork(sizes, frames, num_actions, cfg)
         self.distribution = MimicGaussian(num_actions, cfg.init_std, cfg.init_free_std)
 
-    def forward(self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
         """Mean actions; ``distribution`` is then that of these observations."""
         mean = self.network(observation, reference, mask)
         self.distribution.update_where(mean, mask)

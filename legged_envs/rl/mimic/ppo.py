@@ -37,10 +37,18 @@ class MimicPPO(MimicAlgorithm):
         teacher: Teacher | None = None,
         expert: Expert | None = None,
     ):
-        super().__init__(env_obs, num_actions, frames, cfg, CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS)
+        super().__init__(
+            env_obs,
+            num_actions,
+            frames,
+            cfg,
+            CRITIC_GROUPS if cfg.privileged_actor else ACTOR_GROUPS,
+        )
         num_envs = len(env_obs)
         if cfg.dagger.coefficient and teacher is None:
-            raise ValueError(f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None")
+            raise ValueError(
+                f"dagger.coefficient = {cfg.dagger.coefficient} needs a teacher, got None"
+            )
         self.teacher = teacher if cfg.dagger.coefficient else None
         self.critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, 1, cfg)
         self.critics, critics = {"values": self.critic}, {"critic": self.critic}
@@ -51,7 +59,9 @@ class MimicPPO(MimicAlgorithm):
         if cfg.lagrange.enabled:
             check_number("lagrange.calm_fraction", cfg.lagrange.calm_fraction, 0.0, below=1.0)
             self.calm_envs = min(math.ceil(cfg.lagrange.calm_fraction * num_envs), num_envs - 1)
-            lagrange = Lagrange(cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange, self.device)
+            lagrange = Lagrange(
+                cost_names, cost_limits, cfg.gamma * cfg.gae_lambda, cfg.lagrange, self.device
+            )
             self.lagrange = self._parts["lagrange"] = lagrange
             num_costs = len(lagrange.names)
             cost_critic = MimicNetwork(self._sizes[CRITIC_GROUPS], frames, num_costs, cfg)
@@ -59,14 +69,23 @@ class MimicPPO(MimicAlgorithm):
         self.bonuses: list[RewardBonus] = []
         if cfg.amp.amp_reward_weight:
             if expert is None:
-                raise ValueError(f"amp.amp_reward_weight = {cfg.amp.amp_reward_weight} needs an expert, got None")
+                raise ValueError(
+                    f"amp.amp_reward_weight = {cfg.amp.amp_reward_weight} needs an expert, got None"
+                )
             self.bonuses.append(StylePrior(cfg.amp, expert, env_obs, cfg.steps_per_env))
         if cfg.rnd.weight:
             self.bonuses.append(Novelty(cfg.rnd, cfg.activation, env_obs, cfg.steps_per_env))
         for bonus in self.bonuses:
-            self._parts |= {bonus.option: bonus.network, f"{bonus.option}_optimizer": bonus.optimizer}
-        self._begin("rl", critics, apply_dagger_actions=self.teacher is not None, num_costs=num_costs)
-        self._time_outs = torch.zeros(cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device)
+            self._parts |= {
+                bonus.option: bonus.network,
+                f"{bonus.option}_optimizer": bonus.optimizer,
+            }
+        self._begin(
+            "rl", critics, apply_dagger_actions=self.teacher is not None, num_costs=num_costs
+        )
+        self._time_outs = torch.zeros(
+            cfg.steps_per_env, num_envs, dtype=torch.bool, device=self.device
+        )
         self._final_inputs: list[list[torch.Tensor]] = []
         """What the critics see of the episodes that timed out in this rollout, in the order of ``_time_outs``."""
 
@@ -90,18 +109,28 @@ class MimicPPO(MimicAlgorithm):
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Mapping[str, Any]
     ) -> None:
         """Keep a step's outcome. ValueError without ``costs`` for constraints, or ``final_obs`` where episodes end."""
-        step, time_outs, following = self.storage.step, extras["time_outs"], extras.get("final_obs", obs)
+        step, time_outs, following = (
+            self.storage.step,
+            extras["time_outs"],
+            extras.get("final_obs", obs),
+        )
         if "final_obs" not in extras and dones.any():
-            raise ValueError("extras must have final_obs, the true last observations, when episodes end")
+            raise ValueError(
+                "extras must have final_obs, the true last observations, when episodes end"
+            )
         if self.lagrange is not None:
             if extras.get("costs") is None:
-                raise ValueError("extras must have costs, (num_envs, K), as lagrange.enabled is on; got none")
+                raise ValueError(
+                    "extras must have costs, (num_envs, K), as lagrange.enabled is on; got none"
+                )
             self.transition.cost_rewards = self.lagrange.scaled(extras["costs"])
         if step == 0:
             self._final_inputs = []
         self._time_outs[step] = time_outs
         if time_outs.any():
-            self._final_inputs.append([part[time_outs] for part in inputs(following, CRITIC_GROUPS)])
+            self._final_inputs.append(
+                [part[time_outs] for part in inputs(following, CRITIC_GROUPS)]
+            )
         for bonus in self.bonuses:
             rewards = bonus.add(step, rewards, self._acted_on, following)
         super().process_env_step(obs, rewards, dones, extras)
@@ -109,7 +138,10 @@ class MimicPPO(MimicAlgorithm):
     @torch.no_grad()
     def compute_returns(self, obs: TensorDict) -> None:
         """Write returns and advantages; an episode that timed out goes on with the value of its last observation."""
-        seen = [torch.cat(parts) for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True)]
+        seen = [
+            torch.cat(parts)
+            for parts in zip(inputs(obs, CRITIC_GROUPS), *self._final_inputs, strict=True)
+        ]
         arguments: dict[str, Any] = {"gamma": self.cfg.gamma, "lam": self.cfg.gae_lambda}
         for column, critic in self.critics.items():
             last, finals = critic(*seen).tensor_split([self.storage.num_envs])
@@ -148,14 +180,18 @@ class MimicPPO(MimicAlgorithm):
         referenced, measured = storage.reference_observations_mask, slice(self.calm_envs or None)
         costs = lagrange.ascend(storage.cost_rewards[:, measured], referenced[:, measured])
         lagrange.combine_(storage.advantages, storage.cost_advantages, referenced)
-        storage.advantages[:, : self.calm_envs] = 0.0  # actions without noise say nothing about which noise is good
+        storage.advantages[:, : self.calm_envs] = (
+            0.0  # actions without noise say nothing about which noise is good
+        )
         return lagrange.report(costs)
 
     def _loss(self, batch: MiniBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         cfg, distribution = self.cfg, self.actor.distribution
         mean, seen = self.actor(*observed(batch)), observed(batch, "critic_")
         with torch.no_grad():
-            kl = distribution.kl_divergence((batch.action_mean, batch.action_sigma), distribution.params).mean()
+            kl = distribution.kl_divergence(
+                (batch.action_mean, batch.action_sigma), distribution.params
+            ).mean()
         if cfg.schedule == "adaptive":
             self._adapt_learning_rate(kl.item())
         advantages = batch.advantages.squeeze(1)
@@ -167,7 +203,9 @@ class MimicPPO(MimicAlgorithm):
         loss = surrogate + cfg.value_loss * value - cfg.entropy * entropy
         terms = {"surrogate": surrogate, "value": value, "entropy": entropy, "kl": kl}
         if batch.cost_returns is not None:
-            terms["cost_value"] = functional.mse_loss(self.critics["cost_values"](*seen), batch.cost_returns)
+            terms["cost_value"] = functional.mse_loss(
+                self.critics["cost_values"](*seen), batch.cost_returns
+            )
             loss = loss + cfg.value_loss * terms["cost_value"]
         if self.dagger_coefficient and batch.dagger_actions is not None:
             terms["dagger"] = functional.mse_loss(mean, batch.dagger_actions)
@@ -191,19 +229,31 @@ class Lagrange:
     whose ``limits`` are mean costs per control step; ``discount`` is γλ. ValueError if a value is invalid."""
 
     def __init__(
-        self, names: Sequence[str], limits: Sequence[float], discount: float, cfg: LagrangeCfg, device: torch.device
+        self,
+        names: Sequence[str],
+        limits: Sequence[float],
+        discount: float,
+        cfg: LagrangeCfg,
+        device: torch.device,
     ):
         if not limits or len(limits) != len(names) or min(limits) <= 0.0:
             given = f"cost_names = {tuple(names)} and cost_limits = {tuple(limits)}"
-            raise ValueError(f"lagrange needs a cost name and a positive limit for each cost term, got {given}")
+            raise ValueError(
+                f"lagrange needs a cost name and a positive limit for each cost term, got {given}"
+            )
         check_number("gamma · gae_lambda with lagrange", discount, below=1.0)
         for name in cfg.costs:
             check_choice("each of lagrange.costs", name, names)
         self._columns = [k for k, name in enumerate(names) if not cfg.costs or name in cfg.costs]
         self.names = tuple(names[k] for k in self._columns)
-        self.limits = torch.tensor([limits[k] for k in self._columns], dtype=torch.float32, device=device)
+        self.limits = torch.tensor(
+            [limits[k] for k in self._columns], dtype=torch.float32, device=device
+        )
         self.scale = 1.0 - discount
-        gains = {name: getattr(cfg, name) for name in ("integral", "proportional", "derivative", "maximum")}
+        gains = {
+            name: getattr(cfg, name)
+            for name in ("integral", "proportional", "derivative", "maximum")
+        }
         initial = torch.full((2, len(self.names)), cfg.initial, dtype=torch.float32, device=device)
         self.multipliers = PIDMultipliers(initial, **gains)
         """Without a reference, and with one. Shape of the values: (2, K)."""
@@ -215,15 +265,22 @@ class Lagrange:
     def ascend(self, scaled_costs: torch.Tensor, referenced: torch.Tensor) -> torch.Tensor:
         """Let the multipliers follow the :func:`relative_excess` of a rollout's costs. Returns mean costs per step
         without and with a reference (or NaN). Shapes: (num_steps, num_envs, K), (num_steps, num_envs) → (2, K)."""
-        fractions = torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)]) / self.scale
+        fractions = (
+            torch.stack([scaled_costs[rows].mean(dim=0) for rows in (~referenced, referenced)])
+            / self.scale
+        )
         self.multipliers.update(relative_excess(fractions, torch.ones_like(fractions)))
         return fractions * self.limits
 
-    def combine_(self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor) -> None:
+    def combine_(
+        self, advantages: torch.Tensor, cost_advantages: torch.Tensor, referenced: torch.Tensor
+    ) -> None:
         """Write (A − Σ λ_k A^c_k) / (1 + Σ λ_k) to ``advantages`` A, which are standardised. Each A^c_k is centred and
         divided by its standard deviation, with and without a reference by itself, but by no less than 1 − γλ, a step's
         cost at the limit. Shapes: (num_steps, num_envs, 1), (num_steps, num_envs, K), (num_steps, num_envs)."""
-        for rows, multipliers in zip((~referenced, referenced), self.multipliers.values, strict=True):
+        for rows, multipliers in zip(
+            (~referenced, referenced), self.multipliers.values, strict=True
+        ):
             costs = cost_advantages[rows]
             if not len(costs):
                 continue
@@ -236,10 +293,14 @@ class Lagrange:
         kinds = ("free_cost", "cost", "free_multiplier", "multiplier")
         names = [f"{kind}/{name}" for kind in kinds for name in self.names]
         values = torch.stack((costs, self.multipliers.values)).flatten().tolist()
-        return {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
+        return {
+            name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)
+        }
 
     def state_dict(self) -> dict[str, Any]:
         return self.multipliers.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.multipliers.load_state_dict({name: part.to(self.limits.device) for name, part in state.items()})
+        self.multipliers.load_state_dict(
+            {name: part.to(self.limits.device) for name, part in state.items()}
+        )

@@ -54,8 +54,13 @@ class Session:
         """Let one control step pass."""
         core, before, step_dt = self.core, self.core.rewards.episode_sums.clone(), self.core.step_dt
         if (pull := self.pull) is not None:
-            place, speed = (each[pull[0]].cpu().numpy() for each in (core.robot.root_pos_w, core.sim.root_lin_vel_w))
-            change = np.clip((pull[1] - place) * PULL - speed * DAMPING, -MOST_PULL, MOST_PULL) * step_dt
+            place, speed = (
+                each[pull[0]].cpu().numpy()
+                for each in (core.robot.root_pos_w, core.sim.root_lin_vel_w)
+            )
+            change = (
+                np.clip((pull[1] - place) * PULL - speed * DAMPING, -MOST_PULL, MOST_PULL) * step_dt
+            )
             core.sim.push(torch.tensor([pull[0]]), torch.from_numpy(change).float()[None])
         with torch.inference_mode():
             action = self.policy(*(self.observation[group] for group in self.policy.inputs))
@@ -98,9 +103,15 @@ def serving(port: int) -> "Iterator[viser.ViserServer]":
 
     with redirect_stdout(io.StringIO()):  # it has a box to say what is said below
         server = viser.ViserServer(HOST, port, label="legged-envs", verbose=False)
-    server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing goes over the network
-    server.on_client_connect(lambda client: print(f"browser {client.client_id} is there", flush=True))
-    server.on_client_disconnect(lambda client: print(f"browser {client.client_id} has gone", flush=True))
+    server.gui.configure_theme(
+        show_logo=False, show_share_button=False
+    )  # sharing goes over the network
+    server.on_client_connect(
+        lambda client: print(f"browser {client.client_id} is there", flush=True)
+    )
+    server.on_client_disconnect(
+        lambda client: print(f"browser {client.client_id} has gone", flush=True)
+    )
     try:
         yield server
     finally:
@@ -109,7 +120,14 @@ def serving(port: int) -> "Iterator[viser.ViserServer]":
 
 
 def play(
-    task_id: str, cfg: TaskCfg, policy: Policy, shown: Sequence[Scene], scan: bool, num_envs: int, port: int, end: float
+    task_id: str,
+    cfg: TaskCfg,
+    policy: Policy,
+    shown: Sequence[Scene],
+    scan: bool,
+    num_envs: int,
+    port: int,
+    end: float,
 ) -> None:
     """Show ``num_envs`` robots in the first of the scenes ``shown`` on a page at ``port``, with the points of a height
     scan if ``scan``, for ``end`` seconds. Without an end, nothing moves unless there is a browser."""
@@ -121,7 +139,10 @@ def play(
         panel = Panel(server, Session(envs, policy, shown[0]), cfg, shown)
         panel.controls["height scan"].value = scan
         page = f"localhost:{port}"
-        print(f"{task_id} at http://{page} (from elsewhere: ssh -L {port}:{page} here); Ctrl-C ends", flush=True)
+        print(
+            f"{task_id} at http://{page} (from elsewhere: ssh -L {port}:{page} here); Ctrl-C ends",
+            flush=True,
+        )
         seconds = cpu_seconds = frames = 0.0
         figures, due = "", time.perf_counter()
         try:

@@ -46,8 +46,15 @@ def body_mesh(model: mujoco.MjModel, body: int) -> trimesh.Trimesh | None:
         material, rgba, pose = model.geom_matid[i], model.geom_rgba[i], np.eye(4)
         if kind == "MESH":
             part = model.mesh(model.geom_dataid[i])
-            (point,), (points,), (face,), (faces,) = part.vertadr, part.vertnum, part.faceadr, part.facenum
-            mesh: Any = trimesh.Trimesh(model.mesh_vert[point : point + points], model.mesh_face[face : face + faces])
+            (point,), (points,), (face,), (faces,) = (
+                part.vertadr,
+                part.vertnum,
+                part.faceadr,
+                part.facenum,
+            )
+            mesh: Any = trimesh.Trimesh(
+                model.mesh_vert[point : point + points], model.mesh_face[face : face + faces]
+            )
         elif kind in _SHAPES and rgba[3] > 0.0:
             mesh = _SHAPES[kind](model.geom_size[i])
         else:
@@ -56,25 +63,39 @@ def body_mesh(model: mujoco.MjModel, body: int) -> trimesh.Trimesh | None:
             mesh.unmerge_vertices()  # which keeps edges sharp
         pose[:3, :3], pose[:3, 3] = quaternion_matrix(model.geom_quat[i])[:3, :3], model.geom_pos[i]
         has_default = material >= 0 and np.allclose(rgba, _DEFAULT_RGBA)
-        mesh.visual.vertex_colors = np.uint8(255.0 * (model.mat_rgba[material] if has_default else rgba))
+        mesh.visual.vertex_colors = np.uint8(
+            255.0 * (model.mat_rgba[material] if has_default else rgba)
+        )
         meshes.append(mesh.apply_transform(pose))
     if not meshes:
         return None
     whole: Any = trimesh.util.concatenate(meshes)
-    normals, corners = np.zeros_like(whole.vertices), np.asarray(whole.triangles)  # trimesh's own want SciPy
+    normals, corners = (
+        np.zeros_like(whole.vertices),
+        np.asarray(whole.triangles),
+    )  # trimesh's own want SciPy
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     np.add.at(normals, whole.faces.ravel(), np.repeat(across, 3, axis=0))
     whole.vertex_normals = normals / np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-12)
     return whole
 
 
-def field_mesh(terrain: Terrain, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def field_mesh(
+    terrain: Terrain, rows: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Points and triangles, those that the engine has, of a part of a field. Shapes: (n, 3), m, and (m, 3)."""
-    x, y = (low + each * terrain.horizontal_scale for low, each in zip(terrain.low, (rows, columns), strict=True))
-    vertices = np.stack((*np.meshgrid(x, y, indexing="ij"), terrain.heights[np.ix_(rows, columns)]), axis=-1)
+    x, y = (
+        low + each * terrain.horizontal_scale
+        for low, each in zip(terrain.low, (rows, columns), strict=True)
+    )
+    vertices = np.stack(
+        (*np.meshgrid(x, y, indexing="ij"), terrain.heights[np.ix_(rows, columns)]), axis=-1
+    )
     n = len(columns)
     first = (np.arange(len(rows) - 1)[:, None] * n + np.arange(n - 1)).reshape(-1, 1)
-    return vertices.reshape(-1, 3), np.concatenate([first + np.array(each) for each in ((0, n, n + 1), (0, n + 1, 1))])
+    return vertices.reshape(-1, 3), np.concatenate(
+        [first + np.array(each) for each in ((0, n, n + 1), (0, n + 1, 1))]
+    )
 
 
 class Stage:
@@ -85,8 +106,13 @@ class Stage:
         self._server, self._session = server, session
         self._core: Any = session.core
         core, scene = self._core, server.scene
-        scene.configure_default_lights(cast_shadow=False)  # which take a browser without a GPU most of its time
-        self._frame, side = scene.add_frame("/world", show_axes=False), math.ceil(math.sqrt(core.num_envs))
+        scene.configure_default_lights(
+            cast_shadow=False
+        )  # which take a browser without a GPU most of its time
+        self._frame, side = (
+            scene.add_frame("/world", show_axes=False),
+            math.ceil(math.sqrt(core.num_envs)),
+        )
         places = np.array([(i // side, i % side, 0.0) for i in range(core.num_envs)])
         self.offsets = (places - places.mean(0)) * (SPACING if core.sim.ground is None else 0.0)
         """Where the world of each environment is on the page, m. Shape: (num_envs, 3)."""
@@ -94,14 +120,19 @@ class Stage:
         model, poses = core.sim.drawn()
         for i in range(model.nbody):
             if (mesh := body_mesh(model, i)) is not None:
-                start: dict[str, Any] = {"batched_positions": poses[:, i, :3], "batched_wxyzs": poses[:, i, 3:]}
+                start: dict[str, Any] = {
+                    "batched_positions": poses[:, i, :3],
+                    "batched_wxyzs": poses[:, i, 3:],
+                }
                 self.bodies[i] = scene.add_batched_meshes_trimesh(f"/world/{i}", mesh, **start)
                 if model.body(i).name in core.sim.body_names:  # of the first robot
                     self.bodies[i].on_drag(self._drag)
         nothing, red = np.zeros((0, 2, 3), np.float32), (240, 80, 30)
         arrow = {"shaft_radius": 0.008, "head_radius": 0.02, "head_length": 0.05}
         self.forces = scene.add_arrows("/world/forces", nothing, red, visible=False, **arrow)  # type: ignore[call-overload]
-        self.points = scene.add_point_cloud("/world/scan", nothing[:, 0], red, point_size=0.025, precision="float32")
+        self.points = scene.add_point_cloud(
+            "/world/scan", nothing[:, 0], red, point_size=0.025, precision="float32"
+        )
         try:
             self._scan = scan_of(core.cfg)
         except ValueError:  # the policy sees no ground
@@ -112,13 +143,24 @@ class Stage:
         self._events: deque[tuple[str, int, np.ndarray]] = deque()
         self._hand: tuple[int, np.ndarray] | None = None
         if core.sim.ground is None:
-            floor: dict[str, Any] = {"plane_color": (232, 234, 237), "plane_opacity": 1.0, "fade_distance": 40.0}
-            scene.add_grid("/world/ground", infinite_grid=True, section_color=(195, 200, 206), **floor)
+            floor: dict[str, Any] = {
+                "plane_color": (232, 234, 237),
+                "plane_opacity": 1.0,
+                "fade_distance": 40.0,
+            }
+            scene.add_grid(
+                "/world/ground", infinite_grid=True, section_color=(195, 200, 206), **floor
+            )
         away = 1.0 + SPACING * (side - 1) / 2 * (core.sim.ground is None)
-        server.initial_camera.position, server.initial_camera.look_at = (1.1 * away, -1.5 * away, away), (0.0, 0.0, 0.2)
+        server.initial_camera.position, server.initial_camera.look_at = (
+            (1.1 * away, -1.5 * away, away),
+            (0.0, 0.0, 0.2),
+        )
 
     async def _drag(self, event: Any) -> None:
-        way = np.subtract(event.end_position, event.start_position)  # from where the robot is held now
+        way = np.subtract(
+            event.end_position, event.start_position
+        )  # from where the robot is held now
         self._events.append((event.phase, event.instance_index, way))
 
     def hold(self) -> None:
@@ -155,7 +197,9 @@ class Stage:
                 self.forces.points = arrows[force.norm(dim=-1) > LEAST_FORCE].numpy()
             if self.points.visible:
                 points = scan_points(core, **self._scan)[followed].numpy()
-                self.points.points = points + (offset + np.array((0.0, 0.0, LIFT))).astype(np.float32)
+                self.points.points = points + (offset + np.array((0.0, 0.0, LIFT))).astype(
+                    np.float32
+                )
             if core.sim.ground is not None:
                 self._lay(core.sim.ground.terrain, root)
             self._frame.position = -self._middle
@@ -167,6 +211,10 @@ class Stage:
         if window != self._window:
             self._window, parts = window, []
             for i, n in zip(window, terrain.heights.shape, strict=True):
-                parts.append(np.arange(max(0, min(i - WINDOW, n - 2)), max(2, min(i + WINDOW + 1, n))))
+                parts.append(
+                    np.arange(max(0, min(i - WINDOW, n - 2)), max(2, min(i + WINDOW + 1, n)))
+                )
             look: dict[str, Any] = {"color": (150, 155, 150), "flat_shading": True}
-            self._server.scene.add_mesh_simple("/world/ground", *field_mesh(terrain, *parts), **look)
+            self._server.scene.add_mesh_simple(
+                "/world/ground", *field_mesh(terrain, *parts), **look
+            )
