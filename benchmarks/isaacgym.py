@@ -20,7 +20,7 @@ import torch
 import tyro
 
 from legged_envs.checks import whole_number
-from legged_envs.isaacgym import install
+from legged_envs.compat.isaac_gym import install
 
 
 class TimedGym:

@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from legged_envs.envs import LeggedVectorEnv
 from legged_envs.sim.mujoco_cpu import MujocoSimulation
 from legged_envs.wrappers import TimeLimit
-from legged_envs.wrappers.base import layers
+from legged_envs.wrappers.plumbing.base import layers
 
 ROUND_ENV_STEPS = 12_000
 """Environment steps of each side in a round, about 0.4 s on two cores."""

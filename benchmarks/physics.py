@@ -34,10 +34,10 @@ from benchmarks.throughput import check_output, machine
 from legged_envs.checks import whole_number
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.rl.evaluate import SECONDS, Evaluator
-from legged_envs.rl.metrics import evaluation_cfg
-from legged_envs.rl.policy import Policy, policy_and_task
-from legged_envs.rl.velocity_metrics import Evaluation
+from legged_envs.evaluation.conditions import evaluation_cfg
+from legged_envs.evaluation.evaluator import SECONDS, Evaluator
+from legged_envs.evaluation.metrics.velocity import Evaluation
+from legged_envs.policy.policy import Policy, policy_and_task
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.sim.engines import ENGINES

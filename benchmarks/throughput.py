@@ -30,7 +30,7 @@ from rich.console import Console
 from benchmarks.loops import BatchLoop, EnvLoop, PlainLoop, RawLoop, SlowActions
 from benchmarks.throughput_report import ANT, RATIO_LIMITS, WRAPPER_LIMITS, print_bench
 from legged_envs.wrappers import ActionScale, CostNormalize, ObsNormalize, RewardNormalize
-from legged_envs.wrappers.base import layers
+from legged_envs.wrappers.plumbing.base import layers
 
 SCALING_SIZES = (256, 1024, 4096, 16384)
 PROBE_ENVS = 4096

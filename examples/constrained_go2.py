@@ -18,11 +18,11 @@ from matplotlib import pyplot
 from rich.console import Console
 
 from legged_envs.envs import unwrap
-from legged_envs.rl.config import PPOCfg, TrainCfg
-from legged_envs.rl.train import Trainer
-from legged_envs.wrappers.base import StatefulWrapper
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.trainer import Trainer
 from legged_envs.wrappers.constraints_as_terminations import ConstraintsAsTerminations
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
+from legged_envs.wrappers.plumbing.base import StatefulWrapper
 
 TASK = "Legged/Go2-Flat-v0"
 # Costs that an unconstrained walk does not keep: joints in the middle half of their range and below half their speed.

@@ -14,11 +14,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 from rich.console import Console
 
-from legged_envs.rl.config import PPOCfg, TrainCfg
-from legged_envs.rl.evaluate import Evaluator
-from legged_envs.rl.policy import load_policy
-from legged_envs.rl.train import Trainer
+from legged_envs.evaluation.evaluator import Evaluator
+from legged_envs.policy.policy import load_policy
 from legged_envs.tasks import make_task_cfg
+from legged_envs.training.options import PPOCfg, TrainCfg
+from legged_envs.training.trainer import Trainer
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward
 
 TASK, COST = "Legged/Go2-Rough-v0", "stumble"

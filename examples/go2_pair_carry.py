@@ -14,8 +14,8 @@ from torch import nn
 
 import legged_envs  # noqa: F401  (registers the ids)
 from legged_envs import rotation
-from legged_envs.rl.evaluate import EVALUATION_SEED, SECONDS
-from legged_envs.rl.metrics import EVALUATED, SETTLING_SECONDS, evaluation_cfg
+from legged_envs.evaluation.conditions import EVALUATED, SETTLING_SECONDS, evaluation_cfg
+from legged_envs.evaluation.evaluator import EVALUATION_SEED, SECONDS
 from legged_envs.tasks import make_task_cfg
 
 ID = "Legged/Go2-Pair-v0"

@@ -8,7 +8,7 @@ import torch
 import legged_envs  # noqa: F401  (registers the ids)
 from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import foot_contacts, inspect_motion, shipped_motions
-from legged_envs.rl.policy import load_policy, load_shipped_policy
+from legged_envs.policy.policy import load_policy, load_shipped_policy
 from legged_envs.robots import GO2
 
 TASK = "Legged/Go2-Mimic-v0"

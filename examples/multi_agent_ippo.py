@@ -22,10 +22,10 @@ from skrl.resources.preprocessors.torch import RunningStandardScaler
 from torch import nn
 
 import legged_envs  # noqa: F401  (registers the ids)
-from legged_envs.rl.evaluate import Evaluator
-from legged_envs.rl.metrics import EVALUATED, evaluation_cfg
-from legged_envs.rl.watch import film, scenes
+from legged_envs.evaluation.conditions import EVALUATED, evaluation_cfg
+from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.tasks import make_task_cfg
+from legged_envs.viewing.watch import film, scenes
 from legged_envs.wrappers.skrl import BootstrapIPPO, BootstrapMAPPO, SkrlMultiAgentEnv
 
 STEPS, EPOCHS, MINI_BATCHES = 24, 5, 3  # of each environment between two updates; of an update

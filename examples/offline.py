@@ -15,9 +15,9 @@ from torch import nn
 
 from legged_envs.checks import check_number, check_output, whole_number
 from legged_envs.envs.cfg import override
-from legged_envs.rl.dataset import load_dataset
-from legged_envs.rl.evaluate import Evaluator
-from legged_envs.rl.policy import contract, save_policy
+from legged_envs.evaluation.evaluator import Evaluator
+from legged_envs.evaluation.record import load_dataset
+from legged_envs.policy.policy import contract, save_policy
 from legged_envs.tasks import make_task_cfg
 
 parser = argparse.ArgumentParser(description=__doc__)

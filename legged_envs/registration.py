@@ -35,12 +35,12 @@ _VECTOR_ARGUMENTS = (*_SINGLE_ARGUMENTS, "array", "autoreset_mode", "statistics"
 
 def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
     """Make a task known to ``gymnasium.make``, ``gymnasium.make_vec`` and the command line: ``register(id, cfg)`` or,
-    with a class of :mod:`legged_envs.workflows`, ``register(id, cls, cfg)``. ``cfg`` is a function or class that makes
+    with a class of :mod:`legged_envs.compat`, ``register(id, cls, cfg)``. ``cfg`` is a function or class that makes
     a fresh configuration; both may be names, ``module:function``, imported when the task is made. Registered again, an
     id has the new configuration. ValueError if the id is that of another package's environment, TypeError if ``task``
     is not of these, ``gymnasium.error.Error`` if the id is not of the form ``[namespace/]Name-v0``."""
     for given, kind in zip(
-        task, ("a class of legged_envs.workflows", "cfg")[-len(task) :], strict=False
+        task, ("a class of legged_envs.compat", "cfg")[-len(task) :], strict=False
     ):
         if not (given.count(":") == 1 if isinstance(given, str) else callable(given)):
             what = "a function that makes a configuration" if kind == "cfg" else kind
@@ -53,7 +53,7 @@ def register(task_id: str, *task: "str | Callable[[], Any]") -> None:
         )
     if len(task) == 2 and not isinstance(task[0], str) and not hasattr(task[0], "task_cfg"):
         raise TypeError(
-            f"the class must be of legged_envs.workflows, such as DirectRLEnv, got {task[0]!r}"
+            f"the class must be of legged_envs.compat, such as DirectRLEnv, got {task[0]!r}"
         )
     cfg = task[0] if len(task) == 1 else partial(_translated, *task)
     single, vector = f"{__name__}:make_env", f"{__name__}:make_vector_env"

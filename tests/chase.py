@@ -8,9 +8,9 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from legged_envs.rl.mimic.algorithm import MimicDistillation
-from legged_envs.rl.mimic.ppo import MimicPPO
-from legged_envs.rl.mimic_config import (
+from legged_envs.training.mimic.algorithm import MimicDistillation
+from legged_envs.training.mimic.ppo import MimicPPO
+from legged_envs.training.mimic_options import (
     AmpCfg,
     DaggerCfg,
     LagrangeCfg,

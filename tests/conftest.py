@@ -65,16 +65,16 @@ def short_evaluations() -> Iterator[None]:
     """Evaluations last 1.2 s: for tests of a module that do not ask how well a policy does, as tens of updates teach it
     nothing. Others take 10 s back by ``whole_evaluations``."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
-        patch.setattr("legged_envs.rl.terrain_metrics.TerrainMetrics.SECONDS", 1.2)
+        patch.setattr("legged_envs.evaluation.evaluator.SECONDS", 1.2)
+        patch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.SECONDS", 1.2)
         yield
 
 
 @pytest.fixture
 def whole_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations last as long as they do."""
-    monkeypatch.setattr("legged_envs.rl.evaluate.SECONDS", 10.0)
-    monkeypatch.setattr("legged_envs.rl.terrain_metrics.TerrainMetrics.SECONDS", 15.0)
+    monkeypatch.setattr("legged_envs.evaluation.evaluator.SECONDS", 10.0)
+    monkeypatch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.SECONDS", 15.0)
 
 
 @pytest.fixture
@@ -126,11 +126,11 @@ def random_actions() -> Callable[..., np.ndarray]:
 @pytest.fixture
 def legacy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The module of a task that imports ``isaacgym``; the name is free again afterwards."""
-    import legged_envs.isaacgym
+    import legged_envs.compat.isaac_gym
 
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     before = {*sys.modules}
-    legged_envs.isaacgym.install()
+    legged_envs.compat.isaac_gym.install()
     yield importlib.import_module("legacy_task")
     for name in {*sys.modules} - before:
         if name.startswith("isaacgym") or name == "legacy_task":

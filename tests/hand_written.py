@@ -8,7 +8,7 @@ import gymnasium as gym
 import torch
 
 from legged_envs.envs import CoreVectorEnv, Evaluation
-from legged_envs.envs.manager_env import OBSERVATION_LIMIT
+from legged_envs.envs.manager_task import OBSERVATION_LIMIT
 
 
 class StandUp(CoreVectorEnv):

@@ -24,10 +24,10 @@ from test_check import quadruped
 
 from benchmarks import loops
 from legged_envs import cli, registration
-from legged_envs.rl.config import TrainCfg
-from legged_envs.rl.train import Trainer
+from legged_envs.compat.legged_gym import LeggedRobotCfg
 from legged_envs.tasks import TASKS
-from legged_envs.workflows import LeggedRobotCfg
+from legged_envs.training.options import TrainCfg
+from legged_envs.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
 FEW = 64
@@ -138,7 +138,7 @@ class Terminal:
             assert stop.code in ((None, 0, 1) if verb == "check" else (None, 0)), (verb, *words)
 
     def _python(self, *words: str) -> None:
-        if words[:2] == ("-m", "legged_envs.isaacgym"):  # which takes a name for good
+        if words[:2] == ("-m", "legged_envs.compat.isaac_gym"):  # which takes a name for good
             self._process(sys.executable, *words)
             return
         module, what, given = (
@@ -243,8 +243,8 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
     patch.setenv("MINARI_DATASETS_PATH", str(folder / "datasets"))
     patch.setenv("WANDB_MODE", "offline")
     patch.setenv("WANDB_SILENT", "true")
-    patch.setattr("legged_envs.rl.evaluate.SECONDS", 1.2)
-    patch.setattr("legged_envs.rl.terrain_metrics.TerrainMetrics.SECONDS", 1.2)
+    patch.setattr("legged_envs.evaluation.evaluator.SECONDS", 1.2)
+    patch.setattr("legged_envs.evaluation.metrics.terrain.TerrainMetrics.SECONDS", 1.2)
     patch.setattr(LeggedRobotCfg.env, "num_envs", 4)
     patch.setattr(loops, "ROUND_ENV_STEPS", 48)
     made, threads = [], torch.get_num_threads()
@@ -265,7 +265,7 @@ def make_terminal(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Terminal]
         "__init__",
         lambda self, task, num, *more: loop(self, task, min(num, FEW), *more),
     )
-    patch.setattr("legged_envs.rl.train.train", small_train)
+    patch.setattr("legged_envs.training.trainer.train", small_train)
     yield terminal
     for env in made:
         env.close()

@@ -93,7 +93,7 @@ def command_line() -> str:
 
 
 def _algorithms() -> tuple[str, ...]:
-    from legged_envs.rl.config import ALGORITHMS
+    from legged_envs.training.options import ALGORITHMS
 
     return tuple(ALGORITHMS)
 

@@ -10,7 +10,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 
 from legged_envs import cli
-from legged_envs.rl.policy import SHIPPED
+from legged_envs.policy.policy import SHIPPED
 from legged_envs.terrains.cfg import MIXTURE
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"

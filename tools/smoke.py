@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 import legged_envs
-from legged_envs.rl.policy import SHIPPED, load_shipped_policy
+from legged_envs.policy.policy import SHIPPED, load_shipped_policy
 from legged_envs.tasks import TASKS
 
 LARGEST_WHEEL = 5e6

@@ -3,8 +3,6 @@
 from legged_envs.wrappers.action_repeat import ActionRepeat as ActionRepeat
 from legged_envs.wrappers.action_scale import ActionScale as ActionScale
 from legged_envs.wrappers.auto_reset import AutoReset as AutoReset
-from legged_envs.wrappers.cmdp import CMDP as CMDP
-from legged_envs.wrappers.cmdp import VectorCMDP as VectorCMDP
 from legged_envs.wrappers.constraints_as_terminations import (
     ConstraintsAsTerminations as ConstraintsAsTerminations,
 )
@@ -13,8 +11,10 @@ from legged_envs.wrappers.cost_reduce import CostReduce as CostReduce
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics as EpisodeStatistics
 from legged_envs.wrappers.from_cmdp import FromCMDP as FromCMDP
 from legged_envs.wrappers.lagrangian_reward import LagrangianReward as LagrangianReward
-from legged_envs.wrappers.normalizer import Normalizer as Normalizer
 from legged_envs.wrappers.obs_normalize import ObsNormalize as ObsNormalize
+from legged_envs.wrappers.plumbing.cmdp import CMDP as CMDP
+from legged_envs.wrappers.plumbing.cmdp import VectorCMDP as VectorCMDP
+from legged_envs.wrappers.plumbing.normalizer import Normalizer as Normalizer
 from legged_envs.wrappers.reward_normalize import RewardNormalize as RewardNormalize
 from legged_envs.wrappers.time_limit import TimeLimit as TimeLimit
 from legged_envs.wrappers.to_numpy import ToNumpy as ToNumpy

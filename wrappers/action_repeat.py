@@ -6,10 +6,10 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 from legged_envs.checks import whole_number
-from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Info, Tree
-from legged_envs.wrappers.base import StatefulWrapper
-from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Info, Tree
+from legged_envs.wrappers.plumbing.base import StatefulWrapper
+from legged_envs.wrappers.plumbing.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 SUMMED = ("cost", "costs", "original_reward", "original_cost", "original_costs")
 ADD = dict.fromkeys(SUMMED, operator.add) | {f"_{key}": operator.or_ for key in SUMMED}

@@ -9,9 +9,9 @@ from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from legged_envs.wrappers.arrays import Array, NumPyArray, as_kind_of, clip
-from legged_envs.wrappers.base import StatefulWrapper
-from legged_envs.wrappers.layers import Step
+from legged_envs.wrappers.plumbing.arrays import Array, NumPyArray, as_kind_of, clip
+from legged_envs.wrappers.plumbing.base import StatefulWrapper
+from legged_envs.wrappers.plumbing.layers import Step
 
 
 class ActionScale(StatefulWrapper):

@@ -4,10 +4,16 @@ from typing import Any
 
 from gymnasium.vector import AutoresetMode
 
-from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Array, Info, Tree
-from legged_envs.wrappers.base import Episodes, StatefulWrapper
-from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, end_episodes, whole_keys
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
+from legged_envs.wrappers.plumbing.base import Episodes, StatefulWrapper
+from legged_envs.wrappers.plumbing.layers import (
+    COSTS,
+    Step,
+    autoreset_mode,
+    end_episodes,
+    whole_keys,
+)
 
 FINAL = (
     "final_obs",

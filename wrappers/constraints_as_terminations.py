@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from legged_envs.checks import check_choice, check_number
-from legged_envs.wrappers.arrays import (
+from legged_envs.wrappers.plumbing.arrays import (
     Info,
     any_row,
     as_kind_of,
@@ -16,9 +16,9 @@ from legged_envs.wrappers.arrays import (
     detached,
     map_arrays,
 )
-from legged_envs.wrappers.base import Options, Seed, Tree, not_reset
-from legged_envs.wrappers.constraint import PER_COST, PER_ENV, ConstraintWrapper
-from legged_envs.wrappers.layers import Env, Step
+from legged_envs.wrappers.plumbing.base import Options, Seed, Tree, not_reset
+from legged_envs.wrappers.plumbing.constraint import PER_COST, PER_ENV, ConstraintWrapper
+from legged_envs.wrappers.plumbing.layers import Env, Step
 
 STREAM_STEP = (
     0x9E3779B97F4A7C15  # what a number that is drawn adds to the 64 bits of its random stream

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.arrays import Tree, any_row, either
-from legged_envs.wrappers.layers import COSTS, Step, cost_attribute, name_of
-from legged_envs.wrappers.normalizer import (
+from legged_envs.wrappers.plumbing.arrays import Tree, any_row, either
+from legged_envs.wrappers.plumbing.layers import COSTS, Step, cost_attribute, name_of
+from legged_envs.wrappers.plumbing.normalizer import (
     Normalizers,
     NormalizingWrapper,
     ReturnScale,

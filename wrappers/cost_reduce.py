@@ -6,9 +6,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from legged_envs.checks import check_choice
-from legged_envs.wrappers.arrays import Array, NumPyArray, Tree, as_kind_of
-from legged_envs.wrappers.base import StatefulWrapper
-from legged_envs.wrappers.layers import Step, cost_attribute, name_of
+from legged_envs.wrappers.plumbing.arrays import Array, NumPyArray, Tree, as_kind_of
+from legged_envs.wrappers.plumbing.base import StatefulWrapper
+from legged_envs.wrappers.plumbing.layers import Step, cost_attribute, name_of
 
 
 class CostReduce(StatefulWrapper):

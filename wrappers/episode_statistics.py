@@ -8,10 +8,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from legged_envs.checks import whole_number
-from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Array, Info, Tree
-from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset
-from legged_envs.wrappers.layers import COSTS, Step, autoreset_mode, cost_attribute
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
+from legged_envs.wrappers.plumbing.base import Episodes, StatefulWrapper, not_reset
+from legged_envs.wrappers.plumbing.layers import COSTS, Step, autoreset_mode, cost_attribute
 
 KEYS = {
     "return": "r",

@@ -7,9 +7,9 @@ from array_api_compat import is_array_api_obj
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Array, Info, Tree
-from legged_envs.wrappers.layers import Step, name_of, state_below
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
+from legged_envs.wrappers.plumbing.layers import Step, name_of, state_below
 
 FINAL_NAMES = {
     "final_obs": "final_observation",

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from legged_envs.wrappers.arrays import detached
-from legged_envs.wrappers.constraint import PER_COST, ConstraintWrapper
-from legged_envs.wrappers.layers import Env, Step
-from legged_envs.wrappers.multipliers import PIDMultipliers
+from legged_envs.wrappers.plumbing.arrays import detached
+from legged_envs.wrappers.plumbing.constraint import PER_COST, ConstraintWrapper
+from legged_envs.wrappers.plumbing.layers import Env, Step
+from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers
 
 UNIT_TAU = 0.95  # how much of the running mean reward an interval keeps
 

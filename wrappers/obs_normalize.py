@@ -7,9 +7,9 @@ from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from legged_envs.wrappers.arrays import Array, Info, Tree, either, map_leaves, where_rows
-from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import (
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree, either, map_leaves, where_rows
+from legged_envs.wrappers.plumbing.layers import Step
+from legged_envs.wrappers.plumbing.normalizer import (
     Normalizer,
     Normalizers,
     NormalizingWrapper,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from legged_envs.wrappers.arrays import Tree, either
-from legged_envs.wrappers.layers import Step
-from legged_envs.wrappers.normalizer import (
+from legged_envs.wrappers.plumbing.arrays import Tree, either
+from legged_envs.wrappers.plumbing.layers import Step
+from legged_envs.wrappers.plumbing.normalizer import (
     Normalizer,
     NormalizingWrapper,
     ReturnScale,

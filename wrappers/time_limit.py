@@ -5,11 +5,11 @@ from typing import Any
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from legged_envs.checks import whole_number
-from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Array, Info, Tree
 from legged_envs.wrappers.auto_reset import reset_in_step, step_and_reset
-from legged_envs.wrappers.base import Episodes, StatefulWrapper, not_reset
-from legged_envs.wrappers.layers import Step, autoreset_mode, end_episodes, whole_keys
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
+from legged_envs.wrappers.plumbing.base import Episodes, StatefulWrapper, not_reset
+from legged_envs.wrappers.plumbing.layers import Step, autoreset_mode, end_episodes, whole_keys
 
 
 class TimeLimit(StatefulWrapper):

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
-from legged_envs.wrappers.arrays import (
+from legged_envs.wrappers.plumbing.arrays import (
     Array,
     Info,
     NumPyArray,
@@ -13,8 +13,8 @@ from legged_envs.wrappers.arrays import (
     first_array,
     map_arrays,
 )
-from legged_envs.wrappers.base import Options, Seed, StatefulWrapper
-from legged_envs.wrappers.layers import Step
+from legged_envs.wrappers.plumbing.base import Options, Seed, StatefulWrapper
+from legged_envs.wrappers.plumbing.layers import Step
 
 
 class ArrayConversion(StatefulWrapper):

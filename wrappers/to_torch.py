@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from legged_envs.wrappers.arrays import Array, as_numpy, shareable
+from legged_envs.wrappers.plumbing.arrays import Array, as_numpy, shareable
 from legged_envs.wrappers.to_numpy import ArrayConversion
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from legged_envs.wrappers import arrays
-from legged_envs.wrappers.arrays import Array, Info, Tree
-from legged_envs.wrappers.base import Options, Seed, StatefulWrapper
 from legged_envs.wrappers.from_cmdp import reset_of_none
-from legged_envs.wrappers.layers import Step, cost_attribute
+from legged_envs.wrappers.plumbing import arrays
+from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
+from legged_envs.wrappers.plumbing.base import Options, Seed, StatefulWrapper
+from legged_envs.wrappers.plumbing.layers import Step, cost_attribute
 
 
 class Unsqueeze(StatefulWrapper):

@@ -4,16 +4,16 @@ import gymnasium as gym
 import torch
 
 import legged_envs
+from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, SimulationCfg
+from legged_envs.compat.isaac_lab.direct import DirectRLEnv, DirectRLEnvCfg
+from legged_envs.compat.isaac_lab.noise import NoiseCfg, NoiseModelCfg
 from legged_envs.configuration import configclass
 from legged_envs.managers import EventTermCfg
 from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.mdp.context import pure
-from legged_envs.mdp.noise import NoiseCfg, NoiseModelCfg
 from legged_envs.robots import GO2
-from legged_envs.workflows.direct import DirectRLEnv, DirectRLEnvCfg
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg
 
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)
 DIAGONALS = tuple(tuple(map(GO2.foot_names.index, pair)) for pair in GO2.diagonals)

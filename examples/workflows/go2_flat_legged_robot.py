@@ -8,10 +8,10 @@ import gymnasium as gym
 import torch
 
 import legged_envs
+from legged_envs.compat.legged_gym.legged_robot import LeggedRobot, LeggedRobotCfg
 from legged_envs.mdp import observations, rewards
 from legged_envs.mdp.context import pure
 from legged_envs.robots import GO2
-from legged_envs.workflows.legged_robot import LeggedRobot, LeggedRobotCfg
 
 POLICY = (
     observations.command,

@@ -3,19 +3,19 @@
 import gymnasium as gym
 
 import legged_envs
+from legged_envs.compat.isaac_lab import mdp as mdp
+from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg
+from legged_envs.compat.isaac_lab.manager_based import EventTermCfg as EventTerm
+from legged_envs.compat.isaac_lab.manager_based import ManagerBasedRLEnv, ManagerBasedRLEnvCfg
+from legged_envs.compat.isaac_lab.manager_based import ObservationGroupCfg as ObsGroup
+from legged_envs.compat.isaac_lab.manager_based import ObservationTermCfg as ObsTerm
+from legged_envs.compat.isaac_lab.noise import UniformNoiseCfg as Unoise
 from legged_envs.configuration import configclass
 from legged_envs.managers import CostTermCfg as CostTerm
 from legged_envs.managers import RewardTermCfg as RewTerm
 from legged_envs.managers import TerminationTermCfg as DoneTerm
 from legged_envs.mdp import costs, events, observations, rewards, terminations
-from legged_envs.mdp import isaac_lab as mdp
-from legged_envs.mdp.noise import UniformNoiseCfg as Unoise
 from legged_envs.robots import GO2
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg
-from legged_envs.workflows.manager_based import EventTermCfg as EventTerm
-from legged_envs.workflows.manager_based import ManagerBasedRLEnv, ManagerBasedRLEnvCfg
-from legged_envs.workflows.manager_based import ObservationGroupCfg as ObsGroup
-from legged_envs.workflows.manager_based import ObservationTermCfg as ObsTerm
 
 VelocityCfg = mdp.UniformVelocityCommandCfg
 HIPS = tuple(i for i, name in enumerate(GO2.joint_names) if "hip" in name)

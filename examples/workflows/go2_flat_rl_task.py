@@ -7,6 +7,8 @@ import gymnasium as gym
 import torch
 
 import legged_envs
+from legged_envs.compat.omni_isaac_gym.rl_task import RLTask, SimConfig
+from legged_envs.compat.omni_isaac_gym.vec_env import VecEnvRLGames
 from legged_envs.managers import CostTermCfg, EventTermCfg, RewardTermCfg, TerminationTermCfg
 from legged_envs.managers import ObservationGroupCfg as Group
 from legged_envs.managers import ObservationTermCfg as Observed
@@ -14,8 +16,6 @@ from legged_envs.mdp import costs, events, observations, rewards, terminations
 from legged_envs.mdp.actions import JointPositionCfg
 from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.robots import GO2
-from legged_envs.workflows.rl_task import RLTask, SimConfig
-from legged_envs.workflows.vec_env import VecEnvRLGames
 
 DIAGONALS = ((0, 3), (1, 2))  # pairs of feet, of FR, FL, RR, RL
 HIPS = (0, 3, 6, 9)

@@ -54,7 +54,7 @@ class TaskCfg(Configuration):
     advance_first: bool = False
     """Whether commands and pushes advance before the evaluation (LeggedGym-Ex ``_post_physics_step_callback``)."""
     workflow: tuple[Any, Any] | None = None
-    """The class, of :mod:`legged_envs.workflows`, and the configuration of another framework that this is made from."""
+    """The class, of :mod:`legged_envs.compat`, and the configuration of another framework that this is made from."""
 
     @property
     def max_episode_length(self) -> int | None:

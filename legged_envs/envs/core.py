@@ -24,7 +24,7 @@ from legged_envs.envs.arguments import (
     check_seed,
 )
 from legged_envs.envs.cfg import TaskCfg
-from legged_envs.envs.hooks import TaskHooks
+from legged_envs.envs.task import TaskHooks
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
 from legged_envs.state import copied, mapped, restored
@@ -47,7 +47,7 @@ STATE |= {
 
 class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
     """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
-    the hooks of :class:`~legged_envs.envs.hooks.TaskHooks`. A step: ``_act`` → recovery from bad physics →
+    the hooks of :class:`~legged_envs.envs.task.TaskHooks`. A step: ``_act`` → recovery from bad physics →
     ``_evaluate`` → ``_advance`` → ``_observe``. With ``cfg.advance_first`` commands and pushes advance before the
     evaluation. An environment whose episode ended goes on until ``reset(options={"reset_mask": mask})``. A reset:
     ``_end_episodes`` → seed → default pose → ``_place`` → ``sim.forward`` → ``_begin_episodes`` → ``_observe``; it

@@ -9,7 +9,7 @@ from math import inf
 import mujoco
 import numpy as np
 
-from legged_envs.robots.draft import GRAVITY, Pose, lowest, mirror_sign
+from legged_envs.robots.reading.draft import GRAVITY, Pose, lowest, mirror_sign
 from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.scene import RobotView, build_scene, no_free_joint, spec_on_ground
 from legged_envs.sim.simulation import SimCfg

@@ -128,9 +128,9 @@ class Simulation(FreeBody, Quantities, Shown):
         return self._robots or {"robot": self}
 
     def lifted(self, height: float) -> Tensor:
-        """How far the joints turn that lift each foot by ``height``, m: :func:`legged_envs.sim.kinematics.lifted`, rad.
+        """How far the joints turn that lift each foot by ``height``, m: :func:`legged_envs.robots.reading.kinematics.lifted`, rad.
         Shape: (num_feet, num_joints)."""
-        from legged_envs.sim.kinematics import lifted
+        from legged_envs.robots.reading.kinematics import lifted
 
         return torch.from_numpy(lifted(self.robot, height)).float().to(self.device)
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import gymnasium as gym
 import torch
 
+from legged_envs.compat.isaac_lab.cfg import SimulationCfg
+from legged_envs.compat.isaac_lab.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.configuration import configclass
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
@@ -12,8 +14,6 @@ from legged_envs.mdp import observations
 from legged_envs.mdp.context import Env, pure
 from legged_envs.robots import GO2
 from legged_envs.tasks.velocity import go2_flat
-from legged_envs.workflows.isaac_cfg import SimulationCfg
-from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 
 LEGS = ("FR", "FL", "RR", "RL")
 JOINTS = 3

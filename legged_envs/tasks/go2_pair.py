@@ -7,6 +7,8 @@ from typing import Any
 import torch
 
 from legged_envs import managers, rotation
+from legged_envs.compat.isaac_lab.cfg import InteractiveSceneCfg, SimulationCfg
+from legged_envs.compat.isaac_lab.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 from legged_envs.configuration import configclass
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
@@ -15,8 +17,6 @@ from legged_envs.mdp.commands import VelocityCommandCfg
 from legged_envs.robots import GO2
 from legged_envs.sim import ObjectCfg, PlacedRobot, ViewerCfg
 from legged_envs.tasks.velocity import go2_flat
-from legged_envs.workflows.isaac_cfg import InteractiveSceneCfg, SimulationCfg
-from legged_envs.workflows.multi_agent import DirectMARLEnv, DirectMARLEnvCfg
 
 SIDES = {"left": 1.0, "right": -1.0}
 """Agents, and on which side of the beam's middle each walks: along y."""

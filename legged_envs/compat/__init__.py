@@ -1,0 +1,1 @@
+"""Tasks in the words of other frameworks, one folder per framework."""

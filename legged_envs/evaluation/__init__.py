@@ -1,0 +1,1 @@
+"""Evaluation, comparison and recording of policies."""

@@ -1,0 +1,1 @@
+"""What an evaluation measures, one file per kind of task."""

@@ -1,0 +1,1 @@
+"""Policy files: the network, its metadata, and the export to other programs."""

@@ -1,1 +1,0 @@
-"""Training, evaluating, playing and benchmarking from the command line."""

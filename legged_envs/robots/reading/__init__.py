@@ -1,0 +1,1 @@
+"""Readers of robot files that other people wrote."""

@@ -1,0 +1,1 @@
+"""Windows, videos and the browser page."""

@@ -1,0 +1,878 @@
+"""The command line: policies bring the changes to their task, and what cannot work is refused before any work."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+import tyro
+from PIL import Image
+from rich.console import Console
+
+import legged_envs
+from legged_envs import cli, make_task_cfg, registration, robots
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import TaskCfg, override
+from legged_envs.evaluation import bench
+from legged_envs.evaluation.conditions import COMMAND_RANGES, command_ranges, evaluation_cfg
+from legged_envs.evaluation.evaluator import Evaluator
+from legged_envs.mdp.commands import VelocityCommandCfg
+from legged_envs.policy.header import read_evaluation
+from legged_envs.policy.policy import (
+    Policy,
+    contract,
+    load_policy,
+    load_shipped_policy,
+    save_onnx,
+    save_policy,
+)
+from legged_envs.tasks import TASKS
+from legged_envs.tasks.mimic import imitating
+from legged_envs.training.mimic_options import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
+from legged_envs.training.options import FIRST_TROT, PPOCfg, TrainCfg, complete, first_trot
+from legged_envs.viewing.watch import film_policy, scenes
+
+pytestmark = pytest.mark.usefixtures("short_evaluations")
+GO2 = "Legged/Go2-Flat-v0"
+G1 = "Legged/G1-Flat-v0"
+MIMIC = "Legged/Go2-Mimic-v0"
+CHANGES = {"actions.joint_position.scale": 0.8, "costs.joint_torque.limit": 0.5}
+
+
+class Still(torch.nn.Module):
+    """A policy that keeps the robot at the centre of its actions."""
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return 0.0 * observation[:, :12]
+
+
+class MimicStill(torch.nn.Module):
+    """The same for a mimic task."""
+
+    def forward(
+        self, observation: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        return 0.0 * observation[:, :12]
+
+
+def write_run(
+    folder: Path, task_id: str = GO2, changes: dict[str, Any] | None = None, **entries: Any
+) -> Path:
+    """A run folder with a policy for ``task_id`` with ``changes``; ``entries`` replace those of its contract."""
+    folder.mkdir()
+    core = LeggedVectorEnv(override(make_task_cfg(task_id), changes or {}), 1)
+    groups = ACTOR_GROUPS if task_id == MIMIC else ("policy",)
+    module = MimicStill() if task_id == MIMIC else Still()
+    save_policy(
+        folder / "policy.safetensors", module, contract(task_id, core, groups, changes) | entries
+    )
+    core.close()
+    return folder
+
+
+@pytest.fixture
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No environment can be made: what a command refuses, it refuses before any work."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("an environment was made")
+
+    monkeypatch.setattr("gymnasium.make_vec", fail)
+
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_evaluation_is_of_the_task_that_the_policy_was_trained_on(tmp_path):
+    run = write_run(tmp_path / "run", changes=CHANGES)
+    cli.evaluate(GO2, run / "policy.safetensors", episodes=2, json=tmp_path / "eval.json")
+    report = json.loads((tmp_path / "eval.json").read_text())
+    assert report["changes"] == CHANGES
+    assert report["cost_limits"]["joint_torque"] == 0.5
+
+
+def test_changes_of_the_command_line_come_on_top_of_the_policys(tmp_path):
+    run = write_run(tmp_path / "run", changes=CHANGES)
+    changes = {"costs.joint_torque.limit": 0.7, "costs.foot_slip.limit": 0.1}
+    cli.evaluate(GO2, run, episodes=2, changes=changes, json=tmp_path / "eval.json")
+    report = json.loads((tmp_path / "eval.json").read_text())
+    assert report["changes"] == CHANGES | changes
+    assert report["cost_limits"]["joint_torque"] == 0.7
+    assert report["cost_limits"]["foot_slip"] == 0.1
+
+
+@pytest.mark.parametrize("task_id", [GO2, MIMIC])
+def test_a_policy_is_played_on_the_task_that_it_was_trained_on(task_id, tmp_path, monkeypatch):
+    run = write_run(tmp_path / "run", task_id, CHANGES)
+    played = []
+    monkeypatch.setattr("legged_envs.viewing.watch.play", lambda *args: played.append(args))
+    cli.play(task_id, run, changes={"actions.joint_position.scale": 0.9}, seconds=0.1)
+    cfg = next(arg for arg in played[0] if isinstance(arg, TaskCfg))
+    expected = override(make_task_cfg(task_id), CHANGES | {"actions.joint_position.scale": 0.9})
+    assert cfg == (expected if task_id == GO2 else imitating(expected, load_policy(run).clips))
+
+
+def test_a_contract_carries_its_changes_and_shipped_policies_have_none(tmp_path):
+    import onnx
+
+    core = LeggedVectorEnv(make_task_cfg(GO2), 1)
+    assert contract(GO2, core)["changes"] == {}
+    meaning = contract(GO2, core, changes=CHANGES)
+    save_policy(tmp_path / "policy.safetensors", Still(), meaning)
+    save_onnx(tmp_path / "policy.onnx", Still(), meaning)
+    assert load_policy(tmp_path / "policy.safetensors").changes == CHANGES
+    metadata = {
+        entry.key: entry.value for entry in onnx.load(str(tmp_path / "policy.onnx")).metadata_props
+    }
+    assert json.loads(metadata["changes"]) == CHANGES
+    assert load_shipped_policy(GO2).changes == load_shipped_policy(MIMIC).changes == {}
+
+
+def test_a_policy_with_tuples_in_its_observations_fits_its_own_task(tmp_path):
+    changes = {"observations.policy.terms.command.scale": (2.0, 2.0, 0.25)}
+    policy = load_policy(write_run(tmp_path / "run", changes=changes))
+    for same in (changes, policy.changes):
+        policy.check(LeggedVectorEnv(override(make_task_cfg(GO2), same), 1))
+
+
+@pytest.mark.parametrize("command", [cli.evaluate, cli.play])
+def test_changes_are_any_values(command, monkeypatch):
+    """Numbers, ranges, switches and None, as Python writes them."""
+    taken = []
+    where = "legged_envs.policy.policy.policy_and_task"
+    monkeypatch.setattr(where, lambda *args: taken.append(args[2]) or 1 / 0)
+    flags = [
+        "sim.decimation",
+        "2",
+        "events.push",
+        "None",
+        "commands.velocity.lin_vel_x",
+        "(0.0, 0.5)",
+    ]
+    flags += ["only_positive_rewards", "False", "actions.joint_position.scale", "-0.5"]
+    with pytest.raises(ZeroDivisionError):
+        tyro.cli(command, args=[GO2, "--changes", *flags])
+    assert taken == [
+        {
+            "sim.decimation": 2,
+            "events.push": None,
+            "commands.velocity.lin_vel_x": (0.0, 0.5),
+            "only_positive_rewards": False,
+            "actions.joint_position.scale": -0.5,
+        }
+    ]
+    assert isinstance(taken[0]["sim.decimation"], int)
+
+
+# --- algorithms -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task_id", "words", "algo"),
+    [
+        (GO2, [], None),
+        (
+            GO2,
+            ["ppo", "--no-mirror", "--hidden", "64", "64"],
+            PPOCfg(mirror=False, hidden=(64, 64)),
+        ),
+        (MIMIC, ["mmppo", "--lagrange.enabled"], MimicPPOCfg(lagrange=LagrangeCfg(enabled=True))),
+    ],
+    ids=["default", "ppo", "mmppo"],
+)
+def test_options_of_an_algorithm_follow_its_name_and_those_of_the_run_stand_anywhere(
+    task_id, words, algo, monkeypatch
+):
+    given = []
+    monkeypatch.setattr("legged_envs.training.trainer.train", given.append)
+    for before, after in (["--seed", "3"], []), ([], ["--seed", "3"]):
+        monkeypatch.setattr("sys.argv", ["legged-envs", "train", task_id, *before, *words, *after])
+        cli.main()
+    assert given == [TrainCfg(task_id, seed=3, algo=algo)] * 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--no-mirror"],
+        ["ppo", "--lagrange.enabled"],
+        ["mmppo", "--no-mirror"],
+        ["distillation", "--clip", "1"],
+    ],
+)
+def test_a_flag_of_another_algorithm_does_not_exist(words, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "legged_envs.training.trainer.train", lambda cfg: pytest.fail("it was taken")
+    )
+    monkeypatch.setattr("sys.argv", ["legged-envs", "train", GO2, *words])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert re.search("is an option of|must follow|unexpected", capsys.readouterr().err)
+
+
+# --- policies ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_does_not_fit_hints_at_changes(tmp_path):
+    policy = load_policy(write_run(tmp_path / "run", changes={"actions.joint_position.scale": 0.8}))
+    with pytest.raises(
+        ValueError, match=r"of 'Legged/Go2-Flat-v0' .*action_scale = .*0\.8.*0\.6.*--changes"
+    ):
+        policy.check(LeggedVectorEnv(make_task_cfg(GO2), 1))
+
+
+def test_policies_of_the_other_kind_of_task_are_refused_with_their_task():
+    with pytest.raises(ValueError, match=r"takes policy, reference") as mimic:
+        load_shipped_policy(MIMIC).check(LeggedVectorEnv(make_task_cfg(GO2), 1), ("policy",))
+    with pytest.raises(ValueError, match=r"reference = None") as velocity:
+        load_shipped_policy(GO2).check(LeggedVectorEnv(make_task_cfg(MIMIC), 1))
+    assert MIMIC in str(mimic.value)
+    assert GO2 in str(velocity.value)
+
+
+@pytest.mark.parametrize("command", [cli.evaluate, cli.play])
+@pytest.mark.parametrize(
+    ("trained", "task_id", "message"),
+    [
+        (
+            MIMIC,
+            GO2,
+            "one of 'Legged/Go2-Mimic-v0', which imitates motions, and 'Legged/Go2-Flat-v0' follows",
+        ),
+        (
+            GO2,
+            MIMIC,
+            "one of 'Legged/Go2-Flat-v0', which follows velocity commands, and 'Legged/Go2-Mimic-v0' imit",
+        ),
+        (
+            GO2,
+            G1,
+            "of 'Legged/Go2-Flat-v0' was trained with robot = go2, 'Legged/G1-Flat-v0' has g1",
+        ),
+    ],
+)
+def test_a_policy_of_another_kind_of_task_or_robot_is_refused_before_its_changes_are_made(
+    command, trained, task_id, message, tmp_path, never
+):
+    changes = (
+        {"commands.motion.window": [1, 2]} if trained == MIMIC else {"rewards.trot.weight": 1.0}
+    )
+    run = write_run(tmp_path / "run", trained, changes)
+    with pytest.raises(ValueError, match=message):
+        command(task_id, run)
+
+
+@pytest.mark.parametrize("command", [cli.evaluate, cli.play])
+def test_clips_that_the_task_has_not_got_hint_at_motions(command, tmp_path, never):
+    run = write_run(tmp_path / "run", MIMIC, clips=["trot", "kick"])
+    with pytest.raises(ValueError, match=r"no clip 'kick'; clips: bound.*--motions"):
+        command(MIMIC, run)
+
+
+def test_a_run_folder_stands_for_its_policy(tmp_path):
+    run = write_run(tmp_path / "run")
+    assert load_policy(run).contract == load_policy(run / "policy.safetensors").contract
+    cli.evaluate(GO2, run, episodes=1)
+    with pytest.raises(FileNotFoundError, match=r"empty/policy\.safetensors"):
+        (tmp_path / "empty").mkdir()
+        load_policy(tmp_path / "empty")
+
+
+# --- options that cannot work -----------------------------------------------------------------------------------------
+
+
+def test_an_evaluation_has_episodes(never):
+    with pytest.raises(ValueError, match="--episodes must be a positive integer, got 0"):
+        cli.evaluate(GO2, episodes=0)
+
+
+@pytest.mark.parametrize("place", ["", "text.txt", "text.txt/eval.json", "list.json"])
+def test_numbers_that_could_not_be_written_are_refused_before_they_are_measured(
+    place, tmp_path, never
+):
+    (tmp_path / "text.txt").write_text("no JSON")
+    (tmp_path / "list.json").write_text("[1]")
+    with pytest.raises(ValueError, match=r"--json must name"):
+        cli.evaluate(GO2, episodes=1, json=tmp_path / place)
+
+
+def test_numbers_are_written_into_folders_that_are_made(tmp_path):
+    cli.evaluate(GO2, episodes=1, json=tmp_path / "a" / "b" / "eval.json")
+    assert json.loads((tmp_path / "a" / "b" / "eval.json").read_text())["changes"] == {}
+
+
+def test_figures_that_could_not_be_written_are_refused_before_they_are_measured(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bench, "main", lambda *args: pytest.fail("something was measured"))
+    with pytest.raises(ValueError, match=r"--json must name a file that can be written"):
+        cli.bench(GO2, json=tmp_path)
+
+
+@pytest.mark.parametrize("task_id", [GO2, MIMIC])
+@pytest.mark.parametrize("seconds", [-1.0, 0.0, 0.001, float("nan"), float("inf")])
+def test_a_time_without_a_control_step_is_refused(task_id, seconds, tmp_path, never):
+    with pytest.raises(
+        ValueError, match=rf"--seconds must be at least a control step of 0\.02 s, got {seconds}"
+    ):
+        cli.play(task_id, video=tmp_path / "play.mp4", seconds=seconds)
+
+
+def test_a_film_of_no_length_is_refused_before_a_file_is_made(tmp_path):
+    cfg = make_task_cfg(GO2)
+    with pytest.raises(
+        ValueError, match=r"seconds must be at least a control step of 0\.02 s, got -1\.0"
+    ):
+        film_policy(
+            GO2, cfg, load_shipped_policy(GO2), tmp_path / "play.mp4", scenes(cfg, seconds=-1.0)
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["noext", "folder.mp4", "file/play.mp4"])
+def test_a_video_that_could_not_be_written_is_refused_before_the_robot_moves(
+    place, tmp_path, never
+):
+    (tmp_path / "folder.mp4").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=rf"--video must name a file that .*{place}"):
+        cli.play(GO2, video=tmp_path / place, seconds=0.1)
+
+
+@pytest.mark.parametrize("rounds", [0, -1])
+def test_a_benchmark_has_rounds(rounds):
+    with pytest.raises(ValueError, match=f"rounds must be a positive integer, got {rounds}"):
+        cli.bench(GO2, rounds)
+
+
+def test_the_benchmark_measures_steps_beside_the_engine_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "SIZES", (2, 3, 5))
+    monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
+    cli.bench(GO2, quick=True, json=tmp_path / "new" / "bench.json")
+    printed = capsys.readouterr().out
+    assert all(head.split()[0] in printed for head in bench.HEADS)
+    assert "ratio: control step by its physics alone" in " ".join(printed.split())
+    result = json.loads((tmp_path / "new" / "bench.json").read_text())
+    assert result["task_id"] == GO2 and [row["num_envs"] for row in result["sizes"]] == [2, 3]
+    for row in result["sizes"]:
+        assert (
+            min(row["env_ms"], row["batch_ms"], row["ratio"]) > 0.0
+        )  # which is longer, so few steps cannot tell
+        assert row["env_steps_per_s"] == pytest.approx(1e3 * row["num_envs"] / row["env_ms"])
+
+
+# --- the evaluation's commands ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task_id", "usual"),
+    [
+        (GO2, ((128, 128), 0.5, 0.0005, 0.97, 0.97)),
+        ("Legged/Go2-Rough-v0", ((256, 128), 0.4, 0.002, 0.99, 0.99)),
+        ("Legged/Tron1-WF-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99)),
+        ("Legged/K1-Flat-v0", ((128, 128), 0.5, 0.0005, 0.98, 0.99)),
+        ("Legged/G1-Rough-v0", ((256, 128), 0.4, 0.0005, 0.99, 0.99)),
+    ],
+)
+def test_ppo_has_by_default_what_its_task_calls_for(task_id, usual):
+    usual = dict(zip(("hidden", "init_std", "entropy", "gamma", "final_gamma"), usual, strict=True))
+    task, own = (
+        make_task_cfg(task_id),
+        {"hidden": (8,), "init_std": 0.3, "entropy": 0.0, "gamma": 0.9},
+    )
+    assert complete(TrainCfg(task_id), task)[1] == PPOCfg(**usual)
+    assert complete(TrainCfg(task_id, algo=PPOCfg(learning_rate=1e-4)), task)[1] == PPOCfg(
+        learning_rate=1e-4, **usual
+    )
+    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(
+        **own, final_gamma=0.9
+    )
+    own["final_gamma"] = 0.95
+    assert complete(TrainCfg(task_id, algo=PPOCfg(**own)), task)[1] == PPOCfg(**own)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "minutes"),
+    [
+        (GO2, 4.0),
+        ("Legged/K1-Flat-v0", 40.0),
+        ("Legged/Go2-Rough-v0", 60.0),
+        ("Legged/Go2-Mimic-v0", 10.0),
+    ],
+)
+def test_a_training_takes_by_default_the_time_that_its_task_calls_for(task_id, minutes):
+    task = make_task_cfg(task_id)
+    assert complete(TrainCfg(task_id), task)[0].minutes == minutes
+    assert complete(TrainCfg(task_id, minutes=0.5), task)[0].minutes == 0.5
+
+
+def test_a_trot_earns_more_at_first_where_a_task_on_flat_ground_rewards_one():
+    def times(task_id, asked=None, weight=None, warm_start=None):
+        task = make_task_cfg(task_id)
+        if weight is not None:
+            task.rewards["trot"].weight = weight
+        return first_trot(TrainCfg(task_id, first_trot=asked, warm_start=warm_start), task)
+
+    assert times(GO2) == times("Legged/AnymalC-Flat-v0") == FIRST_TROT and times(GO2, 1.5) == 1.5
+    assert (
+        times("Legged/Go2-Rough-v0") == times("Legged/G1-Flat-v0") == times(GO2, weight=0.0) == 1.0
+    )
+    assert (
+        times(GO2, warm_start=Path("run")) == 1.0 and times(GO2, 1.5, warm_start=Path("run")) == 1.5
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"--first-trot is for tasks with a reward 'trot', 'Legged/G1-Flat-v0' has none",
+    ):
+        times("Legged/G1-Flat-v0", 2.0)
+
+
+def test_a_robot_is_evaluated_on_commands_that_it_was_trained_on():
+    assert command_ranges(make_task_cfg(GO2)) == COMMAND_RANGES
+    trained = {"lin_vel_x": (-0.8, 0.8), "lin_vel_y": (-0.4, 0.4), "ang_vel_z": (-0.8, 0.8)}
+    assert (
+        command_ranges(make_task_cfg(G1))
+        == command_ranges(make_task_cfg("Legged/G1-Mimic-v0"))
+        == trained
+    )
+    runs = VelocityCommandCfg(lin_vel_x=(1.5, 2.0), lin_vel_y=(-0.1, 0.9), ang_vel_z=(-3.0, 3.0))
+    cfg = make_task_cfg(GO2)
+    cfg.commands["velocity"] = runs
+    ranges = {"lin_vel_x": (1.5, 2.0), "lin_vel_y": (-0.1, 0.5), "ang_vel_z": (-1.0, 1.0)}
+    assert command_ranges(cfg) == ranges
+    evaluated = evaluation_cfg(cfg).commands["velocity"]
+    assert {name: getattr(evaluated, name) for name in ranges} == ranges
+
+
+def test_an_evaluation_says_which_commands_it_gave():
+    evaluator = Evaluator(G1, make_task_cfg(G1), episodes=2)
+    result = evaluator.run(lambda observation: torch.zeros(len(observation), 12), still=False)
+    evaluator.close()
+    assert result.commands["lin_vel_x"] == (-0.8, 0.8)
+    console = Console(file=io.StringIO(), record=True, width=200)
+    result.print(console)
+    assert (
+        "lin_vel_x in [-0.8, 0.8], lin_vel_y in [-0.4, 0.4], ang_vel_z in [-0.8, 0.8]"
+        in console.export_text()
+    )
+
+
+@pytest.mark.parametrize("task_id", ["Legged/Tron1-PF-Flat-v0", "Legged/Tron1-SF-Flat-v0"])
+def test_robots_that_see_the_past_are_evaluated_standing_too(task_id, monkeypatch):
+    monkeypatch.setattr("legged_envs.evaluation.evaluator.SECONDS", 0.2)
+    evaluator, seen = Evaluator(task_id, make_task_cfg(task_id), episodes=2), []
+    actions = torch.zeros(2, len(evaluator.core.cfg.robot.joint_names))
+    result = evaluator.run(lambda observation: seen.append(observation.clone()) or actions)
+    layout = evaluator.core.observations.groups["policy"].layout
+    first = [
+        sum(size for _, size, _ in layout[:i])
+        for i, (name, _, age) in enumerate(layout)
+        if name == "command" and not age
+    ]
+    evaluator.close()
+    commands = torch.stack(seen)[:, :, first[0] : first[0] + 3]
+    assert len(commands) == 20 and result.falls == 0.0
+    assert (commands[:10] != 0.0).any(-1).all() and (commands[10:] == 0.0).all()
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_ids_are_listed_whole(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    cli.list_tasks()
+    text = capsys.readouterr().out
+    assert all(task_id in text for task_id in TASKS)
+
+
+def listed(capsys: pytest.CaptureFixture[str], task_id: str) -> list[str]:
+    """The cells of the row of a task."""
+    cli.main(["list"])
+    row = next(line for line in capsys.readouterr().out.splitlines() if task_id in line)
+    return [cell.strip() for cell in row.split("│")[1:-1]]
+
+
+def test_the_list_has_what_an_evaluation_recorded_in_the_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    path = write_run(tmp_path / "run") / "policy.safetensors"
+    monkeypatch.setattr("legged_envs.policy.policy.shipped_file", lambda task_id: path)
+    monkeypatch.setattr("legged_envs.policy.policy.SHIPPED", {GO2: path})
+    assert listed(capsys, GO2) == [GO2, "go2", "12", "ships", "-", "-", "-", ""]
+    assert listed(capsys, G1) == [G1, "g1", "12", *[""] * 5]
+    cli.main(["eval", GO2, "--policy", str(tmp_path / "run"), "--episodes", "2", "--record"])
+    capsys.readouterr()
+    errors = [read_evaluation(path)[name] for name in ("lin_vel_error", "ang_vel_error")]
+    assert listed(capsys, GO2)[3:] == ["ships", *(f"{error:.3f}" for error in errors), "0.0%", ""]
+    assert read_evaluation(path)["episodes"] == 2 and "costs" in read_evaluation(path)
+
+
+@pytest.mark.parametrize("words", ["--changes sim.dt 0.004", "--changes events.push None"])
+def test_a_record_is_of_the_policys_own_task(words, never, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["eval", GO2, "--record", *words.split()])
+    assert "--record is of the policy's own task: it takes no --changes" in capsys.readouterr().err
+
+
+def test_the_list_needs_neither_pytorch_nor_mujoco():
+    code = "import sys; from legged_envs import cli; cli.main(['list']); assert not {'torch', 'mujoco'} & {*sys.modules}"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0 and "cannot be made" not in result.stdout, (
+        result.stdout + result.stderr
+    )
+    assert all(task_id in result.stdout for task_id in TASKS if task_id.startswith("Legged/"))
+
+
+@pytest.mark.render
+def test_a_picture_shows_each_robot_in_its_place(tmp_path, monkeypatch, capsys):
+    some = {name: robots.ROBOTS[name] for name in ("go2", "k1", "tron1_wf")}
+    monkeypatch.setattr("legged_envs.viewing.film_strip.ROBOTS", some)
+    monkeypatch.setattr("legged_envs.viewing.film_strip.COLUMNS", 2)
+    monkeypatch.setattr("legged_envs.viewing.film_strip.TILE", (96, 72))
+    cli.main(["list", GO2, "--picture", str(tmp_path / "new" / "robots.png")])
+    sheet = np.asarray(Image.open(tmp_path / "new" / "robots.png")).astype(int)
+    assert sheet.shape == (144, 192, 3) and not sheet[72:, 96:].any()
+    tiles = [sheet[:72, :96], sheet[:72, 96:], sheet[72:, :96]]
+    assert all(tile.std() > 10 for tile in tiles)
+    assert all(np.abs(one - other).max() > 60 for one, other in itertools.combinations(tiles, 2))
+    with pytest.raises(
+        ValueError, match=r"the ending of --picture must be one of \('.png', '.jpg'\), got '.gif'"
+    ):
+        cli.list_tasks(picture=tmp_path / "robots.gif")
+
+
+def test_a_policy_file_says_its_task_and_old_ones_no_changes():
+    policy = Policy(Still(), {"task_id": GO2})
+    assert (policy.task_id, policy.changes, policy.clips) == (GO2, {}, ())
+
+
+# --- a user's mistakes ------------------------------------------------------------------------------------------------
+
+
+def refused(words: str | list[str], capsys: pytest.CaptureFixture[str], status: int = 2) -> str:
+    """What ``legged-envs`` prints in its one line of error."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words.split() if isinstance(words, str) else words)
+    printed = capsys.readouterr()
+    assert stop.value.code == status and not printed.out
+    assert printed.err.count("\n") == 1 and printed.err.startswith("legged-envs: ")
+    return printed.err.strip().removeprefix("legged-envs: error: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", r"Expected one of {list, train, play, .*, export, terrain, check} \(legged-envs --help\)"),
+        ("trian", "unknown command 'trian'; did you mean 'train'"),
+        ("--verson", "unexpected '--verson'; did you mean '--version'"),
+        ("--version x", "--version stands alone, got 'x' after it"),
+        (f"train {GO2} --threads 1000000000", "--threads must be an integer of at least 0 and at most [0-9]+, got 1"),
+        (f"play {GO2} --web --num-envs 1000000000", "--num-envs 1000000000 needs 20,000 GB of memory"),
+        (f"play {GO2} --port 9000", "--port 9000 needs --web"),
+        ("train", r"Missing from legged-envs train: TASK_ID .*\(legged-envs train --help\)"),
+        ("train WRONG", f"unknown task 'WRONG'; tasks .*module:Id.*{GO2}, {G1}"),
+        ("eval go2-flat", f"unknown task 'go2-flat'; did you mean '{GO2}'"),
+        ("bench nowhere.tasks:Mine/Walk-v0", "No module named 'nowhere'"),
+        ("play json:Mine/Walk-v0", "unknown task 'Mine/Walk-v0'"),
+        (f"train {GO2} --num-env 3", "unexpected '--num-env'; did you mean '--num-envs'"),
+        (f"train {GO2} --num-envs many", "--num-envs: .*'many'; expected --num-envs INT"),
+        (f"train {GO2} --num-envs", "Missing value for argument '--num-envs'"),
+        (f"train {GO2} --num-envs 0", "--num-envs must be a positive integer, got 0"),
+        (f"train {GO2} --num-envs 1000000000", "--num-envs 1000000000 needs 20,000 GB of memory, this machine has"),
+        (f"train {GO2} --minutes nan", "--minutes must be a finite number above 0, got nan"),
+        (f"train {GO2} --seed -1", "--seed must be an integer of at least 0"),
+        (f"train {GO2} --hidden 64", "--hidden must follow one of ppo, mmppo, distillation"),
+        (f"train {GO2} ppo --lagrange.enabled", "--lagrange.enabled is an option of legged-envs train mmppo"),
+        (f"train {GO2} ppo --hidden 0", "--hidden must be a positive integer, got 0"),
+        (f"train {GO2} ppo --gamma 1.5", "--gamma must be a finite number at least 0 and at most 1, got 1.5"),
+        (f"train {GO2} ppo --activation elo", "invalid choice 'elo' for argument '--activation'"),
+        (f"train {GO2} pppo", "unexpected 'pppo'; did you mean 'ppo'"),
+        (f"train {GO2} mmppo", f"'{GO2}' is trained with ppo, got mmppo"),
+        (f"train {MIMIC} distillation", "distillation and DAgger need a --teacher"),
+        (f"train {MIMIC} mmppo --lagrange.costs joint_torqe", "no cost 'joint_torqe'; did you mean 'joint_torque'"),
+        (f"train {MIMIC} --clips trott", "there is no clip 'trott'; did you mean 'trot'"),
+        (f"train {GO2} --changes rewards.torque.weight 1", "rewards has no 'torque'; did you mean 'torques'"),
+        (f"train {GO2} --changes rewards.torques.weight", r"--changes: .*expected --changes \[STR VALUE"),
+        (f"train {GO2} --resume empty", "there is no checkpoint 'empty/checkpoint.pt'"),
+        (f"train {GO2} --warm-start nowhere", "there is no checkpoint 'nowhere/checkpoint.pt'"),
+        (f"train {GO2} --run-dir file", "--run-dir must name a folder that can be written, got 'file'"),
+        (f"train {GO2} --run-dir old", "there is a run in 'old': choose another --run-dir"),
+        (f"play {GO2} --policy empty", r"there is no policy file 'empty/policy\.safetensors'"),
+        (f"play {GO2} --policy file", "'file' is not a policy as legged-envs train writes it"),
+        (f"play {GO2} --vx nan", "--vx must be a finite number, got nan"),
+        (f"play {GO2} --vx fast", "--vx: got .*'fast'.*; expected --vx"),
+        (f"play {MIMIC} --vx 1", f"'{MIMIC}' imitates motions: it takes --clips, not --vx"),
+        (f"eval {GO2} --motions nowhere.npz", "--motions must name a file, and there is none at 'nowhere.npz'"),
+        ("check go", "unknown robot 'go'; did you mean 'go2'"),
+        ("check nowhere:SPOT", "No module named 'nowhere'"),
+        ("check legged_envs.robots:GO3", "unknown robot 'GO3'; did you mean 'GO2'.*robots of legged_envs.robots: A1, "),
+        ("check nowhere.urdf", "check must name a file, and there is none at 'nowhere.urdf'"),
+        ("check go2 --write spot.py", "--write is for a URDF or MJCF file, got 'go2'"),
+        ("check dog.urdf --write spot.txt", r"the ending of --write must be one of \('.py',\), got '.txt'"),
+        (f"eval {GO2} --seed -3", "--seed must be an integer of at least 0"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_status_2_before_anything_is_made(
+    words, message, tmp_path, monkeypatch, capsys, never
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "checkpoint.pt").touch()
+    before = sorted(tmp_path.rglob("*"))
+    assert re.search(message, refused(words, capsys))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_name_of_opengl_that_does_not_exist_is_refused(monkeypatch, capsys, never):
+    monkeypatch.setenv("MUJOCO_GL", "elg")
+    assert "MUJOCO_GL cannot be 'elg'; did you mean 'egl'" in refused(f"play {GO2}", capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [(f"train {GO2}", "tensorboard"), (f"play {GO2} --video a.mp4", "imageio_ffmpeg")],
+)
+def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+    words, module, monkeypatch, capsys, never
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert f"no module {module}: pip install 'legged-envs[train]'" in refused(words, capsys)
+
+
+def test_traceback_shows_where_an_error_comes_from(capsys, never):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["train", GO2, "--traceback", "--minutes", "nan"])
+    told = capsys.readouterr().err.splitlines()
+    assert (
+        stop.value.code == 2
+        and told[0].startswith("Traceback")
+        and "in check_number" in "".join(told)
+    )
+    assert told[-1].startswith("legged-envs: error: --minutes must be")
+
+
+def test_errors_of_the_code_are_not_taken_for_mistakes(monkeypatch, capsys):
+    def fail(cfg: TrainCfg) -> None:
+        int("seven")
+
+    monkeypatch.setattr("legged_envs.training.trainer.train", fail)
+    with pytest.raises(ValueError, match="seven"):
+        cli.main(["train", GO2])
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device"), 2, "No space left on device"),
+        (MemoryError(), 2, "MemoryError"),
+        (SystemExit(130), 130, ""),
+    ],
+)
+def test_what_happens_to_a_run_has_its_exit_status(error, status, message, monkeypatch, capsys):
+    def fail(cfg: TrainCfg) -> None:
+        raise error
+
+    monkeypatch.setattr("legged_envs.training.trainer.train", fail)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["train", GO2])
+    assert stop.value.code == status and message in capsys.readouterr().err
+
+
+def test_the_version_is_told_and_help_is_no_mistake(capsys):
+    cli.main(["--version"])
+    assert capsys.readouterr().out == f"legged-envs {legged_envs.__version__}\n"
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", "--help"])
+    assert stop.value.code == 0
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert all(head.removesuffix(", ms") in told for head in bench.HEADS)
+
+
+def test_mistakes_are_found_without_pytorch_which_is_itself_afterwards(tmp_path):
+    """One process of the command, whose processor time is measured, and one in which it is called several times."""
+    command = [
+        sys.executable,
+        "-m",
+        "legged_envs",
+        "train",
+        GO2,
+        "--changes",
+        "rewards.torque.weight",
+        "1",
+    ]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (result.returncode, result.stdout) == (
+        2,
+        "",
+    ) and "did you mean 'torques'" in result.stderr
+    assert after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime < 1.5
+    code = f"""
+import sys
+from legged_envs import cli
+words = ["train {MIMIC} --clips trott", "play {MIMIC} --clips kick", "eval {GO2} --changes sim.dtt 1"]
+words += ["play {G1} --seconds nan", "train {GO2} mmppo", "eval {GO2} --policy nowhere", "play {GO2} --policy ."]
+for line in words:
+    try:
+        cli.main(line.split())
+    except SystemExit as stop:
+        assert stop.code == 2, line
+    assert not {{"torch", "mujoco", "legged_envs.envs", "legged_envs.managers"}} & set(sys.modules), line
+from legged_envs.training.options import TrainCfg, check_run
+from legged_envs.tasks import TASKS
+from legged_envs.without_torch import check_without_torch
+right = []
+for task_id in TASKS:
+    check_without_torch(task_id, lambda: right.append(check_run(TrainCfg(task_id))))
+    if task_id in ("Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Go2-Mimic-v0"):
+        check_without_torch(task_id, lambda: right.append(cli._policy_and_task(task_id, None, None, (), (), False)))
+assert len(right) == len(TASKS) + 3 and "torch" not in sys.modules
+from legged_envs import make_task_cfg, managers
+from legged_envs.policy.policy import load_shipped_policy
+import torch
+observation = torch.zeros(2, 45)
+assert load_shipped_policy("{GO2}")(observation).shape == (2, 12)
+assert isinstance(make_task_cfg("{GO2}").rewards["trot"], managers.RewardTermCfg)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0 and len(result.stderr.splitlines()) == 7, result.stderr
+
+
+# --- tasks of other packages ------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "own-robot.md").read_text()
+WRONG_ENTRY_POINTS = """
+Mine/Broken-v0 = my_robots.nothing:here
+no id = my_robots.spot:spot_flat
+Legged/Go2-Flat-v0 = my_robots.spot:spot_flat
+"""
+THEIRS = ("Mine/Spot-Flat-v0", "Mine/Broken-v0", "Mine/Spot-Import-v0")
+
+
+@pytest.fixture
+def my_robots(tmp_path, monkeypatch):
+    """The package of docs/how-to/own-robot.md, a robot with its model and a task as entry point, here with mistakes,
+    and a task that an import registers. Gives the warnings."""
+    package, about = tmp_path / "my_robots", tmp_path / "my_robots-1.0.dist-info"
+    package.mkdir()
+    about.mkdir()
+    (code,) = re.findall(r"```python\n((?:(?!```).)*SPOT = .*?)```", PAGE, re.DOTALL)
+    code += 'import legged_envs\nlegged_envs.register("Mine/Spot-Import-v0", spot_flat)\n'
+    (package / "spot.py").write_text(code)
+    shutil.copy(robots.GO2.path, package / "spot.xml")
+    (table,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (points,) = tomllib.loads(table)["project"]["entry-points"].values()
+    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+    (about / "entry_points.txt").write_text(f"[legged_envs.tasks]\n{lines}{WRONG_ENTRY_POINTS}")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my_robots\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning) as warned:
+        registration.register_tasks()
+    yield [str(warning.message) for warning in warned]
+    for names in (TASKS, gym.registry):
+        for name in THEIRS:
+            names.pop(name, None)
+    for name in [name for name in sys.modules if name.startswith("my_robots")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("task_id", ["Mine/Spot-Flat-v0", "my_robots.spot:Mine/Spot-Import-v0"])
+def test_tasks_and_robots_of_other_packages_work_in_every_verb(
+    task_id, my_robots, tmp_path, monkeypatch, capsys
+):
+    run = tmp_path / "run"
+    few = ["--num-envs", "4", "--episodes", "2", "--no-video", "--run-dir", str(run)]
+    cli.main(["train", task_id, "--iterations", "1", *few, "ppo", "--steps-per-env", "4"])
+    cli.main(
+        [
+            "train",
+            task_id,
+            "--iterations",
+            "2",
+            "--resume",
+            str(run),
+            "--no-video",
+            "--episodes",
+            "2",
+        ]
+    )
+    cli.main(["eval", task_id, "--policy", str(run), "--episodes", "2"])
+    played = []
+    monkeypatch.setattr("legged_envs.viewing.watch.play", lambda *args: played.append(args))
+    cli.main(["play", task_id, "--policy", str(run)])
+    assert played[0][0] == task_id and load_policy(run).contract["robot"] == "spot"
+    monkeypatch.setattr(bench, "SIZES", (2, 3))
+    monkeypatch.setattr(bench, "ROUND_ENV_STEPS", 12)
+    cli.main(["bench", task_id, "--quick"])
+    for env in (gym.make(task_id), gym.make_vec(task_id, num_envs=2)):
+        env.reset(seed=0)
+        env.close()
+    capsys.readouterr()
+
+
+def test_entry_points_are_listed_and_a_broken_one_breaks_nothing_else(
+    my_robots, capsys, monkeypatch
+):
+    assert len(my_robots) == 2 and all(
+        "of my_robots is left out" in warning for warning in my_robots
+    )
+    assert "'no id'" in my_robots[0] and "there is another task with its id" in my_robots[1]
+    assert "my_robots.spot" not in sys.modules
+    monkeypatch.setenv("COLUMNS", "200")
+    cli.main(["list"])
+    listed = capsys.readouterr().out
+    assert re.search(r"Mine/Spot-Flat-v0 +│ spot ", listed)
+    assert re.search(r"Mine/Broken-v0 +│ cannot be .*No module named 'my_robots.nothing'", listed)
+    assert all(task_id in listed for task_id in (GO2, G1, MIMIC))
+
+
+def test_a_task_is_registered_by_its_function_or_the_name_of_that(my_robots):
+    for cfg in (lambda: make_task_cfg(GO2), "my_robots.spot:spot_flat"):
+        legged_envs.register("Mine/Broken-v0", cfg)
+        robot = make_task_cfg("Mine/Broken-v0").robot.name
+        assert robot == ("spot" if isinstance(cfg, str) else "go2")
+    for cfg in (make_task_cfg(GO2), "my_robots.spot", None):
+        with pytest.raises(
+            TypeError,
+            match=r"a function that makes a configuration, or its name as 'module:function'",
+        ):
+            legged_envs.register("Mine/Other-v0", cfg)
+    with pytest.raises(ValueError, match="'CartPole-v1' is that of another environment"):
+        legged_envs.register("CartPole-v1", "my_robots.spot:spot_flat")
+    with pytest.raises(gym.error.Error, match="Malformed"):
+        legged_envs.register("no id", "my_robots.spot:spot_flat")
+    assert not {"Mine/Other-v0", "CartPole-v1", "no id"} & set(TASKS)
+
+
+def test_a_model_that_is_not_there_is_named():
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"RobotCfg 'cat': there is no file '.*cat\.xml'; xml must be an absolute",
+    ):
+        LeggedVectorEnv(
+            override(make_task_cfg(GO2), {"robot": replace(robots.GO2, name="cat", xml="cat.xml")}),
+            1,
+        )

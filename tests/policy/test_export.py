@@ -1,0 +1,490 @@
+"""Policies outside of the package: what is exported, the loops in Python and C++ that drive it, and the page on it."""
+
+import ast
+import json
+import math
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+from legged_envs import cli, make_task_cfg
+from legged_envs.envs import LeggedVectorEnv
+from legged_envs.envs.cfg import override
+from legged_envs.mdp.actions import JointPositionCfg
+from legged_envs.policy.export import scene_text
+from legged_envs.policy.header import read_evaluation
+from legged_envs.policy.policy import (
+    SHIPPED,
+    SINCE,
+    Policy,
+    contract,
+    load_policy,
+    load_shipped_policy,
+    save_onnx,
+    save_policy,
+)
+from legged_envs.robots import GO2 as GO2_ROBOT
+from legged_envs.sim.scene import build_scene
+
+GO2, G1, WHEELS = "Legged/Go2-Flat-v0", "Legged/G1-Flat-v0", "Legged/Tron1-WF-Flat-v0"
+MIMIC = "Legged/Go2-Mimic-v0"
+ROOT = Path(__file__).parents[2]
+DEPLOY, PAGE = ROOT / "examples" / "deploy.py", (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+WALKS = [(GO2, (0.6, 0.1, -0.4)), (G1, (0.4, 0.0, 0.3)), (WHEELS, (0.5, 0.0, 0.3))]
+TETRAHEDRON = "v 0 0 0\nv .02 0 0\nv 0 .02 0\nv 0 0 .02\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+deploy = SimpleNamespace(**runpy.run_path(str(DEPLOY)))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Task id → the folder that the command wrote for it."""
+    made = {task_id: tmp_path_factory.mktemp("deploy") / "new" for task_id in (GO2, G1, WHEELS)}
+    for task_id, folder in made.items():
+        cli.main(["export", task_id, "--folder", str(folder)])
+    return made
+
+
+def environment(
+    task_id: str, command: tuple[float, float, float], **changes: Any
+) -> LeggedVectorEnv:
+    """One robot in its default pose with a ``command``, without noise and randomness."""
+    exact = {"events": {}, "max_action_delay": 0, "observations.policy.noisy": False}
+    ranges = zip(("lin_vel_x", "lin_vel_y", "ang_vel_z"), command, strict=True)
+    exact |= {f"commands.velocity.{name}": (speed, speed) for name, speed in ranges}
+    cfg = override(
+        make_task_cfg(task_id), {**exact, "commands.velocity.standing_fraction": 0.0, **changes}
+    )
+    return LeggedVectorEnv(cfg, 1, array="torch")
+
+
+def test_what_is_exported_is_the_shipped_policy_and_the_model_that_is_simulated(
+    folders: dict[str, Path],
+) -> None:
+    for task_id, folder in folders.items():
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "policy.onnx",
+            "policy.safetensors",
+            "scene.xml",
+        ]
+        assert (folder / "policy.safetensors").read_bytes() == SHIPPED[task_id].read_bytes()
+        ours, cfg = mujoco.MjModel.from_xml_path(str(folder / "scene.xml")), make_task_cfg(task_id)
+        theirs = build_scene(cfg.robot, cfg.sim)
+        for name in (
+            "body_mass",
+            "body_inertia",
+            "geom_size",
+            "geom_solref",
+            "geom_friction",
+            "dof_armature",
+            "jnt_range",
+        ):
+            np.testing.assert_allclose(
+                getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name
+            )
+        assert (ours.opt.timestep, ours.opt.integrator) == (
+            theirs.opt.timestep,
+            theirs.opt.integrator,
+        )
+        controller = deploy.Controller(str(folder / "policy.onnx"))
+        assert controller.about == load_policy(folder / "policy.safetensors").contract
+
+
+def assert_same_observations_and_actions(
+    controller: Any, robot: Any, core: LeggedVectorEnv, policy: Policy
+) -> None:
+    """For 40 control steps, whatever is done in them; float32 and contacts let the two drift apart by a little."""
+    (observation, _), limit = core.reset(seed=0), core.actions.limit
+    command = core.commands["velocity"][0, :3].tolist()
+    if "gait" in core.commands.terms:  # it begins at any time of the stride
+        controller.time = (
+            float(torch.atan2(*core.commands["gait"][0]) / (2.0 * torch.pi))
+            * controller.gait["period"]
+        )
+    for step in range(40):
+        action = policy(observation)
+        robot.write(controller(command, *robot.read()))
+        np.testing.assert_allclose(
+            controller.observation, observation[0], atol=1e-4, err_msg=f"step {step}"
+        )
+        np.testing.assert_allclose(
+            controller.action, action[0].clamp(-limit, limit), atol=1e-4, err_msg=f"step {step}"
+        )
+        observation = core.step(action)[0]
+    np.testing.assert_allclose(robot.data.qpos[:3], core.sim.root_pos_w[0], atol=1e-3)
+    core.close()
+
+
+@pytest.mark.parametrize(("task_id", "command"), WALKS)
+def test_the_loop_observes_and_acts_as_the_environment_and_walks_at_its_command(
+    task_id: str, command: tuple[float, float, float], folders: dict[str, Path]
+) -> None:
+    controller = deploy.Controller(str(folders[task_id] / "policy.onnx"))
+    robot = deploy.Robot(str(folders[task_id] / "scene.xml"), controller.about)
+    assert_same_observations_and_actions(
+        controller, robot, environment(task_id, command), load_shipped_policy(task_id)
+    )
+    speeds = []
+    for _ in range(200):
+        robot.write(controller(command, *robot.read()))
+        frame, velocity = np.zeros(9), robot.data.qvel
+        mujoco.mju_quat2Mat(frame, robot.data.qpos[3:7])
+        speeds.append([*(velocity[:3] @ frame.reshape(3, 3))[:2], velocity[5]])
+    assert abs(np.mean(speeds, axis=0) - command).max() < 0.15
+
+
+CHANGED: dict[str, dict[str, Any]] = {
+    "some joints of a gait": {
+        "actions.joint_position.joints": (".*knee_joint", ".*hip_pitch_joint"),
+        "actions.joint_position.scale": 0.4,
+    },
+    "a gait that lifts no foot": {"actions.joint_position.around": None},
+    "a gait with a foot behind": {"commands.gait.offsets": (0.0, -0.5)},
+    "clips on one side": {
+        "actions.joint_position.clip": (-math.inf, 0.85),
+        "observations.policy.terms.ang_vel.clip": (-0.1, math.inf),
+    },
+    "numbers beyond the limit": {"observations.policy.terms.command.scale": 300.0},
+    "the past of the group": {
+        "observations.policy.history": 3,
+        "observations.policy.terms.joint_vel.clip": (-0.5, 0.5),
+    },
+    "the past of a term": {"observations.policy.terms.ang_vel.history": 30},
+    "some joints": {"actions.joint_position.joints": (".*calf_joint", "FR_hip_joint")},
+    "clipped targets": {"actions.joint_position.clip": (-1.5, 0.85)},
+    "larger actions": {"action_limit": 2.5},
+}
+
+
+def write_changed(
+    folder: Path, task_id: str, changes: dict[str, Any]
+) -> tuple[LeggedVectorEnv, Policy]:
+    """A policy that is not trained, exported for a changed task; its environment."""
+    core = environment(task_id, (0.5, 0.0, 0.0), **changes)
+    torch.manual_seed(0)
+    hidden = torch.nn.Linear(core.group_sizes["policy"], 12)
+    layers = torch.nn.Sequential(
+        hidden, torch.nn.Tanh(), torch.nn.Linear(12, core.actions.size)
+    ).requires_grad_(False)
+    layers[2].weight *= 4.0
+    meaning = contract(task_id, core)
+    save_policy(folder / "policy.safetensors", layers, meaning)
+    save_onnx(folder / "policy.onnx", layers, meaning)
+    (folder / "scene.xml").write_text(scene_text(core.cfg))
+    return core, load_policy(folder / "policy.safetensors")
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_changes_change_is_in_the_contract_and_in_the_loop(name: str, tmp_path: Path) -> None:
+    core, policy = write_changed(tmp_path, G1 if "gait" in name else GO2, CHANGED[name])
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+    json.dumps(controller.about, allow_nan=False)
+    assert_same_observations_and_actions(controller, robot, core, policy)
+
+
+def of_its_own(env: Any) -> torch.Tensor:
+    return env.robot.joint_pos
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"observations.policy.terms.joint_pos.func": of_its_own}, "joint_pos"),
+        ({"commands.velocity.heading_column": True}, "command"),
+    ],
+    ids=["a function of its own", "a size of its own"],
+)
+def test_what_only_has_the_name_of_a_quantity_is_refused(
+    changes: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    write_changed(tmp_path, GO2, changes)
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+    with pytest.raises(SystemExit, match=f"this loop cannot observe {name}, only"):
+        controller((0.0, 0.0, 0.0), *robot.read())
+
+
+def test_a_wheel_without_an_action_stands_still(tmp_path: Path) -> None:
+    changes = {"actions": {"joint_position": JointPositionCfg(0.2, (".*hip.*", ".*knee.*"))}}
+    core, policy = write_changed(tmp_path, WHEELS, changes)
+    assert "where actuators has position" not in policy.contract["action"]
+    controller = deploy.Controller(str(tmp_path / "policy.onnx"))
+    robot = deploy.Robot(str(tmp_path / "scene.xml"), controller.about)
+    assert_same_observations_and_actions(controller, robot, core, policy)
+
+
+def test_gains_and_limits_of_the_scene_are_those_of_the_contract(folders: dict[str, Path]) -> None:
+    for task_id, folder in folders.items():
+        model, about = (
+            mujoco.MjModel.from_xml_path(str(folder / "scene.xml")),
+            load_policy(folder).contract,
+        )
+        for i, name in enumerate(about["joint_names"]):
+            motor, kind = model.actuator(name), about["actuators"][i]
+            kp, kd, limit = (about[each][i] for each in ("kp", "kd", "torque_limits"))
+            assert motor.gainprm[0] == pytest.approx(kp if kind == "position" else kd), (
+                task_id,
+                name,
+            )
+            assert motor.biasprm[1:3] == pytest.approx([-kp if kind == "position" else 0.0, -kd])
+            assert motor.forcerange == pytest.approx([-limit, limit])
+
+
+def test_a_scene_has_its_meshes_wherever_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "robot" / "parts").mkdir(parents=True)
+    (tmp_path / "robot" / "parts" / "hat.obj").write_text(TETRAHEDRON)
+    hat = '<freejoint name="root"/><geom class="visual" type="mesh" mesh="hat"/>'
+    text = GO2_ROBOT.path.read_text().replace('<freejoint name="root"/>', hat)
+    text = text.replace("<asset>", '<asset><mesh name="hat" file="hat.obj"/>').replace(
+        "<compiler", '<compiler meshdir="parts"'
+    )
+    (tmp_path / "robot" / "go2.xml").write_text(text)
+    cfg = override(
+        make_task_cfg(GO2), {"robot": replace(GO2_ROBOT, xml=str(tmp_path / "robot" / "go2.xml"))}
+    )
+    (tmp_path / "scene.xml").write_text(scene_text(cfg))
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "scene.xml")).nmesh == 1
+
+
+def test_what_the_loop_cannot_observe_is_one_line(folders: dict[str, Path]) -> None:
+    controller = deploy.Controller(str(folders[GO2] / "policy.onnx"))
+    controller.terms.append({"name": "height_scan", "size": 187})
+    robot = deploy.Robot(str(folders[GO2] / "scene.xml"), controller.about)
+    with pytest.raises(
+        SystemExit, match="this loop cannot observe height_scan, only command, gravity, ang_vel"
+    ):
+        controller((0.0, 0.0, 0.0), *robot.read())
+
+
+def test_the_example_runs_without_the_package_and_has_sixty_lines_of_code(
+    folders: dict[str, Path],
+) -> None:
+    tree = ast.parse(DEPLOY.read_text())
+    imports = {
+        name.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for name in node.names
+    }
+    assert imports == {"json", "sys", "time", "mujoco", "numpy", "onnxruntime"}
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    text = DEPLOY.read_text().split('"""')[2].splitlines()
+    assert sum(bool(line.strip()) for line in text) <= 60
+    words = [sys.executable, "-I", str(DEPLOY), str(folders[GO2]), "0.8", "0", "0"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert 7.0 < float(re.search(r"x = (\S+) m", told)[1]) < 9.0
+    assert told.split(" at ")[1].split(",")[0] in PAGE
+    usage = subprocess.run(words[:3], capture_output=True, text=True, timeout=60)
+    assert usage.returncode == 1 and "legged-envs export" in usage.stderr
+    for folder, speed, message in (
+        (folders[GO2], "fast", "could not convert string to float: 'fast'"),
+        (folders[GO2], "nan", "vx, vy and ωz must be finite numbers"),
+        ("nowhere", "0", "nowhere/policy.onnx"),
+    ):
+        words = [sys.executable, "-I", str(DEPLOY), str(folder), speed, "0", "0"]
+        mistake = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert (
+            mistake.returncode == 1
+            and message in mistake.stderr
+            and mistake.stderr.count("\n") == 1
+        )
+
+
+def test_the_loop_in_cpp_is_that_in_python(folders: dict[str, Path], tmp_path: Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    program, home = tmp_path / "deploy", mujoco.__path__[0]
+    options = ["-std=c++17", "-I", f"{home}/include", f"-Wl,-rpath,{home}"]
+    libraries = [str(path) for path in Path(home).glob("libmujoco.*")]
+    source = str(ROOT / "examples" / "deploy.cpp")
+    subprocess.run(
+        [compiler, source, *options, *libraries, "-o", str(program)], check=True, timeout=120
+    )
+    cases = [(folders[task_id], command) for task_id, command in WALKS]
+    for name, changes in CHANGED.items():
+        (folder := tmp_path / name.replace(" ", "_")).mkdir()
+        write_changed(folder, G1 if "gait" in name else GO2, changes)
+        cases.append((folder, (0.5, 0.0, 0.0)))
+    for folder, command in cases:
+        words = [str(program), str(folder), *map(str, command), str(tmp_path / "targets.csv")]
+        told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+        theirs = np.loadtxt(tmp_path / "targets.csv", delimiter=",")
+        controller = deploy.Controller(str(folder / "policy.onnx"))
+        robot, ours = deploy.Robot(str(folder / "scene.xml"), controller.about), []
+        while controller.time < 10.0:
+            ours.append(controller(command, *robot.read()))
+            robot.write(ours[-1])
+        assert theirs.shape == np.shape(ours)
+        np.testing.assert_allclose(theirs[:25], ours[:25], atol=1e-3, err_msg=str(folder))
+        if folder not in folders.values():
+            continue
+        places = [float(number) for number in re.findall(r"= (\S+) m", told)]
+        np.testing.assert_allclose(places, robot.data.qpos[:2], atol=0.3)
+    (cut := tmp_path / "cut").mkdir()
+    for file in folders[GO2].iterdir():
+        (cut / file.name).write_bytes(file.read_bytes())
+    with (cut / "policy.safetensors").open("rb+") as file:
+        file.truncate((cut / "policy.safetensors").stat().st_size - 4)
+    (own := tmp_path / "own").mkdir()
+    write_changed(own, GO2, {"observations.policy.terms.joint_pos.func": of_its_own})
+    (mimic := tmp_path / "mimic").mkdir()
+    (mimic / "policy.safetensors").write_bytes(SHIPPED[MIMIC].read_bytes())
+    for words, code, message in (
+        (f"{cut} 0 0 0", 1, "is not whole: there is no "),
+        (f"{own} 0 0 0", 1, "this loop cannot observe joint_pos"),
+        (f"{mimic} 0 0 0", 1, "this loop cannot observe command"),
+        (f"{tmp_path} 0 0 0", 1, "is no safetensors file"),
+        ("", 2, "usage: "),
+        (f"{folders[GO2]} 0.5 fast 0", 1, "fast is no finite number"),
+        (f"{folders[GO2]} 0.5 nan 0", 1, "nan is no finite number"),
+        (f"{folders[GO2]} 0.5 0 0 {tmp_path}/nowhere/a.csv", 1, "nowhere/a.csv cannot be written"),
+    ):
+        told = subprocess.run(
+            [str(program), *words.split()], capture_output=True, text=True, timeout=60
+        )
+        assert told.returncode == code and message in told.stderr and told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            f"export {GO2} --folder full",
+            "--folder must be empty or new, got 'full': nothing is overwritten",
+        ),
+        (
+            f"export {GO2} --folder full/mine",
+            "--folder must name a folder that can be written, got 'full/mine'",
+        ),
+        ("export Legged/Go2-Nav-v0 --folder new", "no policy ships for 'Legged/Go2-Nav-v0'"),
+        (
+            f"export {GO2} --folder new --policy old",
+            "'old' was written by an earlier version, its contract has no act",
+        ),
+        (f"export {GO2} --folder new --policy nowhere", "there is no policy file 'nowhere'"),
+        (
+            "export Legged/Go2-Flat --folder new",
+            f"unknown task 'Legged/Go2-Flat'; did you mean '{GO2}'",
+        ),
+    ],
+)
+def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
+    words: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    (tmp_path / "old").mkdir()
+    meaning = load_shipped_policy(GO2, weights=False).contract
+    layers = torch.nn.Linear(45, 12)
+    earlier = {name: value for name, value in meaning.items() if name not in SINCE}
+    save_policy(tmp_path / "old" / "policy.safetensors", layers, earlier)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words.split())
+    told = capsys.readouterr().err
+    assert stop.value.code == 2 and message in told and told.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_policy_whose_weights_do_not_fit_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meaning = load_shipped_policy(GO2, weights=False).contract
+    save_policy(tmp_path / "policy.safetensors", torch.nn.Linear(45, 11), meaning)
+    with pytest.raises(SystemExit):
+        cli.main(["export", GO2, "--policy", str(tmp_path), "--folder", str(tmp_path / "new")])
+    assert "must give finite actions of shape (2, 12)" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("task_id", ["Legged/Go2-Pair-v0", "Legged/Go2-Legs-v0"])
+def test_a_task_of_several_agents_is_trained_and_exported_if_terms_move_it(
+    task_id: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two robots of twelve joints, whose targets the task sets; and one, whose legs the action terms move."""
+    small = "--iterations 1 --num-envs 8 --episodes 2 --no-video --changes episode_length_s 0.1"
+    cli.main(["train", task_id, "--run-dir", str(tmp_path / "run"), *small.split()])
+    about = load_policy(tmp_path / "run").contract
+    pair = task_id == "Legged/Go2-Pair-v0"
+    assert about["action_size"] == (24 if pair else 12) and ("action_joints" in about) is not pair
+    export = [
+        "export",
+        task_id,
+        "--policy",
+        str(tmp_path / "run"),
+        "--folder",
+        str(tmp_path / "new"),
+    ]
+    if not pair:
+        cli.main(export)
+        return
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        cli.main(export)
+    assert (
+        "methods of 'Legged/Go2-Pair-v0' make joint targets of its actions"
+        in capsys.readouterr().err
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_half_precision_is_half_a_file_that_says_nearly_the_same(tmp_path: Path) -> None:
+    cli.main(["export", GO2, "--half", "--folder", str(tmp_path)])
+    file, shipped = tmp_path / "policy.safetensors", load_policy(SHIPPED[GO2])
+    half, header = load_policy(file), read_evaluation(SHIPPED[GO2])
+    assert half.contract == shipped.contract and read_evaluation(file) == header
+    with safe_open(file, "pt") as weights:
+        assert {weights.get_tensor(name).dtype for name in weights.keys()} == {torch.float16}  # noqa: SIM118
+    observation = torch.randn(256, 45, generator=torch.Generator().manual_seed(0))
+    expected = shipped(observation)
+    assert half(observation).dtype == torch.float32
+    torch.testing.assert_close(
+        half(observation), expected, atol=4e-3 * float(expected.abs().max()), rtol=0.0
+    )
+    onnx = deploy.Controller(str(tmp_path / "policy.onnx")).network.run(
+        None, {"obs": observation[:1].numpy()}
+    )[0]
+    np.testing.assert_allclose(
+        onnx, half(observation[:1]), atol=1e-5
+    )  # both files are of the same policy
+
+
+def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
+    entries, terms = set(), set()
+    for task_id in SHIPPED:
+        meaning = load_shipped_policy(task_id, weights=False).contract
+        entries |= {
+            *meaning,
+            *(key for name in ("gait", "scan", "reference") for key in meaning.get(name, ())),
+        }
+        for group in meaning["inputs"].values():
+            entries |= {key for term in group for key in term}
+            terms |= {term["name"] for term in group}
+    tables = re.findall(r"^\| (`?\w+`?) \|.*\n\|---.*\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+    told = {
+        head: set(re.findall(r"^\| `(\w+)` ", "".join(t for h, t in tables if h == head), re.M))
+        for head, _ in tables
+    }
+    past = contract(
+        GO2, LeggedVectorEnv(override(make_task_cfg(GO2), {"observations.policy.history": 2}), 1)
+    )
+    motions = contract(MIMIC, LeggedVectorEnv(make_task_cfg(MIMIC), 1))
+    assert told["entry"] == entries | {*past["observation"][0]} | {*motions}
+    assert told["`name`"] == terms

@@ -1,0 +1,724 @@
+"""The record of runs, as a page and as a table, trackers, and datasets of what policies do."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import os
+import re
+import runpy
+import shutil
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean, stdev
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import legged_envs.runs.run_folder
+from legged_envs import cli
+from legged_envs.envs import unwrap
+from legged_envs.evaluation.plots import draw_curves
+from legged_envs.evaluation.record import load_dataset, record
+from legged_envs.evaluation.report import Run, _read, comparison, page
+from legged_envs.policy.policy import contract, load_shipped_policy, save_policy
+from legged_envs.runs.run_folder import TRACKERS
+from legged_envs.training.checkpoint import read_checkpoint
+from legged_envs.training.options import PPOCfg, RecordCfg, TrainCfg
+from legged_envs.training.trainer import Trainer
+
+pytestmark = pytest.mark.usefixtures("short_evaluations")
+GO2 = "Legged/Go2-Flat-v0"
+FILM = b"not much of a film"
+DATASET = "go2/short-v0"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, short_evaluations: None) -> Path:
+    """A run that was interrupted after one update and went on for another, followed by W&B offline."""
+    wandb = pytest.importorskip("wandb")
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    ppo = PPOCfg(steps_per_env=4, epochs=1, mini_batches=2, hidden=(16,))
+    options = {"iterations": 2, "episodes": 1, "video": False, "tracker": "wandb"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WANDB_MODE", "offline")
+        patch.setenv("WANDB_SILENT", "true")
+        first = Trainer(TrainCfg(GO2, num_envs=4, run_dir=folder, algo=ppo, **options), Console())
+        patch.setattr(first, "_check_goal", first._on_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            first.run()
+        Trainer(TrainCfg(GO2, resume=folder), Console()).run()
+        wandb.teardown()  # its service still writes
+    (folder / "video.mp4").write_bytes(FILM)
+    return folder
+
+
+def altered(run: Path, folder: Path, rise: float = 0.0, **training: object) -> Path:
+    """A copy of a run with other options, whose rewards and errors are higher."""
+    shutil.copytree(run, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["training"] |= training
+    (folder / "config.json").write_text(json.dumps(config))
+    rows = [row | {"reward": row["reward"] + rise} for row in Run(run).curve]
+    (folder / "curve.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    evaluation = json.loads((folder / "eval.json").read_text())
+    evaluation["lin_vel_error"] += rise
+    (folder / "eval.json").write_text(json.dumps(evaluation))
+    return folder
+
+
+# --- what a training writes -------------------------------------------------------------------------------------------
+
+
+def test_a_run_tells_its_curve_and_what_made_it(run):
+    rows = [json.loads(line) for line in (run / "curve.jsonl").read_text().splitlines()]
+    assert rows == read_checkpoint(run, GO2)["curve"] and [row["iteration"] for row in rows] == [
+        1,
+        2,
+    ]
+    first, second = json.loads((run / "about.json").read_text())
+    assert (first["update"], second["update"]) == (0, 1)
+    assert (
+        first["versions"]["torch"] == torch.__version__
+        and f"{os.cpu_count()} cores" in first["hardware"]
+    )
+    assert all(
+        re.fullmatch(r"[0-9a-f]{40}(-dirty)?", commit) for commit in first["commits"].values()
+    )
+
+
+def records(path: Path) -> Iterator[bytes]:
+    """Those of a LevelDB log, blocks of 32 KiB, behind W&B's 7 bytes: checksum, length, kind, part of a record."""
+    data, place, whole = path.read_bytes(), 7, b""
+    while place + 7 < len(data):
+        if (left := 32768 - place % 32768) < 7:
+            place += left
+            continue
+        length, kind = struct.unpack_from("<4xHB", data, place)
+        whole += data[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):  # all of it, or its last part
+            yield whole
+            whole = b""
+
+
+def test_weights_and_biases_has_the_numbers_and_one_run_goes_on(run):
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    logged, ids = {}, set()
+    for path in sorted(
+        run.glob("wandb/offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime_ns
+    ):
+        ids.add(path.stem.removeprefix("run-"))
+        for data in records(path):
+            for item in Record.FromString(data).history.item:
+                logged.setdefault(item.key or "/".join(item.nested_key), []).append(
+                    json.loads(item.value_json)
+                )
+    rows, evaluation = Run(run).curve, Run(run).evaluation
+    assert logged["train/reward"] == [row["reward"] for row in rows]
+    assert logged["evaluation/lin_vel_error"] == [evaluation["lin_vel_error"]]
+    assert logged["evaluation/costs/foot_slip"] == [evaluation["costs"]["foot_slip"]]
+    assert ids == {(run / "wandb.id").read_text()}, "both parts are of one run"
+
+
+def test_weights_and_biases_without_a_login_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb = pytest.importorskip("wandb")
+    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "NETRC", "WANDB_CONFIG_DIR"):  # where a login is kept
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with pytest.raises(
+        RuntimeError, match=r"--tracker wandb: .*`wandb login`.* WANDB_MODE=offline"
+    ):
+        TRACKERS["wandb"](tmp_path, {"training": {"task_id": GO2}}, 0).__enter__()
+    wandb.teardown()
+
+
+def test_mlflow_has_the_numbers_and_one_run_goes_on(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.chdir(tmp_path)
+    config = {"training": {"task_id": GO2, "algo": {"clip": 0.2}}, "task": {}}
+    with TRACKERS["mlflow"](tmp_path, config, 0) as track:
+        track({"train/reward": 1.5, "train/level": float("nan")}, 1)
+    with TRACKERS["mlflow"](
+        tmp_path, config | {"training": {"task_id": GO2, "minutes": 1.0}}, 1
+    ) as track:
+        track({"train/reward": 2.5}, 2)
+    client, name = mlflow.MlflowClient(), (tmp_path / "mlflow.id").read_text()
+    history = client.get_metric_history(name, "train/reward")
+    assert [(each.step, each.value) for each in history] == [(1, 1.5), (2, 2.5)]
+    assert client.get_run(name).data.params == {"task_id": GO2, "algo": "{'clip': 0.2}"}
+    assert client.get_run(name).info.status == "FINISHED" and client.get_experiment_by_name(GO2)
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow"])
+def test_a_run_that_was_killed_has_one_value_for_each_update(name, tmp_path, monkeypatch):
+    """It wrote on after its checkpoint of update 2, from which it goes on."""
+    module = pytest.importorskip(name)
+    monkeypatch.chdir(tmp_path)
+    for done, updates in ((0, (1, 2, 3, 4)), (2, (3, 4, 5))):
+        with TRACKERS[name](tmp_path, {"training": {"task_id": GO2}}, done) as track:
+            for update in updates:
+                track({"train/reward": 10.0 * done + update}, update)
+            track({"evaluation/falls": 0.5}, updates[-1])
+    if name == "mlflow":
+        client, run_id = module.MlflowClient(), (tmp_path / "mlflow.id").read_text()
+        history = client.get_metric_history(run_id, "train/reward")
+        assert [(each.step, each.value) for each in history] == [
+            (1, 1.0),
+            (2, 2.0),
+            (3, 3.0),
+            (4, 4.0),
+            (5, 25.0),
+        ]
+        assert [each.step for each in client.get_metric_history(run_id, "evaluation/falls")] == [
+            4,
+            5,
+        ]
+    else:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator(str(tmp_path)).Reload().Scalars("train/reward")
+        assert [(each.step, each.value) for each in events] == [
+            (1, 1.0),
+            (2, 2.0),
+            (3, 23.0),
+            (4, 24.0),
+            (5, 25.0),
+        ]
+
+
+def test_a_tracker_is_imported_when_it_is_asked_for():
+    tree = ast.parse(Path(str(legged_envs.runs.run_folder.__file__)).read_text())
+    at_once = [
+        ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    anywhere = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    for name in ("import wandb", "import mlflow", "import torch"):
+        assert name in anywhere and name not in at_once
+
+
+# --- pages and tables -------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Texts of a page, and where its attributes point to."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [
+            value
+            for name, value in attrs
+            if name.split(":")[-1] in ("src", "href", "srcset", "data")
+        ]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_report_of_several_seeds_is_one_file_with_all_that_is_promised(
+    run, tmp_path, monkeypatch, capsys
+):
+    from matplotlib.axes import Axes
+
+    other, out, bands = (
+        altered(run, tmp_path / "two", 0.5, seed=2),
+        tmp_path / "new" / "report.html",
+        [],
+    )
+    monkeypatch.setattr(Axes, "fill_between", lambda axis, *args, **kwargs: bands.append(args))
+    cli.main(["report", str(run), str(other), "--out", str(out)])
+    text = out.read_text(encoding="utf-8")
+    shown = Page(text)
+    assert all(link.startswith(("data:", "#")) for link in shown.links), "it needs no network"
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert f"data:video/mp4;base64,{base64.b64encode(FILM).decode()}" in shown.links
+    errors = [Run(folder).evaluation["lin_vel_error"] for folder in (run, other)]
+    assert f"{fmean(errors):.4g} ± {stdev(errors):.4g}" in shown.texts
+    assert {*Run(run).evaluation["costs"], "falls"} <= {
+        each.split("/")[-1] for each in Run(run).results
+    }, "zeros too"
+    about = Run(run).sessions[0]
+    for promised in (
+        "training.num_envs",
+        "768",
+        "foot_slip",
+        "≤ 0.05",
+        "Made with",
+        GO2,
+        about["hardware"],
+    ):
+        assert promised in shown.texts, promised
+    assert shown.tags.count("svg") == 1 and shown.tags.count("meter") == len(
+        Run(run).evaluation["costs"]
+    )
+    steps, low, high = bands[0]
+    first, last = Run(run).curve
+    assert np.allclose(high - low, 0.5), "rewards of the seeds"
+    assert np.isclose(low[0], first["reward"]) and np.isclose(steps[-1], last["env_steps"] / 1e6)
+    assert str(out) in capsys.readouterr().out
+
+
+def test_a_run_that_is_still_going_says_so(run, tmp_path):
+    going = altered(run, tmp_path / "going", iterations=4)
+    (going / "eval.json").unlink()
+    with (going / "curve.jsonl").open("a") as file:
+        file.write('{"iteration": 3, "env_st')  # the line that is being written
+    assert Run(going).status.startswith("still going at 50%")
+    for file in going.iterdir():
+        os.utime(file, (0, 0))
+    assert Run(going).status.startswith("stopped at 50%")
+    (going / "curve.jsonl").unlink()
+    assert [row["iteration"] for row in Run(going).curve] == [1, 2], "those of the checkpoint"
+    (tmp_path / "new").mkdir()
+    shutil.copy(run / "config.json", tmp_path / "new")
+    text = page([Run(tmp_path / "new")])
+    assert "still going at 0%" in text and "There is no curve yet" in text
+
+
+def test_a_finished_run_that_goes_on_is_not_finished(run, tmp_path):
+    again = altered(run, tmp_path / "again", iterations=4)
+    row = Run(again).last
+    with (again / "curve.jsonl").open("a") as file:
+        file.write(json.dumps(row | {"iteration": 3, "env_steps": 1.5 * row["env_steps"]}) + "\n")
+    assert Run(run).status == "finished" and Run(again).status.startswith("still going at 75%")
+
+
+def test_runs_are_compared_in_what_differs(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    other = altered(run, tmp_path / "two", 0.25, seed=2, num_envs=8)
+    cli.main(["compare", str(run), str(other)])
+    printed = capsys.readouterr().out
+    assert re.search(r"training.num_envs +│ 4 +│ 8 ", printed) and re.search(
+        r"training.seed +│ 1 +│ 2 ", printed
+    )
+    errors = [Run(folder).evaluation["lin_vel_error"] for folder in (run, other)]
+    assert re.search(rf"lin vel error, m/s +│ {errors[0]:.4g} +│ {errors[1]:.4g} ", printed)
+    assert "training.episodes" not in printed and "mean ±" not in printed
+
+
+def test_a_run_by_several_of_its_names_is_one(run, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(run)
+    monkeypatch.chdir(run.parent)
+    assert (
+        len(_read("compare", [run, tmp_path / "link", Path(run.name), run / ".." / run.name])) == 1
+    )
+
+
+def test_a_run_whose_path_begins_with_an_underscore_has_its_place_in_the_legend(run):
+    figure = draw_curves({"_own": [Run(run).curve], "other": [Run(run).curve]})
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["./_own", "other"]
+
+
+def test_of_several_tasks_the_tasks_are_not_compared(run, tmp_path):
+    other = Run(altered(run, tmp_path / "two", task_id="Other/Task-v0"))  # which is not registered
+    other.config["task"]["robot"]["name"] = "other"
+    names = [row[0] for row in comparison([Run(run), other])[2]]
+    assert "training.task_id" in names and "task.robot.name" not in names
+    assert other.differences() is None
+    assert "two: this installation does not know the task" in page([other])
+
+
+def constant(updates: int, value: float, spike: int | None = None) -> list[dict[str, float]]:
+    return [
+        {"env_steps": 1e6 * i, "reward": value + 100.0 * (i == spike)}
+        for i in range(1, updates + 1)
+    ]
+
+
+def test_a_curve_of_one_run_is_drawn_whole_and_a_mean_ends_where_one_of_its_runs_does():
+    axis = draw_curves({"one": [constant(3000, 5.0, 1501)]}).axes[0]
+    (line,) = axis.get_lines()
+    assert len(line.get_xdata()) == 3000 and max(line.get_ydata()) == 105.0
+    axis = draw_curves({"two": [constant(400, 10.0), constant(200, 0.0, 150)]}).axes[0]
+    mean, rest = axis.get_lines()
+    assert max(mean.get_xdata()) == pytest.approx(200.0, abs=2.0) and mean.get_linestyle() == "-"
+    np.testing.assert_allclose(mean.get_ydata()[:100], 5.0)
+    assert rest.get_linestyle() == "--" and max(rest.get_xdata()) == pytest.approx(400.0, abs=2.0)
+    np.testing.assert_allclose(rest.get_ydata()[2:], 10.0)
+    assert (
+        axis.collections[0].get_paths()[0].vertices[:, 1].max() == 100.0
+    )  # what one update of one run had
+
+
+def test_a_mean_of_some_runs_says_of_how_many(run, tmp_path):
+    others = [Run(altered(run, tmp_path / str(seed), seed=seed)) for seed in (2, 3)]
+    (others[1].path / "eval.json").unlink()
+    runs = [Run(run), others[0], Run(others[1].path)]
+    _, _, rows = comparison(runs)
+    texts = {row[0]: row[-1] for row in rows}
+    assert texts["lin vel error, m/s"].endswith("(2 of 3)") and "of" not in texts["env steps"]
+    assert "seed" not in texts and "training.seed" in texts
+    assert "and 2 more, 2 of them evaluated</caption>" in page(runs)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report"], "report needs at least one RUN"),
+        (["compare", "nothing"], "there is no run in 'nothing': it has no config.json"),
+        (["report", "broken"], "is not JSON as legged-envs train writes it"),
+        (
+            ["report", "foreign"],
+            "'foreign/config.json' is not what legged-envs train writes: it has no t",
+        ),
+        (
+            ["report", "foreign", "--out", "report.pdf"],
+            r"the ending of --out must be one of \('.html',\)",
+        ),
+        (
+            ["train", GO2, "--tracker", "wand"],
+            r"--tracker.* Expected one of \('tensorboard', 'wandb', 'mlflow'\)",
+        ),
+        (
+            ["record", GO2, "--name", "walk"],
+            r"Minari refuses the name 'walk'; it must be \[NAMESPACE/\]NAME-vN",
+        ),
+        (["record", GO2, "--name", "../walk-v0"], "Minari refuses the name '../walk-v0'"),
+        (["record", GO2, "--name", DATASET], f"there is a dataset '{DATASET}'"),
+        (
+            ["record", GO2, "--name", "go2/x-v0", "--episodes", "0"],
+            "--episodes must be a positive integer",
+        ),
+        (
+            ["record", GO2, "--name", "go2/x-v0", "--noise", "-1"],
+            "--noise must be a finite number at least 0",
+        ),
+        (
+            ["record", GO2, "--name", "go2/x-v0", "--policy", "none"],
+            "there is no policy file 'none'",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(words, message, dataset, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("broken", "{"), ("foreign", '{"model_type": "bert"}')):
+        Path(name).mkdir()
+        Path(name, "config.json").write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words)
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "curve.jsonl",
+            '{"iteration": 1}\n{"iter\n',
+            r"curve.jsonl', line 2, is no row of a curve",
+        ),
+        ("eval.json", '{"a": 1}', "eval.json' is not what legged-envs train writes: it has no"),
+        ("eval.json", "[]", "eval.json' is not what legged-envs train writes: it has no"),
+        (
+            "config.json",
+            '{"training": {}, "task": {}}',
+            "config.json' has no training with task_id, iterations and",
+        ),
+        (
+            "about.json",
+            "[1]",
+            "a file of .*damaged' is not what legged-envs train writes: AttributeError",
+        ),
+        (
+            "curve.jsonl",
+            "[1]\n",
+            "a file of .*damaged' is not what legged-envs train writes: TypeError",
+        ),
+    ],
+)
+def test_a_damaged_run_is_told_by_its_file(name, text, message, run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "damaged")
+    (tmp_path / "damaged" / name).write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["report", str(tmp_path / "damaged"), "--out", str(tmp_path / "page.html")])
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and error.count("\n") == 1 and re.search(message, error), error
+
+
+def test_a_run_in_a_folder_with_dollars_is_drawn(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "a$b_$_c")
+    cli.main(["report", str(tmp_path / "a$b_$_c"), "--out", str(tmp_path / "page.html")])
+    assert "a$b_$_c" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("content", [[1], {"a": 1}, {"task_id": GO2}, b"junk", b"Q\x81"], ids=repr)
+def test_a_file_that_is_no_checkpoint_is_one_line(content: object, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    for option in ("--resume", "--warm-start"):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(
+                [
+                    "train",
+                    GO2,
+                    option,
+                    str(tmp_path),
+                    "--run-dir",
+                    str(tmp_path / "new"),
+                    "--no-video",
+                ]
+            )
+        error = capsys.readouterr().err
+        assert stop.value.code == 2 and "is no checkpoint" in error and error.count("\n") == 1, (
+            error
+        )
+
+
+def test_a_run_that_mlflow_does_not_know_here_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    (tmp_path / "mlflow.id").write_text("0" * 32)
+    tracker = TRACKERS["mlflow"](tmp_path, {"training": {"task_id": GO2}}, 1)
+    with pytest.raises(ValueError, match=r"there is no run 0+ in .*set MLFLOW_TRACKING_URI"):
+        tracker.__enter__()
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+CHANGES = {"episode_length_s": 1.0, "terminations.fallen.params.max_projected_gravity": -0.99}
+SHORT = RecordCfg(GO2, DATASET, episodes=5, num_envs=3, noise=0.5, changes=CHANGES)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory):
+    """Five episodes of three robots, most of which fall."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINARI_DATASETS_PATH", str(tmp_path_factory.mktemp("datasets")))
+        minari = pytest.importorskip("minari")
+        record(SHORT)
+        yield minari.load_dataset(DATASET)
+
+
+def test_a_dataset_holds_what_the_vector_environment_gave(dataset):
+    """As many episodes of each robot, whoever falls first, and each as a loop over the environment has it."""
+    policy, generator = load_shipped_policy(GO2), torch.Generator().manual_seed(SHORT.seed)
+    episodes: list[list[list[tuple]]] = [[[]] for _ in range(3)]
+    with closing(gym.make_vec(GO2, num_envs=3, cfg=SHORT.changes)) as envs:
+        seen, _ = envs.reset(seed=SHORT.seed)
+        while any(len(own) < 3 for own in episodes):
+            action = policy(torch.from_numpy(seen)) + SHORT.noise * torch.randn(
+                3, 12, generator=generator
+            )
+            action = action.clamp(-1.0, 1.0).numpy()
+            after, reward, terminated, truncated, info = envs.step(action)
+            last = info.get("final_obs", after)
+            for i, own in enumerate(episodes):
+                ends = terminated[i], truncated[i]
+                own[-1].append(
+                    (
+                        seen[i],
+                        action[i],
+                        reward[i],
+                        *ends,
+                        info["cost"][i],
+                        info["costs"][i],
+                        last[i],
+                    )
+                )
+                own += [[]] if any(ends) else []
+            seen = after
+    expected = {
+        own[0][0].tobytes(): own
+        for robot, count in zip(episodes, (2, 2, 1), strict=True)
+        for own in robot[:count]
+    }
+    assert len(dataset) == len(expected) == 5 and any(
+        episode.terminations[-1] for episode in dataset
+    )
+    for episode in dataset:
+        columns = [
+            np.array(column)
+            for column in zip(*expected[episode.observations[0].tobytes()], strict=True)
+        ]
+        observations, actions, rewards, terminated, truncated, cost, costs, following = columns
+        assert np.array_equal(episode.observations, np.concatenate((observations, following[-1:])))
+        assert np.array_equal(episode.actions, actions) and np.array_equal(episode.rewards, rewards)
+        assert np.array_equal(episode.terminations, terminated) and np.array_equal(
+            episode.truncations, truncated
+        )
+        assert np.array_equal(episode.infos["cost"], cost) and np.array_equal(
+            episode.infos["costs"], costs
+        )
+
+
+def test_the_environment_is_recovered_and_repeats_an_episode(dataset):
+    with closing(dataset.recover_environment()) as env:
+        seen, _ = env.reset(seed=SHORT.seed)  # of one robot, which does as the first of many
+        episode = next(each for each in dataset if np.array_equal(each.observations[0], seen))
+        for t, action in enumerate(episode.actions):
+            seen, reward, terminated, truncated, info = env.step(action)
+            assert (
+                np.array_equal(seen, episode.observations[t + 1]) and reward == episode.rewards[t]
+            )
+            assert (terminated, truncated) == (episode.terminations[t], episode.truncations[t])
+            assert info["cost"] == episode.infos["cost"][t]
+        assert terminated or truncated
+    about = dataset.storage.metadata
+    assert (
+        about["cost_names"] == [*env.unwrapped.cost_names]
+        and about["noise"] == 0.5
+        and about["made_with"]["versions"]
+    )
+
+
+@pytest.mark.usefixtures("dataset")
+def test_actions_are_recorded_as_the_environment_takes_them(tmp_path):
+    changes = {"action_limit": 2.0, "episode_length_s": 0.1}
+    with closing(gym.make_vec(GO2, num_envs=1, cfg=changes)) as envs:
+        network = torch.nn.Linear(45, 12).requires_grad_(False)
+        network.bias.copy_(torch.tensor([1.5, -5.0] * 6))
+        network.weight.zero_()
+        save_policy(
+            tmp_path / "policy.safetensors", network, contract(GO2, unwrap(envs), changes=changes)
+        )
+    written = record(RecordCfg(GO2, "go2/limit-v0", tmp_path, episodes=2))
+    assert written.action_space.high.max() == 2.0
+    np.testing.assert_array_equal(
+        written[0].actions, np.tile(np.float32([1.5, -2.0] * 6), (len(written[0]), 1))
+    )
+
+
+@pytest.mark.usefixtures("dataset")
+def test_a_policy_of_several_groups_is_recorded_with_all_of_them():
+    changes = {"episode_length_s": 0.1, "commands.motion.clips": ("trot",)}
+    written = record(RecordCfg("Legged/Go2-Mimic-v0", "go2/mimic-v0", episodes=2, changes=changes))
+    with closing(written.recover_environment()) as env:
+        assert env.observation_space == written.observation_space and env.unwrapped.cfg.commands[
+            "motion"
+        ].clips == ["trot"]
+    assert written[1].observations["critic_reference"].shape[0] == len(written[1]) + 1
+
+
+@pytest.mark.usefixtures("dataset")
+def test_an_interrupted_recording_keeps_the_episodes_that_were_over():
+    def interrupt(what: str, done: float, text: str) -> None:
+        if done > 0.3:
+            raise KeyboardInterrupt
+
+    changes = {"episode_length_s": 0.1}
+    with pytest.raises(KeyboardInterrupt):
+        record(RecordCfg(GO2, "go2/part-v0", episodes=5, num_envs=1, changes=changes), interrupt)
+    assert load_dataset("go2/part-v0", GO2).total_episodes == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "task", "message"),
+    [
+        (
+            {},
+            "Legged/G1-Flat-v0",
+            rf"the dataset '{DATASET}' is of {GO2}, not of 'Legged/G1-Flat-v0'",
+        ),
+        ({"task_id": "Legged/Go2-Flat-v1"}, GO2, "is of Legged/Go2-Flat-v1, not of"),
+        (
+            {"cost_names": ["slip"]},
+            GO2,
+            r"of another version .* cost_names \['slip'\], now \['joint_position'",
+        ),
+        ({"cost_limits": [0.5] * 6}, GO2, r"with cost_limits \[0.5, 0.5.* now \[0.025"),
+        (
+            {"contract": {"control_dt": 0.01}},
+            GO2,
+            r"with control_dt 0.01, now 0.02; record it anew",
+        ),
+        ({"contract": {"action_scale": [1.0]}}, GO2, r"with action_scale \[1.0\], now \[0.6"),
+        ({"minari_version": "9.9"}, GO2, "does not support the dataset"),
+        (
+            {"task_id": 5},
+            GO2,
+            rf"the dataset '{DATASET}' is not what legged-envs record writes: AttributeError",
+        ),
+        ({"contract": [1]}, GO2, "is not what legged-envs record writes: TypeError"),
+        ({"action_space": 5}, GO2, "is not what legged-envs record writes: "),
+    ],
+)
+def test_a_dataset_of_another_task_or_version_is_refused(
+    change, task, message, dataset, tmp_path, monkeypatch
+):
+    shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    file = tmp_path / DATASET / "data" / "metadata.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        load_dataset(DATASET, task)
+
+
+def test_a_dataset_that_is_not_whole_is_told(dataset, tmp_path, monkeypatch):
+    shutil.copytree(Path(dataset.spec.data_path).parents[1], tmp_path / "go2")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    file = tmp_path / DATASET / "data" / "main_data.hdf5"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(
+        ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: OSError"
+    ):
+        load_dataset(DATASET, GO2)
+    (file.parent / "metadata.json").unlink()
+    with pytest.raises(
+        ValueError, match=rf"the dataset '{DATASET}' is not what legged-envs record writes: "
+    ):
+        load_dataset(DATASET, GO2)
+
+
+@pytest.mark.usefixtures("dataset")
+def test_the_offline_example_clones_evaluates_and_refuses(tmp_path, monkeypatch, capsys):
+    example = str(Path(__file__).parents[2] / "examples" / "offline.py")
+    words = [
+        DATASET,
+        "--updates",
+        "5",
+        "--episodes",
+        "2",
+        "--safest",
+        "0.5",
+        "--save",
+        str(tmp_path / "clone.safetensors"),
+    ]
+    monkeypatch.setattr(sys, "argv", [example, *words])
+    runpy.run_path(example)
+    printed = capsys.readouterr().out
+    assert (
+        "recorded: 5 episodes" in printed
+        and "cloned: 2 episodes" in printed
+        and "costs per step" in printed
+    )
+    for name, message in (
+        (DATASET, "is of Legged/Go2-Flat-v0, not of"),
+        ("go2/none-v0", "there is no dataset"),
+    ):
+        monkeypatch.setattr(sys, "argv", [example, name, "--env-id", "Legged/G1-Flat-v0"])
+        with pytest.raises(SystemExit, match=message):
+            runpy.run_path(example)
+    for option, value, message in (
+        ("--safest", "nan", "--safest must be a finite number"),
+        ("--safest", "2", "--safest must be a finite number"),
+        ("--updates", "0", "--updates must be a positive integer"),
+        ("--episodes", "0", "--episodes must be a positive integer"),
+        ("--save", "clone.pt", "the ending of --save must be one of"),
+        ("--env-id", "nowhere:Mine-v0", "nowhere"),
+    ):
+        monkeypatch.setattr(sys, "argv", [example, DATASET, option, value])
+        with pytest.raises(SystemExit, match=f"offline.py: .*{message}"):
+            runpy.run_path(example)

@@ -1,0 +1,561 @@
+"""The viewer in a browser, through the protocol that its page speaks and, where there is one, in Chromium."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import msgspec
+import mujoco
+import numpy as np
+import pytest
+import torch
+import viser
+import websockets.sync.client as ws
+import zstandard
+from viser import _messages as messages
+
+from legged_envs import cli
+from legged_envs.envs import unwrap
+from legged_envs.policy.policy import SHIPPED, Policy, contract, load_shipped_policy
+from legged_envs.robots import GO2
+from legged_envs.sim import SimCfg
+from legged_envs.sim.ground import Ground
+from legged_envs.sim.scene import build_scene
+from legged_envs.tasks import make_task_cfg
+from legged_envs.terrains import TerrainCfg
+from legged_envs.terrains.terrain import make_terrain
+from legged_envs.viewing import watch
+from legged_envs.viewing.watch import KEYS, Keys, Scene, make_watched
+from legged_envs.viewing.web.panel import Panel
+from legged_envs.viewing.web.play import Session, serving
+from legged_envs.viewing.web.stage import LIFT, body_mesh, field_mesh
+
+ID, ROUGH = "Legged/Go2-Flat-v0", "Legged/Go2-Rough-v0"
+AHEAD = Scene(1.0, (0.5, 0.0, 0.0))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def viewing(task: str = ID, num_envs: int = 2, **changes: Any) -> Iterator[Any]:
+    """A page, whose frames the test calls one by one: no thread but the server's, and no waiting for time."""
+    policy, port = load_shipped_policy(task), free_port()
+    cfg = make_task_cfg(task)
+    cfg.curriculum = {}
+    envs = make_watched(task, watch.replaced(cfg, changes), policy, num_envs=num_envs)
+    with serving(port) as server:
+        panel, pages = (
+            Panel(server, session := Session(envs, policy, AHEAD), cfg, [AHEAD]),
+            list[Page](),
+        )
+        yield SimpleNamespace(**locals(), frame=panel.frame, stage=panel.stage)
+        for page in pages:  # what they have not read would keep the server from stopping
+            with suppress(OSError):
+                page.socket.socket.shutdown(socket.SHUT_RDWR)
+    envs.close()
+
+
+class Page:
+    """What a browser does, without one: it knows every control and scene node by what the server sent."""
+
+    def __init__(self, view: Any):
+        self._panel, port = view.panel, view.port
+        view.pages.append(self)
+        protocol: Any = f"viser-v{viser.__version__}"
+        url = f"ws://127.0.0.1:{port}"
+        self.socket = ws.connect(url, subprotocols=[protocol], compression=None, max_size=None)
+        self.controls: dict[str, str] = {}
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.told: list[str] = []
+        camera = (
+            (1.0, 0.0, 0.0, 0.0),
+            (1.0, 1.0, 1.0),
+            1.0,
+            0.1,
+            100.0,
+            480,
+            640,
+            (0.0, 0.0, 0.0),
+            (0.0, 0.0, 1.0),
+        )
+        self.send(messages.ViewerCameraMessage(*camera))
+
+    def send(self, message: messages.Message) -> None:
+        self.socket.send(msgspec.msgpack.encode(message.as_serializable_dict()))
+
+    def read(self, seconds: float = 0.3) -> Page:
+        """Take in what comes until nothing does for so long."""
+        while True:
+            try:
+                raw = self.socket.recv(timeout=seconds)
+            except TimeoutError:
+                return self
+            size, packed = (int.from_bytes(raw[i : i + 8], "little") for i in (0, 8))
+            inner = msgspec.msgpack.decode(
+                zstandard.ZstdDecompressor().decompress(raw[16 : 16 + packed], size)
+            )
+            place, buffers = 16 + packed, []
+            for length in inner["binaryBufferLengths"]:
+                place += -place % 8
+                buffers.append(raw[place : place + length])
+                place += length
+            for message in inner["messages"]:
+                self._take(message, buffers)
+
+    def _take(self, message: dict[str, Any], buffers: list[bytes]) -> None:
+        if "label" in message.get("props", {}):
+            self.controls[message["props"]["label"]] = message["uuid"]
+        if message["type"] == "SceneNodeUpdateMessage":
+            node = self.nodes.setdefault(message["name"], {})
+            for key, value in message["updates"].items():
+                is_array = isinstance(value, dict) and "__binary_index" in value
+                node[key] = (
+                    np.frombuffer(buffers[value["__binary_index"]], np.float32)
+                    if is_array
+                    else value
+                )
+        if message["type"] == "NotificationShowMessage":
+            self.told.append(message["props"]["body"])
+
+    def set(self, label: str, value: Any) -> None:
+        """Move a control, and wait until the server has taken it in."""
+        self.send(messages.GuiUpdateMessage(self.controls[label], {"value": value}))
+        wait(lambda: self._panel.controls[label].value == value)
+
+    def drag(self, body: int, env_id: int, phase: Any, way: tuple[float, float, float]) -> None:
+        at = (0.0, 0.0)
+        args = (phase, f"/world/{body}", env_id, (0.0, 0.0, 0.0), at, way, at, "left", None)
+        self.send(messages.SceneNodeDragMessage(*args))
+
+
+def wait(done: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def heading(core: Any) -> torch.Tensor:
+    return core.robot.heading().clone()
+
+
+def test_a_slider_on_the_page_turns_the_robots_and_the_page_shows_it():
+    with viewing() as view:
+        html = (
+            urllib.request.urlopen(f"http://127.0.0.1:{view.port}", timeout=10)
+            .read()
+            .decode(errors="replace")
+        )
+        assert not re.search(
+            r"<(?:script|link|img)[^>]*(?:src|href)=[\"']https?://", html
+        )  # all is in the page
+        page = Page(view).read()
+        wait(lambda: len(view.server.get_clients()) == 1)
+        view.frame()
+        before = heading(view.session.core)
+        page.set("vx [m/s]", 0.0)
+        page.set("wz [rad/s]", 0.8)
+        for _ in range(25):
+            view.frame()
+        turned = heading(view.session.core) - before
+        assert ((turned > 0.4) & (turned < 1.0)).all(), (
+            turned
+        )  # 0.8 rad after a second, less what it takes to begin
+        assert view.session.scene.command == (0.0, 0.0, 0.8)
+        page.set("pause", True)
+        view.frame()
+        base = min(view.stage.bodies)
+        shown = page.read().nodes[f"/world/{base}"]["batched_wxyzs"].reshape(2, 4)
+        np.testing.assert_allclose(shown, view.session.core.sim.root_quat_w.numpy(), atol=1e-5)
+        steps = view.session.core.num_steps
+        view.frame()
+        assert view.session.core.num_steps == steps
+        page.set("pause", False)
+        page.set("speed", 0.25)
+        for _ in range(8):
+            view.frame()
+        assert view.session.core.num_steps == steps + 4  # a quarter of 2 steps a frame
+
+
+def test_the_mouse_pulls_one_robot_and_lets_go():
+    with viewing() as view:
+        page, core = Page(view).read(), view.session.core
+        page.set("vx [m/s]", 0.0)
+        for _ in range(30):
+            view.frame()
+        before = core.sim.root_pos_w.clone()
+        page.drag(min(view.stage.bodies), 1, "start", (0.0, 0.0, 0.0))
+        page.drag(min(view.stage.bodies), 1, "update", (0.0, 0.5, 0.0))
+        wait(lambda: len(view.stage._events) == 2)
+        for _ in range(10):
+            view.frame()
+        way = core.sim.root_pos_w - before
+        assert way[1, 1] > 0.15 and abs(way[0, 1]) < 0.05
+        for _ in range(
+            90
+        ):  # the mouse stands still, no more is told of it: the robot comes to it and stays
+            view.frame()
+        wanted = view.session.pull[1] - before[1].numpy()
+        np.testing.assert_allclose(wanted[:2], (0.0, 0.5), atol=0.1)
+        assert abs(core.sim.root_pos_w[1].numpy() - view.session.pull[1])[:2].max() < 0.25
+        page.drag(min(view.stage.bodies), 1, "end", (0.0, 0.5, 0.0))
+        wait(lambda: view.stage._events)
+        view.frame()
+        assert view.session.pull is None
+
+
+def test_the_mouse_lets_go_of_a_robot_whose_episode_begins_anew():
+    with viewing() as view:
+        page, base = Page(view).read(), min(view.stage.bodies)
+        page.drag(base, 0, "start", (0.0, 0.0, 0.0))
+        page.drag(base, 0, "update", (0.0, 0.0, 0.3))
+        wait(lambda: len(view.stage._events) == 2)
+        view.frame()
+        assert view.session.pull[0] == 0
+        page.set("restart", True)
+        for phase in ("update", "update"):
+            view.frame()
+            page.drag(base, 0, phase, (0.0, 0.0, 0.3))
+            wait(lambda: view.stage._events)
+        view.frame()
+        assert view.session.pull is None
+        page.drag(base, 1, "start", (0.0, 0.0, 0.0))
+        wait(lambda: view.stage._events)
+        view.frame()
+        assert view.session.pull[0] == 1
+
+
+@pytest.mark.parametrize("task", ["Legged/Go2-Pair-v0", "Legged/Go2-Mimic-v0"])
+def test_a_task_without_named_rewards_or_commands_has_a_page(task):
+    policy = load_shipped_policy(task) if task in SHIPPED else None
+    cfg, port = make_task_cfg(task), free_port()
+    with closing(gym.make_vec(task, num_envs=2, observations="dict", array="torch")) as envs:
+        meaning = contract(task, unwrap(envs))
+    policy = policy or Policy(
+        lambda *seen: torch.zeros(len(seen[0]), meaning["action_size"]), meaning
+    )
+    scene = watch.scenes(cfg, clips=policy.clips)[0]
+    with closing(make_watched(task, cfg, policy, num_envs=2)) as envs, serving(port) as server:
+        panel = Panel(server, Session(envs, policy, scene), cfg, [scene])
+        for _ in range(6):
+            panel.frame()
+        assert ("vx [m/s]" in panel.controls) is (scene.clip is None)
+
+
+def test_a_task_without_a_group_of_terms_sees_no_ground():
+    cfg = make_task_cfg(ID)
+    cfg.observations = {}
+    with pytest.raises(ValueError, match="sees no ground: it takes no --scan"):
+        watch.scan_of(cfg)
+
+
+def test_weights_policies_and_mistakes_from_the_page(tmp_path):
+    with viewing() as view:
+        page, core = Page(view).read(), view.session.core
+        wait(lambda: len(view.server.get_clients()) == 1)
+        name = "tracking_lin_vel"
+        for _ in range(40):
+            view.frame()
+        column = core.rewards.names.index(name)
+        rate, weight = view.session.rewards[0, column].item(), core.rewards.weights[column]
+        page.set(f"weight of {name}", 2.0)
+        for _ in range(60):
+            view.frame()
+        assert view.session.rewards[0, column].item() == pytest.approx(2.0 * rate, rel=0.15)
+        small = core.rewards.names.index("dof_acc") if "dof_acc" in core.rewards.names else column
+        assert core.rewards.weights[column] == 2.0 * weight and core.rewards.weights[small] != 0.0
+        page.set("policy", "shipped")
+        view.frame()
+        assert view.session.policy is not (begun := view.policy)
+        page.set("file or run", str(tmp_path))
+        page.set("load policy", True)
+        view.frame()
+        assert page.read().told == [f"there is no policy file '{tmp_path}/policy.safetensors'"]
+        before = view.session.policy
+        view.frame()  # it goes on as before, and it is told once
+        assert len(page.read().told) == 1 and view.session.policy is before is not begun
+        shutil.copy(
+            watch.__file__.replace("viewing/watch.py", "policies/go2_flat.safetensors"),
+            tmp_path / "policy.safetensors",
+        )
+        page.set("load policy", True)
+        view.frame()
+        assert view.session.policy is not before and view.panel.controls["policy"].value == str(
+            tmp_path
+        )
+
+
+def test_a_policy_that_gives_no_numbers_here_is_told_and_the_old_one_stays():
+    with viewing() as view:
+        page, begun = Page(view).read(), view.session.policy
+        wait(lambda: len(view.server.get_clients()) == 1)
+        view.panel._policies["broken"] = Policy(
+            lambda seen: torch.full((2, 12), torch.nan), begun.contract
+        )
+        view.panel.controls["policy"].options = ("as begun", "broken")
+        page.set("policy", "broken")
+        view.frame()
+        assert page.read().told == [f"the policy of '{ID}' gives no finite actions here"]
+        assert view.panel.controls["policy"].value == "as begun"
+        view.frame()
+        assert view.session.policy is begun
+
+
+def test_a_command_that_only_windows_take_is_kept_on_the_page():
+    """0 is a command also where the task's ranges begin above it."""
+    with viewing(**{"commands.velocity.lin_vel_x": (0.3, 1.0)}) as view:
+        slow = replace(AHEAD, command=(0.0, 0.0, 0.0))
+        panel = Panel(
+            view.server, Session(view.envs, view.policy, slow), view.envs.unwrapped.cfg, [slow]
+        )
+        assert panel.controls["vx [m/s]"].value == panel.controls["vx [m/s]"].min == 0.0
+
+
+def test_a_level_puts_every_robot_on_its_tiles_and_the_ground_is_drawn_there():
+    small = {"scene.terrain.rows": 3, "scene.terrain.columns": 7, "scene.terrain.border": 5.0}
+    with viewing(ROUGH, 3, **small) as view:
+        page, ground = Page(view).read(), view.session.core.sim.ground
+        page.set("terrain", "stairs_up")
+        page.set("level", 2)
+        page.set("height scan", True)
+        page.set("contact forces", True)
+        for _ in range(12):
+            view.frame()
+        assert (ground.levels == 2).all()
+        assert {ground.terrain.kinds[column] for column in ground.columns.tolist()} == {"stairs_up"}
+        scan = view.stage.points.points
+        x, y, z = torch.from_numpy(scan.astype(np.float32)).unbind(-1)
+        assert len(scan) == 187 and torch.allclose(z, ground.lowest(x, y) + LIFT, atol=1e-5)
+        arrows = view.stage.forces.points
+        lift = (arrows[:, 1, 2] - arrows[:, 0, 2]).sum() / 0.5 / 3  # of the weight of a robot
+        assert 0.3 < lift < 3.0
+        assert abs(view.session.core.sim.root_pos_w[0] - ground.origins[0]).max() < 2.5
+
+
+def test_a_browser_that_goes_in_the_middle_of_a_frame_is_one_line(capsys, caplog):
+    with viewing() as view:
+        page = Page(view).read()
+        wait(lambda: len(view.server.get_clients()) == 1)
+        view.frame()
+        page.socket.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        page.socket.socket.close()  # no goodbye: the connection is reset
+        for _ in range(20):
+            view.frame()
+        wait(lambda: not view.server.get_clients())
+        other = Page(view).read()
+        view.frame()
+        assert other.read().nodes
+    told = capsys.readouterr()
+    assert told.out.splitlines()[:3] == [
+        "browser 0 is there",
+        "browser 0 has gone",
+        "browser 1 is there",
+    ]
+    assert "Traceback" not in told.err + told.out + caplog.text
+
+
+def test_a_frame_of_sixteen_robots_leaves_a_processor_time_for_25_a_second():
+    with viewing(num_envs=16) as view:
+        page = Page(view).read()
+        view.frame()
+        begun, frames = time.process_time(), 25
+        for _ in range(frames):
+            view.frame()
+            page.read(0.001)
+        cost = (time.process_time() - begun) / frames
+        assert cost < 0.08, (
+            f"{1000 * cost:.0f} ms"
+        )  # two processors have that at 25 frames a second
+
+
+def test_shapes_are_as_large_as_the_engine_has_them():
+    model = build_scene(GO2, SimCfg())
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    for body in range(model.nbody):
+        shown = np.flatnonzero(
+            (model.geom_bodyid == body) & (model.geom_group < 3) & (model.geom_type > 1)
+        )
+        if (mesh := body_mesh(model, body)) is None:
+            assert not len(shown)
+            continue
+        corners = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3)).reshape(3, -1).T
+        boxes, quat = [], np.empty(9)
+        for i in shown:
+            mujoco.mju_quat2Mat(quat, model.geom_quat[i])
+            aabb = model.geom_aabb[i]
+            boxes.append((aabb[:3] + corners * aabb[3:]) @ quat.reshape(3, 3).T + model.geom_pos[i])
+        low, high = np.concatenate(boxes).min(0), np.concatenate(boxes).max(0)
+        assert (mesh.bounds[0] >= low - 1e-6).all() and (mesh.bounds[1] <= high + 1e-6).all()
+        assert (
+            mesh.extents.prod() > 0.6 * (high - low).prod()
+        )  # boxes of turned shapes are larger than they
+        assert np.allclose(np.linalg.norm(mesh.vertex_normals, axis=1), 1.0)
+    assert len(np.unique(body_mesh(model, model.body("base").id).visual.vertex_colors, axis=0)) > 3
+
+
+def test_the_ground_is_drawn_where_feet_touch_it():
+    terrain = make_terrain(
+        TerrainCfg({"rubble": 1.0, "stairs_up": 1.0}, rows=1, columns=2, size=4.0, border=1.0)
+    )
+    nx, ny = terrain.heights.shape
+    vertices, faces = field_mesh(terrain, np.arange(nx), np.arange(ny))
+    inside = torch.from_numpy(vertices[faces].mean(1)).float()
+    height = Ground(terrain, 1, torch.device("cpu")).height(inside[:, 0], inside[:, 1])
+    torch.testing.assert_close(inside[:, 2], height, atol=1e-4, rtol=0.0)
+    corners = vertices[faces]
+    assert (
+        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, 2] > 0.0
+    ).all()  # seen from above
+
+
+def test_keys_drive_the_robot_of_the_window_from_what_it_does():
+    keys = Keys(make_task_cfg(ID))
+    scenes = keys.scenes([Scene(0.06, (0.5, 0.0, 0.0)), Scene(0.02, (0.0, 0.0, 0.3))], 0.02)
+    keys.press(265)  # before the first step there is nothing to change
+    assert [next(scenes).command for _ in range(2)] == [(0.5, 0.0, 0.0)] * 2
+    keys.press(ord("A"))
+    assert keys.command is None
+    for key in (265, 263, 268):
+        keys.press(key)
+    assert next(scenes) == Scene(0.02, (0.6, 0.1, 0.1))
+    for _ in range(30):
+        keys.press(264)
+    assert next(scenes).command == (-1.0, 0.1, 0.1)  # the least of the task
+    keys.press(257)
+    assert next(scenes).command == (0.0, 0.0, 0.0) and next(scenes).seconds == 0.02
+    unheard = Keys(make_task_cfg(ID)).scenes([Scene(0.06, (0.5, 0.0, 0.0))], 0.02)
+    assert len(list(unheard)) == 3 and len(KEYS) == 7
+
+
+def refused(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words.split())
+    lines = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2 and len(lines) == 1
+    return lines[0]
+
+
+def test_a_mistake_is_one_line_before_anything_is_made(capsys, monkeypatch):
+    monkeypatch.setattr(
+        "legged_envs.viewing.web.play.play", lambda *args: pytest.fail("it was served")
+    )
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        told = refused(f"play {ID} --web --port {port}", capsys)
+        assert f"cannot serve at 127.0.0.1, --port {port}: " in told and told.endswith(
+            "already in use; choose another"
+        )
+    assert "--num-envs 3 needs --web" in refused(f"play {ID} --num-envs 3", capsys)
+    assert "it takes no --video" in refused(f"play {ID} --web --video a.mp4", capsys)
+    assert "--port must be a positive integer and at most 65535" in refused(
+        f"play {ID} --web --port 70000", capsys
+    )
+    monkeypatch.setitem(sys.modules, "viser", None)
+    assert "no module viser: pip install 'legged-envs[web]'" in refused(f"play {ID} --web", capsys)
+
+
+def test_nothing_of_the_viewer_is_loaded_unless_it_is_used():
+    code = "import sys, legged_envs.cli, legged_envs.viewing.watch, legged_envs.viewing.web.play\n"
+    code += "assert not {'viser', 'trimesh', 'websockets'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def chromium() -> str | None:
+    """A Chromium: that of the environment variable CHROMIUM, of the system, or what Playwright has fetched."""
+    names = [
+        os.environ.get("CHROMIUM"),
+        *map(shutil.which, ("chromium", "google-chrome", "chromium-browser")),
+    ]
+    folder = Path(
+        os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache" / "ms-playwright")
+    )
+    names += [
+        str(path)
+        for path in sorted(folder.glob("chromium*/*/*"))
+        if path.name.startswith(("chrome", "headless"))
+    ]
+    return next(
+        (name for name in names if name and Path(name).is_file() and os.access(name, os.X_OK)), None
+    )
+
+
+FLAGS = (
+    "--no-sandbox",
+    "--headless=shell",
+    "--single-process",
+    "--no-zygote",
+    "--disable-dev-shm-usage",
+)
+FLAGS += ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
+SLOWLY = "window.requestAnimationFrame = draw => setTimeout(() => draw(performance.now()), 1000)"
+"""A page drawn by the processor once a second leaves some of it to the robot."""
+
+
+@pytest.mark.skipif(
+    chromium() is None, reason="there is no Chromium: make chromium, or let CHROMIUM name one"
+)
+def test_in_chromium_the_page_loads_and_a_slider_turns_the_robot(tmp_path):
+    """The command as a user calls it, in a process of its own, and its page in a browser."""
+    playwright, port, log = (
+        pytest.importorskip("playwright.sync_api"),
+        free_port(),
+        tmp_path / "log",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "legged_envs",
+        "play",
+        ID,
+        "--web",
+        "--port",
+        str(port),
+        "--vx",
+        "0",
+    ]
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as viewer:
+        try:
+            wait(lambda: "Ctrl-C ends" in log.read_text(), 120.0)
+            with playwright.sync_playwright() as started:
+                browser = started.chromium.launch(
+                    executable_path=chromium(), args=FLAGS, timeout=120_000
+                )
+                page = browser.new_page(locale="en-US", viewport={"width": 640, "height": 400})
+                page.set_default_timeout(120_000)
+                page.add_init_script(SLOWLY)
+                asked: list[str] = []
+                page.on("request", lambda request: asked.append(request.url))
+                page.goto(f"http://127.0.0.1:{port}")
+                label = page.locator("label", has_text="wz [rad/s]")
+                assert page.get_by_text(re.compile(r"wz [+-]0\.0\d rad/s")).text_content()
+                page.locator(f"[id='{label.get_attribute('for')}'] [role=slider]").press("End")
+                page.get_by_text(re.compile(r"wz \+(0\.[5-9]|1\.\d)\d rad/s")).wait_for()
+                browser.close()
+            assert all(
+                url.startswith((f"http://127.0.0.1:{port}", "blob:", "data:")) for url in asked
+            ), asked
+            wait(lambda: "browser 0 has gone" in log.read_text(), 60.0)
+        finally:
+            viewer.terminate()
+    assert "Traceback" not in log.read_text()

@@ -1,0 +1,1 @@
+"""Adapters, one file per RL library."""
