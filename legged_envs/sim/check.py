@@ -1,29 +1,23 @@
 """What a robot is like as it stands in its default pose, and what is wrong with its description."""
 
-import pickle
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from math import inf
 
 import mujoco
 import numpy as np
 
-from legged_envs.robots.reading.draft import GRAVITY, Pose, lowest, mirror_sign
+from legged_envs.robots.reading.draft import lowest, mirror_sign
 from legged_envs.robots.robot import RobotCfg
-from legged_envs.sim.scene import RobotView, build_scene, no_free_joint, spec_on_ground
+from legged_envs.sim.gains import FULL_LOAD, REPORT_DURATION, gain_of_upright_legs, settle, stand
+from legged_envs.sim.scene import RobotView, build_scene, no_free_joint
 from legged_envs.sim.simulation import SimCfg
 from legged_envs.tables import Shown, Table
 
-SECONDS, GLANCE = 2.0, 0.8
-"""How long a robot stands on its own gains in a report, and when an environment is made, s."""
-_LEVEL, _SINK, _SAG, _LOAD, _END, _BALL = 0.01, 0.15, 0.3, 0.9, 0.01, 0.015
+_LEVEL, _SINK, _SAG, _LOAD, _END, _BALL = 0.01, 0.15, 0.3, FULL_LOAD, 0.01, 0.015
 """Too much: height of a foot off the ground, m; sinking, part of the height; sag of a joint, rad; torque, part of
 its limit. Too little: the way from the default position of a joint to the end of its range, rad; the radius of a ball
 or capsule of a foot, m (docs/physics.md)."""
-_FALL, _HANG = 0.2, 0.6
-"""Sinking within ``GLANCE``, part of the height, and sag, rad, of a robot that its gains do not hold. Those of the
-package have at most 0.06 and 0.1, with half their gains 0.12 and 0.3; legs that give way sink by more than 0.3."""
 
 
 def raise_gains(robot: RobotCfg) -> RobotCfg:
@@ -37,67 +31,6 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
         )
         robot = replace(robot, kp=kp, kd=kd)
     return robot
-
-
-def check_gains(robot: RobotCfg) -> None:
-    """Raise a ValueError if the gains do not hold the default pose, unless a learned torque or velocity of a leg has
-    to. It takes 15 ms, once for a robot."""
-    if not set(robot.actuators) - {"position", *["velocity"] * robot.wheels}:
-        _check_gains(pickle.dumps(robot))
-
-
-@cache
-def _check_gains(pickled: bytes) -> None:
-    robot: RobotCfg = pickle.loads(pickled)
-    sinks, sag, load = settle(robot, GLANCE)
-    i = int(abs(sag).argmax())
-    joint, kp, limit, gives_way = (
-        robot.joint_names[i],
-        robot.kp[i],
-        robot.torque_limits[i],
-        abs(sag[i]),
-    )
-    if (falls := sinks > _FALL * robot.base_height) or gives_way > _HANG:
-        how = f"write a kp of {kp * gives_way / 0.1:.2g}"
-        if falls:
-            how = f"for legs write kp of about 2 m g base_height / feet, {gain_of_legs(robot):.0f}"
-        if load[i] > _LOAD:
-            how = f"its torque reaches its limit of {limit:g} N m: raise torque_limits, or bend the legs less"
-        wrong = f"the default pose is not held: in {GLANCE:g} s the base sinks by {sinks:.2f} m"
-        given = f"joint {joint!r}, with kp = {kp:g}, gives way by {gives_way:.2f} rad"
-        raise ValueError(
-            f"RobotCfg {robot.name!r}: {wrong}; {given}; {how} (legged-envs check reports on a robot)"
-        )
-
-
-def gain_of_legs(robot: RobotCfg) -> float:
-    """The kp that keeps upright legs from falling over together, twice, N m/rad."""
-    weight = GRAVITY * stand(robot)[0].body_subtreemass[1]
-    return float(2 * weight * robot.base_height / len(robot.foot_names))
-
-
-def settle(robot: RobotCfg, seconds: float = SECONDS) -> tuple[float, np.ndarray, np.ndarray]:
-    """How a robot stands on its own gains, its base upright on a vertical slide: by how much it sinks, m, its joints
-    sag, rad, and their torques, as parts of the limits. Shapes: (), (num_joints,), (num_joints,)."""
-    model, data = stand(robot)
-    data.qpos[0] = start = -min(lowest(model, data).values())
-    servos = np.array(robot.actuators) == "position"
-    data.ctrl[:] = np.where(servos, robot.default_joint_pos, 0.0)
-    mujoco.mj_step(model, data, round(seconds / model.opt.timestep))
-    sag = np.where(servos, data.qpos[1:] - robot.default_joint_pos, 0.0)
-    return float(start - data.qpos[0]), sag, abs(data.actuator_force) / robot.torque_limits
-
-
-def stand(robot: RobotCfg) -> Pose:
-    """The robot in its default pose above the ground, its base on a slide."""
-    spec = spec_on_ground(robot, SimCfg())
-    base = spec.body(robot.base_body)
-    base.pos, base.quat = [0.0, 0.0, robot.base_height], [1.0, 0.0, 0.0, 0.0]
-    base.joints[0].type, base.joints[0].axis = mujoco.mjtJoint.mjJNT_SLIDE, [0.0, 0.0, 1.0]
-    data = mujoco.MjData(model := spec.compile())
-    data.qpos[1:] = robot.default_joint_pos
-    mujoco.mj_forward(model, data)
-    return model, data
 
 
 class Report(Shown):
@@ -156,7 +89,7 @@ class Report(Shown):
                 end < _END,
                 f"default_joint_pos of {joint!r}, {at:g}, is at an end of {span}: move it",
             )
-            enough = max(kp * abs(sag) / 0.1, gain_of_legs(robot) if sinks > most else 0.0)
+            enough = max(kp * abs(sag) / 0.1, gain_of_upright_legs(robot) if sinks > most else 0.0)
             sags_much = abs(sag) > _SAG and load <= _LOAD
             self._add(sags_much, f"kp of {joint!r}: it sags by {sag:.2f} rad: write {enough:.2g}")
             how = "bend it less, or raise them"
@@ -168,7 +101,7 @@ class Report(Shown):
                 sign not in (0, part[1]),
                 f"mirror of {joint!r} is {part}, but its axis has the sign {sign:g}",
             )
-        weak = f"for legs write about {gain_of_legs(robot):.0f}, 2 m g base_height / feet"
+        weak = f"for legs write about {gain_of_upright_legs(robot):.0f}, 2 m g base_height / feet"
         how = "see torque_limits" if max(loads) > _LOAD else weak
         self._add(sinks > most, f"kp: the robot sinks by {sinks:.3f} m: {how}")
         touching = robot.base_height - min(lowest(self.model, self.data).values())
@@ -193,7 +126,7 @@ class Report(Shown):
             "most torque",
         )
         stance = (
-            f"{SECONDS:g} s on its own gains, held upright",
+            f"{REPORT_DURATION:g} s on its own gains, held upright",
             ("what", ""),
             [*zip(names, what, strict=True)],
         )

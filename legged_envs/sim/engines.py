@@ -88,7 +88,7 @@ def make_simulation(
             )
         constructor = partial(constructor, scene=scene)
     sim = constructor(robot, cfg, num_envs, torch_device)
-    from legged_envs.sim.check import check_gains  # which needs MuJoCo, as the engines do
+    from legged_envs.sim.gains import check_gains  # which needs MuJoCo, as the engines do
     from legged_envs.sim.scene import build_scene
 
     for each in sim.robots.values():

@@ -17,7 +17,7 @@ from legged_envs.robots import ROBOTS, RobotCfg
 from legged_envs.rotation import heading
 from legged_envs.runs.progress import Show
 from legged_envs.sim import SimCfg, Simulation, ViewerCfg, make_simulation
-from legged_envs.sim.check import stand
+from legged_envs.sim.gains import stand
 from legged_envs.tasks import make_task_cfg
 from legged_envs.viewing.watch import make_watched, scenes, watch
 

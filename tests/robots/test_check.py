@@ -17,8 +17,9 @@ import legged_envs
 from legged_envs import cli
 from legged_envs.robots import GO2, ROBOTS, RobotCfg
 from legged_envs.robots.reading.draft import counterpart, draft
-from legged_envs.sim import check as check_module
-from legged_envs.sim.check import Report, check_gains, raise_gains, settle
+from legged_envs.sim import gains
+from legged_envs.sim.check import Report, raise_gains
+from legged_envs.sim.gains import check_gains, settle
 from legged_envs.tasks import TASKS
 from legged_envs.tasks.velocity import velocity_task
 
@@ -444,9 +445,9 @@ def test_gains_are_checked_once_and_neither_soft_ones_nor_learned_torques_are_re
 ) -> None:
     settled: list[float] = []
     monkeypatch.setattr(
-        check_module,
+        gains,
         "settle",
-        lambda robot, seconds: settled.append(seconds) or settle(robot, seconds),
+        lambda robot, duration: settled.append(duration) or settle(robot, duration),
     )
     softer = replace(GO2, name="softer", kp=(20.0,) * 12, kd=(0.5,) * 12)  # LeggedGym-Ex
     for _ in range(3):
