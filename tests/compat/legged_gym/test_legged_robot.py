@@ -893,7 +893,8 @@ def test_each_deviation_of_the_docs_names_a_test_of_this_file() -> None:
     tests = {
         *globals(),
         *re.findall(
-            r"def (test_\w+)", (Path(__file__).parents[1] / "isaac_lab" / "test_terrain.py").read_text()
+            r"def (test_\w+)",
+            (Path(__file__).parents[1] / "isaac_lab" / "test_terrain.py").read_text(),
         ),
     }
     for row in rows:
