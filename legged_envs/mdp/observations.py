@@ -1,110 +1,93 @@
-"""Observation terms: ``term(env, **params)`` → (num_envs, size) float32, pure."""
+"""Observation terms: ``term(env, **params)`` → (num_envs, size) float32."""
 
 import torch
 from torch import Tensor
 
 from legged_envs import rotation
-from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.context import Env
 from legged_envs.mdp.scan import SCAN_X, SCAN_Y, around, scanned
 
 
-@pure
 def command(env: Env, name: str = "velocity") -> Tensor:
     """The present command, of its own size: (vx m/s, vy m/s, ωz rad/s) for a velocity command."""
     return env.commands[name]
 
 
-@pure
 def projected_gravity(env: Env) -> Tensor:
     """Direction of gravity in the base frame, size 3; (0, 0, −1) when upright."""
     return env.robot.projected_gravity
 
 
-@pure
 def base_ang_vel(env: Env) -> Tensor:
     """Angular velocity in the base frame, size 3, rad/s."""
     return env.robot.ang_vel_b
 
 
-@pure
 def base_lin_vel(env: Env) -> Tensor:
     """Velocity of the base in the base frame, size 3, m/s."""
     return env.robot.lin_vel_b
 
 
-@pure
 def joint_pos(env: Env) -> Tensor:
     """Joint positions relative to the default pose, size num_joints, rad."""
     return env.robot.joint_offset
 
 
-@pure
 def joint_vel(env: Env) -> Tensor:
     """Joint velocities, size num_joints, rad/s."""
     return env.robot.joint_vel
 
 
-@pure
 def last_action(env: Env) -> Tensor:
     """The action of the last step, size num_actions, within ±``action_limit`` of the task; 0 after a reset."""
     return env.actions.current
 
 
-@pure
 def before_previous_action(env: Env) -> Tensor:
     """The action two steps before that of :func:`last_action`, of its size; 0 where the episode had none."""
     return env.actions.before_previous
 
 
-@pure
 def last_push_velocity(env: Env) -> Tensor:
     """What the last push of the episode added to the base's velocity, size 3, m/s; 0 before the first."""
     return env.robot.last_push_velocity
 
 
-@pure
 def base_height(env: Env) -> Tensor:
     """Height of the base above the ground, size 1, m."""
     return env.robot.base_height.unsqueeze(1)
 
 
-@pure
 def foot_contact(env: Env) -> Tensor:
     """1 for each foot that stands, else 0, size num_feet."""
     return env.robot.foot_contact.float()
 
 
-@pure
 def foot_height(env: Env) -> Tensor:
     """Height of each foot's origin above the ground, size num_feet, m."""
     return env.robot.foot_height
 
 
-@pure
 def foot_air_time(env: Env) -> Tensor:
     """Duration of each foot's swing, size num_feet, s."""
     return env.robot.foot_air_time
 
 
-@pure
 def friction(env: Env) -> Tensor:
     """Coefficient of sliding friction of the feet on the ground, size 1."""
     return env.sim.get_parameter("friction").unsqueeze(1)
 
 
-@pure
 def base_mass_offset(env: Env) -> Tensor:
     """What randomisation added to the base's mass, size 1, kg."""
     return env.sim.get_parameter("body_mass")[:, :1] - env.sim.default_parameter("body_mass")[:, :1]
 
 
-@pure
 def base_com_offset(env: Env) -> Tensor:
     """How far randomisation moved the base's centre of mass, size 3, m."""
     return env.sim.get_parameter("com")[:, 0] - env.sim.default_parameter("com")[:, 0]
 
 
-@pure
 def gain_scale(env: Env) -> Tensor:
     """kp and kd of the first joint that has both, relative to the robot's own; ValueError if none has. Shape:
     (num_envs, 2)."""
@@ -120,20 +103,17 @@ def gain_scale(env: Env) -> Tensor:
     return torch.cat((kp * (1.0 / robot.kp[i]), kd * (1.0 / robot.kd[i])), dim=1)
 
 
-@pure
 def reference_window(env: Env, motion: str = "motion") -> Tensor:
     """The reference of the steps to come, 0 where there is none; its size, units and order are those of
     :class:`~legged_envs.mdp.MotionCommand`."""
     return env.commands[motion]
 
 
-@pure
 def reference_available(env: Env, motion: str = "motion") -> Tensor:
     """1 where there is a reference to imitate, else 0, size 1."""
     return env.commands.terms[motion].available.unsqueeze(1)
 
 
-@pure
 def command_or_reference_velocity(
     env: Env, command: str = "velocity", motion: str = "motion"
 ) -> Tensor:
@@ -145,7 +125,6 @@ def command_or_reference_velocity(
     return torch.where(reference.available.unsqueeze(1) > 0.0, velocity, env.commands[command])
 
 
-@pure
 def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     """Each frame of :func:`reference_window`, then where the base is to be from where it is: the way there in the base
     frame [m] and twice the (x, y, z) of the turn's quaternion [rad where small]: its size and 6 for each frame."""
@@ -160,7 +139,6 @@ def reference_window_and_root(env: Env, motion: str = "motion") -> Tensor:
     ).flatten(1)
 
 
-@pure
 def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
     """From the key bodies to where the reference has them next, in the base frame, m; 0 without a reference. Size:
     3 for each key body."""
@@ -169,7 +147,6 @@ def reference_key_error(env: Env, motion: str = "motion") -> Tensor:
     return error.flatten(1) * reference.available.unsqueeze(1)
 
 
-@pure
 def height_scan(
     env: Env,
     x: tuple[float, ...] = SCAN_X,
@@ -186,7 +163,6 @@ def height_scan(
     return (below - offset).clamp(-limit, limit)
 
 
-@pure
 def foot_scan(env: Env, reach: float = 0.1, lookup: str = "lowest", limit: float = 1.0) -> Tensor:
     """Height of each foot's origin above nine points of the ground, ``reach`` m apart around it and turned with the
     heading, clipped to ±``limit``, m (LeggedGym-Ex ``height_around_feet``). Shape: (num_envs, num_feet · 9)."""
@@ -198,7 +174,6 @@ def foot_scan(env: Env, reach: float = 0.1, lookup: str = "lowest", limit: float
     return (foot_pos[..., 2:] - ground).clamp(-limit, limit).flatten(1)
 
 
-@pure
 def foot_ground_normal(env: Env) -> Tensor:
     """Unit normal of the ground under each foot in the frame of the heading. Shape: (num_envs, num_feet · 3)."""
     foot_pos = env.robot.foot_pos_w
@@ -212,7 +187,6 @@ def foot_ground_normal(env: Env) -> Tensor:
     return rotation.rotate(turn, env.sim.ground.normal(*foot_pos[..., :2].unbind(-1))).flatten(1)
 
 
-@pure
 def foot_edge_distance(env: Env, limit: float = 0.5) -> Tensor:
     """How far each foot is from an edge, steeper than the terrain's ``slope_threshold``, at most ``limit``, m. Size
     num_feet."""

@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.context import Env
 
 
 def _kernel(error: Tensor, sigma: float) -> Tensor:
     return error.mul_(-1.0 / sigma).exp_()
 
 
-@pure
 def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−‖c_xy − v_xy‖² / σ)."""
     return _kernel(
@@ -24,55 +23,46 @@ def tracking_lin_vel(env: Env, sigma: float, command: str = "velocity") -> Tenso
     )
 
 
-@pure
 def tracking_ang_vel(env: Env, sigma: float, command: str = "velocity") -> Tensor:
     """exp(−(c_ω − ω_z)² / σ)."""
     return _kernel((env.commands[command][:, 2] - env.robot.ang_vel_b[:, 2]).square_(), sigma)
 
 
-@pure
 def alive(env: Env) -> Tensor:
     """1 on every step (LeggedGym-Ex ``keep_balance``)."""
     return torch.ones(env.num_envs, dtype=torch.float32, device=env.device)
 
 
-@pure
 def termination(env: Env) -> Tensor:
     """1 where a termination term, not the time limit, ended the episode in this step."""
     return env.terminations.terminated.float()
 
 
-@pure
 def lin_vel_z(env: Env) -> Tensor:
     """v_z²."""
     return env.robot.lin_vel_b[:, 2].square()
 
 
-@pure
 def ang_vel_xy(env: Env) -> Tensor:
     """ω_x² + ω_y²."""
     return env.robot.ang_vel_b[:, :2].square().sum(1)
 
 
-@pure
 def orientation(env: Env) -> Tensor:
     """g_x² + g_y²."""
     return env.robot.projected_gravity[:, :2].square().sum(1)
 
 
-@pure
 def base_height(env: Env, target: float) -> Tensor:
     """(z − z*)², z the height of the base above the ground, m."""
     return (env.robot.base_height - target).square_()
 
 
-@pure
 def torques(env: Env) -> Tensor:
     """Σ τ²."""
     return env.robot.joint_torque.square().sum(1)
 
 
-@pure
 def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ (|τ| − soft_limit · τ_max)⁺, N·m."""
     return (
@@ -80,19 +70,16 @@ def torque_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     )
 
 
-@pure
 def dof_power(env: Env) -> Tensor:
     """Σ |τ q̇|, W."""
     return (env.robot.joint_torque * env.robot.joint_vel).abs_().sum(1)
 
 
-@pure
 def dof_vel(env: Env) -> Tensor:
     """Σ q̇²."""
     return env.robot.joint_vel.square().sum(1)
 
 
-@pure
 def dof_acc(env: Env) -> Tensor:
     """Σ ((q̇_t − q̇_{t−1}) / dt)²."""
     return (
@@ -100,20 +87,17 @@ def dof_acc(env: Env) -> Tensor:
     )
 
 
-@pure
 def action_rate(env: Env) -> Tensor:
     """Σ (a_t − a_{t−1})²."""
     return (env.actions.current - env.actions.previous).square_().sum(1)
 
 
-@pure
 def action_smoothness(env: Env) -> Tensor:
     """Σ (a_t − 2 a_{t−1} + a_{t−2})²."""
     before, previous = env.actions.before_previous, env.actions.previous
     return (env.actions.current + before).sub_(previous + previous).square_().sum(1)
 
 
-@pure
 def collision(env: Env, threshold: float = 0.1) -> Tensor:
     """Number of penalised bodies with a contact force above ``threshold`` N."""
     return (env.robot.contact_force[:, env.robot.penalized_bodies] > threshold).sum(
@@ -121,14 +105,12 @@ def collision(env: Env, threshold: float = 0.1) -> Tensor:
     )
 
 
-@pure
 def dof_pos_limits(env: Env, soft_limit: float = 0.9) -> Tensor:
     """Σ distance outside of the soft joint limits, rad."""
     joint_pos = env.robot.joint_pos
     return (joint_pos - joint_pos.clamp(*env.robot.soft_joint_pos_limits(soft_limit))).abs_().sum(1)
 
 
-@pure
 def feet_air_time(
     env: Env, target: float, longest: float = math.inf, command: str = "velocity"
 ) -> Tensor:
@@ -144,14 +126,12 @@ def _mode_time(env: Env) -> Tensor:
     return torch.where(robot.foot_contact, robot.foot_contact_time, robot.foot_air_time).amin(1)
 
 
-@pure
 def single_stance_time(env: Env, limit: float, command: str = "velocity") -> Tensor:
     """How long a biped told to move stands on one foot, ≤ ``limit`` s (Isaac Lab ``feet_air_time_positive_biped``)."""
     single = env.robot.foot_contact.sum(1) == 1
     return _mode_time(env).clamp_max_(limit).mul_(single).mul_(env.commands.terms[command].moving)
 
 
-@pure
 def foot_clearance(env: Env, target: float) -> Tensor:
     """Σ ‖v_f,xy‖ (z_f − z*)², z_f the height of a foot's origin above its height in stance, m. LeggedGym-Ex's is
     exp(−Σ ‖v_f,xy‖ (z_f − z*)² / 0.01), which fades where the foot is far from the target."""
@@ -159,14 +139,12 @@ def foot_clearance(env: Env, target: float) -> Tensor:
     return error.square_().mul_(env.robot.foot_speed).sum(1)
 
 
-@pure
 def feet_slip(env: Env) -> Tensor:
     """Σ over standing feet of ‖v_f,xy‖², (m/s)² (LeggedGym-Ex: the norm, not squared); a wheel's is that of the point
     next to the ground, which does not move while it rolls."""
     return env.robot.foot_speed.square().mul_(env.robot.foot_contact).sum(1)
 
 
-@pure
 def trot(
     env: Env, pairs: tuple[tuple[int, int], ...], phase_time: float, command: str = "velocity"
 ) -> Tensor:
@@ -189,37 +167,31 @@ def _trot_scores(pairs: tuple[tuple[int, int], ...], device: torch.device) -> Te
     return torch.tensor(scores, dtype=torch.float32, device=device)
 
 
-@pure
 def gait_contact(env: Env, gait: str = "gait") -> Tensor:
     """Number of feet that stand or swing as the clock ``gait`` asks (LeggedGym-Ex ``contact`` of its ``g1``)."""
     return (env.robot.foot_contact == env.commands.terms[gait].stance).sum(1, dtype=torch.float32)
 
 
-@pure
 def dof_pos_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Σ (q − q0)² while the command is to stand still."""
     return env.robot.joint_offset.square().sum(1).mul_(env.commands.terms[command].still)
 
 
-@pure
 def dof_vel_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """Σ |q̇| while the command is to stand still."""
     return env.robot.joint_vel.abs().sum(1).mul_(env.commands.terms[command].still)
 
 
-@pure
 def feet_contact_stand_still(env: Env, command: str = "velocity") -> Tensor:
     """1 with all feet on the ground while the command is to stand still."""
     return env.commands.terms[command].still * env.robot.foot_contact.all(1)
 
 
-@pure
 def posture(env: Env, gait: str = "gait") -> Tensor:
     """Σ (q − q0)² over the joints that the clock ``gait`` leaves where they are: sideways, arms, head and waist."""
     return env.robot.joint_offset.square().mul_(env.commands.terms[gait].held).sum(1)
 
 
-@pure
 def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Tensor:
     """Σ (q − q0)², over ``joints`` if given (LeggedGym-Ex ``hip_pos`` with the hips)."""
     offset = env.robot.joint_offset
@@ -228,7 +200,6 @@ def dof_close_to_default(env: Env, joints: tuple[int, ...] | None = None) -> Ten
     return offset.square().sum(1)
 
 
-@pure
 def without_reference(
     env: Env, term: Callable[..., Any], motion: str = "motion", **params: Any
 ) -> Tensor:
@@ -236,7 +207,6 @@ def without_reference(
     return term(env, **params) * (1.0 - env.commands.terms[motion].available)
 
 
-@pure
 def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ (q − q̂)² / σ) (LeggedGym-Ex ``tracking_ref_dof_pos``, σ 4), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -244,7 +214,6 @@ def reference_joint_pos(env: Env, sigma: float, motion: str = "motion") -> Tenso
     return _kernel(error, sigma).mul_(reference.available)
 
 
-@pure
 def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ |q̇ − q̇̂| / σ) (LeggedGym-Ex ``tracking_ref_dof_vel``, σ 100), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -252,7 +221,6 @@ def reference_joint_vel(env: Env, sigma: float, motion: str = "motion") -> Tenso
     return _kernel(error, sigma).mul_(reference.available)
 
 
-@pure
 def reference_root_pose(
     env: Env, sigma: float, planar: bool = False, motion: str = "motion"
 ) -> Tensor:
@@ -269,7 +237,6 @@ def reference_root_pose(
     return _kernel(torch.add(distance, turn, alpha=0.1), sigma).mul_(reference.available)
 
 
-@pure
 def reference_root_vel(
     env: Env, sigma: float, angular: float = 1.0, motion: str = "motion"
 ) -> Tensor:
@@ -281,7 +248,6 @@ def reference_root_vel(
     return _kernel(torch.add(error, turning, alpha=angular), sigma).mul_(reference.available)
 
 
-@pure
 def reference_key_pos(env: Env, sigma: float, motion: str = "motion") -> Tensor:
     """exp(−Σ ‖x − x̂‖² / σ), x the key bodies in the base frame (LeggedGym-Ex: world, σ 0.1), 0 without a reference."""
     reference = env.commands.terms[motion]
@@ -294,13 +260,11 @@ def _due(env: Env, duration: float, command: str) -> Tensor:
     return (env.commands[command][:, 4] < duration).float() / duration
 
 
-@pure
 def goal_position(env: Env, duration: float = 4.0, command: str = "goal") -> Tensor:
     """1 / (1 + ‖way to the goal‖²) / T_d in the last T_d = ``duration`` s (Rudin et al. 2022)."""
     return _due(env, duration, command) / (1.0 + env.commands[command][:, :3].square().sum(1))
 
 
-@pure
 def goal_heading(
     env: Env, duration: float = 6.0, near: float = 2.0, command: str = "goal"
 ) -> Tensor:
@@ -310,14 +274,12 @@ def goal_heading(
     return _due(env, duration, command) * close / (1.0 + way[:, 3].square())
 
 
-@pure
 def stall(env: Env, distance: float = 1.0, speed: float = 0.1, command: str = "goal") -> Tensor:
     """1[more than ``distance`` m from the goal and slower than ``speed`` m/s]."""
     far = env.commands[command][:, :2].square().sum(1) > distance**2
     return (far & (env.robot.lin_vel_b[:, :2].square().sum(1) < speed**2)).float()
 
 
-@pure
 def move_in_direction(env: Env, command: str = "goal") -> Tensor:
     """v · d / max(‖v‖ ‖d‖, 0.05) of the velocity v, m/s, and the way d to the goal, m, horizontally: the cosine of the
     angle between them, less near the goal and at rest."""
@@ -326,7 +288,6 @@ def move_in_direction(env: Env, command: str = "goal") -> Tensor:
     return (way * velocity).sum(1) / sizes.clamp(min=0.05)
 
 
-@pure
 def goal_stand_still(
     env: Env, near: float = 0.25, turn: float = 0.5, last: float = 1.0, command: str = "goal"
 ) -> Tensor:

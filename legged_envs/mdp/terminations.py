@@ -1,23 +1,20 @@
-"""Termination terms: ``term(env, **params)`` → (num_envs,) bool, pure."""
+"""Termination terms: ``term(env, **params)`` → (num_envs,) bool."""
 
 from torch import Tensor
 
-from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.context import Env
 
 
-@pure
 def illegal_contact(env: Env, threshold: float = 10.0) -> Tensor:
     """A terminating body has a contact force above ``threshold`` N (LeggedGym-Ex: 10 N)."""
     return (env.robot.contact_force[:, env.robot.termination_bodies] > threshold).any(1)
 
 
-@pure
 def fallen(env: Env, max_projected_gravity: float = -0.1) -> Tensor:
     """g_z > ``max_projected_gravity``: −0.1 is a tilt of 84° (LeggedGym-Ex ``max_projected_gravity``)."""
     return env.robot.projected_gravity[:, 2] > max_projected_gravity
 
 
-@pure
 def reference_lost(
     env: Env,
     height: float = 0.25,
@@ -36,7 +33,6 @@ def reference_lost(
     return (lost | (distance > key_body**2).any(1)) & (reference.available > 0.0)
 
 
-@pure
 def left_terrain(env: Env, margin: float = 0.5) -> Tensor:
     """The base is within ``margin`` m of the end of the terrain, or beyond it: cut off, for nothing failed."""
     x, y, _ = env.robot.root_pos_w.unbind(1)

@@ -11,7 +11,7 @@ from legged_envs.configuration import configclass
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.managers.observation import ObservationGroupCfg, ObservationTermCfg
 from legged_envs.mdp import observations
-from legged_envs.mdp.context import Env, pure
+from legged_envs.mdp.context import Env
 from legged_envs.robots import GO2
 from legged_envs.tasks.velocity import go2_flat
 
@@ -20,13 +20,11 @@ JOINTS = 3
 """Agents, in the order of the robot's joints, and joints of each."""
 
 
-@pure
 def of_leg(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> torch.Tensor:
     """The columns of ``term``, which has one per joint, that are of a leg. Shape: (num_envs, 3)."""
     return term(env)[:, JOINTS * leg : JOINTS * (leg + 1)]
 
 
-@pure
 def of_other_legs(env: Env, leg: int, term: Callable[[Env], torch.Tensor]) -> torch.Tensor:
     """The columns of ``term``, which has one per joint, that are of the other legs. Shape: (num_envs, 9)."""
     joints = term(env)
@@ -78,19 +76,15 @@ def go2_legs() -> Go2LegsCfg:
 class Go2Legs(DirectMARLEnv):
     """The task of :func:`go2_legs`, whose terms say all."""
 
-    @pure
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return self.split(self.core.observations.groups["policy"].value, self.observation_spaces)
 
-    @pure
     def _get_states(self) -> torch.Tensor:
         return self.core.observations.groups["critic"].value
 
-    @pure
     def _get_rewards(self) -> dict[str, torch.Tensor]:
         return dict.fromkeys(LEGS, self.core.rewards.total / len(LEGS))
 
-    @pure
     def _get_dones(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         terminated = self.core.terminations.terminated
         return dict.fromkeys(LEGS, terminated), dict.fromkeys(LEGS, torch.zeros_like(terminated))

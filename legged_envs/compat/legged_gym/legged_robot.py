@@ -2,6 +2,7 @@
 
 import copy
 from functools import partial
+from inspect import getmembers, isfunction
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -13,12 +14,12 @@ from legged_envs.compat.adapter import Workflow
 from legged_envs.compat.legged_gym.cfg import LeggedRobotCfg, check_fields, task_of
 from legged_envs.compat.legged_gym.task import RobotCore, Simulator
 from legged_envs.mdp import curricula, events, rewards
-from legged_envs.mdp.context import is_pure, pure
+from legged_envs.mdp.context import pure
 from legged_envs.mdp.scan import looked_up
 
 __all__ = ["BaseTask", "LeggedRobot", "LeggedRobotCfg", "TaskRegistry", "task_registry"]
 ObsBuf = Action = Reward = EnvIds = Tensor
-REWARDS = {name: term for name, term in vars(rewards).items() if is_pure(term)}
+REWARDS = dict(getmembers(rewards, isfunction))
 REWARDS |= {"keep_balance": rewards.alive, "stand_still": rewards.dof_vel_stand_still}
 """The built-in rewards."""
 PARAMETERS = {f"tracking_{kind}_vel": {"sigma": "tracking_sigma"} for kind in ("lin", "ang")}

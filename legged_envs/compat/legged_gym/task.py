@@ -1,6 +1,7 @@
 """The vector environment of a :class:`~legged_envs.compat.legged_gym.legged_robot.LeggedRobot`, and its simulator."""
 
 from collections.abc import Callable
+from inspect import getmembers, isfunction
 from operator import attrgetter
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from legged_envs.managers import Piece, Program
 from legged_envs.mdp import commands, costs, observations
 from legged_envs.mdp.context import is_pure
 
-COSTS = {name: term for name, term in vars(costs).items() if is_pure(term)}
+COSTS = dict(getmembers(costs, isfunction))
 """The built-in costs."""
 
 
