@@ -22,19 +22,13 @@ import tyro
 
 from legged_envs import __version__, checks
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
-from legged_envs.evaluation.report import compare, report
+from legged_envs.evaluation.record_options import RecordCfg
+from legged_envs.evaluation.report import Runs, compare, write_report
 from legged_envs.policy.header import HEADS, headline, read_evaluation, record_evaluation
+from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
-from legged_envs.training.options import (
-    LARGEST_SEED,
-    RecordCfg,
-    TaskId,
-    TrainCfg,
-    Value,
-    check_run,
-    check_size,
-)
+from legged_envs.training.options import TrainCfg, check_run, default_config
 from legged_envs.without_torch import check_without_torch
 
 
@@ -314,6 +308,16 @@ def record(cfg: Annotated[RecordCfg, tyro.conf.arg(name="")]) -> None:
     from legged_envs.evaluation.record import main as run
 
     run(cfg)
+
+
+def report(runs: Runs, out: Path = Path("report.html")) -> None:
+    """Write a page about one or several runs, finished or still going: curves, evaluation, costs against their limits,
+    film, what differs from the default configuration, versions, hardware and commit. Runs that differ in their seed
+    alone are drawn as one, with their spread.
+    Args:
+        runs: Run folders.
+        out: The page, .html, one file that needs no network; one that is there is replaced."""
+    write_report(runs, out, default_config)
 
 
 def _check_terrain(task_id: str, option: str) -> Any:

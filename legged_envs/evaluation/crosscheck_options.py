@@ -5,8 +5,8 @@ from pathlib import Path
 
 from legged_envs import checks
 from legged_envs.configuration import Configuration
+from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.tasks import plain_id
-from legged_envs.training.options import LARGEST_SEED, TaskId, Value, check_size
 
 
 @dataclass

@@ -20,13 +20,13 @@ from legged_envs.datasets.episodes import (
     dataset_folder,
 )
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.policy import Policy, contract, layout, policy_and_task, same_meaning
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session
 from legged_envs.tables import shortened
 from legged_envs.tasks import is_mimic, plain_id
 from legged_envs.tasks.mimic import motion_cfg
-from legged_envs.training.options import RecordCfg
 
 LONGEST = 1000
 """Time limit of the episodes of a task that has none, control steps."""

@@ -3,7 +3,7 @@
 import base64
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from io import StringIO
@@ -16,9 +16,12 @@ from typing import Annotated, Any
 import tyro
 
 from legged_envs import __version__, checks
+from legged_envs.runs.checkpoint_file import read_checkpoint_file
 from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, numbers
 from legged_envs.tables import Table, as_html, cell, shortened
 
+DefaultConfig = Callable[[str], Mapping[str, Any]]
+"""Id of a task → the ``training`` and ``task`` configurations of a training with default options."""
 Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 APART = (
     "seed",
@@ -106,12 +109,10 @@ class Run:
                         f"{str(path)!r}, line {i}, is no row of a curve: {error}"
                     ) from error
             return rows
-        from legged_envs.training.checkpoint import read_checkpoint
-
         with suppress(
             FileNotFoundError, ValueError
         ):  # a run without the file has the rows in its checkpoint
-            return list(read_checkpoint(self.path, self.task_id)["curve"])
+            return list(read_checkpoint_file(self.path, self.task_id)["curve"])
         return []
 
     @property
@@ -130,16 +131,11 @@ class Run:
         )
         return f"{'still going' if age < PAUSE else 'stopped'} at {min(done, 1.0):.0%}, last written {age:.0f} s ago"
 
-    def differences(self) -> dict[str, list[Any]] | None:
+    def differences(self, default_config: DefaultConfig) -> dict[str, list[Any]] | None:
         """Options that are not those of a training of the task by the installed version → the run's and the default;
         None if this installation does not know the task."""
-        from legged_envs.tasks import make_task_cfg
-        from legged_envs.training.options import TrainCfg, complete
-
         with suppress(Exception):  # the module of another package may raise anything
-            task = make_task_cfg(self.task_id)
-            training, _ = complete(TrainCfg(self.task_id), task)
-            default = json.loads(json.dumps({"training": training, "task": task}, default=as_json))
+            default = json.loads(json.dumps(default_config(self.task_id), default=as_json))
             return differences([without(self.config, APART), without(default, APART)])
         return None
 
@@ -166,17 +162,12 @@ def differences(values: Sequence[Any], path: str = "") -> dict[str, list[Any]]:
     return found
 
 
-def report(runs: Runs, out: Path = Path("report.html")) -> None:
-    """Write a page about one or several runs, finished or still going: curves, evaluation, costs against their limits,
-    film, what differs from the default configuration, versions, hardware and commit. Runs that differ in their seed
-    alone are drawn as one, with their spread.
-    Args:
-        runs: Run folders.
-        out: The page, .html, one file that needs no network; one that is there is replaced."""
+def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig) -> None:
+    """Write a page about one or several runs to the file ``out``, and print its place and size."""
     checks.check_output("--out", out, endings=(".html",))
     checks.check_installed("matplotlib")
     with _as_written(*runs):
-        text = page(_read("report", runs))
+        text = page(_read("report", runs), default_config)
     out.parent.mkdir(parents=True, exist_ok=True)
     print(f"wrote {out}, {out.write_text(text, encoding='utf-8') / 1e6:.1f} MB")
 
@@ -285,7 +276,7 @@ def _shown(value: Any) -> str:
     return "None" if value is None else shortened(cell(value), 80)
 
 
-def page(runs: Sequence[Run]) -> str:
+def page(runs: Sequence[Run], default_config: DefaultConfig) -> str:
     """The HTML of a page about runs."""
     from legged_envs.evaluation.plots import draw_curves
 
@@ -306,7 +297,9 @@ def page(runs: Sequence[Run]) -> str:
         "Learning curves": _drawn(draw_curves(curves)) if curves else "There is no curve yet.",
         "Costs": "".join(_costs(*group) for group in groups.items()),
         "Pictures": "".join(map(_pictures, runs)),
-        "Configuration": "".join(_configuration(*group) for group in groups.items()),
+        "Configuration": "".join(
+            _configuration(label, group, default_config) for label, group in groups.items()
+        ),
         "Made with": as_html(("", ("run", *heads), sessions)),
     }
     notices = [f"<p class='notice'>{escape(f'{run.path}: {run.status}')}</p>" for run in unfinished]
@@ -351,8 +344,8 @@ def _pictures(run: Run) -> str:
     )
 
 
-def _configuration(label: str, group: Sequence[Run]) -> str:
-    differing = group[0].differences()
+def _configuration(label: str, group: Sequence[Run], default_config: DefaultConfig) -> str:
+    differing = group[0].differences(default_config)
     rows = [(name, *map(_shown, values)) for name, values in (differing or {}).items()]
     html = as_html(
         (label, ("not as by default", "run", f"default of legged-envs {__version__}"), rows)

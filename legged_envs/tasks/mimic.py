@@ -20,6 +20,12 @@ from legged_envs.robots import G1_29, GO2, RobotCfg
 from legged_envs.sim import SimCfg
 from legged_envs.tasks.velocity import go2_flat, velocity_task
 
+ACTOR_GROUPS = ("policy", "reference", "reference_mask")
+"""Observation groups of a mimic policy: observation, reference window, mask."""
+
+CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
+"""Privileged observation groups, of critics and teachers: observation, reference window, mask."""
+
 
 def motion_cfg(cfg: TaskCfg) -> tuple[str, MotionCommandCfg]:
     """Name and configuration of the motion command of a mimic task; ValueError if it has none."""

@@ -11,10 +11,11 @@ from legged_envs.evaluation.metrics.mimic import motion_of
 from legged_envs.policy.policy import Policy, load_policy
 from legged_envs.robots.reading.kinematics import in_legs
 from legged_envs.tasks import balances
+from legged_envs.tasks.mimic import CRITIC_GROUPS
 from legged_envs.training.mimic.algorithm import MimicDistillation
 from legged_envs.training.mimic.bonus import ExpertTransitions, amp_observations
 from legged_envs.training.mimic.ppo import MimicPPO
-from legged_envs.training.mimic_options import CRITIC_GROUPS, MimicDistillationCfg, MimicPPOCfg
+from legged_envs.training.mimic_options import MimicDistillationCfg, MimicPPOCfg
 from legged_envs.training.options import ARMS, AlgorithmCfg, PPOCfg, teacher_path
 from legged_envs.training.ppo import HalfMirror, Model, Rollouts
 from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv

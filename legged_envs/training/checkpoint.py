@@ -1,80 +1,37 @@
-"""Checkpoints of a training run: files of tensors and plain data, which run no code when they are read."""
+"""Which run folder a training writes to, and which checkpoint it continues from."""
 
 import datetime
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import torch
-
 from legged_envs.checks import check_output
+from legged_envs.runs.checkpoint_file import CHECKPOINT, read_checkpoint_file
 from legged_envs.training.mimic_options import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 from legged_envs.training.options import ALGORITHMS, TrainCfg
 
-CHECKPOINT = "checkpoint.pt"
 _FREE_OF_TRAINING = ("minutes", "iterations", "compile", "threads", "checkpoint_minutes", "keep")
 FREE = (*_FREE_OF_TRAINING, "episodes", "video", "video_seconds", "tracker")
 """Options that may differ from those of a run to resume, as may the folders."""
-_OPTIONS = (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
-_NUMPY = (
-    np.ndarray,
-    np.dtype,
-    np.zeros(0).__reduce__()[0],
-    *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"),
-)
-_READABLE: list[Any] = [*_OPTIONS, *_NUMPY, type(Path()), SimpleNamespace]
-"""What a checkpoint may hold beside tensors, numbers, strings and containers of these."""
-
-
-def write_checkpoint(folder: Path, state: dict[str, Any], keep: int | None = None) -> None:
-    """Write ``state`` in one go: whoever looks finds the file as it was or as it is. With ``keep`` also write one with
-    the number of its update, and delete all such but those written last."""
-    for name in (CHECKPOINT, f"checkpoint_{state['iteration']:06d}.pt")[: 2 if keep else 1]:
-        torch.save(state, folder / f"{name}.tmp")
-        (folder / f"{name}.tmp").replace(folder / name)
-    numbered = [
-        path
-        for path in folder.glob("checkpoint_*.pt")
-        if path.stem.removeprefix("checkpoint_").isdigit()
-    ]
-    for path in sorted(numbered, key=lambda path: (path.stat().st_mtime_ns, path.name))[
-        : -keep if keep else 0
-    ]:
-        path.unlink()
-
-
-def checkpoint_file(place: Path) -> Path:
-    """A checkpoint, the file or that in a run folder; FileNotFoundError if there is none."""
-    path = place if place.is_file() else place / CHECKPOINT
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no checkpoint {str(path)!r} to go on from")
-    return path
+OPTION_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (TrainCfg, *ALGORITHMS.values(), AmpCfg, DaggerCfg, RndCfg, LagrangeCfg)
+}
+"""Name → class of the options that a checkpoint holds."""
 
 
 def read_checkpoint(place: Path, task_id: str | None = None) -> dict[str, Any]:
-    """A checkpoint, the file or that in a run folder; FileNotFoundError or ValueError if there is none, of this task if
-    it is given."""
-    path = checkpoint_file(place)
-    try:
-        with torch.serialization.safe_globals(_READABLE):
-            state = torch.load(path, weights_only=True)
-    except Exception as error:  # of any kind, as a damaged file may hold anything
-        text = str(error) or type(error).__name__
-        reason = next((line for line in text.splitlines() if "GLOBAL" in line), text.split("\n")[0])
-        raise ValueError(
-            f"{str(path)!r} is no checkpoint that this version can read safely: {reason}"
-        ) from error
-    if not isinstance(state, dict) or not {"task_id", "algorithm"} <= state.keys():
-        raise ValueError(
-            f"{str(path)!r} is no checkpoint of legged-envs train: it has no task_id and algorithm"
-        )
-    if task_id is not None and state["task_id"].split(":")[-1] != task_id.split(":")[-1]:
-        raise ValueError(
-            f"{str(path)!r} is a checkpoint of {state['task_id']!r}, not of {task_id!r}"
-        )
-    return state
+    """Read a checkpoint and build the options of its run.
+
+    Args:
+        place: The file itself, or a run folder.
+        task_id: Id of the task that the checkpoint must be of. None: of any task.
+
+    Raises:
+        FileNotFoundError: If there is no checkpoint.
+        ValueError: If the file is damaged, holds anything but plain data, or is a checkpoint of another task.
+    """
+    return read_checkpoint_file(place, task_id, OPTION_CLASSES)
 
 
 def run_folder(cfg: TrainCfg) -> Path:

@@ -6,9 +6,6 @@ from typing import Literal
 
 from legged_envs.configuration import Configuration
 
-ACTOR_GROUPS = ("policy", "reference", "reference_mask")
-CRITIC_GROUPS = ("critic", "critic_reference", "critic_reference_mask")
-"""Observation groups of a network: observation, reference window, mask."""
 Activation = Literal[
     "elu",
     "selu",

@@ -1,24 +1,21 @@
 """What a training run can be told; every field is a flag of ``legged-envs train``."""
 
-import ast
 import os
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from math import inf
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg, subcommand
-from tyro.constructors import PrimitiveConstructorSpec
+from tyro.conf import arg, subcommand
 
 from legged_envs.checks import (
     check_choice,
     check_inputs,
     check_installed,
     check_known,
-    check_number,
     whole_number,
 )
 from legged_envs.configuration import Configuration
+from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_option_numbers, check_size
 from legged_envs.runs.run_folder import TRACKERS
 from legged_envs.training.mimic_options import (
     Activation,
@@ -31,44 +28,14 @@ if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg
 
 
-def _parsed(words: list[str]) -> Any:
-    try:
-        return ast.literal_eval(words[0])
-    except (ValueError, TypeError, SyntaxError):
-        return words[0]
-
-
-Value = Annotated[
-    Any,
-    PrimitiveConstructorSpec(
-        1, "VALUE", _parsed, lambda _: True, str_from_instance=lambda value: [repr(value)]
-    ),
-]
-"""Any value; a word that is Python, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that."""
-
-
 MODULES = ("rsl_rl", "tensordict", "onnx", "onnxscript", "matplotlib", "imageio_ffmpeg")
 """What a training imports, and only the extra ``train`` installs."""
 COARSE = 0.8
 FIRST_TROT = 2.5
 ARMS = 0.4
-LARGEST_SEED = 2**63 - 1
-BYTES_PER_ROBOT = 20_000
 MOST_THREADS = 256
 """Share of a training with coarse physics, how many times its weight a trot earns at first, how much of the first noise
-arms and heads get, what torch takes as a seed, the least memory of an environment, and how many threads a machine with
-fewer cores may have."""
-_FROM_ZERO = ("seed", "threads", "decay_iterations")
-_ABOVE_ZERO: tuple[str, ...] = (
-    "minutes",
-    "checkpoint_minutes",
-    "learning_rate",
-    "max_grad_norm",
-    "clip",
-)
-_ABOVE_ZERO += ("init_std", "init_free_std", "noise_kept")
-_TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse")
-"""Integers that may be 0, and other numbers that may not, or not be above 1."""
+arms and heads get, and how many threads a machine with fewer cores may have."""
 
 
 @dataclass
@@ -102,9 +69,6 @@ ALGORITHMS: dict[str, type[AlgorithmCfg]] = {
     "mmppo": MimicPPOCfg,
     "distillation": MimicDistillationCfg,
 }
-
-
-TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
 
 
 @dataclass
@@ -172,44 +136,6 @@ class TrainCfg(Configuration):
     """Where numbers go as the training runs: files in the run folder, Weights & Biases or MLflow."""
 
 
-@dataclass
-class RecordCfg(Configuration):
-    """What ``legged-envs record`` can be told."""
-
-    task_id: TaskId
-    """Registered id, or module:Id of another package's task."""
-    name: str
-    """Of the dataset, as Minari has it: [NAMESPACE/]NAME-vN, such as go2/walk-v0."""
-    policy: Path | None = None
-    """A policy.safetensors, or the run folder with it; by default the one that ships with the package."""
-    episodes: int = 1000
-    """How many to record."""
-    num_envs: int = 128
-    """Robots at once. All give as many episodes, so that short episodes are not preferred."""
-    seed: int = 1
-    """Of the task's random numbers and of the noise."""
-    noise: float = 0.0
-    """Standard deviation of Gaussian noise on the actions, whose range is [-1, 1]: data from beside its own way."""
-    changes: dict[str, Value] = field(default_factory=dict)
-    """Changes to the task beside the policy's own, e.g. --changes events.push None"""
-
-    def check(self) -> None:
-        """Raise what a recording would, as far as its options and files tell it: ValueError, or FileExistsError if
-        there is such a dataset."""
-        from legged_envs.datasets.episodes import dataset_folder
-        from legged_envs.policy.policy import policy_and_task
-
-        _check_numbers(self)
-        check_size("--episodes", self.episodes)
-        check_size("--num-envs", self.num_envs)
-        whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)
-        if (folder := dataset_folder(self.name)).exists():
-            raise FileExistsError(
-                f"there is a dataset {self.name!r} in {str(folder)!r}: choose another --name"
-            )
-        policy_and_task(self.task_id, self.policy, self.changes, weights=False)
-
-
 def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
     """A copy of ``cfg`` with its algorithm, and that, with what it has by default for ``task``; ValueError for an
     option that cannot be."""
@@ -254,8 +180,8 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
         )
     if isinstance(algo, MimicPPOCfg) and algo.dagger.teacher and not algo.dagger.coefficient:
         raise ValueError("--dagger.teacher needs --dagger.coefficient, got 0")
-    _check_numbers(cfg)
-    _check_numbers(algo)
+    check_option_numbers(cfg)
+    check_option_numbers(algo)
     whole_number("--seed", cfg.seed, least=0, most=LARGEST_SEED)
     whole_number("--threads", cfg.threads, least=0, most=max(MOST_THREADS, os.cpu_count() or 1))
     check_size("--num-envs", cfg.num_envs)
@@ -266,6 +192,15 @@ def complete(cfg: TrainCfg, task: "TaskCfg") -> tuple[TrainCfg, AlgorithmCfg]:
             f"--mini-batches must be at most num_envs · steps_per_env = {samples}, got {mini_batches}"
         )
     return replace(cfg, algo=algo, minutes=minutes if cfg.minutes is None else cfg.minutes), algo
+
+
+def default_config(task_id: str) -> dict[str, Any]:
+    """Return the ``training`` and ``task`` configurations of a training with default options."""
+    from legged_envs.tasks import make_task_cfg
+
+    task = make_task_cfg(task_id)
+    training, _ = complete(TrainCfg(task_id), task)
+    return {"training": training, "task": task}
 
 
 def coarse(cfg: TrainCfg, task: "TaskCfg") -> float:
@@ -305,39 +240,14 @@ def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:
     return path
 
 
-def _check_numbers(options: Any, prefix: str = "--") -> None:
-    for option in fields(options):
-        name, value = prefix + option.name.replace("_", "-"), getattr(options, option.name)
-        if is_dataclass(option.type):
-            _check_numbers(value, f"{name}.")
-        elif option.type in (float, float | None) and value is not None:
-            bounds = {"above": 0.0} if option.name in _ABOVE_ZERO else {"least": 0.0}
-            check_number(name, value, **bounds, most=1.0 if option.name in _TO_ONE else inf)
-        elif (
-            option.type in (int, int | None, tuple[int, ...], tuple[int, ...] | None)
-            and value is not None
-        ):
-            for number in value if isinstance(value, tuple) else (value,):
-                whole_number(name, number, least=int(option.name not in _FROM_ZERO))
-
-
-def check_size(option: str, number: int) -> None:
-    """Raise a ``ValueError`` unless ``number`` is a positive integer of robots that this machine's memory can hold."""
-    needed = BYTES_PER_ROBOT * whole_number(option, number) / 1e9
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    if needed > memory:
-        raise ValueError(
-            f"{option} {number} needs {needed:,.0f} GB of memory, this machine has {memory:,.0f}"
-        )
-
-
 def check_run(cfg: TrainCfg) -> None:
     """Raise what a training would, mostly a ValueError, as far as its options, its task and the files that it begins
     with tell it."""
     from legged_envs.envs.cfg import override
     from legged_envs.policy.policy import load_policy
+    from legged_envs.runs.checkpoint_file import checkpoint_file
     from legged_envs.tasks import make_task_cfg
-    from legged_envs.training.checkpoint import checkpoint_file, run_folder
+    from legged_envs.training.checkpoint import run_folder
     from legged_envs.viewing.watch import scenes
 
     task = make_task_cfg(cfg.task_id)

@@ -26,6 +26,7 @@ from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator, metrics
 from legged_envs.evaluation.plots import plot_learning_curve, plot_tracking
 from legged_envs.policy.header import record_evaluation
 from legged_envs.policy.policy import POLICY_FILE, contract, load_policy, save_onnx, save_policy
+from legged_envs.runs.checkpoint_file import CHECKPOINT, write_checkpoint
 from legged_envs.runs.progress import LINE_INTERVAL, Show, showing
 from legged_envs.runs.run_folder import (
     ABOUT,
@@ -44,12 +45,10 @@ from legged_envs.tasks import is_mimic, make_task_cfg
 from legged_envs.tasks.mimic import imitating
 from legged_envs.training.algorithm import add_observations, make_algorithm
 from legged_envs.training.checkpoint import (
-    CHECKPOINT,
     check_changes,
     going_on,
     read_checkpoint,
     run_folder,
-    write_checkpoint,
 )
 from legged_envs.training.options import PPOCfg, TrainCfg, coarse, complete, first_trot
 from legged_envs.training.warm_start import begin_with

@@ -41,8 +41,8 @@ from legged_envs.policy.policy import (
     save_policy,
 )
 from legged_envs.tasks import TASKS
-from legged_envs.tasks.mimic import imitating
-from legged_envs.training.mimic_options import ACTOR_GROUPS, LagrangeCfg, MimicPPOCfg
+from legged_envs.tasks.mimic import ACTOR_GROUPS, imitating
+from legged_envs.training.mimic_options import LagrangeCfg, MimicPPOCfg
 from legged_envs.training.options import FIRST_TROT, PPOCfg, TrainCfg, complete, first_trot
 from legged_envs.viewing.watch import film_policy, scenes
 

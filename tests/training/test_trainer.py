@@ -31,10 +31,11 @@ from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
 from legged_envs.evaluation.metrics.velocity import hold_velocity
 from legged_envs.policy.header import read_evaluation
 from legged_envs.policy.policy import load_policy, load_shipped_policy
+from legged_envs.runs.checkpoint_file import CHECKPOINT
 from legged_envs.runs.progress import showing
 from legged_envs.runs.run_folder import alone
 from legged_envs.tasks.mimic import imitating
-from legged_envs.training.checkpoint import CHECKPOINT, read_checkpoint
+from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.options import PPOCfg, TrainCfg, complete
 from legged_envs.training.ppo import HalfMirror
 from legged_envs.training.trainer import Trainer, train
@@ -903,9 +904,7 @@ def test_a_checkpoint_runs_no_code_when_it_is_read(run, tmp_path):
     state = read_checkpoint(run, GO2)
     torch.save({**state, "curve": Attack()}, tmp_path / CHECKPOINT)
     for options in ({"resume": tmp_path}, {"warm_start": tmp_path}):
-        with pytest.raises(
-            ValueError, match=r"checkpoint\.pt' is no checkpoint that this version can read safely"
-        ):
+        with pytest.raises(ValueError, match=r"checkpoint\.pt"):
             Trainer(TrainCfg(GO2, num_envs=2, **options), Console(quiet=True))
     assert not (tmp_path / "attacked").exists()
 

@@ -17,8 +17,7 @@ from legged_envs.evaluation.metrics.task import TaskMetrics
 from legged_envs.mdp import rewards
 from legged_envs.mdp.motion_command import MotionCommand, motion_command
 from legged_envs.motions.report import STANDING_HEIGHT
-from legged_envs.tasks.mimic import motion_cfg
-from legged_envs.training.mimic_options import ACTOR_GROUPS
+from legged_envs.tasks.mimic import ACTOR_GROUPS, motion_cfg
 
 LONGEST_LAG = 0.5
 """How far the contacts of robot and reference are shifted against each other to compare their styles, s."""

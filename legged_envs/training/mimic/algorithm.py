@@ -10,10 +10,9 @@ from torch import nn
 from torch.nn import functional
 
 from legged_envs.storage import RolloutStorageMM, Transition
+from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.mimic.networks import MimicPolicy
 from legged_envs.training.mimic_options import (
-    ACTOR_GROUPS,
-    CRITIC_GROUPS,
     MimicDistillationCfg,
     MimicLearningCfg,
 )

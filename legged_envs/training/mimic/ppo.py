@@ -10,10 +10,11 @@ from torch.nn import functional
 
 from legged_envs.checks import check_choice, check_number
 from legged_envs.storage import MiniBatch
+from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS
 from legged_envs.training.mimic.algorithm import MimicAlgorithm, Teacher, inputs, means, observed
 from legged_envs.training.mimic.bonus import Expert, Novelty, RewardBonus, StylePrior
 from legged_envs.training.mimic.networks import MimicNetwork
-from legged_envs.training.mimic_options import ACTOR_GROUPS, CRITIC_GROUPS, LagrangeCfg, MimicPPOCfg
+from legged_envs.training.mimic_options import LagrangeCfg, MimicPPOCfg
 from legged_envs.wrappers.plumbing.multipliers import PIDMultipliers, relative_excess
 
 

@@ -27,14 +27,13 @@ from legged_envs.mdp.motion_command import motion_command
 from legged_envs.motions import save_motion, shipped_motions
 from legged_envs.policy.policy import Policy, load_policy, load_shipped_policy, save_policy
 from legged_envs.robots import GO2 as GO2_ROBOT
-from legged_envs.tasks.mimic import imitating
-from legged_envs.training.checkpoint import CHECKPOINT, read_checkpoint
+from legged_envs.runs.checkpoint_file import CHECKPOINT
+from legged_envs.tasks.mimic import ACTOR_GROUPS, CRITIC_GROUPS, imitating
+from legged_envs.training.checkpoint import read_checkpoint
 from legged_envs.training.mimic.algorithm import MimicDistillation
 from legged_envs.training.mimic.networks import MimicNetwork
 from legged_envs.training.mimic.ppo import MimicPPO
 from legged_envs.training.mimic_options import (
-    ACTOR_GROUPS,
-    CRITIC_GROUPS,
     AmpCfg,
     DaggerCfg,
     LagrangeCfg,

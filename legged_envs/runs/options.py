@@ -1,0 +1,124 @@
+"""Types and checks of command-line options that several verbs share."""
+
+import ast
+import os
+from dataclasses import fields, is_dataclass
+from math import inf
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
+from tyro.constructors import PrimitiveConstructorSpec
+
+from legged_envs.checks import check_number, whole_number
+
+TaskId = Annotated[str, Positional, arg(metavar="TASK_ID")]
+"""Id of a task, the first argument of a verb."""
+
+
+def _read_value(words: list[str]) -> Any:
+    try:
+        return ast.literal_eval(words[0])
+    except (ValueError, TypeError, SyntaxError):
+        return words[0]
+
+
+def _is_value(value: Any) -> bool:
+    return True
+
+
+def _write_value(value: Any) -> list[str]:
+    return [repr(value)]
+
+
+Value = Annotated[
+    Any,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="VALUE",
+        instance_from_str=_read_value,
+        is_instance=_is_value,
+        str_from_instance=_write_value,
+    ),
+]
+"""Any value. A word that is a Python literal, such as ``2``, ``(-0.5, 0.5)`` or ``None``, is read as that literal."""
+
+LARGEST_SEED = 2**63 - 1
+"""Largest integer that PyTorch accepts as a seed."""
+
+BYTES_PER_ROBOT = 20_000
+"""Lower bound of the memory of one environment, bytes."""
+
+INTEGERS_FROM_ZERO = ("seed", "threads", "decay_iterations")
+"""Names of integer options that may be 0. All others are positive."""
+
+NUMBERS_ABOVE_ZERO = (
+    "minutes",
+    "checkpoint_minutes",
+    "learning_rate",
+    "max_grad_norm",
+    "clip",
+    "init_std",
+    "init_free_std",
+    "noise_kept",
+)
+"""Names of float options that must be positive. All others may also be 0."""
+
+NUMBERS_TO_ONE = ("gamma", "final_gamma", "gae_lambda", "coarse")
+"""Names of float options that must not be above 1."""
+
+
+def check_size(option: str, number: int) -> None:
+    """Check that this machine's memory can hold a number of robots.
+
+    Args:
+        option: Name of the option, for the error.
+        number: Number of robots.
+
+    Raises:
+        ValueError: If ``number`` is not a positive integer, or the robots need more memory than the machine has.
+    """
+    needed = BYTES_PER_ROBOT * whole_number(option, number) / 1e9
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    if needed > memory:
+        raise ValueError(
+            f"{option} {number} needs {needed:,.0f} GB of memory, this machine has {memory:,.0f}"
+        )
+
+
+def check_option_numbers(options: Any, prefix: str = "--") -> None:
+    """Check the range of every number in a dataclass of options, and in the dataclasses within it.
+
+    Args:
+        options: The dataclass.
+        prefix: What stands before the name of an option in an error.
+
+    Raises:
+        ValueError: If a number is out of the range of its option.
+    """
+    for option in fields(options):
+        name = prefix + option.name.replace("_", "-")
+        value = getattr(options, option.name)
+        if is_dataclass(option.type):
+            check_option_numbers(value, prefix=f"{name}.")
+        elif value is None:
+            continue
+        elif option.type in (float, float | None):
+            _check_float(name, value, option.name)
+        elif option.type in (int, int | None):
+            _check_integer(name, value, option.name)
+        elif option.type in (tuple[int, ...], tuple[int, ...] | None):
+            for number in value:
+                _check_integer(name, number, option.name)
+
+
+def _check_float(name: str, value: float, field_name: str) -> None:
+    most = 1.0 if field_name in NUMBERS_TO_ONE else inf
+    if field_name in NUMBERS_ABOVE_ZERO:
+        check_number(name, value, above=0.0, most=most)
+    else:
+        check_number(name, value, least=0.0, most=most)
+
+
+def _check_integer(name: str, value: int, field_name: str) -> None:
+    least = 0 if field_name in INTEGERS_FROM_ZERO else 1
+    whole_number(name, value, least=least)
