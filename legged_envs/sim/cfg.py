@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.robots.robot import RobotCfg
-from legged_envs.terrains import TerrainCfg
+from legged_envs.terrains import TerrainCfg, check_terrain
 
 SHAPES = {"box": 3, "sphere": 1, "capsule": 2, "cylinder": 2}
 """Shapes of objects, and how many sizes each has."""
@@ -73,7 +73,7 @@ class SceneCfg(Configuration):
     def check(self) -> None:
         """Raise a ValueError that names the field or the robot or object that is wrong."""
         if self.terrain is not None:
-            self.terrain.check()
+            check_terrain(self.terrain)
         for name in (*self.robots, *self.objects):
             if (
                 not name.isidentifier()

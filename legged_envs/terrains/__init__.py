@@ -1,9 +1,10 @@
-"""Height fields to walk on: kinds of terrain in levels of difficulty, or heights from an array, an image or a mesh."""
-
-from importlib import import_module
-from typing import Any
+"""Height fields to walk on: tiles of several kinds and difficulties, an array, an image or a
+mesh."""
 
 from legged_envs.terrains.cfg import KindCfg, TerrainCfg
+from legged_envs.terrains.generators import GENERATORS, register_kind
+from legged_envs.terrains.grid import Grid
+from legged_envs.terrains.terrain import Terrain, check_terrain, make_terrain
 
 __all__ = [
     "GENERATORS",
@@ -11,14 +12,7 @@ __all__ = [
     "KindCfg",
     "Terrain",
     "TerrainCfg",
+    "check_terrain",
     "make_terrain",
     "register_kind",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """What needs NumPy is imported when it is asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "terrain" if name in ("Terrain", "make_terrain") else "generators"
-    return getattr(import_module(f"{__name__}.{module}"), name)

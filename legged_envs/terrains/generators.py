@@ -1,15 +1,21 @@
-"""Kinds of tiles, each a function of difficulty d and a random stream that gives heights, m, (n, n) float32, at the
-points of a grid; ValueError for parameters that cannot be.
+"""Kinds of tiles: functions that give the heights of a tile at a difficulty d.
 
-A pair of numbers among the parameters is the value at d = 0, and that at d = 1, towards which it goes linearly. Robots
-start on a flat platform in the middle, its side a part of the tile's: 3/8 are 3 m of 8 m.
+A kind is a function of a difficulty, a random stream and a grid. It returns heights, m, at the
+points of the grid, (n, n) float32. It raises a ValueError for parameters outside of their ranges.
 
-**Tiles meet at height 0**: the outermost points of each are set to it, so that any two fit without a wall. What climbs
-outwards (``slope_up``, ``stairs_up``, ``pit``) therefore has its middle below 0, and what descends above. Where heights
-jump, the wall is not vertical but falls over the ``horizontal_scale`` between two points; a gap of n points is n cells
+A parameter that is a pair of numbers has the first value at d = 0 and changes linearly towards the
+second at d = 1. Robots start on a flat platform in the middle. Its side is a part of the tile's
+side: 3/8 are 3 m of 8 m.
+
+**Tiles meet at height 0.** The outermost points of each tile are set to 0, so that any two tiles
+fit without a wall. What climbs outwards (``slope_up``, ``stairs_up``, ``pit``) therefore has its
+middle below 0, and what descends outwards has it above. Where heights jump, the wall is not
+vertical: it falls over the ``horizontal_scale`` between two points. A gap of n points is n cells
 wide half way down.
 
-Formulas and defaults are LeggedGym-Ex's, and where that has no such kind, those of Isaac Lab's rough terrains."""
+Formulas and defaults are those of LeggedGym-Ex, and those of Isaac Lab's rough terrains for kinds
+that LeggedGym-Ex lacks.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -20,289 +26,359 @@ import numpy as np
 
 from legged_envs.checks import check_known, check_number
 from legged_envs.terrains.cfg import TerrainCfg
+from legged_envs.terrains.grid import CELL_TOLERANCE, Array, Grid, check_heights
 
-MOST_SPIKE = 10.0
-"""Most difference of neighbouring points, m."""
-_EPS = 1e-6  # cells: distances that are sums of 0.1 m are not quite equal
-Array = np.ndarray[Any, np.dtype[Any]]
 Random = np.random.Generator
+"""A random stream."""
 Pair = tuple[float, float]
+"""Values of a parameter at d = 0 and at d = 1."""
 Generator = Callable[..., Array]
+"""A kind of tile: ``kind(difficulty, random, grid, **parameters)`` → heights, m, (n, n)."""
 GENERATORS: dict[str, Generator] = {}
-"""Name of a kind → ``kind(difficulty, random, grid, **parameters)``, its heights. Shape: (n, n), float32, m."""
-
-
-class Grid:
-    """The points of a tile, n = ``size`` / ``horizontal_scale`` + 1 along each side; the outermost are shared with its
-    neighbours."""
-
-    def __init__(self, size: float, horizontal_scale: float, vertical_scale: float):
-        self.horizontal_scale, self.vertical_scale = horizontal_scale, vertical_scale
-        self.cells = round(size / horizontal_scale)
-        self.half = self.cells / 2 * horizontal_scale
-        """Half of the tile's side, m."""
-        line = (np.arange(self.cells + 1) - self.cells / 2) * horizontal_scale
-        self.x, self.y = np.meshgrid(line, line, indexing="ij")
-        """Place of each point relative to the middle of the tile, m. Shape: (n, n)."""
-        self.ring = np.maximum(abs(self.x), abs(self.y))
-        """max(|x|, |y|), m: the points of a square around the middle have the same. Shape: (n, n)."""
-
-    def beyond(self, distance: float) -> Array:
-        """Whether each point's ``ring`` is larger than ``distance``, m. Shape: (n, n)."""
-        return self.ring > distance + _EPS * self.horizontal_scale
-
-    def middle(self, platform: float) -> float:
-        """Half of the side of a platform, m, that is a part of the tile's; ValueError outside of [0, 1)."""
-        check_number("platform", platform, 0.0, below=1.0)
-        return platform * self.half
-
-    def rounded(self, heights: Any) -> Any:
-        """``heights``, m, as multiples of ``vertical_scale``."""
-        return np.round(heights / self.vertical_scale) * self.vertical_scale
+"""Name of a kind → the checked function ``kind(difficulty, random, grid, **parameters)``, which
+gives the heights, m. Shape: (n, n), float32."""
 
 
 def register_kind(name: str, function: Generator) -> None:
-    """Add a kind that :class:`~legged_envs.terrains.TerrainCfg` can name: ``function(difficulty, random, grid,
-    **parameters)`` returns heights, m, at the points of ``grid``, shape (n, n). They are rounded to ``vertical_scale``,
-    those of the outermost points become 0. Parameters whose defaults are numbers, or tuples of numbers, must be
-    such and not negative. Registered again, a name has the new function. What stands in ``GENERATORS`` raises a
-    ValueError for a difficulty outside of [0, 1), parameters that it has not got, and heights that are not finite, of
-    another shape, or more than 10 m apart at neighbouring points."""
-    defaults = {
-        own.name: own.default for own in [*inspect.signature(function).parameters.values()][3:]
-    }
+    """Add a kind that :class:`~legged_envs.terrains.TerrainCfg` can name, or replace it.
+
+    The heights of ``function`` are rounded to ``vertical_scale``, and those of the outermost points
+    become 0. A parameter with a number, or a tuple of numbers, as its default must be given in the
+    same form and must not be negative.
+
+    The function in ``GENERATORS`` raises a ValueError for a difficulty outside of [0, 1), for
+    unknown parameters, and for heights that are not finite, have another shape or differ by more
+    than 10 m between neighbouring points.
+
+    Args:
+        name: Name of the kind.
+        function: ``function(difficulty, random, grid, **parameters)``, which returns heights, m, at
+            the points of ``grid``. Shape: (n, n).
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    # The first three are difficulty, random and grid.
+    defaults = {parameter.name: parameter.default for parameter in parameters[3:]}
 
     @wraps(function)
     def kind(difficulty: float, random: Random, grid: Grid, **params: Any) -> Array:
         check_number("difficulty", difficulty, 0.0, below=1.0)
         check_known(f"{name!r} has no parameter", params, defaults, "it has")
-        _check_numbers(params, defaults)
-        heights = np.asarray(function(difficulty, random, grid, **params))
-        check_heights(f"heights of {name!r}", heights, grid.x.shape)
-        # + 0: no point is at −0.
-        heights = np.where(
-            grid.beyond(grid.half - grid.horizontal_scale / 2), 0.0, grid.rounded(heights) + 0.0
-        )
+        _check_params(params, defaults)
+        raw = np.asarray(function(difficulty, random, grid, **params))
+        check_heights(f"heights of {name!r}", raw, grid.x.shape)
+        # Adding 0 turns −0 into 0, so that equal tiles have equal bytes.
+        rounded = grid.rounded(raw) + 0.0
+        is_outermost = grid.beyond(grid.half - grid.horizontal_scale / 2)
+        heights = np.where(is_outermost, 0.0, rounded)
+        # Once more, because the edge at 0 can make a new wall.
         check_heights(f"heights of {name!r}", heights)
         return heights.astype(np.float32)
 
     GENERATORS[name] = kind
 
 
-def _check_numbers(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+def _check_params(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     for name, value in params.items():
-        given, default = np.asarray(value), np.asarray(defaults[name])
-        fits = given.shape == default.shape and given.dtype.kind in (
-            "iu" if default.dtype.kind == "i" else "iuf"
-        )
-        if default.dtype.kind in "if" and not (
-            fits and np.isfinite(given).all() and (given >= 0).all()
-        ):
+        default = np.asarray(defaults[name])
+        # Strings, None and other defaults are for the function itself to check.
+        if default.dtype.kind not in "if":
+            continue
+        given = np.asarray(value)
+        # A count (default 20) must be whole, a length (default 0.4) may be.
+        allowed_kinds = "iu" if default.dtype.kind == "i" else "iuf"
+        fits = given.shape == default.shape and given.dtype.kind in allowed_kinds
+        if not fits or not np.isfinite(given).all() or (given < 0).any():
             raise ValueError(
                 f"{name} must be like {defaults[name]!r}, finite and not negative, got {value!r}"
             )
 
 
 def make_tile(cfg: TerrainCfg, grid: Grid, kind: str, row: int, column: int) -> Array:
-    """Heights of one tile, m. Shape: (n, n), float32. ValueError that names the kind, if it cannot be made."""
+    """Make the heights of one tile, m.
+
+    Args:
+        cfg: The terrain.
+        grid: Points of the tile.
+        kind: One of ``cfg.kinds``.
+        row: Level of the tile.
+        column: Column of the tile. It chooses the random stream, not the kind.
+
+    Returns:
+        The heights, m. Shape: (n, n), float32.
+
+    Raises:
+        ValueError: The tile cannot be made. The message names the kind.
+    """
+    # A kind without a generator is called after it.
     generator = cfg.kinds[kind].generator or kind
     check_known("TerrainCfg.kinds has no kind", [generator], GENERATORS, "there are")
+    difficulty = row / cfg.rows
     try:
+        # A stream for each tile: a tile does not depend on the size of the field.
         random = np.random.default_rng((cfg.seed, row, column))
-        return GENERATORS[generator](row / cfg.rows, random, grid, **cfg.kinds[kind].params)
+        return GENERATORS[generator](difficulty, random, grid, **cfg.kinds[kind].params)
     except ValueError as error:
+        # The generator knows its parameter, only this place knows the field of the configuration.
         raise ValueError(f"TerrainCfg.kinds[{kind!r}]: {error}") from error
 
 
-def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = None) -> None:
-    """Raise a ValueError unless ``heights`` are finite numbers of two dimensions, or of ``shape``, without spikes."""
-    if (
-        heights.dtype.kind not in "iuf"
-        or heights.ndim != 2
-        or heights.shape != (shape or heights.shape)
-    ):
-        raise ValueError(
-            f"{where} must be numbers of shape {shape or '(nx, ny)'}, got {heights.dtype} {heights.shape}"
-        )
-    if len(wrong := np.argwhere(~np.isfinite(heights))):
-        raise ValueError(
-            f"{where} must be finite, that at {wrong[0].tolist()} is {heights[tuple(wrong[0])]}"
-        )
-    if (spike := steepest_step(heights)) > MOST_SPIKE:
-        raise ValueError(
-            f"{where} must have steps of at most {MOST_SPIKE:g} m between neighbours, one is {spike:g} m"
-        )
-
-
-def steepest_step(heights: Array) -> float:
-    """The largest difference of neighbouring points, m."""
-    return max(
-        float(abs(np.diff(heights.astype(np.float64), axis=axis)).max(initial=0.0))
-        for axis in (0, 1)
-    )
-
-
-def _at(d: float, pair: Pair) -> float:
-    return pair[0] + d * (pair[1] - pair[0])
+def _at(difficulty: float, pair: Pair) -> float:
+    easiest, hardest = pair
+    return easiest + difficulty * (hardest - easiest)
 
 
 def slope_down(
-    d: float, random: Random, grid: Grid, slope: Pair = (0.0, 0.4), platform: float = 3 / 8
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    slope: Pair = (0.0, 0.4),
+    platform: float = 3 / 8,
 ) -> Array:
-    """A pyramid of ``slope`` 0.4 d. ``slope_up`` is the same upside down, to be climbed."""
-    return _at(d, slope) * (grid.half - np.maximum(grid.ring, grid.middle(platform)))
+    """Make a pyramid that falls outwards with ``slope`` 0.4 d.
+
+    ``slope_up`` is the same upside down, to be climbed.
+    """
+    around = grid.half - np.maximum(grid.ring, grid.middle(platform))
+    return _at(difficulty, slope) * around
+
+
+def slope_up(
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    slope: Pair = (0.0, 0.4),
+    platform: float = 3 / 8,
+) -> Array:
+    """Make a funnel that climbs outwards with ``slope`` 0.4 d: ``slope_down`` upside down."""
+    return -slope_down(difficulty, random, grid, slope, platform)
 
 
 def rough(
-    d: float, random: Random, grid: Grid, spread: Pair = (0.02, 0.1), spacing: float = 0.2
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    spread: Pair = (0.02, 0.1),
+    spacing: float = 0.2,
 ) -> Array:
-    """Noise: random multiples of ``vertical_scale`` in ± ``spread`` / 2, m, at points ``spacing`` apart, m, linear in
-    between: the ends of Isaac Lab's range, and at d = 1 LeggedGym-Ex's ± 0.05 m. The platform is 1/8."""
-    steps, cells = (
-        int(_at(d, spread) / 2 / grid.vertical_scale + _EPS),
-        max(spacing / grid.horizontal_scale, 1.0),
-    )
-    nodes = np.arange(np.ceil(grid.cells / cells - _EPS) + 1)
-    weights = np.maximum(0.0, 1.0 - abs(np.arange(grid.cells + 1)[:, None] / cells - nodes))
-    noise = weights @ random.integers(-steps, steps + 1, (len(nodes), len(nodes))) @ weights.T
+    """Make noise: random multiples of ``vertical_scale`` in ± ``spread`` / 2, m.
+
+    The random points are ``spacing`` apart, m. Heights between them are linear. The spread is from
+    the ends of Isaac Lab's range; at d = 1 it is LeggedGym-Ex's ± 0.05 m. The platform is 1/8.
+    """
+    # Highest multiple of the vertical scale within the spread.
+    steps = int(_at(difficulty, spread) / 2 / grid.vertical_scale + CELL_TOLERANCE)
+    # Random points are not closer than the grid's.
+    cells = max(spacing / grid.horizontal_scale, 1.0)
+    nodes = np.arange(np.ceil(grid.cells / cells - CELL_TOLERANCE) + 1)
+    points = np.arange(grid.cells + 1)[:, None]
+    # Hat functions: the weight of each random point falls to 0 at its neighbours.
+    weights = np.maximum(0.0, 1.0 - abs(points / cells - nodes))
+    noise = random.integers(-steps, steps + 1, (len(nodes), len(nodes)))
+    noise = weights @ noise @ weights.T
     return noise * grid.vertical_scale * grid.beyond(grid.middle(1 / 8))
 
 
 def rough_slope(
-    d: float, random: Random, grid: Grid, slope: Pair = (0.0, 0.4), spread: Pair = (0.1, 0.1)
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    slope: Pair = (0.0, 0.4),
+    spread: Pair = (0.1, 0.1),
 ) -> Array:
-    """``slope_down`` with the noise of ``rough``, ± 0.05 m (legged_gym). The platform is 3/8."""
-    return slope_down(d, random, grid, slope) + rough(d, random, grid, spread) * grid.beyond(
-        grid.middle(3 / 8)
-    )
+    """Make ``slope_down`` with the noise of ``rough``, ± 0.05 m (legged_gym). The platform is
+    3/8."""
+    noise = rough(difficulty, random, grid, spread) * grid.beyond(grid.middle(3 / 8))
+    return slope_down(difficulty, random, grid, slope) + noise
 
 
 def rubble(
-    d: float, random: Random, grid: Grid, height: Pair = (0.02, 0.1), width: float = 0.3
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    height: Pair = (0.02, 0.1),
+    width: float = 0.3,
 ) -> Array:
-    """``boxes`` of 0.3 m between ± ``height`` 0.02 + 0.08 d, m, with the noise of ``rough`` on them; ours."""
-    return boxes(d, random, grid, height, width) + rough(d, random, grid)
+    """Make ``boxes`` of 0.3 m between ± ``height`` 0.02 + 0.08 d, m, with the noise of ``rough``.
+
+    The numbers are this package's.
+    """
+    # The boxes draw their random numbers before the noise.
+    blocks = boxes(difficulty, random, grid, height, width)
+    return blocks + rough(difficulty, random, grid)
 
 
 def stairs_down(
-    d: float,
+    difficulty: float,
     random: Random,
     grid: Grid,
     height: Pair = (0.05, 0.2),
     width: float = 0.4,
     platform: float = 3 / 8,
 ) -> Array:
-    """Square stairs up to the middle: steps of ``height`` 0.05 + 0.15 d and ``width``, m, as many as fit around the
-    platform, which has what remains. ``stairs_up`` are the same upside down, to be climbed."""
-    check_number("width", width, grid.horizontal_scale, grid.half - grid.middle(platform))
-    around = grid.half - np.maximum(grid.ring, grid.middle(platform))
-    return grid.rounded(_at(d, height)) * np.floor(around / width + _EPS)
+    """Make square stairs that lead down outwards, with steps of ``height`` 0.05 + 0.15 d, m.
+
+    A step is ``width`` wide, m. There are as many steps as fit around the platform. The platform
+    gets the rest. ``stairs_up`` are the same upside down, to be climbed.
+    """
+    middle = grid.middle(platform)
+    check_number("width", width, grid.horizontal_scale, grid.half - middle)
+    around = grid.half - np.maximum(grid.ring, middle)
+    return grid.rounded(_at(difficulty, height)) * np.floor(around / width + CELL_TOLERANCE)
+
+
+def stairs_up(
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    height: Pair = (0.05, 0.2),
+    width: float = 0.4,
+    platform: float = 3 / 8,
+) -> Array:
+    """Make square stairs that lead up outwards: ``stairs_down`` upside down."""
+    return -stairs_down(difficulty, random, grid, height, width, platform)
 
 
 def obstacles(
-    d: float,
+    difficulty: float,
     random: Random,
     grid: Grid,
     height: Pair = (0.05, 0.2),
     side: Pair = (1.0, 2.0),
     count: int = 20,
 ) -> Array:
-    """``count`` rectangles, later ones over earlier ones, with sides in the range ``side``, m, and
-    heights of −h, −h/2, h/2 or h, h = ``height`` 0.05 + 0.15 d, m. The platform is 3/8."""
+    """Make ``count`` rectangles, later ones over earlier ones, with sides in the range ``side``, m.
+
+    Their heights are −h, −h/2, h/2 or h with h = ``height`` 0.05 + 0.15 d, m. The platform is 3/8.
+    """
     check_number("side", max(side), grid.horizontal_scale, 2 * grid.half)
-    least, most = sorted(round(each / grid.horizontal_scale) for each in side)
-    sizes, heights = random.integers(least, most + 1, (count, 2)), np.zeros(grid.x.shape)
-    starts, tall = (
-        random.integers(0, grid.cells + 2 - sizes),
-        random.choice((-1.0, -0.5, 0.5, 1.0), count),
-    )
-    for (i, j), (m, n), factor in zip(starts, sizes, tall, strict=True):
-        heights[i : i + m, j : j + n] = factor * _at(d, height)
+    shortest, longest = sorted(round(length / grid.horizontal_scale) for length in side)
+    # The order of the draws is part of the terrain: another order is another field for each seed.
+    sizes = random.integers(shortest, longest + 1, (count, 2))
+    starts = random.integers(0, grid.cells + 2 - sizes)
+    factors = random.choice((-1.0, -0.5, 0.5, 1.0), count)
+    heights = np.zeros(grid.x.shape)
+    for start, size, factor in zip(starts, sizes, factors, strict=True):
+        i, j = start
+        length, width = size
+        heights[i : i + length, j : j + width] = factor * _at(difficulty, height)
     return heights * grid.beyond(grid.middle(3 / 8))
 
 
 def stones(
-    d: float,
+    difficulty: float,
     random: Random,
     grid: Grid,
     size: Pair = (1.575, 0.075),
     gap: float = 0.1,
     depth: float = 1.0,
 ) -> Array:
-    """Square stones at height 0, ``size`` 1.5 (1.05 − d), m, and at least a cell, in lines along y, each shifted at
-    random. Between them, except at d = 0, are gaps of whole cells, ``gap`` wide and ``depth`` deep, m. The depth is
-    ours. (LeggedGym-Ex's gaps at d = 0 are 0.05 m, which cells of 0.1 m round to none.) The platform is 1/2."""
-    stone, hole = (
-        int(each / grid.horizontal_scale + _EPS) for each in (_at(d, size), gap if d > 0.0 else 0.0)
-    )
-    stone, line = max(stone, 1), np.arange(grid.cells + 1)
-    shifts = random.integers(0, stone + hole, len(line))[line // (stone + hole), None]
-    holes = (line % (stone + hole) >= stone)[:, None] | ((line + shifts) % (stone + hole) >= stone)
-    return -depth * (holes & grid.beyond(grid.middle(1 / 2)))
+    """Make square stones at height 0, of ``size`` 1.5 (1.05 − d), m, and at least one cell.
+
+    They lie in lines along y, each of which is shifted at random. The gaps between them are whole
+    cells, ``gap`` wide and ``depth`` deep, m. There are no gaps at d = 0: LeggedGym-Ex's are 0.05 m
+    there, which cells of 0.1 m round to nothing. The depth is this package's. The platform is 1/2.
+    """
+    stone = int(_at(difficulty, size) / grid.horizontal_scale + CELL_TOLERANCE)
+    # Without the bound, coarse grids would have holes only.
+    stone = max(stone, 1)
+    hole = 0
+    if difficulty > 0.0:
+        hole = int(gap / grid.horizontal_scale + CELL_TOLERANCE)
+    period = stone + hole
+    line = np.arange(grid.cells + 1)
+    # One draw for each possible line, used or not, so that later draws do not depend on the period.
+    shifts = random.integers(0, period, len(line))[line // period, None]
+    between_lines = (line % period >= stone)[:, None]
+    within_lines = (line + shifts) % period >= stone
+    is_hole = (between_lines | within_lines) & grid.beyond(grid.middle(1 / 2))
+    return -depth * is_hole
 
 
 def gap(
-    d: float,
+    difficulty: float,
     random: Random,
     grid: Grid,
     width: Pair = (0.0, 1.0),
     depth: float = 1.0,
     platform: float = 3 / 8,
 ) -> Array:
-    """A ditch around the platform, ``width`` 1.0 d and ``depth``, m; the depth is ours."""
-    inner, across = grid.middle(platform), _at(d, width)
+    """Make a ditch around the platform, ``width`` 1.0 d and ``depth`` deep, m.
+
+    The depth is this package's.
+    """
+    inner = grid.middle(platform)
+    across = _at(difficulty, width)
+    # At least a cell of flat ground remains between the ditch and the edge.
     check_number("width", across, 0.0, grid.half - inner - grid.horizontal_scale)
-    return -depth * (grid.beyond(inner) & ~grid.beyond(inner + across))
+    is_ditch = grid.beyond(inner) & ~grid.beyond(inner + across)
+    return -depth * is_ditch
 
 
 def pit(
-    d: float, random: Random, grid: Grid, depth: Pair = (0.0, 0.3), platform: float = 1 / 2
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    depth: Pair = (0.0, 0.3),
+    platform: float = 1 / 2,
 ) -> Array:
-    """A platform ``depth`` 0.3 d below the ground, m, to be climbed out of."""
-    return -_at(d, depth) * ~grid.beyond(grid.middle(platform))
+    """Make a platform ``depth`` 0.3 d below the ground, m, to be climbed out of."""
+    is_pit = ~grid.beyond(grid.middle(platform))
+    return -_at(difficulty, depth) * is_pit
 
 
 def wave(
-    d: float, random: Random, grid: Grid, amplitude: Pair = (0.0, 0.2), waves: float = 4.0
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    amplitude: Pair = (0.0, 0.2),
+    waves: float = 4.0,
 ) -> Array:
-    """A/2 (cos ky + sin kx), ``waves`` to a tile (Isaac Lab); the amplitude A, m, is ours. From the platform, 1/8, and
-    from the edge of the tile they rise within a quarter of a wave."""
+    """Make waves A/2 (cos ky + sin kx), ``waves`` of them to a tile (Isaac Lab).
+
+    The amplitude A, m, is this package's. The waves rise within a quarter of a wavelength from the
+    platform, 1/8, and from the edge of the tile.
+    """
     k = np.pi * waves / grid.half
-    rise = np.minimum(grid.ring - grid.middle(1 / 8), grid.half - grid.ring) * 2 * waves / grid.half
-    return (
-        _at(d, amplitude) / 2 * (np.cos(k * grid.y) + np.sin(k * grid.x)) * np.clip(rise, 0.0, 1.0)
-    )
+    # Distance to the nearest flat ground, so that the waves meet it without a step.
+    to_flat_ground = np.minimum(grid.ring - grid.middle(1 / 8), grid.half - grid.ring)
+    rise = to_flat_ground * 2 * waves / grid.half
+    surface = np.cos(k * grid.y) + np.sin(k * grid.x)
+    return _at(difficulty, amplitude) / 2 * surface * np.clip(rise, 0.0, 1.0)
 
 
 def boxes(
-    d: float, random: Random, grid: Grid, height: Pair = (0.05, 0.2), width: float = 0.45
+    difficulty: float,
+    random: Random,
+    grid: Grid,
+    height: Pair = (0.05, 0.2),
+    width: float = 0.45,
 ) -> Array:
-    """Boxes of ``width``, m, side by side, each between ± ``height`` 0.05 + 0.15 d, m (Isaac Lab's random grid); around
-    as many as fit it is flat. The platform is 1/4."""
+    """Make boxes of ``width``, m, side by side, each between ± ``height`` 0.05 + 0.15 d, m.
+
+    It is Isaac Lab's random grid. The ground is flat around as many boxes as fit. The platform is
+    1/4.
+    """
     check_number("width", width, grid.horizontal_scale, 2 * grid.half)
-    count = int(2 * grid.half / width + _EPS)
-    index = np.clip(np.floor(grid.x[:, 0] / width + count / 2 + _EPS), -1, count).astype(int) + 1
-    tall = np.pad(random.uniform(-1.0, 1.0, (count, count)) * _at(d, height), 1)
-    return tall[np.ix_(index, index)] * grid.beyond(grid.middle(1 / 4))
+    count = int(2 * grid.half / width + CELL_TOLERANCE)
+    column = np.floor(grid.x[:, 0] / width + count / 2 + CELL_TOLERANCE)
+    # 0 and count + 1 stand for the flat ground around the boxes.
+    index = np.clip(column, -1, count).astype(int) + 1
+    heights = random.uniform(-1.0, 1.0, (count, count)) * _at(difficulty, height)
+    with_margin = np.pad(heights, 1)
+    return with_margin[np.ix_(index, index)] * grid.beyond(grid.middle(1 / 4))
 
 
-def _upside_down(function: Generator) -> Any:
-    return wraps(function)(lambda *args, **params: -function(*args, **params))
-
-
-for _function in (
-    slope_down,
-    rough_slope,
-    rough,
-    rubble,
-    stairs_down,
-    obstacles,
-    stones,
-    gap,
-    pit,
-    wave,
-    boxes,
-):
-    register_kind(_function.__name__, _function)
-register_kind("slope_up", _upside_down(slope_down))
-register_kind("stairs_up", _upside_down(stairs_down))
+# In the order in which the command line lists them.
+register_kind("slope_down", slope_down)
+register_kind("rough_slope", rough_slope)
+register_kind("rough", rough)
+register_kind("rubble", rubble)
+register_kind("stairs_down", stairs_down)
+register_kind("obstacles", obstacles)
+register_kind("stones", stones)
+register_kind("gap", gap)
+register_kind("pit", pit)
+register_kind("wave", wave)
+register_kind("boxes", boxes)
+register_kind("slope_up", slope_up)
+register_kind("stairs_up", stairs_up)

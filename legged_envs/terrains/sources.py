@@ -1,82 +1,136 @@
 """Heights from an array, an image or a mesh."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from legged_envs.checks import check_inputs, check_installed, check_known, check_number
-from legged_envs.terrains.cfg import LEAST_SIZE, MOST_POINTS, TerrainCfg
-from legged_envs.terrains.generators import Array, check_heights
+from legged_envs.terrains.cfg import MAX_POINTS, MIN_TILE_SIZE, TerrainCfg
+from legged_envs.terrains.grid import Array, check_heights
 
 
 def load_source(cfg: TerrainCfg) -> Array:
-    """The heights of ``cfg.source``, m. Shape: (nx, ny), float32. ValueError if it is none, cannot be read or does not
-    fit, FileNotFoundError if there is no such file, ModuleNotFoundError if what reads it is not installed."""
-    where, heights = "TerrainCfg.source", np.asarray(cfg.source)
+    """Load the heights of ``cfg.source``.
+
+    Returns:
+        The heights, m. Shape: (nx, ny), float32.
+
+    Raises:
+        ValueError: The source is not an array or a file of heights, or cannot be read.
+        FileNotFoundError: There is no file at that path.
+        ModuleNotFoundError: The module that reads the file is not installed.
+    """
+    where = "TerrainCfg.source"
     if isinstance(cfg.source, (str, Path)):
-        path, where = Path(cfg.source), f"TerrainCfg.source {str(cfg.source)!r}"
-        check_known(f"{where} cannot end in", [path.suffix.lower()], READERS, "it can be")
-        check_inputs("TerrainCfg.source", [path])
-        module, read = READERS[path.suffix.lower()]
-        check_installed(module, extra="terrain")
-        try:
-            heights = read(path, cfg)
-        except (
-            Exception
-        ) as error:  # of other people's readers, whatever their files make them raise
-            raise ValueError(f"{where} cannot be read: {error}") from error
+        where = f"TerrainCfg.source {str(cfg.source)!r}"
+        heights = _read_file(Path(cfg.source), cfg, where)
+    else:
+        heights = np.asarray(cfg.source)
     check_heights(where, heights)
-    check_number(
-        f"{where}: its shorter side, m,",
-        (min(heights.shape) - 1) * cfg.horizontal_scale,
-        LEAST_SIZE - 1e-6,
-    )
+    # The tolerance admits 21 points that are 0.1 m apart.
+    shorter_side = (min(heights.shape) - 1) * cfg.horizontal_scale
+    check_number(f"{where}: its shorter side, m,", shorter_side, MIN_TILE_SIZE - 1e-6)
     return heights.astype(np.float32)
 
 
-def _image(path: Path, cfg: TerrainCfg) -> Array:
-    """A pixel is a point; 8 or 16 bit of grey are from 0 to ``source_height``, numbers of 32 bit are m as they are."""
+def _read_file(path: Path, cfg: TerrainCfg, where: str) -> Array:
+    ending = path.suffix.lower()
+    check_known(f"{where} cannot end in", [ending], READERS, "it can be")
+    check_inputs("TerrainCfg.source", [path])
+    reader = READERS[ending]
+    check_installed(reader.module, extra="terrain")
+    try:
+        return reader.read(path, cfg)
+    # Readers of other packages raise anything for a damaged file.
+    except Exception as error:
+        raise ValueError(f"{where} cannot be read: {error}") from error
+
+
+def _read_array(path: Path, cfg: TerrainCfg) -> Array:
+    # A pickle could run code.
+    return np.load(path, allow_pickle=False)
+
+
+def _read_image(path: Path, cfg: TerrainCfg) -> Array:
+    """Read an image with one point per pixel.
+
+    Grey of 8 or 16 bit is scaled to 0 … ``source_height``. Numbers of 32 bit are heights in m.
+    """
     from PIL import Image
 
     with Image.open(path) as image:
-        white = {
-            "F": cfg.source_height,
-            "I": 65535 if image.format == "PNG" else cfg.source_height,
-            "I;16": 65535,
-        }
-        pixels = np.asarray(image if image.mode[0] in "FI" else image.convert("L"))
-        return pixels[::-1].T * (cfg.source_height / white.get(image.mode, 255))
+        white: float = 255
+        if image.mode == "F":
+            white = cfg.source_height
+        elif image.mode == "I":
+            # Pillow reads a PNG of 16 bit in the mode of 32 bit.
+            white = 65535 if image.format == "PNG" else cfg.source_height
+        elif image.mode == "I;16":
+            white = 65535
+        has_grey_only = image.mode[0] in "FI"
+        pixels = np.asarray(image if has_grey_only else image.convert("L"))
+        # Rows of an image go down, y goes up.
+        return pixels[::-1].T * (cfg.source_height / white)
 
 
-def _mesh(path: Path, cfg: TerrainCfg) -> Array:
-    """The highest surface of a mesh at points from its lowest x and y on; beside it the height of its lowest point."""
+def _read_mesh(path: Path, cfg: TerrainCfg) -> Array:
+    """Read the highest surface of a mesh at points from its lowest x and y on.
+
+    Points without a surface get the height of the mesh's lowest point.
+    """
     import trimesh
 
-    triangles = np.asarray(trimesh.load_mesh(path, process=False).triangles, dtype=np.float64)
-    cells = (triangles[..., :2] - triangles[..., :2].min((0, 1))) / cfg.horizontal_scale
+    mesh = trimesh.load_mesh(path, process=False)
+    triangles = np.asarray(mesh.triangles, dtype=np.float64)
+    lowest_xy = triangles[..., :2].min((0, 1))
+    # From here on in cells from the corner of the field.
+    cells = (triangles[..., :2] - lowest_xy) / cfg.horizontal_scale
     shape = np.floor(cells.max((0, 1)) + 1e-6).astype(int) + 1
-    if shape.prod() > MOST_POINTS:
+    # Before memory is taken: CAD files are often in mm.
+    if shape.prod() > MAX_POINTS:
         raise ValueError(
-            f"it has {shape.prod():,} points, at most {MOST_POINTS:,} are possible; is it in m?"
+            f"it has {shape.prod():,} points, at most {MAX_POINTS:,} are possible; is it in m?"
         )
     heights = np.full(shape, triangles[..., 2].min())
-    first, last = (
-        np.ceil(cells.min(1) - 1e-6).astype(int),
-        np.minimum(cells.max(1) + 1e-6, shape - 1).astype(int),
-    )
+    first = np.ceil(cells.min(1) - 1e-6).astype(int)
+    last = np.minimum(cells.max(1) + 1e-6, shape - 1).astype(int)
     corners = np.concatenate((cells, np.ones((*cells.shape[:2], 1))), axis=2)
-    # A wall has no area from above: what stands on it has its points.
-    for k in np.flatnonzero((first <= last).all(1) & (abs(np.linalg.det(corners)) > 1e-9)):
-        x, y = np.meshgrid(*map(np.arange, first[k], last[k] + 1), indexing="ij")
-        weights = np.stack((x, y, np.ones_like(x)), axis=-1) @ np.linalg.inv(
-            corners[k]
-        )  # of the three corners
-        surface = np.where(weights.min(-1) > -1e-6, weights @ triangles[k, :, 2], -np.inf)
+    covers_a_point = (first <= last).all(1)
+    # A wall has no area seen from above. The surfaces on top of it cover its points.
+    has_area = abs(np.linalg.det(corners)) > 1e-9
+    for k in np.flatnonzero(covers_a_point & has_area):
+        x, y = np.meshgrid(
+            np.arange(first[k, 0], last[k, 0] + 1),
+            np.arange(first[k, 1], last[k, 1] + 1),
+            indexing="ij",
+        )
+        points = np.stack((x, y, np.ones_like(x)), axis=-1)
+        # Barycentric coordinates: the weights of the three corners at each point.
+        # Small matrices, one at a time: triangles cover different numbers of points.
+        weights = points @ np.linalg.inv(corners[k])
+        is_inside = weights.min(-1) > -1e-6
+        surface = np.where(is_inside, weights @ triangles[k, :, 2], -np.inf)
         heights[x, y] = np.maximum(heights[x, y], surface)
     return heights
 
 
-READERS = {".npy": ("numpy", lambda path, _: np.load(path, allow_pickle=False))}
-READERS |= dict.fromkeys((".png", ".tif", ".tiff"), ("PIL", _image))
-READERS |= dict.fromkeys((".stl", ".obj", ".ply"), ("trimesh", _mesh))
-"""Ending of a file → the module that it takes, and what reads it."""
+@dataclass(frozen=True)
+class _Reader:
+    module: str
+    """Module that the reader imports."""
+    read: Callable[[Path, TerrainCfg], Array]
+    """Function that reads a file."""
+
+
+READERS = {
+    ".npy": _Reader("numpy", _read_array),
+    ".png": _Reader("PIL", _read_image),
+    ".tif": _Reader("PIL", _read_image),
+    ".tiff": _Reader("PIL", _read_image),
+    ".stl": _Reader("trimesh", _read_mesh),
+    ".obj": _Reader("trimesh", _read_mesh),
+    ".ply": _Reader("trimesh", _read_mesh),
+}
+"""Ending of a file → its reader."""

@@ -1,78 +1,175 @@
 """Height fields of many tiles."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from legged_envs.terrains.cfg import TerrainCfg
-from legged_envs.terrains.generators import Array, Grid, make_tile
+from legged_envs.terrains.generators import make_tile
+from legged_envs.terrains.grid import Array, Grid
 from legged_envs.terrains.sources import load_source
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Terrain:
-    """A height field centred on (0, 0) of the world, and where robots start on it."""
+    """A height field centred on (0, 0) of the world, and the places on it where robots start."""
 
     heights: Array
-    """m; that at [i, j] is at x = ``low[0]`` + i · ``horizontal_scale``, y = ``low[1]`` + j · ``horizontal_scale``.
-    Shape: (nx, ny), float32."""
+    """Heights of the points, m. Shape: (nx, ny), float32.
+
+    Point [i, j] is at x = ``low[0]`` + i · ``horizontal_scale`` and
+    y = ``low[1]`` + j · ``horizontal_scale``.
+    """
     horizontal_scale: float
-    """Distance of neighbouring points, m."""
+    """Distance between neighbouring points, m."""
     low: tuple[float, float]
     """x and y of the first point, m."""
     origins: Array
-    """Middle of each tile, x and y, and the highest point of the square of 2 × 2 m around it, 1 × 1 m for tiles below
-    4 m, m. Shape: (rows, columns, 3), float32."""
+    """x and y of the middle of each tile, and the largest height near it, m. Near is the square of
+    2 × 2 m around the middle, 1 × 1 m for tiles below 4 m. Shape: (rows, columns, 3), float32."""
     kinds: tuple[str, ...]
-    """Of each column."""
+    """Kind of each column."""
     size: float
-    """Side of a tile, m; that of a source is the shorter one."""
-    env_length = env_width = property(lambda self: self.size)
-    """Side of a tile, m, in legged_gym's words."""
+    """Side of a tile, m. For a source it is the shorter side."""
     slope_threshold: float = 0.75
-    """Slope above which the way from a point to its neighbour is an edge."""
+    """Slope between two neighbouring points above which there is an edge."""
     first_levels: tuple[int, int] = (0, 0)
-    """The levels at which robots begin, from the first to the second."""
+    """First and last level on which robots start."""
+
+    @property
+    def env_length(self) -> float:
+        """Side of a tile along x, m, as legged_gym names it."""
+        return self.size
+
+    @property
+    def env_width(self) -> float:
+        """Side of a tile along y, m, as legged_gym names it."""
+        return self.size
+
+
+def check_terrain(cfg: TerrainCfg) -> None:
+    """Check a configuration: its fields, each kind at the first and the last level, or its source.
+
+    Raises:
+        ValueError: A field is wrong, a kind cannot be made or a source cannot be read. The message
+            names the field.
+        FileNotFoundError: There is no file at the path of the source.
+        ModuleNotFoundError: The module that reads the source is not installed.
+    """
+    cfg.check()
+    if cfg.source is not None:
+        load_source(cfg)
+        return
+    # Levels between the first and the last have parameters between theirs.
+    grid = _make_grid(cfg)
+    for kind in cfg.kinds:
+        make_tile(cfg, grid, kind, row=0, column=0)
+        if cfg.rows > 1:
+            make_tile(cfg, grid, kind, row=cfg.rows - 1, column=0)
 
 
 def make_terrain(cfg: TerrainCfg) -> Terrain:
-    """The terrain of a configuration, always the same. A tile is a function of its kind, its difficulty and (seed, row,
-    column); the numbers of rows and columns change nothing else. ValueError if ``cfg`` is wrong."""
-    cfg.check()
+    """Make the terrain of a configuration. It is the same each time.
+
+    A tile depends only on its kind, its difficulty and (seed, row, column).
+
+    Raises:
+        ValueError: ``cfg`` is wrong (:func:`check_terrain`, which also raises for missing files).
+    """
+    check_terrain(cfg)
     if cfg.source is None:
-        grid, kinds = Grid(cfg.size, cfg.horizontal_scale, cfg.vertical_scale), column_kinds(cfg)
-        tiles = [
-            [make_tile(cfg, grid, kind, row, j) for j, kind in enumerate(kinds)]
-            for row in range(cfg.rows)
-        ]
+        kinds = column_kinds(cfg)
+        tiles = _make_tiles(cfg, kinds)
     else:
-        tiles, kinds = [[load_source(cfg)]], ("source",)
-    counts, cells, spacing = (
-        np.array((len(tiles), len(kinds))),
-        np.array(tiles[0][0].shape) - 1,
-        cfg.horizontal_scale,
+        kinds = ("source",)
+        tiles = [[load_source(cfg)]]
+    spacing = cfg.horizontal_scale
+    # A source is continued outwards at the height of its edge; tiles end at 0.
+    field = np.pad(_join_tiles(tiles), round(cfg.border / spacing), mode="edge")
+    x, y = (1 - np.array(field.shape)) / 2 * spacing
+    # A configuration with fewer levels than it starts on is allowed: tests and films cut levels.
+    last_level = len(tiles) - 1
+    low_level, high_level = cfg.first_levels
+    shorter_side = min(tiles[0][0].shape) - 1
+    return Terrain(
+        heights=field,
+        horizontal_scale=spacing,
+        low=(float(x), float(y)),
+        origins=_tile_origins(tiles, spacing),
+        kinds=kinds,
+        size=float(shorter_side * spacing),
+        slope_threshold=cfg.slope_threshold,
+        first_levels=(min(low_level, last_level), min(high_level, last_level)),
     )
-    heights, origins = np.zeros(counts * cells + 1, np.float32), np.zeros((*counts, 3), np.float32)
-    for row, column in np.ndindex(*counts):
-        (i, j), tile = (row, column) * cells, tiles[row][column]
-        heights[i : i + cells[0] + 1, j : j + cells[1] + 1] = tile
-        origins[row, column] = *((i, j) + (1 - counts) * cells / 2) * spacing, _top(tile, spacing)
-    heights = np.pad(heights, round(cfg.border / spacing), mode="edge")
-    x, y = (1 - np.array(heights.shape)) / 2 * spacing
-    low, high = (min(level, len(tiles) - 1) for level in cfg.first_levels)
-    place, size = (float(x), float(y)), float(cells.min() * spacing)
-    return Terrain(heights, spacing, place, origins, kinds, size, cfg.slope_threshold, (low, high))
 
 
 def column_kinds(cfg: TerrainCfg) -> tuple[str, ...]:
-    """The kind of each column: that in whose share its middle is, the earlier one where the middle is between two."""
+    """Return the kind of each column.
+
+    It is the kind that covers the column's middle when the shares are laid side by side. Where the
+    middle lies exactly between two kinds, it is the earlier one.
+    """
+    names = list(cfg.kinds)
     ends = np.cumsum([kind.proportion for kind in cfg.kinds.values()])
+    # A middle exactly on an end must not depend on rounding: it is moved slightly down.
     middles = (np.arange(cfg.columns) + 0.5 - 1e-6) / cfg.columns * ends[-1]
-    return tuple([*cfg.kinds][i] for i in np.searchsorted(ends, middles, side="right"))
+    indices = np.searchsorted(ends, middles, side="right")
+    return tuple(names[index] for index in indices)
 
 
-def _top(tile: Array, spacing: float) -> float:
-    """The highest point near the middle of a tile, m."""
-    radius = 1.0 if (min(tile.shape) - 1) * spacing > 4.0 - 1e-6 else 0.5
-    near = [abs(np.arange(n) - (n - 1) / 2) * spacing < radius + 1e-6 for n in tile.shape]
-    return float(tile[np.ix_(*near)].max())
+def _make_grid(cfg: TerrainCfg) -> Grid:
+    return Grid(cfg.size, cfg.horizontal_scale, cfg.vertical_scale)
+
+
+def _make_tiles(cfg: TerrainCfg, kinds: Sequence[str]) -> list[list[Array]]:
+    grid = _make_grid(cfg)
+    tiles = []
+    for row in range(cfg.rows):
+        level = [make_tile(cfg, grid, kind, row, column) for column, kind in enumerate(kinds)]
+        tiles.append(level)
+    return tiles
+
+
+def _join_tiles(tiles: list[list[Array]]) -> Array:
+    """Join tiles, which share the points at their edges, to one field."""
+    rows = len(tiles)
+    columns = len(tiles[0])
+    x_cells = tiles[0][0].shape[0] - 1
+    y_cells = tiles[0][0].shape[1] - 1
+    field = np.zeros((rows * x_cells + 1, columns * y_cells + 1), np.float32)
+    for row in range(rows):
+        for column in range(columns):
+            # The shared points are written twice, with 0 both times.
+            i = row * x_cells
+            j = column * y_cells
+            field[i : i + x_cells + 1, j : j + y_cells + 1] = tiles[row][column]
+    return field
+
+
+def _tile_origins(tiles: list[list[Array]], spacing: float) -> Array:
+    rows = len(tiles)
+    columns = len(tiles[0])
+    x_cells = tiles[0][0].shape[0] - 1
+    y_cells = tiles[0][0].shape[1] - 1
+    origins = np.zeros((rows, columns, 3), np.float32)
+    for row in range(rows):
+        for column in range(columns):
+            x = (row * x_cells + (1 - rows) * x_cells / 2) * spacing
+            y = (column * y_cells + (1 - columns) * y_cells / 2) * spacing
+            origins[row, column] = (x, y, _highest_point(tiles[row][column], spacing))
+    return origins
+
+
+def _highest_point(tile: Array, spacing: float) -> float:
+    """Return the largest height near the middle of a tile, m."""
+    is_wide = (min(tile.shape) - 1) * spacing > 4.0 - 1e-6
+    radius = 1.0 if is_wide else 0.5
+    near_x = _is_near_middle(tile.shape[0], spacing, radius)
+    near_y = _is_near_middle(tile.shape[1], spacing, radius)
+    return float(tile[np.ix_(near_x, near_y)].max())
+
+
+def _is_near_middle(count: int, spacing: float, radius: float) -> Array:
+    from_middle = np.arange(count) - (count - 1) / 2
+    return abs(from_middle) * spacing < radius + 1e-6

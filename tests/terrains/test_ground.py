@@ -546,9 +546,7 @@ def test_a_policy_of_another_scan_is_refused(make_vec: Any) -> None:
     other.cfg.observations["policy"].terms["height_scan"].params["offset"] = 0.3
     policy = Policy(lambda observation: observation[:, :12], contract(ROUGH, env))
     policy.check(env)
-    with pytest.raises(
-        ValueError, match=r"was trained with scan = .*'offset': 0\.5.*has .*'offset': 0\.3"
-    ):
+    with pytest.raises(ValueError, match=r"scan.*'offset': 0\.5.*'offset': 0\.3"):
         policy.check(other)
 
 

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from legged_envs import cli
-from legged_envs.terrains import GENERATORS, Grid, KindCfg, TerrainCfg, make_terrain, register_kind
+from legged_envs.sim import SceneCfg
+from legged_envs.terrains import (
+    GENERATORS,
+    Grid,
+    KindCfg,
+    TerrainCfg,
+    check_terrain,
+    make_terrain,
+    register_kind,
+)
 
 UNIT = 0.005
 GRID = Grid(8.0, 0.1, UNIT)
@@ -361,22 +370,18 @@ def test_a_user_adds_a_kind(monkeypatch):
     assert np.allclose(middle, 0.15) and terrain.heights[120, 0] == 0.0
     with pytest.raises(
         ValueError,
-        match=r"kinds\['ridge'\]: 'ridge' has no parameter 'hight'; did you mean 'height'",
+        match=r"kinds\['ridge'\].*'hight'.*'height'",
     ):
         make_terrain(TerrainCfg({"ridge": KindCfg(1.0, {"hight": 0.3})}))
     for wrong, message in (
-        (np.zeros((3, 3)), r"numbers of shape \(81, 81\)"),
-        (np.nan * GRID.x, "finite, that at"),
+        (np.zeros((3, 3)), r"\(81, 81\).*\(3, 3\)"),
+        (np.nan * GRID.x, "nan"),
     ):
         register_kind("ridge", lambda difficulty, random, grid, wrong=wrong: wrong)
-        with pytest.raises(
-            ValueError, match=rf"TerrainCfg.kinds\['ridge'\]: heights of 'ridge' must be {message}"
-        ):
+        with pytest.raises(ValueError, match=rf"TerrainCfg.kinds\['ridge'\].*{message}"):
             make_terrain(TerrainCfg({"ridge": 1.0}))
     register_kind("ridge", lambda difficulty, random, grid: 20.0 + 0.0 * grid.x)
-    with pytest.raises(
-        ValueError, match="heights of 'ridge' must have steps of at most 10 m"
-    ):  # down to the edge
+    with pytest.raises(ValueError, match=r"'ridge'.* 10 m"):  # down to the edge
         make_terrain(TerrainCfg({"ridge": 1.0}))
 
 
@@ -486,133 +491,77 @@ def test_a_mesh_is_seen_from_above_with_its_lowest_point_around(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "named"),
     [
-        (
-            {"kinds": {"stair_up": 1.0}},
-            "TerrainCfg.kinds has no kind 'stair_up'; did you mean 'stairs_up'",
-        ),
-        (
-            {"kinds": {}},
-            "TerrainCfg.kinds: sum of proportions must be a finite number above 0, got 0",
-        ),
-        (
-            {"kinds": {"gap": 0.0, "pit": 0}},
-            "TerrainCfg.kinds: sum of proportions must be a finite number above 0",
-        ),
-        (
-            {"kinds": {"gap": -1.0}},
-            r"TerrainCfg.kinds\['gap'\].proportion must be a finite number at least 0, got -1",
-        ),
-        (
-            {"kinds": {"gap": np.nan}},
-            r"TerrainCfg.kinds\['gap'\].proportion must be a finite number",
-        ),
-        (
-            {"kinds": {"gap": "much"}},
-            r"TerrainCfg.kinds\['gap'\].proportion must be .*, got 'much'",
-        ),
-        ({"rows": 0}, "TerrainCfg.rows must be a positive integer, got 0"),
-        ({"rows": 2.5}, "TerrainCfg.rows must be a positive integer, got 2.5"),
-        ({"columns": -3}, "TerrainCfg.columns must be a positive integer, got -3"),
-        (
-            {"rows": 10**6},
-            "TerrainCfg.rows × columns: points of the field must be a finite number at most",
-        ),
-        ({"seed": -1}, "TerrainCfg.seed must be an integer of at least 0"),
-        ({"first_levels": 3}, "TerrainCfg.first_levels must be \\(low, high\\)"),
-        ({"first_levels": (3, 2)}, "TerrainCfg.first_levels must be \\(low, high\\)"),
-        ({"first_levels": (0, 1.5)}, "each of TerrainCfg.first_levels must be an integer"),
-        ({"size": 1.9}, "TerrainCfg.size must be a finite number at least 2, got 1.9"),
-        ({"size": np.inf}, "TerrainCfg.size must be a finite number at least 2"),
-        ({"size": 8.04}, "TerrainCfg.size must be a multiple of horizontal_scale, got 8.04"),
-        ({"border": -1.0}, "TerrainCfg.border must be a finite number at least 0, got -1"),
-        ({"border": 0.25}, "TerrainCfg.border must be a multiple of horizontal_scale, got 0.25"),
-        (
-            {"horizontal_scale": 0.0},
-            "TerrainCfg.horizontal_scale must be .* above 0 and at most 1, got 0",
-        ),
-        (
-            {"vertical_scale": -0.005},
-            "TerrainCfg.vertical_scale must be .* above 0 and at most 1, got -0.005",
-        ),
-        ({"slope_threshold": 0.0}, "TerrainCfg.slope_threshold must be .* above 0, got 0"),
-        ({"source_height": np.nan}, "TerrainCfg.source_height must be .*, got nan"),
+        ({"kinds": {"stair_up": 1.0}}, "'stair_up'.*'stairs_up'"),
+        ({"kinds": {}}, "TerrainCfg.kinds: sum of proportions.* 0"),
+        ({"kinds": {"gap": 0.0, "pit": 0}}, "TerrainCfg.kinds: sum of proportions"),
+        ({"kinds": {"gap": -1.0}}, r"TerrainCfg.kinds\['gap'\].proportion.*-1"),
+        ({"kinds": {"gap": np.nan}}, r"TerrainCfg.kinds\['gap'\].proportion"),
+        ({"kinds": {"gap": "much"}}, r"TerrainCfg.kinds\['gap'\].proportion.*'much'"),
+        ({"rows": 0}, "TerrainCfg.rows.* 0"),
+        ({"rows": 2.5}, "TerrainCfg.rows.*2.5"),
+        ({"columns": -3}, "TerrainCfg.columns.*-3"),
+        ({"rows": 10**6}, "TerrainCfg.rows × columns"),
+        ({"seed": -1}, "TerrainCfg.seed.*-1"),
+        ({"first_levels": 3}, "TerrainCfg.first_levels.*3"),
+        ({"first_levels": (3, 2)}, r"TerrainCfg.first_levels.*\(3, 2\)"),
+        ({"first_levels": (0, 1.5)}, "TerrainCfg.first_levels.*1.5"),
+        ({"size": 1.9}, "TerrainCfg.size.* 2, .*1.9"),
+        ({"size": np.inf}, "TerrainCfg.size.*inf"),
+        ({"size": 8.04}, "TerrainCfg.size.*horizontal_scale.*8.04"),
+        ({"border": -1.0}, "TerrainCfg.border.*-1"),
+        ({"border": 0.25}, "TerrainCfg.border.*horizontal_scale.*0.25"),
+        ({"horizontal_scale": 0.0}, "TerrainCfg.horizontal_scale.* 0 .* 1, .* 0"),
+        ({"vertical_scale": -0.005}, "TerrainCfg.vertical_scale.* 0 .* 1, .*-0.005"),
+        ({"slope_threshold": 0.0}, "TerrainCfg.slope_threshold.* 0"),
+        ({"source_height": np.nan}, "TerrainCfg.source_height.*nan"),
     ],
 )
-def test_a_field_that_cannot_be_is_named(fields, message):
-    with pytest.raises(ValueError, match=message):
-        TerrainCfg(**fields).check()
+def test_a_field_that_cannot_be_is_named(fields, named):
+    with pytest.raises(ValueError, match=named):
+        check_terrain(TerrainCfg(**fields))
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "message"),
+    ("kind", "params", "named"),
     [
-        (
-            "stairs_up",
-            {"hight": (0.1, 0.2)},
-            "'stairs_up' has no parameter 'hight'; did you mean 'height'",
-        ),
-        (
-            "stairs_up",
-            {"height": 0.1},
-            r"height must be like \(0.05, 0.2\), finite and not negative, got 0.1",
-        ),
-        (
-            "rough",
-            {"spread": (0.1, -0.1)},
-            r"spread must be like \(0.02, 0.1\), finite and not negative",
-        ),
-        (
-            "rough",
-            {"spacing": "wide"},
-            "spacing must be like 0.2, finite and not negative, got 'wide'",
-        ),
-        ("obstacles", {"count": 2.5}, "count must be like 20, finite and not negative, got 2.5"),
-        (
-            "obstacles",
-            {"side": (1.0, 9.0)},
-            "side must be a finite number at least 0.1 and at most 8, got 9",
-        ),
-        (
-            "stairs_down",
-            {"width": 0.0},
-            "width must be a finite number at least 0.1 and at most 2.5, got 0",
-        ),
-        (
-            "slope_up",
-            {"platform": 3.0},
-            "platform must be a finite number at least 0 and below 1, got 3",
-        ),
-        (
-            "boxes",
-            {"width": 0.01},
-            "width must be a finite number at least 0.1 and at most 8, got 0.01",
-        ),
-        (
-            "gap",
-            {"width": (0.0, 9.0)},
-            "width must be a finite number at least 0 and at most 2.4, got 8.1",
-        ),
-        (
-            "gap",
-            {"depth": 11.0},
-            "heights of 'gap' must have steps of at most 10 m between neighbours, one is 11 m",
-        ),
-        ("wave", {"amplitude": (0.0, np.inf)}, r"amplitude must be like \(0.0, 0.2\), finite"),
+        ("stairs_up", {"hight": (0.1, 0.2)}, "'stairs_up'.*'hight'.*'height'"),
+        ("stairs_up", {"height": 0.1}, r"height.*\(0.05, 0.2\).*0.1"),
+        ("rough", {"spread": (0.1, -0.1)}, r"spread.*\(0.02, 0.1\)"),
+        ("rough", {"spacing": "wide"}, "spacing.*0.2.*'wide'"),
+        ("obstacles", {"count": 2.5}, "count.*20.*2.5"),
+        ("obstacles", {"side": (1.0, 9.0)}, "side.*0.1.*8.*9"),
+        ("stairs_down", {"width": 0.0}, "width.*0.1.*2.5.*0"),
+        ("slope_up", {"platform": 3.0}, "platform.*0.*1.*3"),
+        ("boxes", {"width": 0.01}, "width.*0.1.*8.*0.01"),
+        ("gap", {"width": (0.0, 9.0)}, "width.*0.*2.4.*8.1"),
+        ("gap", {"depth": 11.0}, "'gap'.* 10 m.* 11 m"),
+        ("wave", {"amplitude": (0.0, np.inf)}, r"amplitude.*\(0.0, 0.2\)"),
     ],
 )
-def test_parameters_that_a_kind_has_not_got_or_cannot_take_are_named(kind, params, message):
-    with pytest.raises(ValueError, match=rf"TerrainCfg.kinds\['{kind}'\]: {message}"):
-        TerrainCfg({kind: KindCfg(1.0, params)}).check()
+def test_parameters_that_a_kind_has_not_got_or_cannot_take_are_named(kind, params, named):
+    with pytest.raises(ValueError, match=rf"TerrainCfg.kinds\['{kind}'\].*{named}"):
+        check_terrain(TerrainCfg({kind: KindCfg(1.0, params)}))
+
+
+@pytest.mark.parametrize(
+    "ground",
+    [
+        TerrainCfg({"gap": KindCfg(1.0, {"depth": 11.0})}),
+        TerrainCfg({"stair_up": 1.0}),
+        TerrainCfg(source=np.zeros(50)),
+    ],
+)
+def test_a_scene_checks_the_tiles_of_its_terrain(ground):
+    with pytest.raises(ValueError, match="TerrainCfg"):
+        SceneCfg(terrain=ground).check()
 
 
 @pytest.mark.parametrize("difficulty", [-0.1, 1.0, np.nan, "hard"])
 @pytest.mark.parametrize("kind", ["stairs_up", "rough"])
 def test_difficulties_are_from_zero_to_below_one(kind, difficulty):
-    with pytest.raises(
-        ValueError, match="difficulty must be a finite number at least 0 and below 1, got"
-    ):
+    with pytest.raises(ValueError, match="difficulty"):
         tile(kind, difficulty)
 
 
@@ -623,51 +572,39 @@ def changed(value, place=(5, 7)):
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "named"),
     [
-        (changed(np.nan), r"TerrainCfg.source must be finite, that at \[5, 7\] is nan"),
-        (changed(-np.inf), r"TerrainCfg.source must be finite, that at \[5, 7\] is -inf"),
-        (
-            changed(50.0),
-            "TerrainCfg.source must have steps of at most 10 m between neighbours, one is",
-        ),
-        (
-            np.zeros(50),
-            r"TerrainCfg.source must be numbers of shape \(nx, ny\), got float64 \(50,\)",
-        ),
-        (
-            np.zeros((30, 30, 3)),
-            r"TerrainCfg.source must be numbers of shape \(nx, ny\), got float64 \(30, 30, 3\)",
-        ),
-        (np.zeros((30, 30), bool), "TerrainCfg.source must be numbers .*, got bool"),
-        (np.zeros((30, 30), complex), "TerrainCfg.source must be numbers .*, got complex128"),
-        (
-            np.zeros((20, 30)),
-            "TerrainCfg.source: its shorter side, m, must be a finite number at least 2, got 1.9",
-        ),
-        (np.zeros((0, 30)), "TerrainCfg.source: its shorter side, m, must be"),
-        (3.0, r"TerrainCfg.source must be numbers of shape \(nx, ny\)"),
-        ("hills.xyz", "TerrainCfg.source 'hills.xyz' cannot end in '.xyz'; .*.npy, .png"),
+        (changed(np.nan), r"\[5, 7\].*nan"),
+        (changed(-np.inf), r"\[5, 7\].*-inf"),
+        (changed(50.0), " 10 m"),
+        (np.zeros(50), r"float64 \(50,\)"),
+        (np.zeros((30, 30, 3)), r"float64 \(30, 30, 3\)"),
+        (np.zeros((30, 30), bool), "bool"),
+        (np.zeros((30, 30), complex), "complex128"),
+        (np.zeros((20, 30)), "2.*1.9"),
+        (np.zeros((0, 30)), "shorter side"),
+        (3.0, r"\(nx, ny\)"),
+        ("hills.xyz", "'hills.xyz'.*'.xyz'.*.npy, .png"),
     ],
 )
-def test_a_source_that_is_no_field_of_heights_is_refused(source, message):
+def test_a_source_that_is_no_field_of_heights_is_refused(source, named):
     cfg = TerrainCfg(source=source)
-    for refuse in (cfg.check, lambda: make_terrain(cfg)):
-        with pytest.raises(ValueError, match=message):
-            refuse()
+    for refuse in (check_terrain, make_terrain):
+        with pytest.raises(ValueError, match=rf"TerrainCfg.source.*{named}"):
+            refuse(cfg)
 
 
 def test_a_file_that_is_missing_broken_or_of_nothing_is_named(tmp_path, monkeypatch):
     with pytest.raises(
         FileNotFoundError,
-        match=r"TerrainCfg.source must name a file, and there is none at 'gone.png'",
+        match=r"TerrainCfg.source.*'gone.png'",
     ):
         make_terrain(TerrainCfg(source="gone.png"))
     np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
     for name in ("broken.png", "broken.npy", "broken.stl", "objects.npy"):
         if name.startswith("broken"):
             (tmp_path / name).write_text("no heights")
-        with pytest.raises(ValueError, match=rf"TerrainCfg.source '.*{name}' cannot be read"):
+        with pytest.raises(ValueError, match=rf"TerrainCfg.source '.*{name}'"):
             make_terrain(TerrainCfg(source=tmp_path / name))
     for module, name in (("trimesh", "broken.stl"), ("PIL", "broken.png")):
         monkeypatch.setattr(
@@ -684,9 +621,7 @@ def test_a_mesh_in_millimetres_is_refused_before_memory_is(tmp_path):
     import trimesh
 
     trimesh.creation.box((4000.0, 3000.0, 0.2)).export(tmp_path / "blocks.stl")
-    with pytest.raises(
-        ValueError, match=r"blocks.stl' cannot be read: it has 1,200,\d+,\d+ points.*is it in m"
-    ):
+    with pytest.raises(ValueError, match=r"blocks.stl'.* 1,200,\d+,\d+ points"):
         make_terrain(TerrainCfg(source=tmp_path / "blocks.stl"))
 
 
@@ -733,18 +668,15 @@ def test_the_command_draws_and_writes_what_is_shown(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("stair_up", "unknown kind of terrain 'stair_up'; did you mean 'stairs_up'"),
-        ("gap --level 10", "--level must be an integer of at least 0 and at most 9, got 10"),
-        ("gap --level deep", "--level: got .*'deep'"),
-        ("gap --rows 0", "--rows must be a positive integer, got 0"),
-        ("gap pit --columns 1", "--columns must be an integer of at least 2, got 1"),
-        ("gap --seed -1", "seed must be an integer of at least 0, got -1"),
-        ("gap --rows 1000000", "points of the field must be a finite number at most"),
-        (
-            "gap --picture gap.gif",
-            r"the ending of --picture must be one of \('.png',\), got '.gif'",
-        ),
-        ("gap --array here.npy", "--array must name a file that can be written, got 'here.npy'"),
+        ("stair_up", "'stair_up'.*'stairs_up'"),
+        ("gap --level 10", "--level.* 0 .* 9, .*10"),
+        ("gap --level deep", "--level.*'deep'"),
+        ("gap --rows 0", "--rows.* 0"),
+        ("gap pit --columns 1", "--columns.* 2, .*1"),
+        ("gap --seed -1", "seed.*-1"),
+        ("gap --rows 1000000", "TerrainCfg.rows × columns"),
+        ("gap --picture gap.gif", r"--picture.*'.png'.*'.gif'"),
+        ("gap --array here.npy", "--array.*'here.npy'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line_and_status_2(

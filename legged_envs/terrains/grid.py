@@ -1,0 +1,112 @@
+"""The points of a tile, and checks of heights at points."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from legged_envs.checks import check_number
+
+Array = npt.NDArray[Any]
+"""A NumPy array."""
+MAX_HEIGHT_STEP = 10.0
+"""Largest difference between neighbouring points, m. Beyond it heights are probably in other
+units."""
+CELL_TOLERANCE = 1e-6
+"""Tolerance of distances, in cells: sums of 0.1 m are not exactly equal in floating point."""
+
+
+class Grid:
+    """The points of one square tile, of which the outermost are shared with its neighbours.
+
+    There are n = ``size`` / ``horizontal_scale`` + 1 points along each side.
+
+    Args:
+        size: Side of the tile, m.
+        horizontal_scale: Distance between neighbouring points, m.
+        vertical_scale: Step of the heights, m.
+    """
+
+    def __init__(self, size: float, horizontal_scale: float, vertical_scale: float):
+        self.horizontal_scale = horizontal_scale
+        """Distance between neighbouring points, m."""
+        self.vertical_scale = vertical_scale
+        """Step of the heights, m."""
+        self.cells = round(size / horizontal_scale)
+        """Number of cells along each side: n − 1."""
+        self.half = self.cells / 2 * horizontal_scale
+        """Half of the tile's side, m."""
+        line = (np.arange(self.cells + 1) - self.cells / 2) * horizontal_scale
+        x, y = np.meshgrid(line, line, indexing="ij")
+
+        self.x = x
+        """x of each point relative to the middle of the tile, m. Shape: (n, n)."""
+        self.y = y
+        """y of each point relative to the middle of the tile, m. Shape: (n, n)."""
+        self.ring = np.maximum(abs(x), abs(y))
+        """max(|x|, |y|) of each point, m. It is constant on squares around the middle. Shape: (n,
+        n)."""
+
+    def beyond(self, distance: float) -> Array:
+        """Return True for points with a ``ring`` larger than ``distance``, m. Shape: (n, n),
+        bool."""
+        return self.ring > distance + CELL_TOLERANCE * self.horizontal_scale
+
+    def middle(self, platform: float) -> float:
+        """Return half of the side of a platform, m.
+
+        Args:
+            platform: Side of the platform as a part of the tile's, in [0, 1).
+
+        Raises:
+            ValueError: ``platform`` is outside of [0, 1).
+        """
+        check_number("platform", platform, 0.0, below=1.0)
+        return platform * self.half
+
+    def rounded(self, heights: Any) -> Any:
+        """Return ``heights``, m, rounded to multiples of ``vertical_scale``."""
+        return np.round(heights / self.vertical_scale) * self.vertical_scale
+
+
+def check_heights(where: str, heights: Array, shape: tuple[int, ...] | None = None) -> None:
+    """Check that heights are finite numbers in two dimensions, without spikes.
+
+    Args:
+        where: Name of the heights in error messages.
+        heights: The heights, m.
+        shape: Expected shape. None: any in two dimensions.
+
+    Raises:
+        ValueError: The heights have another kind or shape, are not finite, or differ by more than
+            ``MAX_HEIGHT_STEP`` between neighbours.
+    """
+    is_numeric = heights.dtype.kind in "iuf"
+    # np.asarray makes an array of anything, also of objects and strings.
+    has_shape = shape is None or heights.shape == shape
+    if not is_numeric or heights.ndim != 2 or not has_shape:
+        raise ValueError(
+            f"{where} must be numbers of shape {shape or '(nx, ny)'}, "
+            f"got {heights.dtype} {heights.shape}"
+        )
+    not_finite = np.argwhere(~np.isfinite(heights))
+    if len(not_finite):
+        point = not_finite[0]
+        raise ValueError(
+            f"{where} must be finite, that at {point.tolist()} is {heights[tuple(point)]}"
+        )
+    step = steepest_step(heights)
+    if step > MAX_HEIGHT_STEP:
+        raise ValueError(
+            f"{where} must have steps of at most {MAX_HEIGHT_STEP:g} m between neighbours, "
+            f"one is {step:g} m"
+        )
+
+
+def steepest_step(heights: Array) -> float:
+    """Return the largest difference between neighbouring points, m."""
+    # float32 would round differences of large heights.
+    exact = heights.astype(np.float64)
+    along_x = abs(np.diff(exact, axis=0)).max(initial=0.0)
+    along_y = abs(np.diff(exact, axis=1)).max(initial=0.0)
+    return max(float(along_x), float(along_y))
