@@ -13,11 +13,12 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from legged_envs.checks import check_number, check_output, whole_number
+from legged_envs.checks import check_number, whole_number
 from legged_envs.envs.cfg import override
 from legged_envs.evaluation.evaluator import Evaluator
 from legged_envs.evaluation.record import load_dataset
 from legged_envs.policy.policy import contract, save_policy
+from legged_envs.system_checks import check_output
 from legged_envs.tasks import make_task_cfg
 
 parser = argparse.ArgumentParser(description=__doc__)

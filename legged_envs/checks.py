@@ -2,18 +2,10 @@
 
 import difflib
 import operator
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dis import opmap
-from importlib import import_module
-from importlib.util import find_spec
 from math import inf, isfinite
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from typing import Any
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: float = inf) -> int:
@@ -90,74 +82,10 @@ def did_you_mean(name: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:
     return f"did you mean {lower[close[0]]!r}? " if close else ""
 
 
-def check_inputs(option: str, paths: Iterable["Path"]) -> None:
-    """Raise a ``FileNotFoundError`` unless there is a file at each of ``paths``."""
-    if missing := [str(path) for path in paths if not path.is_file()]:
-        raise FileNotFoundError(f"{option} must name a file, and there is none at {missing[0]!r}")
-
-
-def check_output(
-    option: str, path: "Path | None", kind: str = "file", endings: tuple[str, ...] = ()
-) -> None:
-    """Raise a ``ValueError`` unless a file, with one of the ``endings`` if there are some, or a ``"folder"``, can be
-    written there; its parents may be missing. None is an option that is not given."""
-    if path is None:
-        return
-    if endings:
-        check_choice(f"the ending of {option}", path.suffix, endings)
-    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
-    if there.is_dir() != (kind == "folder" or not path.exists()) or not os.access(there, os.W_OK):
-        raise ValueError(f"{option} must name a {kind} that can be written, got {str(path)!r}")
-
-
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     """Raise a ``ValueError`` unless ``value`` is one of ``choices``, of the same type."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
-
-
-def check_installed(*modules: str, extra: str = "train") -> None:
-    """Raise a ``ModuleNotFoundError`` that names those of ``modules`` that are not installed, and the pip command."""
-    if missing := [name for name in modules if find_spec(name) is None]:
-        raise ModuleNotFoundError(
-            f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'"
-        )
-
-
-def check_port(host: str, port: int) -> None:
-    """Raise a ``ValueError`` unless a page can be served there."""
-    import socket
-
-    whole_number("--port", port, least=1, most=65535)
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ValueError(
-                f"cannot serve at {host}, --port {port}: {error}; choose another"
-            ) from None
-
-
-def import_named(module: str, given: str) -> ModuleType:
-    """The module that ``given`` names before its colon; ValueError if that is no name of a module."""
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"before the colon must be the whole name of a module, got {given!r}")
-    return import_module(module)
-
-
-def is_mistake(error: Exception) -> bool:
-    """Whether an error tells of what was given, or of the machine: this package raised it on purpose, or a file, a
-    module or memory is missing. All others are errors of the code."""
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    if trace is None or isinstance(error, (OSError, MemoryError, ModuleNotFoundError)):
-        return True
-    frame, operation = trace.tb_frame, trace.tb_frame.f_code.co_code[trace.tb_lasti]
-    return operation == opmap["RAISE_VARARGS"] and str(frame.f_globals.get("__name__")).startswith(
-        "legged_envs."
-    )
 
 
 def match_names(

@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from legged_envs.checks import did_you_mean
-from legged_envs.tables import Shown, Table, cell, shortened
+from legged_envs.tables import Table, TableRepr, format_cell, shorten
 
 
-class Configuration(Shown):
+class Configuration(TableRepr):
     """A dataclass that cannot be given an attribute which its class does not declare: AttributeError. Its ``repr``
     names the fields that are not at their defaults."""
 
@@ -58,10 +58,10 @@ def _are_terms(value: object) -> bool:
 def _shown(value: Any) -> str:
     if _are_terms(value):
         return f"{{{', '.join(value)}}}" if len(value) < 4 else f"{{{len(value)} terms}}"
-    text = cell(value) if callable(value) else repr(value)
+    text = format_cell(value) if callable(value) else repr(value)
     if isinstance(value, dict):
         text = f"{{{', '.join(f'{key!r}: {_shown(item)}' for key, item in value.items())}}}"
-    return shortened(text, 40)
+    return shorten(text, 40)
 
 
 def _tables_within(path: str, cfg: Any) -> Iterator[Table]:
@@ -103,10 +103,10 @@ def configclass(cls: Any) -> Any:
     cls.__annotations__ = annotations
     cls = dataclasses.dataclass(repr=False)(cls)
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return cls if issubclass(cls, Copied) else type(cls.__name__, (cls, Copied), names)
+    return cls if issubclass(cls, ConfigClass) else type(cls.__name__, (cls, ConfigClass), names)
 
 
-class Copied(Configuration):
+class ConfigClass(Configuration):
     """What :func:`configclass` adds to a class. A subclass that assigns, without annotation, what is nearly the name of
     a field of ours is an AttributeError."""
 

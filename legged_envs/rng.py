@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from legged_envs.state import Stateful, copied
+from legged_envs.state import Stateful, copy_state
 
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15 - (1 << 64)
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -147,7 +147,7 @@ class RandomStreams:
 
     def state_dict(self) -> dict[str, object]:
         """The keys of the environments and the state of each stream that was made, by name, copied."""
-        return {"env_keys": self._env_keys.clone(), "streams": copied(self._streams)}
+        return {"env_keys": self._env_keys.clone(), "streams": copy_state(self._streams)}
 
     def load_state_dict(self, state: dict) -> None:
         """Return to a state from :meth:`state_dict`. Streams that were made after it begin anew, as they did then;

@@ -5,11 +5,11 @@ from html import escape
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 """Title, header and rows."""
-LONGEST = 150
+MAX_REPR_LENGTH = 150
 """Most characters of a ``repr``."""
 
 
-class Shown:
+class TableRepr:
     """An object whose ``repr`` is one short line, and that prints as tables. In an f-string it is the line too, and so
     in the ``repr`` of other people's wrappers around it."""
 
@@ -21,7 +21,7 @@ class Shown:
         return ()
 
     def __repr__(self) -> str:
-        return shortened(f"{type(self).__name__}({self._describe()})", LONGEST)
+        return shorten(f"{type(self).__name__}({self._describe()})", MAX_REPR_LENGTH)
 
     def __format__(self, spec: str) -> str:
         return format(repr(self), spec)
@@ -30,18 +30,18 @@ class Shown:
         return "\n\n".join(map(_text, self._as_tables())) or repr(self)
 
     def _repr_html_(self) -> str | None:
-        return "".join(map(as_html, self._as_tables())) or None
+        return "".join(map(format_html, self._as_tables())) or None
 
 
-def shortened(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """A text on one line, cut in the middle if it is too long: ends tell more."""
     text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[: longest - 6]} … {text[-3:]}"
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}={cell(item)}" for name, item in value.items())
+        return ", ".join(f"{name}={format_cell(item)}" for name, item in value.items())
     if isinstance(value, float):
         return f"{value:g}"
     return "" if value is None else getattr(value, "__name__", " ".join(f"{value}".split()))
@@ -49,7 +49,7 @@ def cell(value: object) -> str:
 
 def _text(table: Table) -> str:
     title, *lines = table[0], table[1], *table[2]
-    cells = [list(map(cell, row)) for row in lines]
+    cells = [list(map(format_cell, row)) for row in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     padded = [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -60,9 +60,11 @@ def _text(table: Table) -> str:
     ).rstrip()
 
 
-def as_html(table: Table) -> str:
+def format_html(table: Table) -> str:
     title, header, rows = table
     body = ""
     for tag, row in [("th", header), *(("td", row) for row in rows)]:
-        body += f"<tr>{''.join(f'<{tag}>{escape(cell(value))}</{tag}>' for value in row)}</tr>"
+        body += (
+            f"<tr>{''.join(f'<{tag}>{escape(format_cell(value))}</{tag}>' for value in row)}</tr>"
+        )
     return f"<table><caption>{escape(title)}</caption>{body}</table>"

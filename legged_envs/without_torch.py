@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from legged_envs.checks import is_mistake
+from legged_envs.errors import is_mistake
 from legged_envs.tasks import TASKS, plain_id
 
 

@@ -20,7 +20,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 import tyro
 
-from legged_envs import __version__, checks
+from legged_envs import __version__, checks, errors, system_checks
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.evaluation.report import Runs, compare, write_report
@@ -42,8 +42,8 @@ def list_tasks(
         tasks: Registered ids, or module:Id of another package's task: list these, with observation groups and costs.
         picture: Draw all robots of the package, those that a policy ships for walking, into this .png or .jpg."""
     if picture is not None:
-        checks.check_output("--picture", picture, endings=(".png", ".jpg"))
-        checks.check_installed("matplotlib")
+        system_checks.check_output("--picture", picture, endings=(".png", ".jpg"))
+        system_checks.check_installed("matplotlib")
     from rich.console import Console
     from rich.table import Column, Table
 
@@ -158,7 +158,7 @@ def play(
         port: Port of that page, by default 8080, which only this machine reaches: from elsewhere, ssh -L
             8080:localhost:8080 HOST."""
     plain_id(task_id)
-    checks.check_inputs("--motions", motions)
+    system_checks.check_inputs("--motions", motions)
     check_size("--num-envs", num_envs)
     if port is not None and not web:
         raise ValueError(f"--port {port} needs --web: a window or a video has none")
@@ -166,8 +166,8 @@ def play(
     if web:
         if video is not None:
             raise ValueError("--web shows the robots in a browser: it takes no --video")
-        checks.check_installed("viser", "trimesh", extra="web")
-        checks.check_port("127.0.0.1", port)
+        system_checks.check_installed("viser", "trimesh", extra="web")
+        system_checks.check_port("127.0.0.1", port)
     elif num_envs > 1:
         raise ValueError(f"--num-envs {num_envs} needs --web: a window or a video shows one robot")
     elif video is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
@@ -175,8 +175,8 @@ def play(
     if video is not None:
         if video.suffix != ".mp4":
             raise ValueError(f"--video must name a file that ends in .mp4, got {str(video)!r}")
-        checks.check_output("--video", video)
-        checks.check_installed("imageio_ffmpeg", "matplotlib")
+        system_checks.check_output("--video", video)
+        system_checks.check_installed("imageio_ffmpeg", "matplotlib")
     command = (
         None if vx is None and vy is None and wz is None else (vx or 0.0, vy or 0.0, wz or 0.0)
     )
@@ -245,10 +245,10 @@ def evaluate(
         sim: Physics engine: mujoco, mujoco_warp, genesis or one of another package.
         device: Where it runs, such as cuda:0; the policy runs on the CPU."""
     plain_id(task_id)
-    checks.check_inputs("--motions", motions)
+    system_checks.check_inputs("--motions", motions)
     check_size("--episodes", episodes)
     checks.whole_number("--seed", 0 if seed is None else seed, least=0, most=LARGEST_SEED)
-    checks.check_output("--json", json)
+    system_checks.check_output("--json", json)
     if json is not None and json.exists():
         raise ValueError(
             f"--json must name a new file, {str(json)!r} exists: an evaluation overwrites nothing"
@@ -257,7 +257,7 @@ def evaluate(
     if record and (changes or clips or motions or tiles or sim != "mujoco"):
         given = "--changes, --clips, --motions, tiles or --sim"
         raise ValueError(f"--record is of the policy's own task: it takes no {given}")
-    checks.check_output("--picture", picture, endings=(".png",))
+    system_checks.check_output("--picture", picture, endings=(".png",))
     if picture is not None:
         _check_terrain(task_id, "--picture")
     prepare = partial(
@@ -274,7 +274,7 @@ def evaluate(
     loaded, cfg, changed = prepare()
     file = policy_file(policy) if policy else shipped_file(task_id)
     if record:
-        checks.check_output("--record", file)
+        system_checks.check_output("--record", file)
     seed = EVALUATION_SEED if seed is None else seed
     evaluator = Evaluator(task_id, cfg, episodes, sim, tuple(loaded.inputs), device)
     loaded.check(core := evaluator.core)
@@ -373,7 +373,7 @@ def bench(
         sizes: Numbers of robots; by default 64, 512 and 4096."""
     plain_id(task_id)
     checks.whole_number("--rounds", rounds)
-    checks.check_output("--json", json)
+    system_checks.check_output("--json", json)
     for size in sizes:
         check_size("--sizes", size)
     from legged_envs.evaluation import bench as module
@@ -401,8 +401,8 @@ def export(
         folder: A new folder for them.
         half: Whether to round the weights to 16-bit floats, which makes policy.safetensors half as large."""
     plain_id(task_id)
-    checks.check_output("--folder", folder, "folder")
-    checks.check_installed("onnx")
+    system_checks.check_output("--folder", folder, "folder")
+    system_checks.check_installed("onnx")
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(
             f"--folder must be empty or new, got {str(folder)!r}: nothing is overwritten"
@@ -439,10 +439,10 @@ def terrain(
     checks.whole_number("--rows", rows)
     checks.whole_number("--columns", len(kinds) if columns is None else columns, least=len(kinds))
     checks.whole_number("--level", 0 if level is None else level, least=0, most=rows - 1)
-    checks.check_output("--picture", picture, endings=(".png",))
-    checks.check_output("--array", array, endings=(".npy",))
+    system_checks.check_output("--picture", picture, endings=(".png",))
+    system_checks.check_output("--array", array, endings=(".npy",))
     if picture is not None:
-        checks.check_installed("matplotlib")
+        system_checks.check_installed("matplotlib")
     cfg = TerrainCfg(dict.fromkeys(kinds, 1.0), rows, columns or len(kinds), border=0.0, seed=seed)
     report(cfg, range(rows) if level is None else range(level, level + 1), picture, array)
 
@@ -458,7 +458,7 @@ def check(
         write: A new module, .py, for a first RobotCfg; beside it comes the model in the form that it needs."""
     path = Path(robot) if robot.endswith((".urdf", ".xml", ".mjcf")) else None
     name = re.sub(r"\W|^(?=\d)", "_", (write or path or Path()).stem).lower()
-    checks.check_output("--write", write, endings=(".py",))
+    system_checks.check_output("--write", write, endings=(".py",))
     if write is not None:
         if not write.stem.isidentifier() or keyword.iskeyword(write.stem):
             raise ValueError(
@@ -477,7 +477,7 @@ def check(
         else:
             from legged_envs.robots.reading.draft import draft, module_text
 
-            checks.check_inputs("check", [path])
+            system_checks.check_inputs("check", [path])
             cfg, gaps = draft(path, name, Path(folder))
         from legged_envs.sim.check import Report, raise_gains
 
@@ -495,7 +495,7 @@ def _named_robot(name: str) -> Any:
     from legged_envs.robots import ROBOTS, RobotCfg
 
     module, _, attribute = name.partition(":")
-    known = vars(checks.import_named(module, name)) if ":" in name else ROBOTS
+    known = vars(system_checks.import_named(module, name)) if ":" in name else ROBOTS
     names = [each for each, value in known.items() if isinstance(value, RobotCfg)]
     where = (
         f"robots of {module}"
@@ -538,7 +538,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         _stop("interrupted", 130)
     except Exception as error:
-        if not checks.is_mistake(error):
+        if not errors.is_mistake(error):
             raise
         if "--traceback" in words:
             traceback.print_exc()

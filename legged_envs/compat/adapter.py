@@ -23,15 +23,15 @@ from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.mdp.curricula import move_levels
 from legged_envs.state import (
-    contents_kept,
-    copied,
+    copy_rows,
+    copy_state,
     is_state,
-    mapped,
-    put_back_rows,
-    replaced_in_place,
-    rows_of,
+    map_tree,
+    preserve_contents,
+    replace_in_place,
+    restore_rows,
 )
-from legged_envs.tables import Shown
+from legged_envs.tables import TableRepr
 from legged_envs.wrappers import AutoReset, TimeLimit
 
 _GIVEN: ContextVar[dict[str, Any] | None] = ContextVar("_GIVEN", default=None)
@@ -75,17 +75,17 @@ class WorkflowCore(LeggedVectorEnv):
 
     def _try_out(self) -> None:
         """Begin episodes and take a step, which shows what the task's methods do, and put back what that changed."""
-        state = {"sim": self.sim.get_state(), "random": copied(self.random), **self._state()}
+        state = {"sim": self.sim.get_state(), "random": copy_state(self.random), **self._state()}
         python, numpy, seeded = (
             random.getstate(),
             np.random.get_state(),
             (self._np_random, self._np_random_seed),
         )
-        with torch.random.fork_rng([]), contents_kept(vars(self.task)):
+        with torch.random.fork_rng([]), preserve_contents(vars(self.task)):
             self._start_episodes(self._all_ids, 0)
             self._observe(self._all_ids)
             self._act(
-                mapped(
+                map_tree(
                     torch.from_numpy,
                     create_empty_array(self.single_action_space, self.num_envs, np.zeros),
                 )
@@ -152,7 +152,10 @@ class WorkflowCore(LeggedVectorEnv):
         return {**info, "log": {**info.get("log", {}), **exported}} if own else info
 
     def _own_state(self) -> dict[str, Any]:
-        return {**super()._own_state(), "task": SimpleNamespace(**copied(self.task._stateful()))}
+        return {
+            **super()._own_state(),
+            "task": SimpleNamespace(**copy_state(self.task._stateful())),
+        }
 
     def _check_own_state(self, state: dict[str, Any]) -> None:
         given = vars(
@@ -171,7 +174,7 @@ class WorkflowCore(LeggedVectorEnv):
     def _load_own_state(self, state: dict[str, Any]) -> None:
         super()._load_own_state({name: part for name, part in state.items() if name != "task"})
         for name, value in vars(state["task"]).items():
-            setattr(self.task, name, replaced_in_place(vars(self.task).get(name), value))
+            setattr(self.task, name, replace_in_place(vars(self.task).get(name), value))
 
     def close_extras(self, **kwargs: Any) -> None:
         super().close_extras(**kwargs)
@@ -196,7 +199,7 @@ class _Finished(ABCMeta):
         return task
 
 
-class Workflow(Shown, metaclass=_Finished):
+class Workflow(TableRepr, metaclass=_Finished):
     """A task as a user writes it: methods with the names of another framework. It is no environment of Gymnasium's,
     ``core`` is, and what this object has no attribute for is looked up in that: ``robot``, ``sim``, ``random``,
     ``num_envs``, ``device``, ``step_dt``, … So it serves as ``env`` of the terms of ``mdp/`` and of managers."""
@@ -293,7 +296,7 @@ class Workflow(Shown, metaclass=_Finished):
 def others_unchanged(task: "Workflow", env_ids: Tensor, **more: dict[str, Any]) -> Iterator[None]:
     """Keep the rows of all environments but ``env_ids`` of what ``task`` and ``more`` have, also in dicts and lists:
     methods are for whole batches."""
-    before = rows_of({**task._stateful(), **more}, task.num_envs)
+    before = copy_rows({**task._stateful(), **more}, task.num_envs)
     yield
     others = torch.ones(task.num_envs, dtype=torch.bool).index_fill(0, env_ids.cpu(), False)
-    put_back_rows(ChainMap(vars(task), more), before, others)
+    restore_rows(ChainMap(vars(task), more), before, others)

@@ -9,7 +9,7 @@ from warnings import catch_warnings, filterwarnings
 import torch
 from torch import Tensor
 
-from legged_envs.checks import check_installed
+from legged_envs.system_checks import check_installed
 
 Episode = dict[str, Any]
 """Name, in which ``/`` separates levels → values of each step, (steps, …), or of the episode, (1, …)."""

@@ -27,8 +27,8 @@ from legged_envs.envs.cfg import TaskCfg
 from legged_envs.envs.task import TaskHooks
 from legged_envs.rng import RandomStreams
 from legged_envs.sim import RobotState, make_simulation
-from legged_envs.state import copied, mapped, restored
-from legged_envs.tables import Shown
+from legged_envs.state import copy_state, map_tree, restore_state
+from legged_envs.tables import TableRepr
 
 STATE = {
     "episode_steps": "_episode_steps",
@@ -45,7 +45,7 @@ STATE |= {
 """Keys of the state of an environment beside simulation, random streams and its task's own → attributes."""
 
 
-class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
+class CoreVectorEnv(VectorEnv, TaskHooks, TableRepr):
     """``num_envs`` robots with one task, without time limit and without autoreset (wrappers add both); a subclass fills
     the hooks of :class:`~legged_envs.envs.task.TaskHooks`. A step: ``_act`` → recovery from bad physics →
     ``_evaluate`` → ``_advance`` → ``_observe``. With ``cfg.advance_first`` commands and pushes advance before the
@@ -165,8 +165,8 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
                 name: create_empty_array(space, self.num_envs, np.zeros)
                 for name, space in spaces.items()
             }
-            self._last_observation: dict[str, Any] = mapped(torch.from_numpy, zeros)
-            self._last_observation = mapped(
+            self._last_observation: dict[str, Any] = map_tree(torch.from_numpy, zeros)
+            self._last_observation = map_tree(
                 lambda zero: zero.to(self.device), self._last_observation
             )
 
@@ -198,7 +198,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
             rows = self._observe(env_ids)
             last = self._last_observation
             self._last_observation = {
-                name: mapped(
+                name: map_tree(
                     lambda old, new: old.index_copy(0, env_ids, new), last[name], rows[name]
                 )
                 for name in last
@@ -285,7 +285,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         parts = {key: getattr(self, name) for key, name in STATE.items()}
         return {
             "own": self._own_state(),
-            **{key: copied(part) for key, part in parts.items() if part is not None},
+            **{key: copy_state(part) for key, part in parts.items() if part is not None},
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -312,7 +312,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
                 raise
             self.random.load_state_dict(state["random"])
             for key, name in STATE.items():
-                setattr(self, name, restored(getattr(self, name), state.get(key)))
+                setattr(self, name, restore_state(getattr(self, name), state.get(key)))
             self._load_own_state(state["own"])
         self._begun = True
 
@@ -400,7 +400,7 @@ class CoreVectorEnv(VectorEnv, TaskHooks, Shown):
         # A tensor made in inference mode could not take part in the caller's autograd, its clone can; and what is kept
         # must not keep the memory of other results alive.
         if not isinstance(value, torch.Tensor):
-            return mapped(self._export, value)
+            return map_tree(self._export, value)
         return value.cpu().numpy().copy() if self.array == "numpy" else value.clone()
 
     def _export_observation(self) -> Any:

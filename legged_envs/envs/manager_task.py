@@ -17,7 +17,7 @@ from legged_envs.envs.cfg import TaskCfg, override
 from legged_envs.envs.core import CoreVectorEnv
 from legged_envs.envs.task import Evaluation
 from legged_envs.managers import Piece, Program
-from legged_envs.state import copied, restored
+from legged_envs.state import copy_state, restore_state
 from legged_envs.tables import Table
 
 OBSERVATION_LIMIT = 100.0
@@ -187,7 +187,7 @@ class LeggedVectorEnv(CoreVectorEnv):
 
     def _own_state(self) -> dict[str, Any]:
         return {
-            **copied(self.managers),
+            **copy_state(self.managers),
             "changes": SimpleNamespace(**self.changes),
         }  # of which there may be any
 
@@ -197,7 +197,9 @@ class LeggedVectorEnv(CoreVectorEnv):
             self._make_anew(changes, own)
 
     def _load_own_state(self, state: dict[str, Any]) -> None:
-        restored(self.managers, {name: part for name, part in state.items() if name != "changes"})
+        restore_state(
+            self.managers, {name: part for name, part in state.items() if name != "changes"}
+        )
 
     def _forget_this_moment(self) -> None:
         for group in self.observations.groups.values():
@@ -218,14 +220,14 @@ class LeggedVectorEnv(CoreVectorEnv):
             check_choice(
                 f"reconfigure: the first part of {path!r}", str(path).partition(".")[0], CHANGEABLE
             )
-        state = copied(self.managers)
+        state = copy_state(self.managers)
         weights = dict(zip(self.rewards.names, self.rewards.weights, strict=True))
         for path, value in changes.items():
             if path.startswith("rewards.") and path.endswith(".weight") and path.count(".") == 2:
                 weights[path.split(".")[1]] = value
         state["rewards"]["weights"] = tuple(map(weights.get, self.rewards.names))
         self._make_anew({**self.changes, **changes}, state)
-        restored(self.managers, state)
+        restore_state(self.managers, state)
 
     def _make_anew(self, changes: Mapping[str, Any], state: dict[str, Any]) -> None:
         """Make the managers of :data:`CHANGEABLE` of the task with ``changes``; ValueError, and nothing changed, unless
@@ -254,7 +256,10 @@ class LeggedVectorEnv(CoreVectorEnv):
                         )
                 sizes = {name: group.size for name, group in self.observations.groups.items()}
                 check_same_structure(
-                    state, copied(self.managers), "reconfigure: state", "has {}, but now needs {}"
+                    state,
+                    copy_state(self.managers),
+                    "reconfigure: state",
+                    "has {}, but now needs {}",
                 )
                 if (sizes, self.actions.size) != (self.group_sizes, before["actions"].size):
                     raise ValueError(

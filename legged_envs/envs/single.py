@@ -10,11 +10,11 @@ import numpy as np
 from legged_envs.envs.arguments import action_array
 from legged_envs.envs.core import CoreVectorEnv
 from legged_envs.envs.manager_task import LeggedVectorEnv
-from legged_envs.state import mapped
-from legged_envs.tables import Shown, Table
+from legged_envs.state import map_tree
+from legged_envs.tables import Table, TableRepr
 
 
-class LeggedEnv(Shown, gym.Env):
+class LeggedEnv(TableRepr, gym.Env):
     """One robot of :class:`LeggedVectorEnv`, without the batch dimension and without a time limit. ``info`` holds
     ``cost`` (float) and ``costs`` (K,), in the order of ``cost_names`` with ``cost_limits``, on every step."""
 
@@ -48,13 +48,13 @@ class LeggedEnv(Shown, gym.Env):
         """Advance by one control step; ValueError if the action has the wrong shape or is not finite, TypeError if it
         is not of real numbers."""
         if not isinstance(self.action_space, gym.spaces.Box):
-            action = mapped(np.asarray, action)
+            action = map_tree(np.asarray, action)
         elif not isinstance(action, np.ndarray) or action.shape != self.action_space.shape:
             action = action_array(action, self.action_space.shape)
         batch = (
             action[None]
             if isinstance(action, np.ndarray)
-            else mapped(lambda part: part[None], action)
+            else map_tree(lambda part: part[None], action)
         )
         observation, reward, terminated, truncated, info = self.core.step(batch)
         info = {"cost": float(info["cost"][0]), "costs": info["costs"][0]}
@@ -93,7 +93,7 @@ class LeggedEnv(Shown, gym.Env):
         return (
             observation[0]
             if isinstance(observation, np.ndarray)
-            else mapped(itemgetter(0), observation)
+            else map_tree(itemgetter(0), observation)
         )
 
 

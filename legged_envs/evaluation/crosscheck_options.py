@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from legged_envs import checks
+from legged_envs import checks, system_checks
 from legged_envs.configuration import Configuration
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.tasks import plain_id
@@ -36,6 +36,6 @@ class CrosscheckCfg(Configuration):
         check_size("--robots", self.robots)
         checks.check_number("--seconds", self.seconds, above=1.0, most=3600.0)
         checks.whole_number("--seed", self.seed, least=0, most=LARGEST_SEED)
-        checks.check_output("--picture", self.picture, endings=(".png",))
-        checks.check_output("--json", self.json)
-        checks.check_installed("onnx", "matplotlib")
+        system_checks.check_output("--picture", self.picture, endings=(".png",))
+        system_checks.check_output("--json", self.json)
+        system_checks.check_installed("onnx", "matplotlib")

@@ -11,7 +11,6 @@ import torch
 from rich.console import Console
 
 from legged_envs import __version__
-from legged_envs.checks import is_mistake
 from legged_envs.datasets.episodes import (
     INFOS,
     Episode,
@@ -20,11 +19,12 @@ from legged_envs.datasets.episodes import (
     dataset_folder,
 )
 from legged_envs.envs import LeggedVectorEnv, unwrap
+from legged_envs.errors import is_mistake
 from legged_envs.evaluation.record_options import RecordCfg
 from legged_envs.policy.policy import Policy, contract, layout, policy_and_task, same_meaning
 from legged_envs.runs.progress import LINE_INTERVAL, Show, show_nothing, showing
 from legged_envs.runs.run_folder import describe_session
-from legged_envs.tables import shortened
+from legged_envs.tables import shorten
 from legged_envs.tasks import is_mimic, plain_id
 from legged_envs.tasks.mimic import motion_cfg
 
@@ -141,7 +141,7 @@ def load_dataset(name: str, task_id: str) -> Any:
     except Exception as error:  # of any kind, as damaged files may hold anything
         if is_mistake(error) and not isinstance(error, OSError):
             raise
-        reason = shortened(f"{type(error).__name__}: {error}", 300)
+        reason = shorten(f"{type(error).__name__}: {error}", 300)
         raise ValueError(
             f"the dataset {name!r} is not what legged-envs record writes: {reason}"
         ) from error
@@ -171,7 +171,7 @@ def _load(name: str, task_id: str) -> Any:
     for part in (ours.keys() & theirs.keys()) - {"observation", *(["action"] if older else [])}:
         if not same_meaning(ours[part], theirs[part]):
             differing = (
-                f"{part} {shortened(str(theirs[part]), 200)}, now {shortened(str(ours[part]), 200)}"
+                f"{part} {shorten(str(theirs[part]), 200)}, now {shorten(str(ours[part]), 200)}"
             )
             wrong = f"the dataset {name!r} is of another version of {task_id!r}"
             raise ValueError(f"{wrong}, with {differing}; record it anew")

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from legged_envs import __version__, checks
+from legged_envs import __version__, system_checks
 from legged_envs.runs.checkpoint_file import read_checkpoint_file
 from legged_envs.runs.run_folder import ABOUT, CONFIG, CURVE, EVALUATION, as_json, numbers
-from legged_envs.tables import Table, as_html, cell, shortened
+from legged_envs.tables import Table, format_cell, format_html, shorten
 
 DefaultConfig = Callable[[str], Mapping[str, Any]]
 """Id of a task → the ``training`` and ``task`` configurations of a training with default options."""
@@ -164,8 +164,8 @@ def differences(values: Sequence[Any], path: str = "") -> dict[str, list[Any]]:
 
 def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig) -> None:
     """Write a page about one or several runs to the file ``out``, and print its place and size."""
-    checks.check_output("--out", out, endings=(".html",))
-    checks.check_installed("matplotlib")
+    system_checks.check_output("--out", out, endings=(".html",))
+    system_checks.check_installed("matplotlib")
     with _as_written(*runs):
         text = page(_read("report", runs), default_config)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +183,7 @@ def compare(runs: Runs) -> None:
         _, header, rows = comparison(_read("compare", runs))
     grid = table.Table(*(table.Column(head, overflow="fold") for head in header))
     for row in rows:
-        grid.add_row(*map(cell, row))
+        grid.add_row(*map(format_cell, row))
     console.Console().print(grid, markup=False)
 
 
@@ -204,7 +204,7 @@ def _as_written(*paths: Path) -> Iterator[None]:
         yield
     except (LookupError, TypeError, AttributeError, UnicodeError, ArithmeticError) as error:
         places = ", ".join(repr(str(path)) for path in paths)
-        reason = shortened(f"{type(error).__name__}: {error}", 200)
+        reason = shorten(f"{type(error).__name__}: {error}", 200)
         raise ValueError(
             f"a file of {places} is not what legged-envs train writes: {reason}"
         ) from error
@@ -273,7 +273,7 @@ def _shown(value: Any) -> str:
         return (
             ABSENT if value != value else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
         )
-    return "None" if value is None else shortened(cell(value), 80)
+    return "None" if value is None else shorten(format_cell(value), 80)
 
 
 def page(runs: Sequence[Run], default_config: DefaultConfig) -> str:
@@ -293,14 +293,14 @@ def page(runs: Sequence[Run], default_config: DefaultConfig) -> str:
         for each in run.sessions or [NOT_RECORDED]
     ]
     sections = {
-        "Results": as_html(comparison(runs)),
+        "Results": format_html(comparison(runs)),
         "Learning curves": _drawn(draw_curves(curves)) if curves else "There is no curve yet.",
         "Costs": "".join(_costs(*group) for group in groups.items()),
         "Pictures": "".join(map(_pictures, runs)),
         "Configuration": "".join(
             _configuration(label, group, default_config) for label, group in groups.items()
         ),
-        "Made with": as_html(("", ("run", *heads), sessions)),
+        "Made with": format_html(("", ("run", *heads), sessions)),
     }
     notices = [f"<p class='notice'>{escape(f'{run.path}: {run.status}')}</p>" for run in unfinished]
     body = [
@@ -347,7 +347,7 @@ def _pictures(run: Run) -> str:
 def _configuration(label: str, group: Sequence[Run], default_config: DefaultConfig) -> str:
     differing = group[0].differences(default_config)
     rows = [(name, *map(_shown, values)) for name, values in (differing or {}).items()]
-    html = as_html(
+    html = format_html(
         (label, ("not as by default", "run", f"default of legged-envs {__version__}"), rows)
     )
     if differing is None:

@@ -10,7 +10,7 @@ from legged_envs.checks import did_you_mean
 from legged_envs.managers.recorded import Piece
 from legged_envs.mdp.context import is_pure
 from legged_envs.state import Stateful
-from legged_envs.tables import Shown, Table, cell
+from legged_envs.tables import Table, TableRepr, format_cell
 
 
 def name_of(func: Any) -> str:
@@ -41,7 +41,7 @@ def check_function(
         raise TypeError(f"{wrong}: {error}{hint}") from None
 
 
-class Manager(Stateful, Shown):
+class Manager(Stateful, TableRepr):
     """Evaluates the terms of one kind, whose configurations ``cfg`` has by their ``names``."""
 
     log_names: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Manager(Stateful, Shown):
         return [(self.title, ("term", "function", *self.COLUMNS), rows)]
 
 
-class Term(Shown):
+class Term(TableRepr):
     """A term function bound to its parameters; TypeError if it is no function."""
 
     value: torch.Tensor
@@ -100,7 +100,7 @@ class Term(Shown):
         return self.func(env, **self.params)
 
     def _describe(self) -> str:
-        return f"{self.where}: {cell(self.func)}({cell(self.params)})"
+        return f"{self.where}: {format_cell(self.func)}({format_cell(self.params)})"
 
     def check(self, env: Any, dtype: torch.dtype, scalar: bool) -> torch.Tensor:
         """Evaluate once; ValueError if it is not (num_envs,) if ``scalar``, else (num_envs, size), or not ``dtype``."""

@@ -13,7 +13,7 @@ from legged_envs.motions.kinematics import body_names, continuous
 from legged_envs.motions.motion import Motion, MotionError, check_frame_rate, require
 from legged_envs.robots import RobotCfg
 from legged_envs.state import Stateful
-from legged_envs.tables import Shown, Table
+from legged_envs.tables import Table, TableRepr
 
 End = Literal["clip", "loop", "hold"]
 ON_FRAME = 1e-4  # a time this close to a frame, in frames, is that frame: control steps then read frames, not mixtures
@@ -63,7 +63,7 @@ class _Times:
     ended: torch.Tensor
 
 
-class MotionLibrary(Shown):
+class MotionLibrary(TableRepr):
     """Clips of one robot at one frame rate, sampled at any times. Between two frames positions and velocities are
     interpolated linearly and rotations along the shorter arc. After its last frame a clip is *held* (the last pose at
     rest, likewise the first pose before time 0) or *looped*: the first frame follows, moved and turned on the ground to

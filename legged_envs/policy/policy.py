@@ -21,7 +21,7 @@ from legged_envs.mdp import observations
 from legged_envs.mdp.gait_clock import GaitClock
 from legged_envs.mdp.motion_command import MotionCommand
 from legged_envs.policy.network import Network, describe
-from legged_envs.tables import Shown, shortened
+from legged_envs.tables import TableRepr, shorten
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
 from legged_envs.tasks.mimic import clip_names, imitating
 
@@ -225,7 +225,7 @@ def _name(func: Any) -> str:
     return f"{func.__module__}.{getattr(func, '__qualname__', type(func).__qualname__)}"
 
 
-class Policy(Shown):
+class Policy(TableRepr):
     """A deterministic policy: the observations of its groups, each (n, size), → action (n, num_joints)."""
 
     def __init__(self, network: Callable[..., torch.Tensor], contract: dict[str, Any]):
@@ -406,7 +406,7 @@ def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> 
         AttributeError,
         RuntimeError,
     ) as error:
-        reason = shortened(str(error).split("\n")[0], 300)
+        reason = shorten(str(error).split("\n")[0], 300)
         message = f"{str(path)!r} is not a policy as legged-envs train writes it ({POLICY_FILE}): {reason}"
         raise ValueError(message) from error
 
@@ -423,7 +423,7 @@ def _read(weight: torch.Tensor) -> torch.Tensor:
 def _checked(contract: Any) -> dict[str, Any]:
     """``contract``; ValueError if an entry that this package reads is not of the kind that it writes."""
     if not isinstance(contract, dict):
-        raise ValueError(f"its contract is no JSON object: {shortened(str(contract), 100)}")
+        raise ValueError(f"its contract is no JSON object: {shorten(str(contract), 100)}")
     for name, kind in {
         "task_id": str,
         "changes": dict,
@@ -433,7 +433,7 @@ def _checked(contract: Any) -> dict[str, Any]:
     }.items():
         if not isinstance(contract.get(name, kind()), kind):
             raise ValueError(
-                f"{name} of its contract is no {kind.__name__}: {shortened(str(contract[name]), 100)}"
+                f"{name} of its contract is no {kind.__name__}: {shorten(str(contract[name]), 100)}"
             )
     for group, terms in (
         contract.get("inputs") or {"observation": contract.get("observation", [])}

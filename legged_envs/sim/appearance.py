@@ -9,7 +9,7 @@ import numpy as np
 
 from legged_envs.checks import check_known
 from legged_envs.robots import RobotCfg
-from legged_envs.tables import shortened
+from legged_envs.tables import shorten
 
 MENAGERIE = {
     "a1": "unitree_a1/a1.xml",
@@ -75,9 +75,7 @@ def dress(spec: mujoco.MjSpec, robot: RobotCfg, appearance: str) -> None:
         model = look.compile()
     except ValueError as error:
         how = "bring what it names, meshes and textures, with the file: whole folders of mujoco_menagerie"
-        raise ValueError(
-            f"appearance {str(path)!r}: {shortened(str(error), 200)}; {how}"
-        ) from error
+        raise ValueError(f"appearance {str(path)!r}: {shorten(str(error), 200)}; {how}") from error
     own, known = spec.compile(), [model.body(i).name for i in range(1, model.nbody)]
     base, moving = spec.body(robot.base_body), own.body_jntnum > 0
     for name in (own.body(i).name for i in np.flatnonzero(moving)):

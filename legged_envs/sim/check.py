@@ -12,7 +12,7 @@ from legged_envs.robots.robot import RobotCfg
 from legged_envs.sim.gains import FULL_LOAD, REPORT_DURATION, gain_of_upright_legs, settle, stand
 from legged_envs.sim.scene import RobotView, build_scene, no_free_joint
 from legged_envs.sim.simulation import SimCfg
-from legged_envs.tables import Shown, Table
+from legged_envs.tables import Table, TableRepr
 
 _LEVEL, _SINK, _SAG, _LOAD, _END, _BALL = 0.01, 0.15, 0.3, FULL_LOAD, 0.01, 0.015
 """Too much: height of a foot off the ground, m; sinking, part of the height; sag of a joint, rad; torque, part of
@@ -33,7 +33,7 @@ def raise_gains(robot: RobotCfg) -> RobotCfg:
     return robot
 
 
-class Report(Shown):
+class Report(TableRepr):
     """Masses, joints, feet and stance of a robot, tables when printed; ValueError as :func:`build_scene`. ``gaps`` are
     fields that are guesses."""
 

@@ -12,7 +12,7 @@ from legged_envs import rotation
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, RobotQuantities
 from legged_envs.sim.simulation import Simulation
 from legged_envs.state import Stateful
-from legged_envs.tables import Shown
+from legged_envs.tables import TableRepr
 
 CONTACT_FORCE = (
     1.0  # contact force above which a foot counts as standing, N (legged_gym's threshold)
@@ -32,7 +32,7 @@ def _index(ids: list[int], device: torch.device) -> slice | Tensor:
     )
 
 
-class _Derived(Shown, ABC):
+class _Derived(TableRepr, ABC):
     """Tensors that follow, environment by environment, from quantities of the simulation."""
 
     QUANTITIES: tuple[str, ...]

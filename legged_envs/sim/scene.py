@@ -12,7 +12,7 @@ from legged_envs.robots import RobotCfg
 from legged_envs.sim.appearance import dress
 from legged_envs.sim.cfg import SceneCfg
 from legged_envs.sim.simulation import SimCfg
-from legged_envs.tables import Shown, shortened
+from legged_envs.tables import TableRepr, shorten
 from legged_envs.terrains import Terrain
 
 GROUND = "ground_floor"
@@ -23,7 +23,7 @@ _DEEPEST, _HIGHEST = (
 
 
 @dataclass(frozen=True, repr=False)
-class RobotView(Shown):
+class RobotView(TableRepr):
     """One robot's parts of the arrays of a MuJoCo model, which may hold several, in the order of its ``RobotCfg``."""
 
     root_qpos: slice | None
@@ -168,7 +168,7 @@ def _compile(spec: mujoco.MjSpec, robot: RobotCfg) -> mujoco.MjModel:
         how = (
             "correct the file; a mesh is looked for in its folder, or in <compiler meshdir> in that"
         )
-        wrong = f"RobotCfg {robot.name!r}: cannot compile {str(robot.path)!r}: {shortened(str(error), 200)}"
+        wrong = f"RobotCfg {robot.name!r}: cannot compile {str(robot.path)!r}: {shorten(str(error), 200)}"
         raise ValueError(f"{wrong}; {how}") from error
 
 
@@ -267,7 +267,7 @@ def robot_spec(robot: RobotCfg) -> mujoco.MjSpec:
     try:
         spec = mujoco.MjSpec.from_file(str(robot.path))
     except ValueError as error:
-        reason = shortened(str(error), 200)
+        reason = shorten(str(error), 200)
         raise ValueError(
             f"RobotCfg {robot.name!r}: cannot read {str(robot.path)!r}: {reason}"
         ) from error

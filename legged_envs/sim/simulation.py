@@ -18,7 +18,7 @@ from legged_envs.robots.robot import ACTUATOR_GAINS, RobotCfg
 from legged_envs.sim.cfg import ViewerCfg, check_vector
 from legged_envs.sim.ground import Ground
 from legged_envs.sim.quantities import ROBOT_QUANTITIES, FreeBody, Quantities
-from legged_envs.tables import Shown
+from legged_envs.tables import TableRepr
 
 if TYPE_CHECKING:
     from legged_envs.sim.render import SceneRenderer
@@ -84,7 +84,7 @@ class Pose:
                 raise ValueError(f"{field} must be finite, got {values.tolist()}")
 
 
-class Simulation(FreeBody, Quantities, Shown):
+class Simulation(FreeBody, Quantities, TableRepr):
     """``num_envs`` copies of one scene, stepped together, as one of its robots sees it; ``robots`` has the others, with
     quantities, targets, writes and parameters of their own, while ``step``, ``forward``, ``reset``, ``diverged`` and
     the state are the whole scene's. One file per engine implements it. Quantities

@@ -20,10 +20,10 @@ from legged_envs.storage.fields import (
 from legged_envs.storage.fields import Transition as _Transition
 from legged_envs.storage.gae import Returns
 from legged_envs.storage.rows import HiddenStates, has_previous, take, trajectory_indices
-from legged_envs.tables import Shown
+from legged_envs.tables import TableRepr
 
 
-class RolloutStorageMM(Shown):
+class RolloutStorageMM(TableRepr):
     """A rollout of ``num_transitions_per_env`` steps in ``num_envs`` environments, with reference motions and costs:
     :meth:`add_transitions`, :meth:`compute_returns`, learn from :meth:`mini_batches`, :meth:`clear`, start again. In
     ``training_type`` ``"distillation"``, not ``"rl"``, it keeps the teacher's actions for :meth:`generator`.

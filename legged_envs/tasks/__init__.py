@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from legged_envs.checks import check_known, import_named
+from legged_envs.checks import check_known
+from legged_envs.system_checks import import_named
 
 if TYPE_CHECKING:
     from legged_envs.envs.cfg import TaskCfg

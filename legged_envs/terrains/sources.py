@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from legged_envs.checks import check_inputs, check_installed, check_known, check_number
+from legged_envs.checks import check_known, check_number
+from legged_envs.system_checks import check_inputs, check_installed
 from legged_envs.terrains.cfg import MAX_POINTS, MIN_TILE_SIZE, TerrainCfg
 from legged_envs.terrains.grid import Array, check_heights
 

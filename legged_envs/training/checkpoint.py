@@ -5,8 +5,8 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from legged_envs.checks import check_output
 from legged_envs.runs.checkpoint_file import CHECKPOINT, read_checkpoint_file
+from legged_envs.system_checks import check_output
 from legged_envs.training.mimic_options import AmpCfg, DaggerCfg, LagrangeCfg, RndCfg
 from legged_envs.training.options import ALGORITHMS, TrainCfg
 

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg, subcommand
 
-from legged_envs.checks import (
-    check_choice,
-    check_inputs,
-    check_installed,
-    check_known,
-    whole_number,
-)
+from legged_envs.checks import check_choice, check_known, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_option_numbers, check_size
 from legged_envs.runs.run_folder import TRACKERS
+from legged_envs.system_checks import check_inputs, check_installed
 from legged_envs.training.mimic_options import (
     Activation,
     MimicDistillationCfg,

@@ -608,7 +608,7 @@ def test_a_file_that_is_missing_broken_or_of_nothing_is_named(tmp_path, monkeypa
             make_terrain(TerrainCfg(source=tmp_path / name))
     for module, name in (("trimesh", "broken.stl"), ("PIL", "broken.png")):
         monkeypatch.setattr(
-            "legged_envs.checks.find_spec",
+            "legged_envs.system_checks.find_spec",
             lambda asked, module=module: None if asked == module else 1,
         )
         with pytest.raises(

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorWrapper
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from legged_envs.checks import whole_number
-from legged_envs.tables import Shown, Table
+from legged_envs.tables import Table, TableRepr
 from legged_envs.wrappers.plumbing import arrays
 from legged_envs.wrappers.plumbing.arrays import Array, Info, Tree
 from legged_envs.wrappers.plumbing.foreign_env import ForeignEnv, put_in_order
@@ -131,7 +131,7 @@ def _is_device(value: object) -> bool:
     return bool(is_name) or (type(value).__module__, type(value).__name__) == ("torch", "device")
 
 
-class ShowsEnv(Shown):
+class ShowsEnv(TableRepr):
     """What stands around an environment ``env``, whose tables it shows."""
 
     env: Any
@@ -141,7 +141,7 @@ class ShowsEnv(Shown):
 
     def _as_tables(self) -> list[Table]:
         core = self.env.unwrapped
-        return [(repr(self), (), ()), *core._as_tables()] if isinstance(core, Shown) else []
+        return [(repr(self), (), ()), *core._as_tables()] if isinstance(core, TableRepr) else []
 
 
 class StatefulWrapper(VectorWrapper[Any, Any, Any, Any, Any], ShowsEnv, metaclass=_TakesDevice):

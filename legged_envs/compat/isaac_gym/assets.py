@@ -9,7 +9,7 @@ import numpy as np
 
 from legged_envs.compat.isaac_gym.gymapi import DOF_DTYPE, DRIVE_MODES, LARGEST, AssetOptions
 from legged_envs.robots.reading.files import LEAST_INERTIA, LEAST_MASS, read_mjcf, read_urdf
-from legged_envs.tables import shortened
+from legged_envs.tables import shorten
 
 Array = np.ndarray[Any, Any]
 _FREE = mujoco.mjtJoint.mjJNT_FREE
@@ -79,7 +79,7 @@ class Asset:
             spec.compile()
         except (ElementTree.ParseError, ValueError) as error:
             raise ValueError(
-                f"load_asset: {str(self.path)!r}: {shortened(str(error), 400)}"
+                f"load_asset: {str(self.path)!r}: {shorten(str(error), 400)}"
             ) from error
         for part in kept:
             spec.delete(part)

@@ -12,7 +12,7 @@ from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
 from legged_envs.envs.arguments import check_reset_options
-from legged_envs.state import contents_kept, put_back_rows, rows_of
+from legged_envs.state import copy_rows, preserve_contents, restore_rows
 
 Costs = Callable[[Any], Mapping[str, Tensor]]
 _NEEDED = (
@@ -80,9 +80,9 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         if mask is None:
             return _policy(self.task.reset()), {}
         self._reset_idx(mask.nonzero().flatten())
-        before = rows_of(vars(self.task), self.num_envs)
+        before = copy_rows(vars(self.task), self.num_envs)
         observation = self._observe().clone()
-        put_back_rows(vars(self.task), before, ~mask)
+        restore_rows(vars(self.task), before, ~mask)
         return observation, {}
 
     def step(self, actions: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]:
@@ -128,7 +128,7 @@ class LegacyVectorEnv(VectorEnv[Tensor, Tensor, Tensor]):
         """The observation of this moment; what the task has and what it will draw stay as they are."""
         generators = random.getstate(), np.random.get_state()
         gpus = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=gpus), contents_kept(vars(self.task)):
+        with torch.random.fork_rng(devices=gpus), preserve_contents(vars(self.task)):
             observation = self._observe().clone()
         random.setstate(generators[0]), np.random.set_state(generators[1])
         return observation

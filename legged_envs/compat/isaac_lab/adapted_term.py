@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from legged_envs.state import Stateful, copied, is_state, replaced_in_place
+from legged_envs.state import Stateful, copy_state, is_state, replace_in_place
 
 
 class Adapted(Stateful):
@@ -50,8 +50,10 @@ class Adapted(Stateful):
             self._term.reset(env_ids=env_ids)
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: copied(value) for name, value in self.attributes.items() if is_state(value)}
+        return {
+            name: copy_state(value) for name, value in self.attributes.items() if is_state(value)
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            setattr(self._term, name, replaced_in_place(vars(self._term).get(name), value))
+            setattr(self._term, name, replace_in_place(vars(self._term).get(name), value))

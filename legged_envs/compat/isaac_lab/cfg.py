@@ -4,13 +4,13 @@ import dataclasses
 from typing import Any
 
 from legged_envs.checks import check_choice
-from legged_envs.configuration import Copied, configclass
+from legged_envs.configuration import ConfigClass, configclass
 from legged_envs.robots import RobotCfg
 from legged_envs.sim import ObjectCfg, PlacedRobot, SceneCfg, SimCfg
 
 
 @configclass
-class RigidBodyMaterialCfg(Copied):
+class RigidBodyMaterialCfg(ConfigClass):
     """The material of the ground, on which a robot's own friction acts."""
 
     static_friction: float = 0.5
@@ -29,7 +29,7 @@ class RigidBodyMaterialCfg(Copied):
 
 
 @configclass
-class SimulationCfg(Copied):
+class SimulationCfg(ConfigClass):
     """Physics settings, those of :class:`~legged_envs.sim.SimCfg` beside Isaac Lab's."""
 
     dt: float = 1.0 / 60.0
@@ -53,7 +53,7 @@ class SimulationCfg(Copied):
 
 
 @configclass
-class InteractiveSceneCfg(Copied):
+class InteractiveSceneCfg(ConfigClass):
     """What is in an environment. Subclasses add robots, objects, sensors and the terrain as fields."""
 
     num_envs: int = 1

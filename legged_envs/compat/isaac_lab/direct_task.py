@@ -16,7 +16,7 @@ from legged_envs.envs.arguments import check_same_structure
 from legged_envs.envs.task import Evaluation
 from legged_envs.managers import Piece
 from legged_envs.mdp.context import is_pure
-from legged_envs.state import mapped
+from legged_envs.state import map_tree
 
 
 class DirectCore(IsaacCore):
@@ -35,7 +35,7 @@ class DirectCore(IsaacCore):
             name: create_empty_array(space, self.num_envs, np.zeros)
             for name, space in spaces.items()
         }
-        self.zeros: dict[str, Any] = mapped(
+        self.zeros: dict[str, Any] = map_tree(
             lambda array: torch.from_numpy(array).to(self.device), empty
         )
         self._shown = [*self.groups] if self._dict_observations else ["policy"]
@@ -169,9 +169,9 @@ class DirectCore(IsaacCore):
         else:
             self._observe_new(env_ids, self._look)
         take = torch.clone if env_ids is None else (lambda value: value[env_ids])
-        shown = {name: mapped(take, getattr(self.seen, name)) for name in self._shown}
+        shown = {name: map_tree(take, getattr(self.seen, name)) for name in self._shown}
         shown["policy"] = self.task.noisy("observation", shown["policy"], env_ids)
-        mapped(partial(self.check_numbers, "_get_observations", "observations"), shown)
+        map_tree(partial(self.check_numbers, "_get_observations", "observations"), shown)
         return shown
 
     def _choose_start(self, env_ids: Tensor) -> None:

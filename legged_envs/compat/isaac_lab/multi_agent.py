@@ -16,7 +16,7 @@ from legged_envs.compat.isaac_lab.direct_task import DirectCore
 from legged_envs.compat.isaac_lab.spaces import space_from
 from legged_envs.configuration import configclass
 from legged_envs.envs.task import Evaluation
-from legged_envs.state import mapped
+from legged_envs.state import map_tree
 
 ByAgent = dict[str, Any]
 """Agent → its value; tensors start with ``num_envs``."""
@@ -223,7 +223,7 @@ class DirectMARLEnv(DirectRLEnv):
         return (
             None
             if self.state_space is None
-            else mapped(torch.clone, self.core._last_observation["critic"])
+            else map_tree(torch.clone, self.core._last_observation["critic"])
         )
 
     def reset(self, *args: Any, **kwargs: Any) -> tuple[ByAgent, dict[str, Any]]:

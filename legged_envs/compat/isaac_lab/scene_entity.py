@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from legged_envs.configuration import Copied, configclass
+from legged_envs.configuration import ConfigClass, configclass
 
 
 @configclass
-class SceneEntityCfg(Copied):
+class SceneEntityCfg(ConfigClass):
     """A part of the scene that a term reads: an entity, and which of its joints and bodies, by names or regular
     expressions, of which :meth:`resolve` makes indices."""
 

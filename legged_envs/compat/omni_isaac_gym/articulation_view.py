@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from legged_envs.compat.isaac_lab.entities import Articulation
-from legged_envs.state import mapped
+from legged_envs.state import map_tree
 
 
 class RigidPrimView:
@@ -30,7 +30,7 @@ class RigidPrimView:
         self.robot, self.count = robot, robot.num_instances * len(self._ids)
 
     def _get(self, names: Any, indices: Any = None, clone: bool = True) -> Any:
-        return mapped(
+        return map_tree(
             lambda name: self._read(name)[slice(None) if indices is None else indices], names
         )
 

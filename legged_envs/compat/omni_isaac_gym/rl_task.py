@@ -19,7 +19,7 @@ from legged_envs.managers import Piece, Program
 from legged_envs.mdp.context import is_pure
 from legged_envs.robots import GO2, RobotCfg
 from legged_envs.sim import SimCfg
-from legged_envs.state import contents_kept
+from legged_envs.state import preserve_contents
 
 _TERMS = {field.name for field in fields(TaskCfg)} - {"sim", "workflow"}
 _ENV = (
@@ -90,7 +90,7 @@ class RLTaskCore(WorkflowCore):
         that it made stay: recordings read them, and so may an observation before the first step."""
         super()._record(robots, owners)
         task, state, sim = self.task, self._own_state(), self.sim.get_state()
-        with contents_kept([*vars(task).values()]):
+        with preserve_contents([*vars(task).values()]):
             self._choose_start(self._all_ids)
             self._act(torch.zeros(self.num_envs, task.num_actions, device=self.device))
             self._evaluate()

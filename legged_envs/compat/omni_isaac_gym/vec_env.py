@@ -13,7 +13,7 @@ import torch
 
 from legged_envs.checks import check_choice, check_number, whole_number
 from legged_envs.compat.isaac_lab.entities import Articulation
-from legged_envs.state import Stateful, mapped
+from legged_envs.state import Stateful, map_tree
 
 _SLICE, _GRACE = 0.02, 0.6
 """How often a thread that waits looks whether it still should, and how long the other has to end by itself, s."""
@@ -96,7 +96,7 @@ class VecEnvBase:
     def step(self, actions: Any) -> Any:
         """Returns observations, rewards, terminated, truncated and ``extras``: what the task wrote there, ``cost``,
         ``costs``, ``time_outs`` and, after episodes ended, ``episode``, the log. ``actions`` is an array or tensor."""
-        self._parse_data(data := mapped(self._hand_out, self._transition(actions)))
+        self._parse_data(data := map_tree(self._hand_out, self._transition(actions)))
         return self._obs, self._rew, *data["flags"], self._extras
 
     def reset(self) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from legged_envs.robots.reading.files import load_mesh, prepare_urdf
 from legged_envs.robots.robot import RobotCfg, counterpart
-from legged_envs.tables import shortened
+from legged_envs.tables import shorten
 
 GRAVITY = 9.81
 SPEED = 20.0
@@ -56,7 +56,7 @@ def draft(path: Path, name: str, folder: Path) -> tuple[RobotCfg, dict[str, str]
             "opening file": f": write a path from {str(path.parent)!r}",
         }
         how = "".join(hint for words, hint in hints.items() if words in str(error))
-        raise ValueError(f"cannot read {str(path)!r}: {shortened(str(error), 400)}{how}") from error
+        raise ValueError(f"cannot read {str(path)!r}: {shorten(str(error), 400)}{how}") from error
     base, foot_names = (
         spec.worldbody.bodies[0],
         [_make_foot(spec, pose, *foot, height) for foot in feet],

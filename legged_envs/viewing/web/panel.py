@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import viser
 
-from legged_envs.checks import is_mistake
 from legged_envs.envs.cfg import TaskCfg
+from legged_envs.errors import is_mistake
 from legged_envs.mdp.commands import RANGES
 from legged_envs.policy.policy import SHIPPED, Policy
 from legged_envs.tasks import follows_velocity

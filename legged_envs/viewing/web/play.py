@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 
-from legged_envs.checks import check_port
 from legged_envs.envs import unwrap
 from legged_envs.envs.cfg import TaskCfg, replaced
 from legged_envs.evaluation.metrics.velocity import hold_velocity
 from legged_envs.policy.policy import Policy, load_policy
+from legged_envs.system_checks import check_port
 from legged_envs.viewing.watch import (
     FRAMES_PER_SECOND,
     SMOOTHING,

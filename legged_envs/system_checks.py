@@ -1,0 +1,109 @@
+"""Checks of what a command needs from the machine: files, folders, ports and installed modules."""
+
+import os
+import socket
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+from legged_envs.checks import check_choice, whole_number
+
+
+def check_inputs(option: str, paths: Iterable[Path]) -> None:
+    """Check that each path is an existing file.
+
+    Args:
+        option: Name of the option that gave the paths, for the error.
+        paths: Paths of the files.
+
+    Raises:
+        FileNotFoundError: If one of them is not a file.
+    """
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{option} must name a file, and there is none at {str(path)!r}"
+            )
+
+
+def check_output(
+    option: str, path: Path | None, kind: str = "file", endings: tuple[str, ...] = ()
+) -> None:
+    """Check that a file or folder can be written.
+
+    Args:
+        option: Name of the option that gave the path, for the error.
+        path: Path to write to. Its parents may be missing. None: the option is not given.
+        kind: ``"file"`` or ``"folder"``.
+        endings: Allowed suffixes of a file, such as ``(".png",)``. Empty: any suffix.
+
+    Raises:
+        ValueError: If the suffix is another one, or nothing of this kind can be written there.
+    """
+    if path is None:
+        return
+    if endings:
+        check_choice(f"the ending of {option}", path.suffix, endings)
+    if not _can_write(path.absolute(), kind):
+        raise ValueError(f"{option} must name a {kind} that can be written, got {str(path)!r}")
+
+
+def _can_write(path: Path, kind: str) -> bool:
+    nearest = path
+    while not nearest.exists():
+        nearest = nearest.parent
+    # What is missing is made inside of the nearest existing folder.
+    needs_folder = kind == "folder" or nearest != path
+    return nearest.is_dir() == needs_folder and os.access(nearest, os.W_OK)
+
+
+def check_installed(*modules: str, extra: str = "train") -> None:
+    """Check that optional modules are installed.
+
+    Args:
+        modules: Names of the modules.
+        extra: Extra of this package that installs them, for the error.
+
+    Raises:
+        ModuleNotFoundError: If some are missing. It names them and the pip command.
+    """
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(
+            f"there is no module {', '.join(missing)}: pip install 'legged-envs[{extra}]'"
+        )
+
+
+def check_port(host: str, port: int) -> None:
+    """Check that a page can be served at a port.
+
+    Raises:
+        ValueError: If ``port`` is not a port number, or cannot be bound at ``host``.
+    """
+    whole_number("--port", port, least=1, most=65535)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ValueError(
+                f"cannot serve at {host}, --port {port}: {error}; choose another"
+            ) from None
+
+
+def import_named(module: str, given: str) -> ModuleType:
+    """Import the module of a ``module:Name`` argument.
+
+    Args:
+        module: Part before the colon.
+        given: Whole argument, for the error.
+
+    Raises:
+        ValueError: If ``module`` is not the dotted name of a module.
+    """
+    parts = module.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise ValueError(f"before the colon must be the whole name of a module, got {given!r}")
+    return import_module(module)
