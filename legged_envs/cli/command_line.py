@@ -1,5 +1,4 @@
-"""The command ``legged-envs``. A mistake is found, if it can be, before anything is written and before PyTorch, whose
-import takes seconds; it is one line and exit status 2."""
+"""The command ``legged-envs``. A mistake is one line and exit status 2, before anything is written."""
 
 import io
 import keyword
@@ -23,13 +22,14 @@ import tyro
 from legged_envs import __version__, checks, errors, system_checks
 from legged_envs.evaluation.crosscheck_options import CrosscheckCfg
 from legged_envs.evaluation.record_options import RecordCfg
-from legged_envs.evaluation.report import Runs, compare, write_report
 from legged_envs.policy.header import HEADS, headline, read_evaluation, record_evaluation
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_size
 from legged_envs.runs.run_folder import write_json
 from legged_envs.tasks import TASKS, is_mimic, make_task_cfg, plain_id
-from legged_envs.training.options import TrainCfg, check_run, default_config
-from legged_envs.without_torch import check_without_torch
+from legged_envs.training.options import TrainCfg, default_config
+
+Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+"""Run folders, the arguments of a verb."""
 
 
 def list_tasks(
@@ -58,23 +58,15 @@ def list_tasks(
     )
     ids = [plain_id(task_id) for task_id in tasks or TASKS]
 
-    def look(*ids: str) -> None:
-        for task_id in ids:
-            try:
-                rows[task_id] = _details(task_id) if tasks else _shipped(task_id)
-            except Exception as error:  # one of another package, perhaps
-                rows[task_id] = (
-                    "cannot be made:",
-                    *[""] * (len(heads) - 2),
-                    f"{type(error).__name__}: {error}",
-                )
-
-    own = [
-        task_id for task_id in ids if not tasks and str(TASKS[task_id]).startswith("legged_envs.")
-    ]
-    if own:
-        check_without_torch(own[0], partial(look, *own))
-    look(*(task_id for task_id in ids if task_id not in own))
+    for task_id in ids:
+        try:
+            rows[task_id] = _details(task_id) if tasks else _shipped(task_id)
+        except Exception as error:  # one of another package, perhaps
+            rows[task_id] = (
+                "cannot be made:",
+                *[""] * (len(heads) - 2),
+                f"{type(error).__name__}: {error}",
+            )
     for task_id in ids:
         table.add_row(task_id, *rows[task_id])
     Console().print(table)
@@ -110,7 +102,6 @@ def _details(task_id: str) -> tuple[str, ...]:
 
 def train(cfg: Annotated[TrainCfg, tyro.conf.arg(name="")]) -> None:
     """Train a policy, evaluate it and write a run folder."""
-    check_without_torch(cfg.task_id, partial(check_run, cfg))
     from legged_envs.training.trainer import train as run
 
     run(cfg)
@@ -183,33 +174,27 @@ def play(
     for name, speed in zip(("--vx", "--vy", "--wz"), command or (), strict=False):
         checks.check_number(name, speed)
 
-    def prepare(weights: bool = True) -> tuple[Any, ...]:
-        if command and is_mimic(make_task_cfg(task_id)):
-            raise ValueError(
-                f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz"
-            )
-        from legged_envs.viewing import watch
+    if command and is_mimic(make_task_cfg(task_id)):
+        raise ValueError(f"{task_id!r} imitates motions: it takes --clips, not --vx, --vy and --wz")
+    from legged_envs.policy.policy import policy_and_task
+    from legged_envs.viewing import watch
 
-        own = {**(changes or {}), **_on_tiles(task_id, terrain, level)}
-        if appearance is not None:
-            from legged_envs.sim.appearance import find_appearance
+    own = {**(changes or {}), **_on_tiles(task_id, terrain, level)}
+    if appearance is not None:
+        from legged_envs.sim.appearance import find_appearance
 
-            find_appearance(make_task_cfg(task_id).robot, appearance)
-            own["viewer.appearance"] = appearance
-        loaded, cfg, _ = _policy_and_task(task_id, policy, own, clips, motions, weights)
-        if scan:
-            watch.scan_of(cfg)
-        if web:
-            from legged_envs.viewing.web.play import play as play_in_browser
+        find_appearance(make_task_cfg(task_id).robot, appearance)
+        own["viewer.appearance"] = appearance
+    loaded, cfg, _ = policy_and_task(task_id, policy, own, clips, motions)
+    if scan:
+        watch.scan_of(cfg)
+    shown = watch.scenes(cfg, command, clips, seconds)
+    if web:
+        from legged_envs.viewing.web.play import play as play_in_browser
 
-            shown = watch.scenes(cfg, command, clips, seconds)
-            return play_in_browser, cfg, loaded, shown, scan, num_envs, port, seconds or math.inf
-        return watch.play, cfg, loaded, video, watch.scenes(cfg, command, clips, seconds), scan
-
-    if not motions:  # to know their clips takes PyTorch
-        check_without_torch(task_id, partial(prepare, False))
-    show, *what = prepare()
-    show(task_id, *what)
+        play_in_browser(task_id, cfg, loaded, shown, scan, num_envs, port, seconds or math.inf)
+    else:
+        watch.play(task_id, cfg, loaded, video, shown, scan)
 
 
 def evaluate(
@@ -260,18 +245,14 @@ def evaluate(
     system_checks.check_output("--picture", picture, endings=(".png",))
     if picture is not None:
         _check_terrain(task_id, "--picture")
-    prepare = partial(
-        _policy_and_task, task_id, policy, {**(changes or {}), **tiles}, clips, motions
-    )
-    if not motions:  # to know their clips takes PyTorch
-        check_without_torch(task_id, partial(prepare, False))
     from rich.console import Console
 
     from legged_envs.evaluation.evaluator import EVALUATION_SEED, Evaluator
-    from legged_envs.policy.policy import policy_file, shipped_file
+    from legged_envs.policy.policy import policy_and_task, policy_file, shipped_file
     from legged_envs.runs.progress import LINE_INTERVAL, showing
 
-    loaded, cfg, changed = prepare()
+    own = {**(changes or {}), **tiles}
+    loaded, cfg, changed = policy_and_task(task_id, policy, own, clips, motions)
     file = policy_file(policy) if policy else shipped_file(task_id)
     if record:
         system_checks.check_output("--record", file)
@@ -304,7 +285,6 @@ def evaluate(
 def record(cfg: Annotated[RecordCfg, tyro.conf.arg(name="")]) -> None:
     """Record what a policy does on its task as a Minari dataset: whole episodes, with observations, actions, rewards,
     costs, terminations and truncations. Minari recovers the environment from it."""
-    check_without_torch(cfg.task_id, cfg.check)
     from legged_envs.evaluation.record import main as run
 
     run(cfg)
@@ -317,7 +297,19 @@ def report(runs: Runs, out: Path = Path("report.html")) -> None:
     Args:
         runs: Run folders.
         out: The page, .html, one file that needs no network; one that is there is replaced."""
+    from legged_envs.evaluation.report import write_report
+
     write_report(runs, out, default_config)
+
+
+def compare(runs: Runs) -> None:
+    """Print runs beside each other: the options in which they differ, how far they are, when they walked, and how well
+    they did in their evaluations.
+    Args:
+        runs: Run folders."""
+    from legged_envs.evaluation.report import compare as print_comparison
+
+    print_comparison(runs)
 
 
 def _check_terrain(task_id: str, option: str) -> Any:
@@ -343,17 +335,10 @@ def _on_tiles(task_id: str, terrain: str | None, level: int | None) -> dict[str,
     return changes
 
 
-def _policy_and_task(*arguments: Any) -> tuple[Any, ...]:
-    from legged_envs.policy.policy import policy_and_task
-
-    return policy_and_task(*arguments)
-
-
 def bench(
     task_id: TaskId,
     rounds: int = 7,
     quick: bool = False,
-    compile: bool = False,
     json: Path | None = None,
     sim: str = "mujoco",
     device: str = "cpu",
@@ -366,7 +351,6 @@ def bench(
             control steps in a second; control step, the time of one envs.step(); its physics alone, the time of the
             engine for the same model, states and targets; ratio, the former time by the latter.
         quick: Two rounds, without the largest size.
-        compile: Measure with compile=True.
         json: Where to write the numbers.
         sim: Physics engine: mujoco, mujoco_warp, genesis or one of another package.
         device: Where it runs, such as cuda:0.
@@ -378,7 +362,7 @@ def bench(
         check_size("--sizes", size)
     from legged_envs.evaluation import bench as module
 
-    module.main(task_id, rounds, quick, compile, json, sim, device, sizes)
+    module.main(task_id, rounds, quick, json, sim, device, sizes)
 
 
 def crosscheck(cfg: Annotated[CrosscheckCfg, tyro.conf.arg(name="")]) -> None:
@@ -407,7 +391,6 @@ def export(
         raise ValueError(
             f"--folder must be empty or new, got {str(folder)!r}: nothing is overwritten"
         )
-    check_without_torch(task_id, partial(_policy_and_task, task_id, policy, None, (), (), False))
     from legged_envs.policy.export import export as write
 
     print("wrote", *write(task_id, policy, folder, half))

@@ -99,14 +99,11 @@ def _bench_size(
     task_id: str,
     num_envs: int,
     rounds: int,
-    compile: bool,
     sim: str = "mujoco",
     device: str = "cpu",
 ) -> dict[str, float]:
     array = "numpy" if sim == "mujoco" else "torch"
-    envs = gym.make_vec(
-        task_id, num_envs=num_envs, compile=compile, sim=sim, device=device, array=array
-    )
+    envs = gym.make_vec(task_id, num_envs=num_envs, sim=sim, device=device, array=array)
     milliseconds = (_measure_mujoco if sim == "mujoco" else _measure_engine)(envs, rounds)
     envs.close()
     env_ms, batch_ms = np.median(milliseconds, axis=0).tolist()
@@ -124,7 +121,6 @@ def main(
     task_id: str,
     rounds: int,
     quick: bool = False,
-    compile: bool = False,
     json_path: Path | None = None,
     sim: str = "mujoco",
     device: str = "cpu",
@@ -137,7 +133,7 @@ def main(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        rows = [_bench_size(task_id, size, rounds, compile, sim, device) for size in sizes]
+        rows = [_bench_size(task_id, size, rounds, sim, device) for size in sizes]
     finally:
         torch.set_num_threads(threads)
     table = Table(*HEADS, title=f"{task_id}, {sim}, {device}")
@@ -147,5 +143,5 @@ def main(
         )
     Console().print(table, LEGEND.replace("\n", " "), sep="\n")
     if json_path is not None:
-        about = {"task_id": task_id, "compile": compile, "sim": sim, "device": device}
+        about = {"task_id": task_id, "sim": sim, "device": device}
         write_json(json_path, about | {"sizes": rows})

@@ -33,7 +33,6 @@ class RecordCfg(Configuration):
         """Raise what a recording would, as far as its options and files tell it: ValueError, or FileExistsError if
         there is such a dataset."""
         from legged_envs.datasets.episodes import dataset_folder
-        from legged_envs.policy.policy import policy_and_task
 
         check_option_numbers(self)
         check_size("--episodes", self.episodes)
@@ -43,4 +42,3 @@ class RecordCfg(Configuration):
             raise FileExistsError(
                 f"there is a dataset {self.name!r} in {str(folder)!r}: choose another --name"
             )
-        policy_and_task(self.task_id, self.policy, self.changes, weights=False)

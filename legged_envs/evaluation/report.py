@@ -11,9 +11,7 @@ from math import isfinite
 from pathlib import Path
 from statistics import fmean, stdev
 from string import Template
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 from legged_envs import __version__, system_checks
 from legged_envs.runs.checkpoint_file import read_checkpoint_file
@@ -22,7 +20,6 @@ from legged_envs.tables import Table, format_cell, format_html, shorten
 
 DefaultConfig = Callable[[str], Mapping[str, Any]]
 """Id of a task → the ``training`` and ``task`` configurations of a training with default options."""
-Runs = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 APART = (
     "seed",
     "run_dir",
@@ -172,11 +169,9 @@ def write_report(runs: Sequence[Path], out: Path, default_config: DefaultConfig)
     print(f"wrote {out}, {out.write_text(text, encoding='utf-8') / 1e6:.1f} MB")
 
 
-def compare(runs: Runs) -> None:
+def compare(runs: Sequence[Path]) -> None:
     """Print runs beside each other: the options in which they differ, how far they are, when they walked, and how well
-    they did in their evaluations.
-    Args:
-        runs: Run folders."""
+    they did in their evaluations."""
     from rich import console, table
 
     with _as_written(*runs):

@@ -377,25 +377,23 @@ def policy_file(path: Path | str) -> Path:
     return Path(path) / POLICY_FILE if Path(path).is_dir() else Path(path)
 
 
-def load_policy(path: Path | str, device: str = "cpu", weights: bool = True) -> Policy:
-    """Read a policy, the file or its run folder, running no code; without its ``weights`` it cannot be called.
+def load_policy(path: Path | str, device: str = "cpu") -> Policy:
+    """Read a policy, the file or its run folder, running no code.
     FileNotFoundError or ValueError if there is none."""
     path = policy_file(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no policy file {str(path)!r}")
     try:
-        with safe_open(path, "pt" if weights else "numpy", device=device) as file:
+        with safe_open(path, "pt", device=device) as file:
             about = file.metadata() or {}
             names = file.keys()
-            tensors: dict[str, Any] = {
-                name: _read(file.get_tensor(name)) if weights else None for name in names
-            }
+            tensors = {name: _read(file.get_tensor(name)) for name in names}
         if missing := {_CONTRACT, _NETWORK} - about.keys():
             raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
         policy = Policy(
             Network(json.loads(about[_NETWORK]), tensors), _checked(json.loads(about[_CONTRACT]))
         )
-        if weights and "action_size" in policy.contract:
+        if "action_size" in policy.contract:
             _try(policy, device)
         return policy
     except (
@@ -481,9 +479,9 @@ def shipped_file(task_id: str) -> Path:
     return SHIPPED[task_id]
 
 
-def load_shipped_policy(task_id: str, weights: bool = True) -> Policy:
+def load_shipped_policy(task_id: str) -> Policy:
     """The policy that ships with the package for a task; ValueError if none does."""
-    return load_policy(shipped_file(task_id), weights=weights)
+    return load_policy(shipped_file(task_id))
 
 
 def policy_and_task(
@@ -492,22 +490,17 @@ def policy_and_task(
     changes: Mapping[str, Any] | None = None,
     clips: Sequence[str] = (),
     motions: Sequence[Path] = (),
-    weights: bool = True,
 ) -> tuple[Policy, TaskCfg, dict[str, Any]]:
     """The policy at ``path``, a file or run folder (None: the shipped one), the task with the changes that it was
     trained with and ``changes`` on top, and all of these changes. A mimic task imitates ``clips``, by default the
     policy's, of the files ``motions`` or of its own. FileNotFoundError if there is no such file; ValueError if it is no
-    policy of such a task, or there is no such clip. The policy is without its ``weights`` on request."""
+    policy of such a task, or there is no such clip."""
     cfg, task_id = make_task_cfg(task_id), plain_id(task_id)
     if (clips or motions) and not is_mimic(cfg):
         raise ValueError(
             f"{task_id!r} follows velocity commands: it has no --clips and no --motions"
         )
-    policy = (
-        load_shipped_policy(task_id, weights)
-        if path is None
-        else load_policy(path, weights=weights)
-    )
+    policy = load_shipped_policy(task_id) if path is None else load_policy(path)
     policy.check_task(task_id, cfg)
     changed = {**policy.changes, **(changes or {})}
     cfg = override(cfg, changed)

@@ -5,6 +5,7 @@ import warnings
 
 import torch
 
+from legged_envs.checks import check_known
 from legged_envs.envs import LeggedVectorEnv, unwrap
 from legged_envs.envs.cfg import TaskCfg
 from legged_envs.evaluation.metrics.mimic import motion_of
@@ -45,6 +46,7 @@ def make_algorithm(cfg: AlgorithmCfg, env: RslRlVecEnv) -> Algorithm:
         states = core.cfg.observations[cfg.amp.group]
         expert = ExpertTransitions(motion.player.library, states, core.step_dt).sample
     names, limits = core.cost_names, core.cost_limits
+    check_known("--lagrange.costs: there is no cost", cfg.lagrange.costs, names, "costs")
     return MimicPPO(
         *common, cfg, cost_names=names, cost_limits=limits, teacher=teacher, expert=expert
     )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg, subcommand
 
-from legged_envs.checks import check_choice, check_known, whole_number
+from legged_envs.checks import check_choice, whole_number
 from legged_envs.configuration import Configuration
 from legged_envs.runs.options import LARGEST_SEED, TaskId, Value, check_option_numbers, check_size
 from legged_envs.runs.run_folder import TRACKERS
-from legged_envs.system_checks import check_inputs, check_installed
+from legged_envs.system_checks import check_installed
 from legged_envs.training.mimic_options import (
     Activation,
     MimicDistillationCfg,
@@ -233,33 +233,3 @@ def teacher_path(algo: MimicPPOCfg | MimicDistillationCfg) -> Path:
             "distillation and DAgger need a --teacher, a run trained with mmppo --privileged-actor"
         )
     return path
-
-
-def check_run(cfg: TrainCfg) -> None:
-    """Raise what a training would, mostly a ValueError, as far as its options, its task and the files that it begins
-    with tell it."""
-    from legged_envs.envs.cfg import override
-    from legged_envs.policy.policy import load_policy
-    from legged_envs.runs.checkpoint_file import checkpoint_file
-    from legged_envs.tasks import make_task_cfg
-    from legged_envs.training.checkpoint import run_folder
-    from legged_envs.viewing.watch import scenes
-
-    task = make_task_cfg(cfg.task_id)
-    for place in filter(None, (cfg.resume, cfg.warm_start)):
-        checkpoint_file(place)
-    check_inputs("--motions", cfg.motions)
-    run_folder(cfg)
-    if cfg.resume is not None:
-        return  # the other options are those of the checkpoint
-    _, algo = complete(cfg, task)
-    task = override(task, cfg.changes)
-    task.check()
-    if not cfg.motions:  # to know their clips takes PyTorch
-        scenes(task, clips=cfg.clips, total=cfg.video_seconds)
-    if isinstance(algo, MimicPPOCfg):
-        check_known("--lagrange.costs: there is no cost", algo.lagrange.costs, task.costs, "costs")
-    if isinstance(algo, MimicDistillationCfg) or (
-        isinstance(algo, MimicPPOCfg) and algo.dagger.coefficient
-    ):
-        load_policy(teacher_path(algo), weights=False)

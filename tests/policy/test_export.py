@@ -392,7 +392,7 @@ def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     (tmp_path / "old").mkdir()
-    meaning = load_shipped_policy(GO2, weights=False).contract
+    meaning = load_shipped_policy(GO2).contract
     layers = torch.nn.Linear(45, 12)
     earlier = {name: value for name, value in meaning.items() if name not in SINCE}
     save_policy(tmp_path / "old" / "policy.safetensors", layers, earlier)
@@ -406,7 +406,7 @@ def test_a_mistake_of_export_is_one_line_and_nothing_is_written(
 def test_a_policy_whose_weights_do_not_fit_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    meaning = load_shipped_policy(GO2, weights=False).contract
+    meaning = load_shipped_policy(GO2).contract
     save_policy(tmp_path / "policy.safetensors", torch.nn.Linear(45, 11), meaning)
     with pytest.raises(SystemExit):
         cli.main(["export", GO2, "--policy", str(tmp_path), "--folder", str(tmp_path / "new")])
@@ -469,7 +469,7 @@ def test_half_precision_is_half_a_file_that_says_nearly_the_same(tmp_path: Path)
 def test_the_page_names_every_entry_of_every_contract_and_no_other() -> None:
     entries, terms = set(), set()
     for task_id in SHIPPED:
-        meaning = load_shipped_policy(task_id, weights=False).contract
+        meaning = load_shipped_policy(task_id).contract
         entries |= {
             *meaning,
             *(key for name in ("gait", "scan", "reference") for key in meaning.get(name, ())),

@@ -63,7 +63,7 @@ FLOORS = (
     {"envs"},
     {"workflows", "isaacgym"},
     {"tasks"},
-    {"registration", "without_torch"},
+    {"registration"},
     {"rl"},
     {"cli"},
 )
