@@ -114,7 +114,6 @@ still = mean_return(lambda observation: torch.zeros(args.episodes, 12))
 
 steps = updates * STEPS_PER_UPDATE * args.num_envs
 print(f"{steps} steps in {seconds:.0f} s; mean return of {args.episodes} unseen episodes:")
-print(
-    f"untrained {observer.untrained:.2f}, trained {trained:.2f}, {trained / observer.untrained:.1f} times as much"
-)
+untrained = observer.untrained
+print(f"untrained {untrained:.2f}, trained {trained:.2f}, {trained / untrained:.1f} times as much")
 print(f"a robot that only stands still: {still:.2f}")

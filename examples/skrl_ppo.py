@@ -93,9 +93,8 @@ cfg = {
         "close_environment_at_exit": False,
     },
 }
-env = SkrlVecEnv(
-    gym.make_vec(TASK, num_envs=args.num_envs, array="torch", observations="dict"), seed=args.seed
-)
+envs = gym.make_vec(TASK, num_envs=args.num_envs, array="torch", observations="dict")
+env = SkrlVecEnv(envs, seed=args.seed)
 runner = BootstrapRunner(env, cfg)
 
 

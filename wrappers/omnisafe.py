@@ -1,14 +1,10 @@
-"""The adapter for OmniSafe, imported from here: see ``adapters/omnisafe.py``."""
+"""Door of the adapter for OmniSafe, which lives in ``adapters/omnisafe.py``."""
 
 from legged_envs.wrappers.adapters.omnisafe import (
-    LeggedCMDP as LeggedCMDP,
+    LeggedCMDP,
+    episode_cost_limit,
+    make,
+    register,
 )
-from legged_envs.wrappers.adapters.omnisafe import (
-    episode_cost_limit as episode_cost_limit,
-)
-from legged_envs.wrappers.adapters.omnisafe import (
-    make as make,
-)
-from legged_envs.wrappers.adapters.omnisafe import (
-    register as register,
-)
+
+__all__ = ["LeggedCMDP", "episode_cost_limit", "make", "register"]

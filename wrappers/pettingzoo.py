@@ -1,5 +1,5 @@
-"""The adapter for PettingZoo, imported from here: see ``adapters/pettingzoo.py``."""
+"""Door of the adapter for PettingZoo, which lives in ``adapters/pettingzoo.py``."""
 
-from legged_envs.wrappers.adapters.pettingzoo import (
-    PettingZooEnv as PettingZooEnv,
-)
+from legged_envs.wrappers.adapters.pettingzoo import PettingZooEnv
+
+__all__ = ["PettingZooEnv"]

@@ -1,14 +1,10 @@
-"""The adapter for rl_games, imported from here: see ``adapters/rl_games.py``."""
+"""Door of the adapter for rl_games, which lives in ``adapters/rl_games.py``."""
 
 from legged_envs.wrappers.adapters.rl_games import (
-    BootstrapPPO as BootstrapPPO,
+    BootstrapPPO,
+    BootstrapRunner,
+    RlGamesVecEnv,
+    register,
 )
-from legged_envs.wrappers.adapters.rl_games import (
-    BootstrapRunner as BootstrapRunner,
-)
-from legged_envs.wrappers.adapters.rl_games import (
-    RlGamesVecEnv as RlGamesVecEnv,
-)
-from legged_envs.wrappers.adapters.rl_games import (
-    register as register,
-)
+
+__all__ = ["BootstrapPPO", "BootstrapRunner", "RlGamesVecEnv", "register"]

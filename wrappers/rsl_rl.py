@@ -1,8 +1,5 @@
-"""The adapter for rsl_rl, imported from here: see ``adapters/rsl_rl.py``."""
+"""Door of the adapter for rsl_rl, which lives in ``adapters/rsl_rl.py``."""
 
-from legged_envs.wrappers.adapters.rsl_rl import (
-    BootstrapPPO as BootstrapPPO,
-)
-from legged_envs.wrappers.adapters.rsl_rl import (
-    RslRlVecEnv as RslRlVecEnv,
-)
+from legged_envs.wrappers.adapters.rsl_rl import BootstrapPPO, RslRlVecEnv
+
+__all__ = ["BootstrapPPO", "RslRlVecEnv"]

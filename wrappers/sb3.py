@@ -1,5 +1,5 @@
-"""The adapter for Stable-Baselines3, imported from here: see ``adapters/sb3.py``."""
+"""Door of the adapter for Stable-Baselines3, which lives in ``adapters/sb3.py``."""
 
-from legged_envs.wrappers.adapters.sb3 import (
-    Sb3VecEnv as Sb3VecEnv,
-)
+from legged_envs.wrappers.adapters.sb3 import Sb3VecEnv
+
+__all__ = ["Sb3VecEnv"]

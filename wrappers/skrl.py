@@ -1,23 +1,21 @@
-"""The adapter for skrl, imported from here: see ``adapters/skrl.py``."""
+"""Door of the adapter for skrl, which lives in ``adapters/skrl.py``."""
 
 from legged_envs.wrappers.adapters.skrl import (
-    BootstrapIPPO as BootstrapIPPO,
+    BootstrapIPPO,
+    BootstrapMAPPO,
+    BootstrapPPO,
+    BootstrapRunner,
+    FinalObservations,
+    SkrlMultiAgentEnv,
+    SkrlVecEnv,
 )
-from legged_envs.wrappers.adapters.skrl import (
-    BootstrapMAPPO as BootstrapMAPPO,
-)
-from legged_envs.wrappers.adapters.skrl import (
-    BootstrapPPO as BootstrapPPO,
-)
-from legged_envs.wrappers.adapters.skrl import (
-    BootstrapRunner as BootstrapRunner,
-)
-from legged_envs.wrappers.adapters.skrl import (
-    FinalObservations as FinalObservations,
-)
-from legged_envs.wrappers.adapters.skrl import (
-    SkrlMultiAgentEnv as SkrlMultiAgentEnv,
-)
-from legged_envs.wrappers.adapters.skrl import (
-    SkrlVecEnv as SkrlVecEnv,
-)
+
+__all__ = [
+    "BootstrapIPPO",
+    "BootstrapMAPPO",
+    "BootstrapPPO",
+    "BootstrapRunner",
+    "FinalObservations",
+    "SkrlMultiAgentEnv",
+    "SkrlVecEnv",
+]

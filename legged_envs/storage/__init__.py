@@ -1,6 +1,6 @@
-"""Rollout buffers. They need nothing but torch and serve any training loop."""
+"""Rollout buffers. They need only torch, and serve any training loop."""
 
-from legged_envs.storage.fields import MiniBatch, Transition
 from legged_envs.storage.rollout_storage_mm import RolloutStorageMM
+from legged_envs.storage.transition import MiniBatch, Transition
 
 __all__ = ["MiniBatch", "RolloutStorageMM", "Transition"]

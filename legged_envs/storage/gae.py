@@ -1,4 +1,7 @@
-"""Generalised advantage estimation (Schulman et al. 2016, "High-dimensional continuous control using …")."""
+"""Generalised advantage estimation.
+
+Schulman et al. 2016, "High-dimensional continuous control using generalized advantage estimation".
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,70 +11,137 @@ import torch
 from legged_envs.storage.fields import fitting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """Returns of rewards, or of K costs, and what they are computed from. Shapes: (num_steps, num_envs, K)."""
+    """Returns of rewards, or of K costs, and what they are computed from.
+
+    Shapes: (num_steps, num_envs, K).
+    """
 
     prefix: str
     """Begins names in messages: empty for rewards, ``cost_`` for costs."""
+
     rewards: torch.Tensor
+    """Reward, or cost, of each transition."""
+
     values: torch.Tensor
-    """Of the states before each transition."""
+    """Value of the state before each transition."""
+
     returns: torch.Tensor
+    """Buffer of the returns."""
+
     advantages: torch.Tensor
+    """Buffer of the advantages."""
+
     gamma: float
+    """Discount γ per step."""
+
     lam: float
     """λ: 0 for one-step differences, 1 for whole returns."""
+
     normalise: bool
+    """True if :meth:`finish` brings advantages to mean 0 and standard deviation 1."""
 
     def next_values(
         self, last_values: Any, final_values: Any, dones: torch.Tensor, time_outs: Any
     ) -> torch.Tensor:
-        """The value of the state that each transition led to: 0 after a terminal state, ``final_values`` after a
-        time-out, else the next row's or ``last_values`` (num_envs, K). ``dones``, ``time_outs``: (num_steps, num_envs,
-        1), bool. Errors as :func:`fitting`; ValueError if only one of time-outs and final values is None."""
-        last_name, final_name = f"last_{self.prefix}values", f"final_{self.prefix}values"
+        """Return the value of the state that each transition led to.
+
+        It is 0 after a terminal state, ``final_values`` after a time-out, else the next row's value
+        or ``last_values``.
+
+        Args:
+            last_values: Values of the states after the last step. Shape: (num_envs, K).
+            final_values: Values of the last states of episodes that timed out.
+                Shape: (num_steps, num_envs, K).
+            dones: True where an episode ended. Shape: (num_steps, num_envs, 1), bool.
+            time_outs: True where it timed out, or None. Shape: (num_steps, num_envs, 1), bool.
+
+        Raises:
+            ValueError: If a tensor is missing, or its shape or device differs.
+            TypeError: If its dtype differs.
+        """
+        final_name = f"final_{self.prefix}values"
         if (time_outs is None) != (final_values is None):
             missing = "time_outs" if time_outs is None else final_name
             raise ValueError(
                 f"{missing} is missing: time_outs and {final_name} are needed together"
             )
-        last_values = fitting(last_name, last_values, self.values[0])
-        following = torch.cat((self.values[1:], last_values.unsqueeze(0))).masked_fill_(dones, 0.0)
+        last_values = fitting(f"last_{self.prefix}values", last_values, self.values[0])
+        following = torch.cat((self.values[1:], last_values.unsqueeze(0)))
+        following.masked_fill_(dones, 0.0)
         if time_outs is None:
             return following
-        return torch.where(time_outs, fitting(final_name, final_values, self.values), following)
+        final_values = fitting(final_name, final_values, self.values)
+        return torch.where(time_outs, final_values, following)
 
     def write(self, next_values: torch.Tensor, dones: torch.Tensor) -> None:
-        """Write A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1} and the returns A_t + V_t; V' are next_values."""
-        out = self.advantages
-        torch.add(self.rewards, next_values, alpha=self.gamma, out=out).sub_(self.values)
-        decay = dones.logical_not().to(out.dtype).mul_(self.gamma * self.lam)
-        for step in reversed(range(len(out) - 1)):
-            out[step].addcmul_(decay[step], out[step + 1])
-        torch.add(out, self.values, out=self.returns)
+        """Write the advantages and the returns.
+
+        A_t = r_t + γ·V'_t − V_t + γ·λ·(1 − done_t)·A_{t+1}, and the returns are A_t + V_t.
+
+        Args:
+            next_values: V', from :meth:`next_values`.
+            dones: True where an episode ended. Shape: (num_steps, num_envs, 1), bool.
+        """
+        advantages = self.advantages
+        torch.add(self.rewards, next_values, alpha=self.gamma, out=advantages)
+        advantages.sub_(self.values)
+        decay = dones.logical_not().to(advantages.dtype)
+        decay.mul_(self.gamma * self.lam)
+        # Backwards: each step adds the finished advantage of the step after it.
+        for step in reversed(range(len(advantages) - 1)):
+            advantages[step].addcmul_(decay[step], advantages[step + 1])
+        torch.add(advantages, self.values, out=self.returns)
 
     def finish(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
-        """Normalise each column of advantages, where asked for; ValueError where something is not finite."""
-        if not torch.isfinite(self.returns.sum()):  # it is not, if one of them is not
+        """Normalise each column of advantages, if asked for.
+
+        Args:
+            next_values: V', from :meth:`next_values`.
+            time_outs: True where an episode timed out, or None.
+
+        Raises:
+            ValueError: If a number is not finite.
+        """
+        if not torch.isfinite(self.returns.sum()):  # the sum is not finite if one of them is not
             self._check_finite(next_values, time_outs)
-        if self.normalise:
-            freedom = min(1, self.advantages[..., 0].numel() - 1)
-            std, mean = torch.std_mean(self.advantages, dim=(0, 1), correction=freedom)
-            self.advantages.sub_(mean).div_(std.add_(1e-8))
+        if not self.normalise:
+            return
+        num_samples = self.advantages[..., 0].numel()
+        # One sample has no standard deviation with Bessel's correction.
+        correction = min(1, num_samples - 1)
+        std, mean = torch.std_mean(self.advantages, dim=(0, 1), correction=correction)
+        self.advantages.sub_(mean)
+        self.advantages.div_(std.add_(1e-8))
 
     def _check_finite(self, next_values: torch.Tensor, time_outs: torch.Tensor | None) -> None:
         kind = self.prefix
+        # Causes before their effects: the first tensor with such a number is named.
         numbers = {f"{kind}rewards": self.rewards, f"{kind}values": self.values}
         if time_outs is not None:
             numbers[f"final_{kind}values"] = next_values.masked_fill(~time_outs, 0.0)
-        numbers |= {f"last_{kind}values": next_values, f"{kind}returns": self.returns}
+        numbers[f"last_{kind}values"] = next_values
+        numbers[f"{kind}returns"] = self.returns
         for name, tensor in numbers.items():
             bad = torch.isfinite(tensor).logical_not_().nonzero()
             if len(bad):
                 step, env, term = bad[0].tolist()
+                number = tensor[step, env, term].item()
                 column = f", column {term}" if tensor.shape[-1] > 1 else ""
-                got = tensor[step, env, term].item()
                 raise ValueError(
-                    f"{name} must be finite, got {got} at step {step} in environment {env}{column}"
+                    f"{name} must be finite, got {number} at step {step} "
+                    f"in environment {env}{column}"
                 )
+
+
+def checked_time_outs(time_outs: torch.Tensor, dones: torch.Tensor) -> torch.Tensor:
+    """Return time-outs in the shape of ``dones``; a ValueError where no episode ended."""
+    time_outs = fitting("time_outs", time_outs, dones)
+    running = (time_outs & ~dones).nonzero()
+    if len(running):
+        step, env, _ = running[0].tolist()
+        raise ValueError(
+            f"time_outs has an end at step {step} in environment {env}, dones has none there"
+        )
+    return time_outs

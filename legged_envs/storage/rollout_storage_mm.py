@@ -1,47 +1,60 @@
-"""The rollout buffer of motion-mimic PPO: what every environment did, and the batches that learning takes from it."""
+"""The rollout buffer of motion-mimic PPO: what every environment did, and batches to learn from."""
 
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
-from legged_envs.checks import check_choice, check_number, whole_number
+from legged_envs.checks import check_number, whole_number
 from legged_envs.storage.amp import AmpExtractors
-from legged_envs.storage.fields import (
-    BATCH_FIELDS,
-    FIELDS,
-    TRANSITION_FIELDS,
-    MiniBatch,
-    Shape,
-    entry_shape,
-    fitting,
-)
-from legged_envs.storage.fields import Transition as _Transition
-from legged_envs.storage.gae import Returns
-from legged_envs.storage.rows import HiddenStates, has_previous, take, trajectory_indices
-from legged_envs.tables import TableRepr
+from legged_envs.storage.batches import RolloutBatches
+from legged_envs.storage.buffers import RolloutBuffers
+from legged_envs.storage.fields import TRANSITION_BUFFERS, Shape, fitting, is_like
+from legged_envs.storage.gae import Returns, checked_time_outs
+from legged_envs.storage.transition import MiniBatch
+from legged_envs.storage.transition import Transition as _Transition
 
 
-class RolloutStorageMM(TableRepr):
-    """A rollout of ``num_transitions_per_env`` steps in ``num_envs`` environments, with reference motions and costs:
-    :meth:`add_transitions`, :meth:`compute_returns`, learn from :meth:`mini_batches`, :meth:`clear`, start again. In
-    ``training_type`` ``"distillation"``, not ``"rl"``, it keeps the teacher's actions for :meth:`generator`.
+class RolloutStorageMM(RolloutBuffers):
+    """A rollout of every environment, with reference motions and costs.
 
-    Every field of a :class:`Transition` has a buffer, an attribute of the same name but for ``mu`` (``action_mean``),
-    ``sigma`` (``action_sigma``), ``privileged_observations``, ``privileged_reference_observations`` and its ``…_mask``
-    (``critic_…`` in a transition). So have ``returns``, ``advantages``, ``cost_returns`` and ``cost_advantages``. Those
-    that the arguments do not ask for are None; those of the other training type are no attributes. A buffer is
-    (num_transitions_per_env, num_envs, …), of torch's default dtype, masks bool and ``dones`` uint8; another tensor may
-    be assigned. Nothing is cast, moved or broadcast: a field that does not fit raises and leaves the storage as it was.
+    A training fills it by :meth:`add_transitions`, calls :meth:`compute_returns`, learns from
+    :meth:`mini_batches`, and starts again with :meth:`clear`. In distillation it keeps the
+    teacher's actions for :meth:`generator`.
 
-    Shapes are those of one environment's entry, None or [None] where there is none. ``privileged_…`` is of the critic
-    or teacher, who else sees what the actor sees; its reference is kept only if the actor has one too. Each of
-    ``num_costs`` cost terms has a critic. ``amp_cfg`` adds previous AMP states to batches, see
-    :class:`~legged_envs.storage.amp.AmpExtractors`; ``torch.save`` takes it along, so its functions must be importable.
-    ValueError if an argument is out of range or has no meaning, TypeError if of the wrong type."""
+    Nothing is cast, moved or broadcast: a field that does not fit raises an error, and the storage
+    stays as it was.
+
+    Every field of a :class:`Transition` has a buffer, an attribute with the same name except for
+    ``mu`` (``action_mean``), ``sigma`` (``action_sigma``) and ``privileged_…`` (``critic_…``). See
+    :class:`~legged_envs.storage.buffers.RolloutBuffers`.
+
+    Args:
+        training_type: ``"rl"`` or ``"distillation"``.
+        num_envs: Number of environments.
+        num_transitions_per_env: Steps of a rollout.
+        obs_shape: Shape of the actor's observations of one environment.
+        ref_obs_shape: Shape of its reference observations; None or [None] without a reference.
+        privileged_obs_shape: Shape of the observations of critic or teacher; None or [None] if
+            they see what the actor sees.
+        privileged_ref_obs_shape: Shape of their reference observations, which are kept only if the
+            actor has a reference too; None or [None] if they see the actor's.
+        actions_shape: Shape of the actions of one environment.
+        apply_dagger_actions: True to keep the actions of a DAgger network.
+        rnd_state_shape: Shape of the input of random network distillation; None without it.
+        amp_cfg: Configuration of an adversarial motion prior, which adds previous AMP states to
+            batches, see :class:`~legged_envs.storage.amp.AmpExtractors`. ``torch.save`` saves it,
+            so its functions must be importable.
+        device: Device of the buffers.
+        num_costs: Number of cost terms, each with a critic.
+
+    Raises:
+        ValueError: If an argument is out of range or has no meaning.
+        TypeError: If an argument has the wrong type.
+    """
 
     Transition = _Transition
+    """One step of every environment."""
 
     def __init__(
         self,
@@ -59,128 +72,91 @@ class RolloutStorageMM(TableRepr):
         device: str | torch.device = "cpu",
         num_costs: int = 0,
     ):
-        self._rows: dict[str, list[torch.Tensor]] = {}
-        """Buffer → its rows, none if it is None: slicing at each step would take long."""
-        check_choice("training_type", training_type, ("rl", "distillation"))
-        self.training_type = training_type
-        self.num_envs = whole_number("num_envs", num_envs)
-        self.num_transitions_per_env = whole_number(
-            "num_transitions_per_env", num_transitions_per_env
+        super().__init__(
+            training_type=training_type,
+            num_envs=num_envs,
+            num_transitions_per_env=num_transitions_per_env,
+            obs_shape=obs_shape,
+            ref_obs_shape=ref_obs_shape,
+            privileged_obs_shape=privileged_obs_shape,
+            privileged_ref_obs_shape=privileged_ref_obs_shape,
+            actions_shape=actions_shape,
+            apply_dagger_actions=apply_dagger_actions,
+            rnd_state_shape=rnd_state_shape,
+            amp_cfg=amp_cfg,
+            device=device,
+            num_costs=num_costs,
         )
-        self.obs_shape = entry_shape("obs_shape", obs_shape)
-        self.ref_obs_shape = entry_shape("ref_obs_shape", ref_obs_shape)
-        self.privileged_obs_shape = entry_shape("privileged_obs_shape", privileged_obs_shape)
-        self.privileged_ref_obs_shape = entry_shape(
-            "privileged_ref_obs_shape", privileged_ref_obs_shape
-        )
-        self.actions_shape = entry_shape("actions_shape", actions_shape)
-        self.rnd_state_shape = entry_shape("rnd_state_shape", rnd_state_shape)
-        if self.obs_shape is None or self.actions_shape is None:
-            raise ValueError(
-                f"obs_shape and actions_shape are needed, got {obs_shape!r} and {actions_shape!r}"
-            )
-        self.apply_dagger_actions = bool(apply_dagger_actions)
-        self.num_costs = whole_number("num_costs", num_costs, 0)
-        if self.num_costs and training_type != "rl":
-            raise ValueError(
-                f"num_costs must be 0 in distillation, which learns from no cost, got {num_costs}"
-            )
-        self.amp_cfg = amp_cfg
-        self.device = torch.device(device)
-        self.step = 0
-        self._amp = AmpExtractors(amp_cfg, self.ref_obs_shape is not None) if amp_cfg else None
-        with torch.inference_mode(
-            False
-        ):  # a tensor made inside it could not be written outside of it
-            self._make_buffers()
-        self._given = [
-            (field.name, field.buffer)
-            for field in TRANSITION_FIELDS
-            if self._rows.get(field.buffer)
-        ]
-        self._hidden = HiddenStates(
-            self.num_transitions_per_env, self.num_envs, self.observations.device
-        )
-        self._stale_returns = self._written_returns()
-        """What :meth:`_written_returns` says as long as the returns are not those of this rollout."""
-
-    def _make_buffers(self) -> None:
-        shapes = vars(self) | {
-            "privileged_ref_obs_shape": self.ref_obs_shape and self.privileged_ref_obs_shape,
-            "dagger_actions_shape": self.actions_shape if self.apply_dagger_actions else None,
-            "column": (1,),
-            "costs": (self.num_costs,) if self.num_costs else None,
-        }
-        for field in FIELDS:
-            if field.only in (None, self.training_type):
-                buffer, shape = None, shapes[field.shape]
-                if shape is not None:
-                    size = (
-                        self.num_transitions_per_env,
-                        self.num_envs,
-                        *(() if field.dtype is torch.bool else shape),
-                    )
-                    buffer = torch.zeros(size, dtype=field.dtype, device=self.device)
-                self._rows[field.buffer] = []
-                setattr(self, field.buffer, buffer)
-
-    def __getattr__(self, name: str) -> Any:  # a type checker takes the buffers' names from it
-        raise AttributeError(f"this RolloutStorageMM has no attribute {name!r}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in vars(self).get("_rows", ()):
-            self._rows[name] = [] if value is None else list(value)
+        self._amp: AmpExtractors | None = None
+        if amp_cfg:
+            self._amp = AmpExtractors(amp_cfg, with_reference=self.ref_obs_shape is not None)
+        self._kept_fields: list[tuple[str, str]] = []
+        """Fields of a transition that are kept, and the names of their buffers."""
+        for name, buffer_name in TRANSITION_BUFFERS.items():
+            if self._buffer(buffer_name) is not None:
+                self._kept_fields.append((name, buffer_name))
+        self._stale_returns = self._returns_version()
+        """Result of :meth:`_returns_version` while the returns are not those of this rollout."""
 
     def _describe(self) -> str:
         progress = f"step {self.step} of {self.num_transitions_per_env}"
         return f"{self.training_type!r}, num_envs={self.num_envs}, {progress}"
 
-    def _buffers(self) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name) for name, rows in self._rows.items() if rows}
-
     def add_transitions(self, transition: _Transition) -> None:
-        """Copy one step of all environments behind those that are there. OverflowError if the rollout is full,
-        ValueError if a field is missing or of wrong shape or device, TypeError if of another dtype."""
-        if (step := self.step) >= (steps := self.num_transitions_per_env):
+        """Copy one step of all environments into the next row of the buffers.
+
+        Args:
+            transition: The step.
+
+        Raises:
+            OverflowError: If the rollout is full.
+            ValueError: If a field is missing, or has the wrong shape or device.
+            TypeError: If a field has the wrong dtype.
+        """
+        step = self.step
+        if step >= self.num_transitions_per_env:
             raise OverflowError(
-                f"the storage is full: num_transitions_per_env = {steps} steps are there; call clear()"
+                f"the storage is full: num_transitions_per_env = {self.num_transitions_per_env} "
+                "steps are there; call clear()"
             )
-        rows, tensors, buffers = [], [], self._rows
-        for name, buffer in self._given:
-            tensor, row = getattr(transition, name), buffers[buffer][step]
-            fits = (
-                type(tensor) is torch.Tensor
-                and tensor.shape == row.shape
-                and tensor.dtype is row.dtype
-            )
-            if not fits or tensor.device != row.device or tensor.requires_grad:
+        rows: list[torch.Tensor] = []
+        tensors: list[torch.Tensor] = []
+        for name, buffer_name in self._kept_fields:
+            tensor = getattr(transition, name)
+            row = self._rows_of(buffer_name)[step]
+            if not is_like(tensor, row):
                 tensor = fitting(f"transition.{name}", tensor, row).detach()
             rows.append(row)
             tensors.append(tensor)
         for row, tensor in self._hidden.copies(step, transition.hidden_states):
             rows.append(row)
             tensors.append(tensor)
-        torch._foreach_copy_(
-            rows, tensors
-        )  # one call pays for the checks, and on a GPU few kernels do it all
+        # One call for all: its checks are paid once, and on a GPU it needs few kernels.
+        torch._foreach_copy_(rows, tensors)
         self.step += 1
 
     def clear(self) -> None:
-        """Begin to fill it anew."""
+        """Start a new rollout."""
         self.step = 0
-        self._stale_returns = self._written_returns()
+        self._stale_returns = self._returns_version()
 
-    def _written_returns(self) -> tuple[torch.Tensor | None, int]:
-        """The buffer of the returns and how often it was written, which inference tensors do not count."""
-        returns = self.returns if self.training_type == "rl" else None
-        return returns, -1 if returns is None or returns.is_inference() else returns._version
+    def _returns_version(self) -> tuple[torch.Tensor | None, int]:
+        """Return the buffer of the returns, and torch's count of how often it was written.
+
+        The count is -1 for inference tensors, which torch does not count.
+        """
+        if self.training_type != "rl":
+            return None, -1
+        if self.returns.is_inference():
+            return self.returns, -1
+        return self.returns, self.returns._version
 
     @property
     def has_returns(self) -> bool:
-        """Whether :meth:`compute_returns`, or an estimator of one's own, wrote ``returns`` since the rollout began."""
-        (returns, times), (old, old_times) = self._written_returns(), self._stale_returns
-        return returns is not old or times != old_times
+        """True if ``returns`` were written in this rollout, by this storage or by other code."""
+        buffer, version = self._returns_version()
+        stale_buffer, stale_version = self._stale_returns
+        return buffer is not stale_buffer or version != stale_version
 
     @torch.no_grad()
     def compute_returns(
@@ -198,209 +174,260 @@ class RolloutStorageMM(TableRepr):
         cost_lam: float | None = None,
         normalize_cost_advantage: bool = False,
     ) -> None:
-        """Write ``returns`` and ``advantages`` (generalised advantage estimates), and those of the costs. A terminal
-        done ends the return; after a time-out it goes on with the value of that episode's true last observation.
-        Without ``time_outs`` every done is terminal.
+        """Write ``returns`` and ``advantages`` (generalised advantage estimates), also of costs.
 
-        ``last_values`` (num_envs,) or (num_envs, 1) are of the observations after the last step. ``time_outs``, bool,
-        says which dones are time-outs; ``final_values`` are those of the last observations there, other rows are not
-        read: (num_transitions_per_env, num_envs) or (…, 1). Those of costs have K columns; ``cost_gamma`` and
-        ``cost_lam`` default to ``gamma`` and ``lam``. ``normalize_…`` brings advantages to mean 0 and standard
-        deviation 1. RuntimeError if the rollout is not full; ValueError if a value is missing, out of range, not finite
-        or of another shape or device, or a time-out is where no episode ended; TypeError for another dtype."""
+        A terminal done ends the return. After a time-out the return continues with the value of
+        that episode's true last observation. Without ``time_outs`` every done is terminal.
+
+        Args:
+            last_values: Values of the observations after the last step.
+                Shape: (num_envs,) or (num_envs, 1).
+            gamma: Discount γ per step.
+            lam: λ of the estimator: 0 for one-step differences, 1 for whole returns.
+            normalize_advantage: True to bring advantages to mean 0 and standard deviation 1.
+            time_outs: True where a done is a time-out.
+                Shape: (num_transitions_per_env, num_envs) or (…, 1), bool.
+            final_values: Values of the true last observations of time-outs; other rows are not
+                read. Shape: (num_transitions_per_env, num_envs) or (…, 1).
+            last_cost_values: As ``last_values``. Shape: (num_envs, num_costs).
+            final_cost_values: As ``final_values``.
+                Shape: (num_transitions_per_env, num_envs, num_costs).
+            cost_gamma: Discount of costs; None is ``gamma``.
+            cost_lam: λ of costs; None is ``lam``.
+            normalize_cost_advantage: True to normalise each column of cost advantages.
+
+        Raises:
+            RuntimeError: If the rollout is not full.
+            ValueError: If a value is missing, out of range, not finite or of another shape or
+                device, or a time-out is where no episode ended.
+            TypeError: If a dtype differs.
+        """
         self._require("compute_returns", "rl")
-        cost_gamma, cost_lam = (
-            gamma if cost_gamma is None else cost_gamma,
-            lam if cost_lam is None else cost_lam,
-        )
-        for name, factor in {
-            "gamma": gamma,
-            "lam": lam,
-            "cost_gamma": cost_gamma,
-            "cost_lam": cost_lam,
-        }.items():
-            check_number(name, factor, 0.0, 1.0)
+        cost_gamma = gamma if cost_gamma is None else cost_gamma
+        cost_lam = lam if cost_lam is None else cost_lam
+        check_number("gamma", gamma, 0.0, 1.0)
+        check_number("lam", lam, 0.0, 1.0)
+        check_number("cost_gamma", cost_gamma, 0.0, 1.0)
+        check_number("cost_lam", cost_lam, 0.0, 1.0)
         if not self.num_costs and (last_cost_values is not None or final_cost_values is not None):
             raise ValueError(
                 "last_cost_values and final_cost_values are for costs, but num_costs is 0"
             )
         dones = self.dones != 0
         if time_outs is not None:
-            time_outs = fitting("time_outs", time_outs, dones)
-            running = (time_outs & ~dones).nonzero()
-            if len(running):
-                step, env, _ = running[0].tolist()
-                raise ValueError(
-                    f"time_outs has an end at step {step} in environment {env}, dones has none there"
-                )
-        buffers = self.rewards, self.values, self.returns, self.advantages
-        rewards = Returns("", *buffers, gamma, lam, normalize_advantage)
-        jobs = [(rewards, rewards.next_values(last_values, final_values, dones, time_outs))]
+            time_outs = checked_time_outs(time_outs, dones)
+        rewards = self._reward_returns(gamma, lam, normalize_advantage)
+        next_values = rewards.next_values(last_values, final_values, dones, time_outs)
+        jobs = [(rewards, next_values)]
         if self.num_costs:
-            buffers = self.cost_rewards, self.cost_values, self.cost_returns, self.cost_advantages
-            costs = Returns("cost_", *buffers, cost_gamma, cost_lam, normalize_cost_advantage)
-            jobs.append(
-                (costs, costs.next_values(last_cost_values, final_cost_values, dones, time_outs))
-            )
+            costs = self._cost_returns(cost_gamma, cost_lam, normalize_cost_advantage)
+            next_values = costs.next_values(last_cost_values, final_cost_values, dones, time_outs)
+            jobs.append((costs, next_values))
         for returns, next_values in jobs:
             returns.write(next_values, dones)
-        self._stale_returns = self._written_returns()  # until they are found to be finite
+        # They count as written only after they are found to be finite.
+        self._stale_returns = self._returns_version()
         for returns, next_values in jobs:
             returns.finish(next_values, time_outs)
-        self._stale_returns = None, 0
+        self._stale_returns = (None, 0)
+
+    def _reward_returns(self, gamma: float, lam: float, normalise: bool) -> Returns:
+        return Returns(
+            prefix="",
+            rewards=self.rewards,
+            values=self.values,
+            returns=self.returns,
+            advantages=self.advantages,
+            gamma=gamma,
+            lam=lam,
+            normalise=normalise,
+        )
+
+    def _cost_returns(self, gamma: float, lam: float, normalise: bool) -> Returns:
+        assert self.cost_rewards is not None and self.cost_values is not None
+        assert self.cost_returns is not None and self.cost_advantages is not None
+        return Returns(
+            prefix="cost_",
+            rewards=self.cost_rewards,
+            values=self.cost_values,
+            returns=self.cost_returns,
+            advantages=self.cost_advantages,
+            gamma=gamma,
+            lam=lam,
+            normalise=normalise,
+        )
 
     def get_statistics(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean length of trajectories, ended by their episode or the rollout, and mean reward of a step: scalars."""
+        """Return statistics of the rollout.
+
+        Returns:
+            Mean length of trajectories, which end with their episode or with the rollout, and mean
+            reward of a step: scalars.
+
+        Raises:
+            RuntimeError: If the rollout is not full.
+        """
         self._require("get_statistics")
+        # A done in the last step begins no trajectory.
         num_trajectories = self.num_envs + self.dones[:-1].count_nonzero()
-        return self.num_envs * self.num_transitions_per_env / num_trajectories, self.rewards.mean()
+        mean_length = self.num_envs * self.num_transitions_per_env / num_trajectories
+        return mean_length, self.rewards.mean()
 
     def mini_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Each transition exactly once per epoch, in random order, in batches of sizes that differ by at most one.
-        RuntimeError if the rollout is not full or has no returns; ValueError if batches outnumber transitions."""
-        return self._epochs("mini_batches", num_mini_batches, num_epochs)
+        """Yield each transition exactly once per epoch, in random order.
+
+        Args:
+            num_mini_batches: Batches in an epoch. Their sizes differ by at most one.
+            num_epochs: Number of epochs.
+
+        Raises:
+            RuntimeError: If the rollout is not full or has no returns.
+            ValueError: If there are more batches than transitions.
+        """
+        num_transitions = self.num_envs * self.num_transitions_per_env
+        num_mini_batches, num_epochs = self._checked_counts(
+            "mini_batches", num_mini_batches, num_epochs, num_transitions
+        )
+        return self._batches().transitions(num_mini_batches, num_epochs)
 
     def mini_batch_generator(
         self, num_mini_batches: int, num_epochs: int = 8
     ) -> Iterator[tuple[Any, ...]]:
-        """:meth:`mini_batches` as tuples of 18, which :meth:`MiniBatch.as_tuple` lists."""
-        return map(MiniBatch.as_tuple, self.mini_batches(num_mini_batches, num_epochs))
+        """Yield the batches of :meth:`mini_batches` as tuples of 18 items.
+
+        The items are: observations, (reference observations, mask) or None, critic observations,
+        (critic reference observations, mask) or None, actions, values, advantages, returns, log
+        probabilities of the actions, action means, action standard deviations, DAgger actions,
+        hidden states, masks, RND states, previous AMP states, previous reference AMP states and
+        their mask. What the storage does not keep is None.
+
+        Args:
+            num_mini_batches: Batches in an epoch.
+            num_epochs: Number of epochs.
+        """
+        batches = self.mini_batches(num_mini_batches, num_epochs)
+        return (batch.as_tuple() for batch in batches)
 
     def trajectory_batches(self, num_mini_batches: int, num_epochs: int = 8) -> Iterator[MiniBatch]:
-        """Whole trajectories of environments, whose numbers in an epoch's batches differ by at most one, in random
-        order, with the recurrent states that they began with. Errors: see :meth:`mini_batches`."""
-        return self._epochs("trajectory_batches", num_mini_batches, num_epochs, whole=True)
+        """Yield whole trajectories in random order, with the recurrent states before each.
+
+        Args:
+            num_mini_batches: Batches in an epoch. Their numbers of environments differ by at most
+                one.
+            num_epochs: Number of epochs.
+
+        Raises:
+            RuntimeError: If the rollout is not full or has no returns.
+            ValueError: If there are more batches than environments.
+        """
+        num_mini_batches, num_epochs = self._checked_counts(
+            "trajectory_batches", num_mini_batches, num_epochs, self.num_envs
+        )
+        return self._batches().trajectories(num_mini_batches, num_epochs)
 
     def recurrent_mini_batch_generator(
         self, num_mini_batches: int, num_epochs: int = 8
     ) -> Iterator[tuple[Any, ...]]:
-        """:meth:`trajectory_batches` as tuples of 18 in the order of :meth:`mini_batch_generator`, with masks."""
-        return map(MiniBatch.as_tuple, self.trajectory_batches(num_mini_batches, num_epochs))
+        """Yield the batches of :meth:`trajectory_batches` as tuples of 18 items.
 
-    def _epochs(
-        self, caller: str, num_mini_batches: int, num_epochs: int, whole: bool = False
-    ) -> Iterator[MiniBatch]:
+        The items are those of :meth:`mini_batch_generator`.
+
+        Args:
+            num_mini_batches: Batches in an epoch.
+            num_epochs: Number of epochs.
+        """
+        batches = self.trajectory_batches(num_mini_batches, num_epochs)
+        return (batch.as_tuple() for batch in batches)
+
+    def _batches(self) -> RolloutBatches:
+        return RolloutBatches(self._buffers(), self._hidden, self._amp)
+
+    def _checked_counts(
+        self, caller: str, num_mini_batches: int, num_epochs: int, num_items: int
+    ) -> tuple[int, int]:
+        """Return the numbers of batches and epochs in which ``num_items`` can be drawn."""
         self._require(caller, "rl", returns=True)
-        size = self.num_envs * (1 if whole else self.num_transitions_per_env)
-        check_number("num_mini_batches", num_mini_batches, 1, size)
+        check_number("num_mini_batches", num_mini_batches, 1, num_items)
         num_mini_batches = whole_number("num_mini_batches", num_mini_batches)
-        num_epochs = whole_number("num_epochs", num_epochs)
-        continues = has_previous(self.dones.squeeze(-1) != 0)
-        orders = (torch.randperm(size, device=continues.device) for _ in range(num_epochs))
-        drawn = (share for order in orders for share in order.tensor_split(num_mini_batches))
-        chosen = (
-            trajectory_indices(continues, share) if whole else (share, None) for share in drawn
-        )
-        return (self._batch(indices, masks, continues.flatten()) for indices, masks in chosen)
-
-    def _batch(
-        self, indices: torch.Tensor, masks: torch.Tensor | None, continues: torch.Tensor
-    ) -> MiniBatch:
-        """The transitions at ``indices``, with ``masks`` trajectories; ``continues`` is :func:`has_previous`, flat."""
-        items: dict[str, Any] = {}
-        for field in BATCH_FIELDS:
-            buffer = getattr(self, field.buffer)
-            if buffer is not None:
-                items[field.name] = take(buffer, indices)
-            elif field.name.startswith("critic_"):  # it sees what the actor sees
-                items[field.name] = items.get(field.name.removeprefix("critic_"))
-        if self._amp is not None:
-            items["has_previous"] = has_one = continues[indices]
-            previous = torch.where(has_one, indices - self.num_envs, indices)
-            items["obs_prev_state"] = self._amp.states(take(self.observations, previous))
-            if self.reference_observations is not None:
-                mask = take(self.reference_observations_mask, previous) & has_one
-                reference = self._amp.reference_states(
-                    take(self.reference_observations, previous), mask
-                )
-                items["ref_obs_prev_state"], items["ref_obs_prev_mask"] = reference
-        hidden_states = self._hidden.take(indices if masks is None else indices[0])
-        return MiniBatch(indices=indices, masks=masks, hidden_states=hidden_states, **items)
+        return num_mini_batches, whole_number("num_epochs", num_epochs)
 
     def generator(self) -> Iterator[tuple[Any, ...]]:
-        """The steps of a distillation rollout in order, as views: tuples of observations, the teacher's observations
-        (or the student's), (reference observations, mask) or None, the same of the teacher, actions, the teacher's
-        actions, dones. RuntimeError if the rollout is not full, ValueError unless in distillation."""
+        """Yield the steps of a distillation rollout in order, as views.
+
+        Each step is a tuple of observations, observations of the teacher (or the student's),
+        (reference observations, mask) or None, the same of the teacher, actions, actions of the
+        teacher, and dones.
+
+        Raises:
+            RuntimeError: If the rollout is not full.
+            ValueError: If the training type is not distillation.
+        """
         self._require("generator", "distillation")
-        teacher = (
-            self.observations
-            if self.privileged_observations is None
-            else self.privileged_observations
+        return (self._distillation_step(step) for step in range(self.num_transitions_per_env))
+
+    def _distillation_step(self, step: int) -> tuple[Any, ...]:
+        teacher_observations = self.observations
+        if self.privileged_observations is not None:
+            teacher_observations = self.privileged_observations
+        return (
+            self.observations[step],
+            teacher_observations[step],
+            _masked_row(self.reference_observations, self.reference_observations_mask, step),
+            _masked_row(
+                self.privileged_reference_observations,
+                self.privileged_reference_observations_mask,
+                step,
+            ),
+            self.actions[step],
+            self.privileged_actions[step],
+            self.dones[step],
         )
-        actor = self.reference_observations, self.reference_observations_mask
-        critic = self.privileged_reference_observations, self.privileged_reference_observations_mask
-        nothing = (None,) * self.num_transitions_per_env
-        references = [
-            nothing if pair[0] is None else zip(*pair, strict=True) for pair in (actor, critic)
-        ]
-        actions = self.actions, self.privileged_actions
-        return zip(self.observations, teacher, *references, *actions, self.dones, strict=True)
 
     def _require(
         self, caller: str, training_type: str | None = None, returns: bool = False
     ) -> None:
-        if training_type not in (None, own := self.training_type):
+        """Raise unless the rollout is full, of a training type, and has returns if asked for."""
+        if training_type not in (None, self.training_type):
             raise ValueError(
-                f"{caller} is for training_type {training_type!r}, this storage's is {own!r}"
+                f"{caller} is for training_type {training_type!r}, "
+                f"this storage's is {self.training_type!r}"
             )
-        if self.step < (steps := self.num_transitions_per_env):
-            held = f"observations and the other buffers hold {self.step} of num_transitions_per_env = {steps} steps"
+        if self.step < self.num_transitions_per_env:
             raise RuntimeError(
-                f"{caller} needs a full rollout: {held}; go on with add_transitions()"
+                f"{caller} needs a full rollout: observations and the other buffers hold "
+                f"{self.step} of num_transitions_per_env = {self.num_transitions_per_env} steps; "
+                "call add_transitions() for the others"
             )
         if returns and not self.has_returns:
             raise RuntimeError(
-                f"{caller} needs returns and advantages of this rollout: call compute_returns() first"
+                f"{caller} needs returns and advantages of this rollout: "
+                "call compute_returns() first"
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of everything, also of an unfinished rollout; ``torch.save`` takes it as it is."""
-        return {
-            "step": self.step,
-            "has_returns": self.has_returns,
-            "buffers": {name: buffer.clone() for name, buffer in self._buffers().items()},
-            "hidden_states": self._hidden.state_dict(),
-        }
+        """Return copies of everything, also of an unfinished rollout, as ``torch.save`` needs
+        it."""
+        state = super().state_dict()
+        state["has_returns"] = self.has_returns
+        return state
 
-    @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return exactly to a state from :meth:`state_dict`, of any device; ValueError if it is of another storage."""
-        buffers, saved = self._buffers(), state["buffers"]
-        if buffers.keys() != saved.keys():
-            differing = sorted(buffers.keys() ^ saved.keys())
-            raise ValueError(
-                f"the state is of a storage with other arguments: only one of the two has {differing}"
-            )
-        for name, buffer in buffers.items():
-            expected, got = ((tuple(t.shape), t.dtype) for t in (buffer, saved[name]))
-            if expected != got:
-                raise ValueError(
-                    f"{name}: expected {expected}, the state's is {got}: it is of another storage"
-                )
-        step = whole_number("state['step']", state["step"], 0)
-        check_number("state['step']", step, 0, self.num_transitions_per_env)
-        self._hidden.check_state(state["hidden_states"])
-        for name, buffer in buffers.items():
-            buffer.copy_(saved[name])
-        self.step = step
-        self._stale_returns = (None, 0) if state["has_returns"] else self._written_returns()
-        self._hidden.load_state_dict(state["hidden_states"])
+        """Return exactly to a state from :meth:`state_dict`.
 
-    def __getstate__(self) -> dict[str, Any]:
-        arguments = inspect.signature(RolloutStorageMM).parameters
-        return {
-            "arguments": {name: getattr(self, name) for name in arguments},
-            "state": self.state_dict(),
-        }
+        Args:
+            state: The state, of any device.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # torch.load(map_location=...) moves the buffers, and the storage goes with them.
-        arguments = state["arguments"] | {
-            "device": state["state"]["buffers"]["observations"].device
-        }
-        self.__init__(**arguments)  # type: ignore[misc]
-        for name, buffer in state["state"][
-            "buffers"
-        ].items():  # of which one may have been replaced
-            setattr(self, name, torch.empty_like(buffer))
-        self.load_state_dict(state["state"])
+        Raises:
+            ValueError: If the state is that of another storage. Nothing is changed then.
+        """
+        super().load_state_dict(state)
+        self._stale_returns = (None, 0) if state["has_returns"] else self._returns_version()
+
+
+def _masked_row(
+    buffer: torch.Tensor | None, mask: torch.Tensor | None, step: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return (observations, mask) of a step, None if they are not kept."""
+    if buffer is None or mask is None:
+        return None
+    return buffer[step], mask[step]

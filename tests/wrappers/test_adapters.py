@@ -441,7 +441,7 @@ def test_sb3_seeds_and_options_hold_for_one_reset():
     assert first[:, :2].tolist() == [[SEED + i, 10.0] for i in range(NUM_ENVS)]
     assert env.reset()[:, :2].tolist() == [[SEED + i, 11.0] for i in range(NUM_ENVS)]
     env.set_options([{"skip": i} for i in range(NUM_ENVS)])
-    with pytest.raises(ValueError, match="one dict of reset options"):
+    with pytest.raises(ValueError, match="reset options"):
         env.reset()
 
 
@@ -455,15 +455,13 @@ def test_sb3_reaches_the_attributes_and_methods_of_a_batch():
     env.set_attr("difficulty", 3)
     assert env.env.unwrapped.difficulty == 3
     assert env.has_attr("difficulty") and not env.has_attr("colour")
-    with pytest.raises(
-        AttributeError, match="Counters and its wrappers have no attribute 'colour'"
-    ):
+    with pytest.raises(AttributeError, match=r"Counters.*'colour'"):
         env.get_attr("colour")
     assert env.env_is_wrapped(EpisodeStatistics) == [True] * NUM_ENVS
     assert env.env_is_wrapped(RecordEpisodeStatistics, [1]) == [False]
-    with pytest.raises(ValueError, match="leave out indices"):
+    with pytest.raises(ValueError, match="indices"):
         env.set_attr("difficulty", 1, indices=[0])
-    with pytest.raises(ValueError, match="leave out indices"):
+    with pytest.raises(ValueError, match="indices"):
         env.env_method("difficulties", indices=0)
 
 
@@ -521,7 +519,7 @@ def test_sb3_learns_on_environments_of_gymnasium():
 
 def test_sb3_names_the_environment_in_a_line(make_vec):
     """Printed, it is a table for each manager."""
-    with pytest.raises(AttributeError, match=r"LeggedVectorEnv.*no attribute 'nope'") as error:
+    with pytest.raises(AttributeError, match=r"LeggedVectorEnv.*'nope'") as error:
         Sb3VecEnv(make_vec()).get_attr("nope")
     assert len(str(error.value)) < 120
 
@@ -687,7 +685,7 @@ def test_skrl_agents_record_the_true_next_observation():
     assert agent.transition["next_observations"] is final["final_obs"]
     assert agent.transition["next_states"] is final["final_states"]
     assert agent.transition["rewards"] is given["rewards"]
-    with pytest.raises(ValueError, match="1 of 2 environments"):
+    with pytest.raises(ValueError, match="1 of 2"):
         agent.record_transition(**{**given, "next_observations": torch.ones(1, 3)}, infos=final)
 
 
@@ -767,7 +765,7 @@ def test_skrl_says_how_many_environments_its_mini_batches_need():
         runner.run("train")
         return runner.agent.policy
 
-    with pytest.raises(ValueError, match="at least 3, got 2"):
+    with pytest.raises(ValueError, match=r"3.*2"):
         run(2)
     assert all(torch.isfinite(value).all() for value in run(3).state_dict().values())
 
@@ -980,11 +978,9 @@ def test_rl_games_trains_a_recurrent_policy():
 def test_rl_games_says_which_num_actors_work():
     rl_games.register(COUNTERS)
     cfg = rl_games_cfg(COUNTERS, 10, 6, central_value=False, minibatch_size=32)
-    with pytest.raises(
-        ValueError, match=r"num_actors 10 .* horizon_length 6 .*Numbers that do: (\d+)"
-    ) as error:
+    with pytest.raises(ValueError, match=r"num_actors 10 .* horizon_length 6") as error:
         rl_games_runner(cfg).run({"train": True})
-    numbers = re.search(r"Numbers that do: (.*)$", str(error.value)).group(1)
+    numbers = re.search(r": ([^:]*)$", str(error.value)).group(1)
     assert numbers == "16"
     cfg["params"]["config"]["num_actors"] = int(numbers)
     rl_games_runner(cfg).run({"train": True})
@@ -1031,7 +1027,7 @@ def test_last_observations_of_gymnasiums_environments_become_a_batch(
     [(Sb3VecEnv, "numpy"), (skrl.SkrlVecEnv, "torch"), (rl_games.RlGamesVecEnv, "torch")],
 )
 def test_an_environment_whose_step_returns_the_cost_is_refused(adapter, array):
-    with pytest.raises(ValueError, match="leave VectorCMDP out"):
+    with pytest.raises(ValueError, match="VectorCMDP"):
         adapter(VectorCMDP(make_counters(array=array)))
 
 
@@ -1039,9 +1035,9 @@ def test_an_environment_whose_step_returns_the_cost_is_refused(adapter, array):
 @pytest.mark.parametrize(
     ("make", "culprit"),
     [
-        (lambda: make_sync(mode="NextStep"), "SAME_STEP, got AutoresetMode.NEXT_STEP"),
-        (lambda: Counters(array="torch"), "SAME_STEP, got AutoresetMode.DISABLED"),
-        (make_counters, "array='torch'"),
+        (lambda: make_sync(mode="NextStep"), "NEXT_STEP"),
+        (lambda: Counters(array="torch"), "DISABLED"),
+        (make_counters, "torch"),
     ],
     ids=["next step", "disabled", "numpy"],
 )

@@ -254,21 +254,21 @@ def make_costly() -> str:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: make_cmdp(GO2, camera_name="front"), ValueError, "camera_name='track'"),
-        (lambda: make_cmdp(GO2, speed=3), TypeError, "has no keyword 'speed'"),
+        (lambda: make_cmdp(GO2, camera_name="front"), ValueError, "camera_name"),
+        (lambda: make_cmdp(GO2, speed=3), TypeError, "'speed'"),
         (lambda: make_cmdp(GO2, autoreset_mode="Disabled"), ValueError, "SAME_STEP"),
-        (lambda: make_cmdp(GO2, observations="dict"), ValueError, "in a Box"),
-        (lambda: make_cmdp(GO2, array="numpy").reset(), TypeError, "array='torch'.*ToTorch"),
-        (lambda: make_cmdp(make_costly()), ValueError, "leave VectorCMDP out"),
+        (lambda: make_cmdp(GO2, observations="dict"), ValueError, "Box"),
+        (lambda: make_cmdp(GO2, array="numpy").reset(), TypeError, "ToTorch"),
+        (lambda: make_cmdp(make_costly()), ValueError, "VectorCMDP"),
         (
             lambda: adapter.register("Nothing", None),
             TypeError,
-            "function that makes a vector environment",
+            "make .*None",
         ),
         (
             lambda: adapter.register("Simple-v0", gym.make_vec),
             ValueError,
-            "another environment of OmniSafe",
+            "Simple-v0",
         ),
     ],
     ids=["camera", "keyword", "autoreset", "dict", "numpy", "VectorCMDP", "maker", "taken"],
@@ -435,13 +435,13 @@ def test_safety_gymnasium_is_replaced_only_if_it_cannot_be_imported(
         (tmp_path / "safety_gymnasium.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     try:
-        with adapter._safety_gymnasium():
+        with adapter.missing_safety_gymnasium():
             import safety_gymnasium
 
             if is_real:
                 assert safety_gymnasium.make == 1
             else:
-                with pytest.raises(AttributeError, match="Safety-Gymnasium cannot be imported"):
+                with pytest.raises(AttributeError, match="Safety-Gymnasium"):
                     _ = safety_gymnasium.make
         assert ("safety_gymnasium" in sys.modules) == is_real
     finally:
@@ -685,7 +685,7 @@ def test_repeated_actions_with_resets_are_omnisafes_in_the_order_that_works() ->
     theirs = stack(ToyCMDP(), THEIRS, ("TimeLimit", "AutoReset", "ActionRepeat"))
     ours = stack(ToyVector(), OURS, ("TimeLimit", "ActionRepeat", "AutoReset"))
     assert assert_alike(theirs, ours) == {"final_obs", "num_steps"}
-    with pytest.raises(ValueError, match=r"AutoReset\(ActionRepeat"):
+    with pytest.raises(ValueError, match="ActionRepeat"):
         ActionRepeat(AutoReset(ToyVector(), "SameStep"), 3)
 
 
@@ -967,7 +967,7 @@ def test_infinite_ranges_of_actions_are_refused() -> None:
     theirs = THEIRS["ActionScale"](cmdp)
     theirs.reset()
     assert theirs.step(torch.zeros(2, dtype=torch.float64))[0].isnan().any()
-    with pytest.raises(ValueError, match="finite action space"):
+    with pytest.raises(ValueError, match="finite"):
         ActionScale(vector, -1.0, 1.0)
 
 

@@ -156,7 +156,7 @@ def test_it_goes_on_from_a_saved_state(scripted, moves):
     [
         ({"autoreset_mode": "NextStep"}, r"SAME_STEP.*NEXT_STEP"),
         ({"autoreset_mode": "Disabled"}, r"SAME_STEP.*DISABLED"),
-        ({"array": "numpy"}, r"got ndarray.*array='torch'.*ToTorch"),
+        ({"array": "numpy"}, r"ndarray.*ToTorch"),
     ],
     ids=str,
 )
@@ -166,12 +166,12 @@ def test_environments_made_otherwise_are_refused(kwargs, culprit, scripted):
 
 
 def test_an_environment_without_a_time_limit_is_refused(scripted):
-    with pytest.raises(ValueError, match=r"TimeLimit\(env, steps\)"):
+    with pytest.raises(ValueError, match="TimeLimit"):
         RslRlVecEnv(AutoReset(ToyVectorEnv(array="torch")))
 
 
 def test_an_environment_whose_step_returns_the_cost_is_refused(scripted):
-    with pytest.raises(ValueError, match="leave VectorCMDP out"):
+    with pytest.raises(ValueError, match="VectorCMDP"):
         RslRlVecEnv(VectorCMDP(scripted()))
 
 

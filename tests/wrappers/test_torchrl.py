@@ -106,7 +106,7 @@ def test_a_rollout_of_torchrl_equals_stepping_the_environment(
 
 
 def test_torchrl_refuses_an_environment_that_resets_in_the_next_step(make_vec) -> None:
-    with pytest.raises(RuntimeError, match="SAME_STEP or DISABLED"):
+    with pytest.raises(RuntimeError, match="SAME_STEP"):
         GymWrapper(make_vec(autoreset_mode="NextStep"))
 
 
@@ -133,7 +133,7 @@ def test_torchrl_makes_an_environment_by_its_id(
 
 
 def test_a_keyword_that_torchrl_passes_on_and_no_environment_has_is_named() -> None:
-    with pytest.raises(TypeError, match="has no keyword 'rendermode'; did you mean 'render_mode'"):
+    with pytest.raises(TypeError, match=r"'rendermode'.*'render_mode'"):
         GymEnv(GO2, rendermode="rgb_array")
 
 

@@ -1,1 +1,1 @@
-"""Adapters, one file per RL library."""
+"""Adapters to RL libraries, one file for each library."""

@@ -1,5 +1,6 @@
 """One environment of a multi-agent task as PettingZoo's ``ParallelEnv``."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -9,89 +10,144 @@ from gymnasium.vector import AutoresetMode
 from pettingzoo import ParallelEnv
 
 from legged_envs.wrappers.plumbing.adapter import OBSERVATION_GROUP, checked_reset
-from legged_envs.wrappers.plumbing.arrays import map_leaves
+from legged_envs.wrappers.plumbing.arrays import Info, Tree, map_leaves
 from legged_envs.wrappers.plumbing.base import in_order
 from legged_envs.wrappers.plumbing.layers import Env
 
+Observations = dict[str, Tree]
+"""The observation of each agent."""
+StepResult = tuple[
+    Observations, dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]
+]
+"""Observations, rewards, terminations, truncations and infos, by agent."""
+
 
 class PettingZooEnv(ParallelEnv[str, Any, Any]):
-    """A vector environment of one environment, of NumPy arrays and without autoreset, whose task is a ``DirectMARLEnv``
-    as PettingZoo's ``ParallelEnv``. An agent leaves ``agents`` when its episode is over. ``infos`` holds, for each
-    agent, ``cost`` and ``costs`` (K,) of the environment. Options of ``reset`` are not looked at. ValueError if the
-    environment is of another kind."""
+    """A vector environment of one environment as PettingZoo's ``ParallelEnv``.
+
+    The task is a ``DirectMARLEnv``. An agent leaves ``agents`` when its episode is over. ``infos``
+    holds, for each agent, the environment's ``cost`` and ``costs`` (K,).
+
+    Args:
+        env: A vector environment with ``num_envs=1``, NumPy arrays and without autoreset.
+
+    Raises:
+        ValueError: If the environment is of another kind.
+    """
 
     def __init__(self, env: Env):
-        self._env = env = in_order(env, "PettingZoo")
+        env = in_order(env, "PettingZoo")
         task: Any = getattr(env.unwrapped, "task", None)
-        mode = env.metadata.get("autoreset_mode")
-        if (
-            not hasattr(task, "possible_agents")
-            or env.num_envs != 1
-            or mode is not AutoresetMode.DISABLED
-        ):
-            wrong = f"PettingZoo needs one environment of a task with agents that does not reset by itself, got {env}"
+        has_agents = hasattr(task, "possible_agents")
+        resets_itself = env.metadata.get("autoreset_mode") is not AutoresetMode.DISABLED
+        if not has_agents or env.num_envs != 1 or resets_itself:
             raise ValueError(
-                f"{wrong}: make it by gymnasium.make_vec(id, num_envs=1, autoreset_mode='Disabled')"
+                "PettingZoo needs one environment of a task with agents that does not reset "
+                f"by itself, got {env}: make it by "
+                "gymnasium.make_vec(id, num_envs=1, autoreset_mode='Disabled')"
             )
+        self._env = env
         self._task = task
-        self.possible_agents: list[str] = list(self._task.possible_agents)
+        self.possible_agents: list[str] = list(task.possible_agents)
         self.agents: list[str] = []
-        self.observation_spaces: dict[str, gym.Space[Any]] = self._task.observation_spaces
-        self.action_spaces: dict[str, gym.Space[Any]] = self._task.action_spaces
+        self.observation_spaces: dict[str, gym.Space[Any]] = task.observation_spaces
+        self.action_spaces: dict[str, gym.Space[Any]] = task.action_spaces
         self.render_mode = env.render_mode
-        self.metadata = {
-            **env.metadata,
-            "name": env.spec.id if env.spec else str(env),
-            "is_parallelizable": True,
-        }
+        self.metadata = dict(env.metadata)
+        self.metadata["name"] = env.spec.id if env.spec else str(env)
+        self.metadata["is_parallelizable"] = True
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
+        """Return the space of an agent's observations."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gym.Space[Any]:
+        """Return the space of an agent's actions."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], Any]:
+    ) -> tuple[Observations, dict[str, Info]]:
+        """Start a new episode of all agents.
+
+        Args:
+            seed: Seed; None goes on with the present random streams.
+            options: Not read.
+
+        Returns:
+            The observation and an empty ``info`` of each agent.
+        """
         observation, _ = checked_reset(self._env, "PettingZoo", "numpy", seed)
         self.agents = list(self.possible_agents)
-        return self._rows(observation), {agent: {} for agent in self.agents}
+        return self._split(observation), {agent: {} for agent in self.agents}
 
-    def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], Any, Any, Any, Any]:
-        """One control step with an action of each of ``agents``; all five are dicts of these."""
-        given = {
-            a: map_leaves(lambda leaf: torch.as_tensor(np.asarray(leaf))[None], part)
-            for a, part in actions.items()
-        }
-        joined = map_leaves(lambda leaf: leaf.numpy(), self._task.join_actions(given))
+    def step(self, actions: Mapping[str, Any]) -> StepResult:
+        """Advance by one control step.
+
+        Args:
+            actions: The action of each of ``agents``.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos of ``agents`` before the
+            step, each a dict.
+        """
+        batches = {agent: map_leaves(_as_batch, action) for agent, action in actions.items()}
+        joined = map_leaves(torch.Tensor.numpy, self._task.join_actions(batches))
         observation, _, _, truncated, info = self._env.step(joined)
-        parts = self._task.outcome(truncated, info)
-        rewards, terminated, truncations = (
-            {agent: part[agent][0].item() for agent in self.agents} for part in parts
-        )
-        observations = self._rows(observation)
-        infos = {agent: {key: info[key][0] for key in ("cost", "costs")} for agent in self.agents}
+        outcome = self._task.outcome(truncated, info)
+        rewards = self._first_items(outcome[0])
+        terminations = self._first_items(outcome[1])
+        truncations = self._first_items(outcome[2])
+        observations = self._split(observation)
+        infos: dict[str, Info] = {}
+        for agent in self.agents:
+            infos[agent] = {"cost": info["cost"][0], "costs": info["costs"][0]}
         self.agents = [
-            agent for agent in self.agents if not (terminated[agent] or truncations[agent])
+            agent for agent in self.agents if not (terminations[agent] or truncations[agent])
         ]
-        return observations, rewards, terminated, truncations, infos
+        return observations, rewards, terminations, truncations, infos
 
     def state(self) -> np.ndarray:
-        """The state of all agents; ValueError if the task has none."""
-        if (state := self._task.state()) is None:
+        """Return the state of all agents.
+
+        Raises:
+            ValueError: If the task has no state.
+        """
+        state = self._task.state()
+        if state is None:
             raise ValueError("the task has no state: its state_space is 0")
         return np.asarray(state[0])
 
     def render(self) -> np.ndarray | None:
-        """A picture, (480, 640, 3) uint8; None without a ``render_mode``."""
-        return None if self.render_mode is None else self._env.render()[0]
+        """Return a picture, (480, 640, 3) uint8, or None without a ``render_mode``."""
+        if self.render_mode is None:
+            return None
+        picture: np.ndarray = self._env.render()[0]  # type: ignore[index, assignment]
+        return picture
 
     def close(self) -> None:
+        """Close the environment; it cannot be reset or stepped afterwards."""
         self._env.close()
 
-    def _rows(self, observation: Any) -> dict[str, Any]:
-        is_groups = isinstance(self._env.single_observation_space, gym.spaces.Dict)
-        joined = observation[OBSERVATION_GROUP] if is_groups else observation
+    def _split(self, observation: Tree) -> Observations:
+        """Return each present agent's part of the batch's observation, without the batch
+        dimension."""
+        has_groups = isinstance(self._env.single_observation_space, gym.spaces.Dict)
+        joined: Any = observation
+        if has_groups:
+            joined = joined[OBSERVATION_GROUP]
         parts = self._task.split(joined, self.observation_spaces)
-        return {agent: map_leaves(lambda rows: rows[0], parts[agent]) for agent in self.agents}
+        return {agent: map_leaves(_first_row, parts[agent]) for agent in self.agents}
+
+    def _first_items(self, values: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+        """Return each present agent's number of the one environment, as a Python number."""
+        return {agent: values[agent][0].item() for agent in self.agents}
+
+
+def _as_batch(leaf: Any) -> torch.Tensor:
+    """Return an array as a tensor with a batch dimension of 1."""
+    return torch.as_tensor(np.asarray(leaf))[None]
+
+
+def _first_row(rows: Any) -> Any:
+    return rows[0]

@@ -1,4 +1,5 @@
-"""Train with rsl_rl 5: the environment as its ``VecEnv``, and a PPO that bootstraps from true final observations."""
+"""Train with rsl_rl 5: a vector environment as its ``VecEnv``, and a PPO with exact
+bootstrapping."""
 
 from typing import Any
 
@@ -16,35 +17,44 @@ from legged_envs.wrappers.plumbing.adapter import (
 )
 from legged_envs.wrappers.plumbing.arrays import Info, as_kind_of, first_array
 from legged_envs.wrappers.plumbing.base import ShowsEnv
+from legged_envs.wrappers.plumbing.layers import Env
 from legged_envs.wrappers.time_limit import TimeLimit
 
 
 class RslRlVecEnv(ShowsEnv, VecEnv):
-    """A vector environment of tensors that resets in the same step (else a ``ValueError``) as rsl_rl's ``VecEnv``.
+    """A vector environment of tensors as rsl_rl's ``VecEnv``.
 
-    Make it with ``array="torch"`` and ``observations="dict"``, or put it in ``ToTorch``. It is reset at once, with
-    ``seed``. Observations are a TensorDict of the environment's groups, float32; an observation that is no dict is the
-    group ``policy``. ``extras`` holds ``time_outs`` (num_envs,) bool and, on steps that end episodes, ``final_obs``: a
-    TensorDict of the true last observations, from which :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]``
-    is the environment's, with rsl_rl's leading slash. rsl_rl moves the time limits of a run's first episodes: an
-    ``env`` without ``TimeLimit`` gets one, by its spec."""
+    Make the environment with ``array="torch"`` and ``observations="dict"``, or wrap it in
+    ``ToTorch``. It must reset in the same step, and it is reset at once.
+
+    Observations are a TensorDict of the environment's groups, float32. An observation that is not a
+    dict becomes the group ``policy``.
+
+    ``extras`` holds ``time_outs`` (num_envs,) bool, ``cost`` and ``costs``. On steps that end
+    episodes it also holds ``final_obs``, a TensorDict of the true last observations, from which
+    :class:`BootstrapPPO` bootstraps time-outs. ``extras["log"]`` is the environment's log with a
+    leading slash in each name, as rsl_rl expects.
+
+    rsl_rl moves the time limits of a run's first episodes, so an environment without ``TimeLimit``
+    gets one with the limit of its spec.
+
+    Args:
+        env: The environment.
+        seed: Seed of the first reset.
+
+    Raises:
+        ValueError: If the environment does not reset in the same step, has no time limit, or its
+            arrays are not tensors.
+    """
 
     def __init__(self, env: Any, seed: int | None = None):
         env = accept_env(env, "rsl_rl", "torch")
         limit = find_layer(env, TimeLimit)
         if limit is None:
-            steps = (
-                None
-                if env.spec is None
-                else env.spec.kwargs.get("max_episode_steps", env.spec.max_episode_steps)
-            )
-            if steps is None:
-                how = "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
-                raise ValueError(
-                    f"rsl_rl needs an environment with a time limit, got one whose spec has none: {how}"
-                )
-            env = limit = TimeLimit(env, steps)
-        self.env, self._time_limit = env, limit
+            limit = TimeLimit(env, _steps_of_spec(env))
+            env = limit
+        self.env = env
+        self._time_limit = limit
         self.num_envs = env.num_envs
         self.num_actions = env.single_action_space.shape[0]
         self.cfg = getattr(env.unwrapped, "cfg", {})
@@ -55,28 +65,44 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
 
     @property
     def episode_length_buf(self) -> torch.Tensor:
-        """Steps of each environment's present episode. Setting it moves the time limits. Shape: (num_envs,)."""
+        """Steps of each environment's present episode, (num_envs,). Setting it moves the time
+        limits."""
         return torch.as_tensor(self._time_limit.elapsed_steps, device=self.device)
 
     @episode_length_buf.setter
     def episode_length_buf(self, value: torch.Tensor) -> None:
-        self._time_limit.elapsed_steps = as_kind_of(
-            value.to(torch.int64), self._time_limit.elapsed_steps
-        )
+        steps = value.to(torch.int64)
+        self._time_limit.elapsed_steps = as_kind_of(steps, self._time_limit.elapsed_steps)
 
     def get_observations(self) -> TensorDict:
+        """Return the present observation."""
         return self._observation
 
     def get_state(self) -> dict[str, Any]:
-        """The state of the environment and its wrappers, with the observation that comes next."""
+        """Return the state of the environment and its wrappers, with the present observation."""
         return {"env": self.env.get_state(), "observation": self._observation.clone().to_dict()}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Return to a state from :meth:`get_state`; one of another environment or stack is a ``ValueError``."""
+        """Return to a state from :meth:`get_state`.
+
+        Args:
+            state: The state.
+
+        Raises:
+            ValueError: If the state is that of another environment or stack of wrappers.
+        """
         self.env.set_state(state["env"])
         self._observation = self._tensordict(state["observation"]).clone()
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, Info]:
+        """Advance by one step.
+
+        Args:
+            actions: Shape: (num_envs, num_actions).
+
+        Returns:
+            Observations, rewards (num_envs,) float32, dones (num_envs,) bool, and ``extras``.
+        """
         observation, reward, terminated, truncated, info = self.env.step(actions)
         self._observation = self._tensordict(observation)
         extras: Info = {
@@ -87,6 +113,7 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
         if "final_obs" in info:
             extras["final_obs"] = self._tensordict(info["final_obs"])
         if "log" in info:
+            # rsl_rl puts names without a slash under "Episode/".
             extras["log"] = {f"/{key}": value for key, value in info["log"].items()}
         return self._observation, reward.float(), terminated | truncated, extras
 
@@ -96,17 +123,40 @@ class RslRlVecEnv(ShowsEnv, VecEnv):
         return TensorDict(floats, batch_size=[self.num_envs], device=self.device)
 
 
+def _steps_of_spec(env: Env) -> int:
+    """Return the time limit of an environment's spec, in control steps."""
+    spec = env.spec
+    steps: int | None = None
+    if spec is not None:
+        steps = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+    if steps is None:
+        raise ValueError(
+            "rsl_rl needs an environment with a time limit, got one whose spec has none: "
+            "wrap it in legged_envs.wrappers.TimeLimit(env, steps)"
+        )
+    return steps
+
+
 class BootstrapPPO(PPO):
-    """rsl_rl's PPO that bootstraps a time-out from the true last observation: V(s_{t+1}), not V(s_t)."""
+    """rsl_rl's PPO with the true value after a time-out: V(s_{t+1}) instead of rsl_rl's V(s_t)."""
 
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: Info
     ) -> None:
+        """Record a step of :class:`RslRlVecEnv`.
+
+        Args:
+            obs: Observations after the step.
+            rewards: Shape: (num_envs,).
+            dones: Shape: (num_envs,).
+            extras: ``extras`` of the step, with ``time_outs`` and, where an episode ended,
+                ``final_obs``.
+        """
         time_outs = extras["time_outs"]
         if "final_obs" in extras and time_outs.any():
             ids = time_outs.nonzero().squeeze(1)
             values = self.critic(extras["final_obs"][ids]).detach().squeeze(1)
             rewards = rewards.index_add(0, ids, values, alpha=self.gamma)
-        super().process_env_step(
-            obs, rewards, dones, {key: extras[key] for key in extras if key != "time_outs"}
-        )
+        # Given time_outs, rsl_rl would add its own V(s_t) as well.
+        other_extras = {key: extras[key] for key in extras if key != "time_outs"}
+        super().process_env_step(obs, rewards, dones, other_extras)

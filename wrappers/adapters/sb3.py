@@ -1,5 +1,6 @@
 """Train with Stable-Baselines3: a Gymnasium vector environment as its ``VecEnv``."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,29 +12,42 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 from legged_envs.wrappers.episode_statistics import EpisodeStatistics
 from legged_envs.wrappers.plumbing.adapter import AdapterEnv, accept_env, checked_reset, find_layer
-from legged_envs.wrappers.plumbing.arrays import Info, map_leaves
+from legged_envs.wrappers.plumbing.arrays import Info, Tree, map_leaves
 from legged_envs.wrappers.plumbing.layers import Env, layers, name_of, whole_keys
 
-_TIME_OUT = "TimeLimit.truncated"
-_NOT_HANDED_OUT = ("final_obs", "final_info", "log", _TIME_OUT)
+TIME_OUT_KEY = "TimeLimit.truncated"
+"""SB3's key of an info: True if a time limit and not a termination ended the episode."""
+OMITTED_KEYS = ("final_obs", "final_info", "log", TIME_OUT_KEY)
+"""Keys of a batch's info that are not copied into the infos of single environments."""
 
 
 class Sb3VecEnv(AdapterEnv, VecEnv):
-    """A vector environment of NumPy arrays that resets in the same step (else a ``ValueError``) as SB3's ``VecEnv``.
+    """A vector environment of NumPy arrays as SB3's ``VecEnv``.
 
-    An environment's info dict of a step holds every entry of the batch's info that has a row for it, among them
-    ``cost`` and ``costs`` (K,), and whole what has a number for each cost instead, such as ``lagrange_multipliers``
-    (K,). Where an episode ended it also holds what its last step reported, ``terminal_observation``, the true last
-    observation, and ``episode``: return ``r``, length ``l``, seconds ``t`` and, if the environment counts it, summed
-    cost ``c``. On every step it holds ``TimeLimit.truncated``, whether a time limit and no termination ended the
-    episode. Each step returns new dicts and a new array of rewards, which Stable-Baselines3 writes to."""
+    The environment must reset in the same step. Each step returns new dicts and a new array of
+    rewards, because SB3 writes to them.
+
+    An environment's info dict of a step holds its row of every entry of the batch's info, among
+    them ``cost`` and ``costs`` (K,). Entries with a number for each cost instead of a row for each
+    environment, such as ``lagrange_multipliers`` (K,), are in every dict as a whole. The key
+    ``TimeLimit.truncated`` is always there.
+
+    Where an episode ended, the dict also holds what its last step reported,
+    ``terminal_observation``, the true last observation, and ``episode``: return ``r``, length
+    ``l``, seconds ``t`` and, if the environment counts it, summed cost ``c``.
+
+    Args:
+        env: The environment.
+
+    Raises:
+        ValueError: If the environment does not reset in the same step.
+    """
 
     def __init__(self, env: Env):
         env = accept_env(env, "Stable-Baselines3", "numpy")
-        if (
-            find_layer(env, EpisodeStatistics) is None
-            and find_layer(env, RecordEpisodeStatistics) is None
-        ):
+        own_statistics = find_layer(env, EpisodeStatistics)
+        gymnasium_statistics = find_layer(env, RecordEpisodeStatistics)
+        if own_statistics is None and gymnasium_statistics is None:
             env = RecordEpisodeStatistics(env)
         self.env: Any = env
         self._core: Any = env.unwrapped
@@ -43,11 +57,19 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self) -> VecEnvObs:
-        """Start new episodes with the seed and options that were set; a ValueError if options differ."""
+        """Start new episodes with the seed and the options that were set.
+
+        Returns:
+            The observation of all environments.
+
+        Raises:
+            ValueError: If the environments were given different options.
+        """
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError(
-                "a vector environment takes one dict of reset options for all environments, got several"
+                "a vector environment takes one dict of reset options for all environments, "
+                "got several: set the same options for each"
             )
         observation: VecEnvObs
         observation, info = checked_reset(
@@ -56,81 +78,134 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = [{} for _ in range(self.num_envs)]
-        self._hand_out(info, dict(enumerate(self.reset_infos)))
+        self._distribute(info, dict(enumerate(self.reset_infos)))
         return observation
 
     def step_async(self, actions: np.ndarray) -> None:
+        """Keep the actions of the next :meth:`step_wait`.
+
+        Args:
+            actions: Shape: (num_envs, …).
+        """
         self._actions = np.asarray(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
+        """Advance by one step with the actions that were kept.
+
+        Returns:
+            Observations, rewards (num_envs,) float32, dones (num_envs,) bool, and a list of infos.
+
+        Raises:
+            ValueError: If an episode ended without a ``final_obs``.
+        """
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         done = terminated | truncated
-        infos: list[Info] = [
-            {_TIME_OUT: time_out} for time_out in (truncated & ~terminated).tolist()
-        ]
-        self._hand_out(info, dict(enumerate(infos)))
+        time_outs = (truncated & ~terminated).tolist()
+        infos: list[Info] = [{TIME_OUT_KEY: time_out} for time_out in time_outs]
+        self._distribute(info, dict(enumerate(infos)))
         if done.any():
-            if "final_obs" not in info:
-                raise ValueError(
-                    f"{name_of(self.env)} ended an episode without the final_obs that SAME_STEP promises"
-                )
             ended = {i: infos[i] for i in np.flatnonzero(done).tolist()}
-            # An entry of the batch with a mask tells of the reset in the rows that ended: there the last step counts.
-            told = {key for key in info if f"_{key}" not in info and not key.startswith("_")}
-            last_step = info.get("final_info", {})
-            self._hand_out({key: last_step[key] for key in last_step if key not in told}, ended)
-            for i, own in ended.items():
-                own["terminal_observation"] = map_leaves(
-                    lambda rows, i=i: rows[i], info["final_obs"]
-                )
+            self._add_last_steps(info, ended)
         return observation, np.array(reward, dtype=np.float32), done, infos
 
-    def _hand_out(self, info: Info, infos: dict[int, Info]) -> None:
-        """Give the rows of ``infos`` their parts of a batch's info; a mask ``_key`` says which have ``key``."""
+    def _add_last_steps(self, info: Info, ended: dict[int, Info]) -> None:
+        """Complete the infos of the environments that ended an episode.
+
+        Args:
+            info: Info of the batch.
+            ended: Their infos, by index.
+        """
+        if "final_obs" not in info:
+            raise ValueError(
+                f"{name_of(self.env)} ended an episode without the final_obs "
+                "that SAME_STEP promises"
+            )
+        last_step: Info = {}
+        for key, value in info.get("final_info", {}).items():
+            # An entry without a mask describes the last step already; one with a mask describes
+            # the reset in the rows that ended, so there the last step's value replaces it.
+            is_unmasked = key in info and f"_{key}" not in info and not key.startswith("_")
+            if not is_unmasked:
+                last_step[key] = value
+        self._distribute(last_step, ended)
+        for i, own_info in ended.items():
+            own_info["terminal_observation"] = _row(info["final_obs"], i)
+
+    def _distribute(self, info: Info, infos: dict[int, Info]) -> None:
+        """Copy entries of a batch's info into the infos of single environments.
+
+        Args:
+            info: Info of the batch. A mask ``_key`` marks the environments that have ``key``.
+            infos: Infos that get their part, by index of the environment.
+        """
         for key, value in info.items():
-            if key.startswith("_") or key in _NOT_HANDED_OUT:
+            if key.startswith("_") or key in OMITTED_KEYS:
                 continue
             takers = infos
             if f"_{key}" in info:
                 flags = info[f"_{key}"].tolist()
-                takers = {i: taker for i, taker in infos.items() if flags[i]}
-            parts: Any
+                takers = {i: own_info for i, own_info in infos.items() if flags[i]}
             if isinstance(value, dict):
-                parts = [{} for _ in takers]
-                self._hand_out(value, dict(zip(takers, parts, strict=True)))
+                nested: dict[int, Info] = {i: {} for i in takers}
+                self._distribute(value, nested)
+                parts: Sequence[Any] = list(nested.values())
             elif key in self._whole_keys:
                 parts = [value] * len(takers)
             elif getattr(value, "ndim", 0) > 0 and len(value) == self.num_envs:
-                parts = value if len(takers) == self.num_envs else value[list(takers)]
-                parts = parts.tolist() if value.ndim == 1 else parts
+                parts = self._rows(value, list(takers))
             else:
                 continue
-            for taker, part in zip(takers.values(), parts, strict=True):
-                taker[key] = part
+            for own_info, part in zip(takers.values(), parts, strict=True):
+                own_info[key] = part
+
+    def _rows(self, values: np.ndarray, indices: list[int]) -> Sequence[Any]:
+        """Return rows of an array; as Python numbers where a row is one number."""
+        if len(indices) < self.num_envs:
+            values = values[indices]
+        if values.ndim == 1:
+            numbers: list[Any] = values.tolist()
+            return numbers
+        return list(values)
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """An attribute of each environment; one of the batch, such as ``cost_limits``, is given for each alike."""
-        of_each = getattr(self._core, "get_attr", None)
-        values = (
-            of_each(attr_name)
-            if of_each
-            else [getattr(self._owner(attr_name), attr_name)] * self.num_envs
-        )
+        """Return an attribute of each environment; one of the batch is the same for each.
+
+        Args:
+            attr_name: Name of the attribute, such as ``cost_limits``.
+            indices: Environments; None is all.
+
+        Raises:
+            AttributeError: If neither the environment nor a wrapper has the attribute.
+        """
+        if hasattr(self._core, "get_attr"):
+            values = self._core.get_attr(attr_name)
+        else:
+            owner = self._owner(attr_name)
+            values = [getattr(owner, attr_name)] * self.num_envs
         return [values[i] for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of environments, or of the batch; a ValueError if ``indices`` are a part of such a batch."""
-        if hasattr(self._core, "set_attr"):
-            chosen = set(self._get_indices(indices))
-            others = [] if len(chosen) == self.num_envs else self._core.get_attr(attr_name)
-            self._core.set_attr(
-                attr_name, [value if i in chosen else others[i] for i in range(self.num_envs)]
-            )
-        else:
+        """Set an attribute of environments, or of the batch.
+
+        Args:
+            attr_name: Name of the attribute.
+            value: Its new value.
+            indices: Environments; None is all.
+
+        Raises:
+            ValueError: If the attribute is one of the batch and ``indices`` are a part of it.
+        """
+        if not hasattr(self._core, "set_attr"):
             self._check_all(indices, f"set_attr({attr_name!r})")
-            setattr(
-                self._owner(attr_name) if self.has_attr(attr_name) else self._core, attr_name, value
-            )
+            owner = self._owner(attr_name) if self.has_attr(attr_name) else self._core
+            setattr(owner, attr_name, value)
+            return
+        chosen = set(self._get_indices(indices))
+        values = [value] * self.num_envs
+        if len(chosen) < self.num_envs:
+            present = self._core.get_attr(attr_name)
+            values = [value if i in chosen else present[i] for i in range(self.num_envs)]
+        self._core.set_attr(attr_name, values)
 
     def env_method(
         self,
@@ -139,42 +214,73 @@ class Sb3VecEnv(AdapterEnv, VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call each environment's method, or once the batch's, whose result is split if a sequence of num_envs."""
+        """Call a method of each environment, or once that of the batch.
+
+        Args:
+            method_name: Name of the method.
+            method_args: Its positional arguments.
+            indices: Environments; None is all.
+            method_kwargs: Its keyword arguments.
+
+        Returns:
+            A result for each environment. That of a batch is split if it is a sequence of length
+            ``num_envs``, and repeated otherwise.
+
+        Raises:
+            ValueError: If the method is one of the batch and ``indices`` are a part of it.
+        """
         if hasattr(self._core, "envs"):
-            methods = [
-                self._core.envs[i].get_wrapper_attr(method_name) for i in self._get_indices(indices)
-            ]
-            return [method(*method_args, **method_kwargs) for method in methods]
+            results = []
+            for i in self._get_indices(indices):
+                method = self._core.envs[i].get_wrapper_attr(method_name)
+                results.append(method(*method_args, **method_kwargs))
+            return results
         self._check_all(indices, f"env_method({method_name!r})")
         if hasattr(self._core, "call"):
             return list(self._core.call(method_name, *method_args, **method_kwargs))
         result = getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)
-        split = isinstance(result, (list, tuple, np.ndarray)) and len(result) == self.num_envs
-        return list(result) if split else [result] * self.num_envs
+        is_sequence = isinstance(result, (list, tuple, np.ndarray))
+        if is_sequence and len(result) == self.num_envs:
+            return list(result)
+        return [result] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
-        """Whether a wrapper is in the stack or around its environments; ``Monitor`` is, as infos hold ``episode``."""
-        whole = (
-            issubclass(wrapper_class, Monitor) or find_layer(self.env, wrapper_class) is not None
-        )
+        """Return whether a wrapper is in the stack or around its single environments.
+
+        ``Monitor`` counts as one, because infos hold ``episode``.
+
+        Args:
+            wrapper_class: Class of the wrapper.
+            indices: Environments; None is all.
+        """
+        chosen = list(self._get_indices(indices))
+        is_monitor = issubclass(wrapper_class, Monitor)
+        if is_monitor or find_layer(self.env, wrapper_class) is not None:
+            return [True] * len(chosen)
         envs = getattr(self._core, "envs", None)
-        return [
-            whole or (envs is not None and is_wrapped(envs[i], wrapper_class))
-            for i in self._get_indices(indices)
-        ]
+        if envs is None:
+            return [False] * len(chosen)
+        return [is_wrapped(envs[i], wrapper_class) for i in chosen]
 
     def get_images(self) -> list[np.ndarray]:
-        """Pictures of the environments that the batch draws, each (height, width, 3) uint8."""
+        """Return pictures of the environments that the batch draws, (height, width, 3) uint8."""
         return list(self.env.render() or ())
 
     def _owner(self, name: str) -> Any:
+        """Return the outermost layer of the stack that has an attribute of this name."""
         for layer in layers(self.env):
             if hasattr(layer, name):
                 return layer
         raise AttributeError(f"{name_of(self.env)} and its wrappers have no attribute {name!r}")
 
     def _check_all(self, indices: VecEnvIndices, call: str) -> None:
+        """Raise a ValueError unless ``indices`` are all environments."""
         if len(set(self._get_indices(indices))) != self.num_envs:
             raise ValueError(
                 f"{call} concerns all {self.num_envs} environments of this batch: leave out indices"
             )
+
+
+def _row(tree: Tree, index: int) -> Any:
+    """Return one environment's row of a tree of arrays."""
+    return map_leaves(lambda rows: rows[index], tree)

@@ -1,8 +1,12 @@
-"""Train with skrl 2: the environment as its ``Wrapper``, and agents that learn from true final observations. skrl's own
-wrapper gives them the next episode's first observation as the last one, and a critic no state."""
+"""Train with skrl 2: environments as its ``Wrapper``, and agents with exact bootstrapping.
+
+skrl's own wrapper gives agents the first observation of the next episode as the last one of the
+ended episode, and a critic no state.
+"""
 
 import copy
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -22,83 +26,133 @@ from legged_envs.wrappers.plumbing.adapter import (
     group_spaces,
     split_groups,
 )
-from legged_envs.wrappers.plumbing.arrays import Info, first_array
+from legged_envs.wrappers.plumbing.arrays import Info, Tree, first_array
 from legged_envs.wrappers.plumbing.layers import Env
 
+AgentTensors = dict[str, torch.Tensor]
+"""A tensor for each agent."""
 
-class _SkrlEnv(AdapterEnv):
-    """What skrl asks of both kinds of environments. ``_take`` keeps an observation, and the state that goes with it."""
 
-    _take: Callable[[Any], None]
+class _SkrlEnv(AdapterEnv, ABC):
+    """Common part of skrl's two kinds of environments. Subclasses begin with :meth:`_begin`."""
+
     _observation: Any
     _state: Any
+    _info: Info
+    _new_episodes: bool
 
     def _begin(self, env: Env, seed: int | None) -> Any:
-        """Make the first episodes new ones of ``env``; gives the observation."""
+        """Start the first episodes of an environment, and return their observation."""
         self.env = env
-        observation, self._info = checked_reset(env, "skrl", "torch", seed)
-        self._take(observation)
+        observation, info = checked_reset(env, "skrl", "torch", seed)
+        self._info = info
+        self._remember(observation)
         self._new_episodes = True
         return observation
 
+    @abstractmethod
+    def _remember(self, observation: Tree) -> None:
+        """Keep an observation of the batch, and the state that belongs to it, in skrl's form."""
+
     def reset(self) -> tuple[Any, Info]:
-        """Start new episodes, unless they are new: skrl's trainers reset a single environment that has reset itself."""
+        """Start new episodes, unless the present ones are new.
+
+        skrl's trainers reset a single environment after it has reset itself.
+
+        Returns:
+            The observation, (num_envs, size), of several agents by agent, and ``info``.
+        """
         if not self._new_episodes:
-            observation, self._info = self.env.reset()
-            self._take(observation)
+            observation, info = self.env.reset()
+            self._info = info
+            self._remember(observation)
             self._new_episodes = True
         return self._observation, self._info
 
     def state(self) -> Any:
-        """The state that belongs to the last observation, (num_envs, size), of several agents by agent; None without
-        one."""
+        """Return the state that belongs to the last observation.
+
+        Returns:
+            Shape: (num_envs, size), of several agents by agent; None without one.
+        """
         return self._state
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Pictures, or None without a ``render_mode``: skrl's trainers call this every step."""
-        return None if self.env.render_mode is None else self.env.render()
+        """Return pictures, or None without a ``render_mode``: skrl calls this every step."""
+        if self.env.render_mode is None:
+            return None
+        return self.env.render()
 
 
 class SkrlVecEnv(_SkrlEnv, Wrapper):
-    """A vector environment of tensors that resets in the same step (else a ``ValueError``) as skrl's ``Wrapper``.
+    """A vector environment of tensors as skrl's ``Wrapper``.
 
-    Make it with ``array="torch"``, or put it in ``ToTorch``. It is reset at once, with ``seed``. Observations are
-    float32, without copies. Of an environment made with ``observations="dict"`` the group ``policy`` is skrl's
-    observation (``OBSERVATIONS`` in a model's configuration) and ``critic`` its state (``STATES``). ``truncated`` is a
-    time-out alone, without the episodes that fall as they time out. ``infos`` is the environment's; on steps that end
-    episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of every environment, for
-    :class:`FinalObservations`. Rewards, ``terminated`` and ``truncated`` are (num_envs, 1). Set the trainer's
-    ``environment_info`` to ``"log"`` to log the environment's means."""
+    Make the environment with ``array="torch"``, or wrap it in ``ToTorch``. It must reset in the
+    same step, and it is reset at once.
+
+    Observations are float32, without copies. Of an environment made with ``observations="dict"``
+    the group ``policy`` is skrl's observation (``OBSERVATIONS`` in a model's configuration) and
+    ``critic`` its state (``STATES``).
+
+    Rewards, ``terminated`` and ``truncated`` are (num_envs, 1). ``truncated`` is a time-out alone,
+    without the episodes that fall as they time out. ``infos`` is the environment's. On steps that
+    end episodes ``final_obs`` and ``final_states`` in it are the true next observation and state of
+    every environment, for :class:`FinalObservations`. Set the trainer's ``environment_info`` to
+    ``"log"`` to log the environment's means.
+
+    Args:
+        env: The environment.
+        seed: Seed of the first reset.
+
+    Raises:
+        ValueError: If the environment does not reset in the same step, has no observation group
+            ``policy``, or its arrays are not tensors.
+    """
 
     observation_space: Any = None
+    """Space of the observation of one environment, float32."""
     state_space: Any = None
+    """Space of the state of one environment, float32; None without a group ``critic``."""
     action_space: Any = None
+    """Space of the action of one environment."""
 
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
         super().__init__(env)
-        self.observation_space, self.state_space = map(_float32, group_spaces(env, "skrl"))
+        observation_space, state_space = group_spaces(env, "skrl")
+        self.observation_space = _as_float32(observation_space)
+        self.state_space = _as_float32(state_space)
         self.action_space = env.single_action_space
-        self._device: torch.device = device(first_array(self._begin(env, seed)))
+        observation = self._begin(env, seed)
+        self._device: torch.device = device(first_array(observation))
 
-    def _take(self, observation: Any) -> None:
-        self._observation, self._state = split_groups(observation, self._flat)
+    def _remember(self, observation: Tree) -> None:
+        policy, critic = split_groups(observation, self._flat)
+        self._observation = policy
+        self._state = critic
 
     def step(
         self, actions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, Info]:
+        """Advance by one step.
+
+        Args:
+            actions: Shape: (num_envs, num_actions).
+
+        Returns:
+            Observation, reward, terminated, truncated and ``infos``.
+        """
         actions = torch.as_tensor(actions).reshape(self._env.action_space.shape)
         observation, reward, terminated, truncated, info = self._env.step(actions)
-        self._take(observation)
+        self._remember(observation)
         if "final_obs" in info:
             final_observation, final_state = split_groups(info["final_obs"], self._flat)
             info = {**info, "final_obs": final_observation, "final_states": final_state}
         self._new_episodes = self.num_envs == 1 and bool(terminated | truncated)
         time_outs = truncated & ~terminated
-        # skrl adds to the rewards in place
         return (
             self._observation,
-            reward.float().clone()[:, None],
+            _as_reward(reward),
             terminated[:, None],
             time_outs[:, None],
             info,
@@ -108,20 +162,34 @@ class SkrlVecEnv(_SkrlEnv, Wrapper):
         return array.reshape(self.num_envs, -1).float()
 
 
-def _float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
-    """A space of observations as they are given: skrl tries its models on samples of it."""
+def _as_reward(reward: torch.Tensor) -> torch.Tensor:
+    """Return rewards as (num_envs, 1) float32; a copy, because skrl adds to them in place."""
+    return reward.float().clone()[:, None]
+
+
+def _as_float32(space: gym.Space[Any] | None) -> gym.Space[Any] | None:
+    """Return a space of float32 observations: skrl tries its models on samples of it."""
     if not isinstance(space, gym.spaces.Box) or space.dtype == np.float32:
         return space
-    return gym.spaces.Box(
-        space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32
-    )
+    low = space.low.astype(np.float32)
+    high = space.high.astype(np.float32)
+    return gym.spaces.Box(low, high, dtype=np.float32)
 
 
 class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
-    """A vector environment of tensors whose task is a ``DirectMARLEnv`` as skrl's ``MultiAgentEnvWrapper``: all that
-    :class:`SkrlVecEnv` says, by agent. Rewards are those of the agents in ``info["rewards"]``, which wrappers of the
-    reward leave as they are. An agent whose episode is over stays terminated, with observation and reward 0, until the
-    last agent's is. ValueError if the task has no agents."""
+    """A vector environment with a ``DirectMARLEnv`` as skrl's ``MultiAgentEnvWrapper``.
+
+    Everything is as in :class:`SkrlVecEnv`, by agent. Rewards are those of the agents in
+    ``info["rewards"]``, which wrappers of the reward leave as they are. An agent that ended its
+    episode stays terminated, with observation and reward 0, until the last agent has ended its own.
+
+    Args:
+        env: A vector environment of tensors that resets in the same step.
+        seed: Seed of the first reset.
+
+    Raises:
+        ValueError: If the task has no agents, or the environment does not fit :class:`SkrlVecEnv`.
+    """
 
     def __init__(self, env: Env, seed: int | None = None):
         env = accept_env(env, "skrl", "torch")
@@ -131,91 +199,132 @@ class SkrlMultiAgentEnv(_SkrlEnv, MultiAgentEnvWrapper):
                 f"SkrlMultiAgentEnv needs a task with agents, got {env}: use SkrlVecEnv"
             )
         super().__init__(env)
-        self._task = self._unwrapped = task  # whose agents and spaces skrl's properties give
+        self._task = task
+        self._unwrapped = task  # skrl's properties read agents and spaces from here
         self._begin(env, seed)
 
-    def step(self, actions: dict[str, torch.Tensor]) -> Any:
-        observation, _, _, truncated, info = self._env.step(self._task.join_actions(actions))
-        self._new_episodes = False
-        rewards, *flags = self._task.outcome(truncated, info)
-        rewards = {
-            agent: reward.float().clone()[:, None] for agent, reward in rewards.items()
-        }  # skrl adds to them
-        flags = [{agent: flag[:, None] for agent, flag in part.items()} for part in flags]
-        if "final_obs" in info:
-            self._take(info["final_obs"])
-            info = {**info, "final_obs": self._observation, "final_states": self._state}
-        self._take(observation)
-        return self._observation, rewards, *flags, info
+    def step(
+        self, actions: AgentTensors
+    ) -> tuple[AgentTensors, AgentTensors, AgentTensors, AgentTensors, Info]:
+        """Advance by one step.
 
-    def _take(self, observation: Any) -> None:
-        joined, state = split_groups(observation, lambda group: group)
-        self._observation: dict[str, torch.Tensor] = self._task.split(
-            joined, self._task.observation_spaces
-        )
+        Args:
+            actions: The actions of each agent, (num_envs, size).
+
+        Returns:
+            Observations, rewards, terminations and truncations by agent, and ``infos``.
+        """
+        joined = self._task.join_actions(actions)
+        observation, _, _, truncated, info = self._env.step(joined)
+        self._new_episodes = False
+        outcome = self._task.outcome(truncated, info)
+        rewards = {agent: _as_reward(reward) for agent, reward in outcome[0].items()}
+        terminations = _as_columns(outcome[1])
+        truncations = _as_columns(outcome[2])
+        if "final_obs" in info:
+            self._remember(info["final_obs"])
+            info = {**info, "final_obs": self._observation, "final_states": self._state}
+        self._remember(observation)
+        return self._observation, rewards, terminations, truncations, info
+
+    def _remember(self, observation: Tree) -> None:
+        joined, state = split_groups(observation, _unchanged)
+        self._observation = self._task.split(joined, self._task.observation_spaces)
         self._state = dict.fromkeys(self._task.possible_agents, state)
 
 
-class FinalObservations:
-    """Makes an agent class learn from true next observations: ``class MySAC(FinalObservations, SAC)``.
-    ValueError if it is given a part of the environments."""
+def _as_columns(flags: Mapping[str, torch.Tensor]) -> AgentTensors:
+    """Return each agent's flags as (num_envs, 1)."""
+    return {agent: flag[:, None] for agent, flag in flags.items()}
 
-    def record_transition(self, *, infos: Any, **transition: Any) -> None:
-        """Record a transition, on steps that end episodes with the true next observations and states of ``infos``."""
+
+def _unchanged(array: torch.Tensor) -> torch.Tensor:
+    return array
+
+
+class FinalObservations:
+    """Mixin with which an agent learns from true next observations.
+
+    Use: ``class MySAC(FinalObservations, SAC)``.
+    """
+
+    def record_transition(self, *, infos: Info, **transition: Any) -> None:
+        """Record a transition; on steps that end episodes with the true next observations.
+
+        Args:
+            infos: ``infos`` of the step.
+            transition: skrl's other arguments.
+
+        Raises:
+            ValueError: If the agent is given only a part of the environments.
+        """
         if "final_obs" in infos:
-            given, expected = len(transition["next_observations"]), len(infos["final_obs"])
-            if given != expected:
-                part = f"{type(self).__name__} got {given} of {expected} environments"
+            num_given = len(transition["next_observations"])
+            num_envs = len(infos["final_obs"])
+            if num_given != num_envs:
                 raise ValueError(
-                    f"{part}: several agents cannot share one SkrlVecEnv, give each its own"
+                    f"{type(self).__name__} got {num_given} of {num_envs} environments: "
+                    "several agents cannot share one SkrlVecEnv, give each a separate one"
                 )
-            transition |= {
-                "next_observations": infos["final_obs"],
-                "next_states": infos["final_states"],
-            }
+            transition["next_observations"] = infos["final_obs"]
+            transition["next_states"] = infos["final_states"]
         super().record_transition(infos=infos, **transition)  # type: ignore[misc]
 
 
 class BootstrapPPO(FinalObservations, PPO):
-    """skrl's PPO, by its arguments, that always bootstraps a time-out from the true last observation, V(s_{t+1}). A
-    rollout of fewer than two samples for each mini-batch is a ``ValueError``."""
+    """skrl's PPO that always bootstraps a time-out from the true last observation, V(s_{t+1}).
+
+    Args:
+        arguments: Arguments of skrl's ``PPO``.
+
+    Raises:
+        ValueError: If a rollout has fewer than two samples for each mini-batch.
+    """
 
     def __init__(self, **arguments: Any):
         super().__init__(**arguments)
         self.cfg.time_limit_bootstrap = True
-        # A mini-batch of one sample has no variance: skrl's scaler would turn every weight into NaN.
-        needed = -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
-        if self.memory is not None and self.memory.num_envs < needed:
-            parts = f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps"
+        if self.memory is None:
+            return
+        # A mini-batch of one sample has no variance: skrl's scaler would turn every weight into
+        # NaN.
+        least = -(-2 * self.cfg.mini_batches // self.cfg.rollouts)
+        if self.memory.num_envs < least:
             raise ValueError(
-                f"{parts} need num_envs of at least {needed}, got {self.memory.num_envs}"
+                f"{self.cfg.mini_batches} mini-batches of {self.cfg.rollouts} steps "
+                f"need num_envs of at least {least}, got {self.memory.num_envs}"
             )
 
 
-class _Bootstrap(FinalObservations):
+class _MultiAgentBootstrap(FinalObservations):
+    """Common part of the multi-agent algorithms: options by agent, and the bootstrap."""
+
     def __init__(self, *, possible_agents: list[str], cfg: Any, **arguments: Any):
         cfg = copy.copy(cfg)
         options = cfg if isinstance(cfg, dict) else vars(cfg)
-        parts = [f"{name}_preprocessor" for name in ("observation", "state", "value")]
-        for part in ("learning_rate_scheduler", *parts):
+        for part in (
+            "learning_rate_scheduler",
+            "observation_preprocessor",
+            "state_preprocessor",
+            "value_preprocessor",
+        ):
             # skrl refuses its own default, {}
-            options[f"{part}_kwargs"] = options.get(f"{part}_kwargs") or {
-                agent: {} for agent in possible_agents
-            }
+            if not options.get(f"{part}_kwargs"):
+                options[f"{part}_kwargs"] = {agent: {} for agent in possible_agents}
         super().__init__(possible_agents=possible_agents, cfg=cfg, **arguments)  # type: ignore[call-arg]
         self.cfg.time_limit_bootstrap = dict.fromkeys(possible_agents, True)  # type: ignore[attr-defined]
 
 
-class BootstrapIPPO(_Bootstrap, IPPO):
-    """skrl's IPPO, by its arguments, that always bootstraps a time-out from the true last observations."""
+class BootstrapIPPO(_MultiAgentBootstrap, IPPO):
+    """skrl's IPPO that always bootstraps a time-out from the true last observations."""
 
 
-class BootstrapMAPPO(_Bootstrap, MAPPO):
-    """skrl's MAPPO, by its arguments, that always bootstraps a time-out from the true last observations and states."""
+class BootstrapMAPPO(_MultiAgentBootstrap, MAPPO):
+    """skrl's MAPPO that always bootstraps a time-out from the true last observations and states."""
 
 
 class BootstrapRunner(Runner):
-    """skrl's ``Runner`` whose agent classes ``PPO``, ``IPPO`` and ``MAPPO`` are those of this module."""
+    """skrl's ``Runner`` with the agents ``PPO``, ``IPPO`` and ``MAPPO`` of this module."""
 
     def _component(self, name: str) -> type:
         own: dict[str, type] = {"ppo": BootstrapPPO, "ippo": BootstrapIPPO, "mappo": BootstrapMAPPO}
